@@ -130,6 +130,24 @@ func commands(a *command.App) *cobra.Command {
 	root.SetVersionTemplate("pawl {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	setup.AddCompletionInstall(a, root)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		refuseUnknown(root, help)
+	}
 	a.Complete(root)
 	return root
+}
+
+// refuseUnknown lets help fail for a command that is not there.
+func refuseUnknown(root, help *cobra.Command) {
+	show := help.Run
+	help.Run = nil
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		of, rest, err := root.Find(args)
+		if err != nil || len(rest) == 0 || !of.HasSubCommands() {
+			show(cmd, args)
+			return err
+		}
+		return command.UnknownCommand(of, rest[0])
+	}
 }

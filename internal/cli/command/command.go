@@ -92,7 +92,7 @@ func AtMost(n int) cobra.PositionalArgs {
 func ExactlyOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usage("%s needs %s: pawl %s", cmd.CommandPath(), what, cmd.Use)
+			return Usage("%s needs %s: %s", cmd.CommandPath(), what, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
 		return nil
 	}

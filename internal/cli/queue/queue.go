@@ -157,7 +157,7 @@ const maxAsks = 10_000
 func queueAddCommand(a *command.App) *cobra.Command {
 	var commit string
 	var allow []string
-	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", cobra.ExactArgs(1),
+	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", command.ExactlyOne("the id of a task"),
 		func(ctx context.Context, args []string) error {
 			return WithQueue(ctx, a, func(q *OpenQueue) error {
 				id, err := queueTask(ctx, q, args[0], commit, allow)

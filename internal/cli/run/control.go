@@ -95,6 +95,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 	cmd.Example = "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3\n  pawl rollback build --undo"
 	cmd.Flags().IntVar(&to.N, "to", -1,
 		"the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
+	cmd.Flags().Lookup("to").DefValue = "0" // help says in words what the default is
 	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,10 +32,10 @@ import (
 
 func logsCommand(a *command.App) *cobra.Command {
 	var follow, raw, reviewed bool
-	iteration, step := 0, ""
+	iteration, step, gate := 0, "", ""
 	cmd := command.Leaf("logs RUN…", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
 		cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
-			one := iteration > 0 || step != ""
+			one := iteration > 0 || step != "" || gate != ""
 			switch {
 			case len(args) != 1 && one, len(args) == 0 && !follow:
 				return command.Usage("pawl logs needs a run or a procedure: pawl logs RUN").
@@ -48,6 +49,8 @@ func logsCommand(a *command.App) *cobra.Command {
 				switch {
 				case one && r.Kind == "workflow":
 					return stepOutput(ctx, a, p.Store, r, step, iteration)
+				case gate != "":
+					return gateOutput(ctx, a, p.Store, r, gate, iteration)
 				case iteration > 0:
 					return iterationOutput(a, r, iteration, reviewed)
 				}
@@ -57,11 +60,13 @@ func logsCommand(a *command.App) *cobra.Command {
 	cmd.Long = "Tell what a run does and did: iterations, what the agent says and does, gates, decisions, and what\n" +
 		"people asked for. -f goes on until the run rests; of a procedure or a task that has no run yet it waits\n" +
 		"for one. Several runs are told together, and with -f alone all that are going on, until Ctrl+C."
-	cmd.Example = "  pawl logs build -f\n  pawl logs task-001 task-002 -f\n  pawl logs 7k3f -i 3"
+	cmd.Example = "  pawl logs build -f\n  pawl logs task-001 task-002 -f\n  pawl logs 7k3f -i 3\n" +
+		"  pawl logs 7k3f --gate test"
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
+	cmd.Flags().StringVar(&gate, "gate", "", "print what the gate `NAME` printed, at last or in iteration -i")
 	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
 	return cmd
 }
@@ -205,7 +210,7 @@ func eventText(e journal.Event) string {
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
 func iterationOutput(a *command.App, r store.Run, n int, reviewed bool) error {
-	dir := filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(n))
+	dir := iterationDir(a, r, n)
 	name, who := "agent.out", "agent"
 	if reviewed {
 		name, who = lastReview(dir), "reviewer"
@@ -224,6 +229,48 @@ func iterationOutput(a *command.App, r store.Run, n int, reviewed bool) error {
 	defer f.Close()
 	_, err = io.Copy(console.Plain(a.Stdout), f)
 	return err
+}
+
+func iterationDir(a *command.App, r store.Run, n int) string {
+	return filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(n))
+}
+
+// gateOutput prints what a gate printed in an iteration; in 0 the last one in
+// which it ran.
+func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Run, name string, iteration int) error {
+	records, err := st.Iterations(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, rec := range slices.Backward(records) {
+		for i, g := range rec.Gates {
+			if !slices.Contains(known, g.Name) {
+				known = append(known, g.Name)
+			}
+			other := iteration > 0 && iteration != rec.Number
+			if other || g.Name != name || g.Status == loop.GateNotRun {
+				continue
+			}
+			file := filepath.Join(iterationDir(a, r, rec.Number), fmt.Sprintf("gate-%d", i+1))
+			if !command.FileExists(file + ".out") {
+				a.Say("What gate %s printed in iteration %d is not kept any more.", name, rec.Number)
+				return nil
+			}
+			return copyLines(a, file+".out", "")
+		}
+	}
+	where := "in any iteration"
+	if iteration > 0 {
+		where = fmt.Sprintf("in iteration %d", iteration)
+	}
+	switch {
+	case len(known) == 0:
+		return command.Usage("no gate has run in run %s yet", r.ID)
+	case !slices.Contains(known, name):
+		return command.Usage("run %s has no gate %q", r.ID, name).Hint("Its gates: %s", strings.Join(known, ", "))
+	}
+	return command.Usage("gate %q did not run %s of run %s", name, where, r.ID)
 }
 
 // lastReview is the output of the last review of an iteration.

@@ -263,6 +263,15 @@ func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) erro
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
+	if a.JSON {
+		return a.Document(struct {
+			Procedure string `json:"procedure"`
+			Command   string `json:"command"`
+			Tokens    int    `json:"tokens"`
+			Budget    int    `json:"token_budget"`
+			Prompt    string `json:"prompt"`
+		}{name, command, text.Tokens, in.Budget, text.Text})
+	}
 	a.Result("%s", prompt.DryRun(text, name, command, in.Budget))
 	if text.Over {
 		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))

@@ -29,9 +29,17 @@ import (
 // scheduled are the commands that make sense without a person.
 var scheduled = []string{"autopilot", "gc", "queue", "resume", "run", "sprint"}
 
+func whenAndWhat(_ *cobra.Command, args []string) error {
+	if len(args) < 2 {
+		return command.Usage("pawl schedule needs a time and a command of pawl").
+			Hint("Such as: pawl schedule \"daily 02:00\" autopilot")
+	}
+	return nil
+}
+
 func scheduleCommand(a *command.App) *cobra.Command {
 	var cron, install bool
-	cmd := command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", cobra.MinimumNArgs(2),
+	cmd := command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", whenAndWhat,
 		func(ctx context.Context, args []string) error {
 			if err := session.NotInside(a); err != nil {
 				return err
