@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
-// This file changes one value in the text of pawl.yaml. It works on lines, so that all
-// else stays as it is written, and then reads the result: what is not exactly the old
-// content with the one change is not given out.
+// This file changes one value in the text of pawl.yaml. It works on the words of the text,
+// so that all else stays as it is written, and then reads the result: what is not exactly
+// the old content with the one change is not given out.
 
 // Set changes the value at a dotted path in the text of a configuration: comments and
 // the order of keys stay. value is YAML, or the plain text of a key that takes text. It
@@ -36,9 +41,8 @@ func Set(data []byte, path, value string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := editor{lines: strings.Split(text, "\n")}
-	e.set(before, keys, value)
-	out := strings.Join(e.lines, "\n")
+	e, body := newEditor(text)
+	out := e.set(body, keys, value)
 	after, err := parse(&source{layer: project, name: FileName}, []byte(out))
 	if err != nil || !same(after, with(before, keys, want)) {
 		return nil, fmt.Errorf("cannot change %s in place: it is written in a way "+
@@ -102,56 +106,125 @@ func same(a, b *node) bool {
 		slices.EqualFunc(a.pairs, b.pairs, samePair)
 }
 
-// editor holds the lines of the file.
-type editor struct{ lines []string }
+// editor is a text and its words.
+type editor struct {
+	text   string
+	tokens token.Tokens
+	number map[*token.Token]int
+	begins []int // where each token with the blanks before it begins in the text
+}
 
-// set walks down as far as there are keys, and replaces or adds there.
-func (e *editor) set(root *node, keys []string, value string) {
-	var at *pair
-	n := root
+// newEditor takes a text that can be parsed; body is its value, nil for none.
+func newEditor(text string) (e *editor, body ast.Node) {
+	e = &editor{text: text, tokens: lexer.Tokenize(text), number: map[*token.Token]int{}}
+	at := 0
+	for i, t := range e.tokens {
+		e.number[t], e.begins = i, append(e.begins, at)
+		at += len(t.Origin)
+	}
+	file, err := parser.Parse(e.tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil || len(file.Docs) == 0 {
+		return e, nil
+	}
+	return e, file.Docs[len(file.Docs)-1].Body
+}
+
+// end is where a token ends in the text, without the blanks after it.
+func (e *editor) end(i int) int {
+	return min(e.begins[i]+len(strings.TrimRight(e.tokens[i].Origin, " \n")), len(e.text))
+}
+
+// noValue are tokens that can stand after a value and are no part of it.
+var noValue = []token.Type{token.CommentType, token.CollectEntryType, token.DocumentEndType, token.DocumentHeaderType}
+
+// before is the last token of a value before number i.
+func (e *editor) before(i int) int {
+	i--
+	for i > 0 && slices.Contains(noValue, e.tokens[i].Type) {
+		i--
+	}
+	return max(i, 0)
+}
+
+// pairsOf are the pairs of a map, and its closing brace if it has one.
+func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, brace *token.Token) {
+	switch n := n.(type) {
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, nil
+	case *ast.MappingNode:
+		if n.IsFlowStyle {
+			brace = n.End
+		}
+		return n.Values, brace
+	}
+	return nil, nil
+}
+
+// set walks down as far as there are keys, and replaces or adds there. It gives out the
+// text unchanged where it does not understand it.
+func (e *editor) set(n ast.Node, keys []string, value string) string {
+	colon, until := -1, len(e.tokens) // between these is n
+	pairs, brace := pairsOf(n)
 	for len(keys) > 0 {
-		p, ok := n.get(keys[0])
-		if !ok {
+		i := slices.IndexFunc(pairs, func(p *ast.MappingValueNode) bool {
+			key, ok := keyText(p.Key)
+			return ok && key == keys[0]
+		})
+		if i < 0 {
 			break
 		}
-		at, n, keys = &p, p.value, keys[1:]
+		if brace != nil {
+			until = e.number[brace]
+		}
+		if i+1 < len(pairs) {
+			until = e.number[pairs[i+1].Key.GetToken()]
+		}
+		colon, keys = e.number[pairs[i].Key.GetToken()]+1, keys[1:]
+		if colon >= until || e.tokens[colon].Type != token.MappingValueType {
+			return e.text
+		}
+		pairs, brace = pairsOf(pairs[i].Value)
 	}
 	switch {
 	case len(keys) == 0:
-		e.replace(at, " "+value)
-	case n == nil || n.kind == nullNode || n.kind != mapNode && n != root:
-		e.nest(at, keys, value)
-	case e.isFlow(n):
-		e.insertFlow(n, inFlow(keys, value))
-	case len(n.pairs) > 0:
-		last := n.pairs[len(n.pairs)-1]
-		e.insert(e.end(&last), n.pairs[0].at.column-1, keys, value)
-	}
-}
-
-// nest gives a key without a value one with keys of its own.
-func (e *editor) nest(at *pair, keys []string, value string) {
-	if at == nil { // the file has no keys yet
-		e.insert(len(e.lines), 0, keys, value)
-		return
-	}
-	e.insert(at.at.line, at.at.column+1, keys, value)
-}
-
-// insert adds keys below each other before a line.
-func (e *editor) insert(line, indent int, keys []string, value string) {
-	var added []string
-	for i, key := range keys {
-		text := strings.Repeat(" ", indent+2*i) + flow(key) + ":"
-		if i == len(keys)-1 {
-			text += " " + value
+		return e.replace(colon, e.before(until), value)
+	case brace != nil:
+		last, text := e.before(e.number[brace]), inFlow(keys, value)
+		if len(pairs) > 0 {
+			text = ", " + text
 		}
-		added = append(added, text)
+		return e.text[:e.end(last)] + text + e.text[e.end(last):]
+	case len(pairs) > 0:
+		return e.insert(e.end(e.before(until)), pairs[0].Key.GetToken().Position.Column-1, keys, value)
+	case colon > 0:
+		return e.insert(e.end(colon), e.tokens[colon-1].Position.Column+1, keys, value)
 	}
-	for line == len(e.lines) && line > 0 && strings.TrimSpace(e.lines[line-1]) == "" {
-		line-- // the file's last line ends
+	return e.insert(len(strings.TrimRight(e.text, " \n")), 0, keys, value)
+}
+
+// replace puts another value in the place of what is after a colon, up to the token last.
+// A comment between them stays.
+func (e *editor) replace(colon, last int, value string) string {
+	first, from := colon+1, e.end(colon)
+	for first < last && e.tokens[first].Type == token.CommentType {
+		first++
 	}
-	e.lines = slices.Insert(e.lines, line, added...)
+	return e.text[:from] + " " + value + e.text[from:e.end(first-1)] + e.text[max(e.end(last), from):]
+}
+
+// insert adds keys below each other after the line of a place.
+func (e *editor) insert(at, indent int, keys []string, value string) string {
+	var added strings.Builder
+	for i, key := range keys {
+		added.WriteString("\n" + strings.Repeat(" ", indent+2*i) + flow(key) + ":")
+	}
+	added.WriteString(" " + value)
+	if at == 0 {
+		return strings.TrimPrefix(added.String(), "\n") + "\n" + e.text
+	}
+	line, _, _ := strings.Cut(e.text[at:], "\n")
+	at += len(line)
+	return e.text[:at] + added.String() + e.text[at:]
 }
 
 // inFlow is keys and a value within braces.
@@ -163,133 +236,4 @@ func inFlow(keys []string, value string) string {
 		}
 	}
 	return value
-}
-
-// isFlow is true for a map in braces.
-func (e *editor) isFlow(n *node) bool {
-	line := []rune(e.lines[n.at.line-1])
-	return n.at.column <= len(line) && line[n.at.column-1] == '{'
-}
-
-// insertFlow adds to a map in braces.
-func (e *editor) insertFlow(n *node, text string) {
-	line, column := e.close(n.at.line-1, n.at.column-1)
-	if line < 0 {
-		return // what is read afterwards has no change, which is an error
-	}
-	row := []rune(e.lines[line])
-	if len(n.pairs) > 0 {
-		text = ", " + text
-	}
-	head := strings.TrimRight(string(row[:column]), " ")
-	e.lines[line] = head + text + string(row[column:])
-}
-
-// replace puts another value in the place of a key's.
-func (e *editor) replace(p *pair, value string) {
-	line, column := p.at.line-1, p.at.column-1
-	row := []rune(e.lines[line])
-	colon := column + slices.Index(row[column:], ':') // a quoted key with one is found out afterwards
-	start := colon + 1
-	for start < len(row) && row[start] == ' ' {
-		start++
-	}
-	switch {
-	case start == len(row) || row[start] == '#' || row[start] == '|' || row[start] == '>':
-		end := e.end(p) // the value stands below
-		rest := ""
-		if start < len(row) && row[start] == '#' {
-			rest = " " + string(row[start:])
-		}
-		e.lines = slices.Delete(e.lines, line+1, end)
-		e.lines[line] = string(row[:colon+1]) + value + rest
-	default:
-		last, stop := e.valueEnd(line, start)
-		if last < 0 {
-			return
-		}
-		tail := string([]rune(e.lines[last])[stop:])
-		e.lines = slices.Delete(e.lines, line+1, last+1)
-		e.lines[line] = string(row[:colon+1]) + value + tail
-	}
-}
-
-// valueEnd is the place after a value that begins on a line.
-func (e *editor) valueEnd(line, column int) (int, int) {
-	row := []rune(e.lines[line])
-	switch row[column] {
-	case '{', '[', '"', '\'':
-		last, stop := e.close(line, column)
-		return last, stop + 1
-	}
-	inBraces := false
-	for _, r := range row[:column] {
-		inBraces = inBraces && r != '}' || r == '{'
-	}
-	for i := column; i < len(row); i++ {
-		comment := row[i] == '#' && row[i-1] == ' '
-		if comment || inBraces && strings.ContainsRune(",}]", row[i]) {
-			return line, column + len(strings.TrimRight(string(row[column:i]), " "))
-		}
-	}
-	return line, len(row)
-}
-
-// close finds the sign that ends what begins at a place; -1 when there is none.
-func (e *editor) close(line, column int) (int, int) {
-	var open []rune
-	for l := line; l < len(e.lines); l++ {
-		row := []rune(e.lines[l])
-		for i := 0; i < len(row); i++ {
-			if l == line && i < column {
-				continue
-			}
-			r, quote := row[i], rune(0)
-			if len(open) > 0 {
-				quote = open[len(open)-1]
-			}
-			switch {
-			case quote == '"' && r == '\\':
-				i++
-			case quote == '"' || quote == '\'':
-				if r == quote {
-					open = open[:len(open)-1]
-				}
-			case r == '#' && i > 0 && row[i-1] == ' ':
-				i = len(row)
-			case strings.ContainsRune("{[\"'", r):
-				open = append(open, r)
-			case r == '}' || r == ']':
-				open = open[:len(open)-1]
-			}
-			if len(open) == 0 {
-				return l, i
-			}
-		}
-	}
-	return -1, 0
-}
-
-// end is the line after a key's value, not counting blank lines and comments that
-// stand before what comes next.
-func (e *editor) end(p *pair) int {
-	line, indent := p.at.line, p.at.column-1
-	last := line
-	for ; line < len(e.lines); line++ {
-		text := e.lines[line]
-		trimmed := strings.TrimLeft(text, " ")
-		deep := len(text) - len(trimmed)
-		item := deep == indent && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
-		if trimmed == "" || strings.HasPrefix(trimmed, "#") && deep <= indent {
-			continue
-		}
-		if deep <= indent && !item {
-			// A bracket may be closed further out.
-			if trimmed[0] != '}' && trimmed[0] != ']' {
-				break
-			}
-		}
-		last = line + 1
-	}
-	return last
 }
