@@ -34,6 +34,7 @@ type stories struct {
 	p     *action.Operator
 	names []string // as they were given; those of runs that have not begun are looked for
 	all   bool     // every run that is going on
+	raw   bool     // print the journal as it is
 	// mayCome are the names of workflow files that are there.
 	mayCome map[string]bool
 	told    []*story
@@ -160,11 +161,17 @@ func (s *story) look(ctx context.Context, follow bool) error {
 			return err
 		}
 		s.seq = e.Seq
-		s.event(ctx, e)
+		if s.raw {
+			printEvent(s.a, e)
+		} else {
+			s.event(ctx, e)
+		}
 		over = e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked ||
 			over && e.N == 0 // beside its story
 	}
-	s.live(ctx)
+	if !s.raw {
+		s.live(ctx)
+	}
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
 	s.rests = over || !drives && !loop.Status(now.Status).Active()
 	if gone := !drives && !s.rests; gone && follow {

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -40,21 +38,20 @@ func logsCommand(a *command.App) *cobra.Command {
 			case len(args) != 1 && one, len(args) == 0 && !follow:
 				return command.Usage("pawl logs needs a run or a procedure: pawl logs RUN").
 					Hint("Follow all that run: pawl logs -f")
-			case !one && !raw && !a.JSON:
-				return a.WithOperator(ctx, func(p *action.Operator) error { return tellStories(ctx, a, p, args, follow) })
-			case len(args) != 1:
+			case (raw || a.JSON) && len(args) != 1:
 				return command.Usage("--raw and --json are for one run")
+			case !one:
+				s := &stories{a: a, raw: raw || a.JSON, all: len(args) == 0, mayCome: map[string]bool{}}
+				return a.WithOperator(ctx, func(p *action.Operator) error { return s.start(ctx, p, args, follow) })
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				switch {
-				case one && r.Kind == "workflow":
+				case r.Kind == "workflow", step != "":
 					return stepOutput(ctx, a, p.Store, r, step, iteration)
 				case gate != "":
 					return gateOutput(ctx, a, p.Store, r, gate, iteration)
-				case iteration > 0:
-					return iterationOutput(a, r, iteration, reviewed)
 				}
-				return logs(ctx, a, p.Store, r, follow)
+				return iterationOutput(a, r, iteration, reviewed)
 			})
 		})
 	cmd.Long = "Tell what a run does and did: iterations, what the agent says and does, gates, decisions, and what\n" +
@@ -71,13 +68,13 @@ func logsCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// tellStories tells of runs; without a name of all that are going on.
-func tellStories(ctx context.Context, a *command.App, p *action.Operator, names []string, follow bool) error {
-	s := &stories{a: a, p: p, all: len(names) == 0, mayCome: map[string]bool{}}
+// start tells of the named runs; without a name of all that are going on.
+func (s *stories) start(ctx context.Context, p *action.Operator, names []string, follow bool) error {
+	s.p = p
 	for _, arg := range names {
-		name := a.RunName(arg)
+		name := s.a.RunName(arg)
 		s.names = append(s.names, name)
-		s.mayCome[name] = command.IsFile(arg) && command.FileExists(a.InDir(arg))
+		s.mayCome[name] = command.IsFile(arg) && command.FileExists(s.a.InDir(arg))
 	}
 	if follow {
 		if err := s.mayBegin(ctx); err != nil {
@@ -86,73 +83,16 @@ func tellStories(ctx context.Context, a *command.App, p *action.Operator, names 
 	} else {
 		for _, name := range s.names {
 			if _, err := command.FindRun(ctx, p.Store, p.Root, name); err != nil {
-				return a.LookupError(err, name)
+				return s.a.LookupError(err, name)
 			}
 		}
 	}
 	return s.tell(ctx, follow)
 }
 
-func logs(ctx context.Context, a *command.App, st *store.Store, r store.Run, follow bool) error {
-	var last int64
-	for e, err := range journal.Read(ctx, st, r.ID, 0) {
-		if err != nil {
-			return err
-		}
-		last = e.Seq
-		printEvent(a, e)
-	}
-	if !follow || !loop.Status(r.Status).Active() {
-		return nil
-	}
-	if !engine.Alive(r.Owner) {
-		sayGone(a, r)
-		return nil
-	}
-	return followRun(ctx, a, st, r, last)
-}
-
 // sayGone says that nothing is added to the journal of a run.
 func sayGone(a *command.App, r store.Run) {
 	a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", r.Name, r.Name)
-}
-
-// followRun prints events as they are stored, until the run comes to rest or
-// nobody drives it.
-func followRun(ctx context.Context, a *command.App, st *store.Store, r store.Run, last int64) error {
-	sig := engine.CatchSignals()
-	defer sig.Stop()
-	tick := time.NewTicker(journal.Poll)
-	defer tick.Stop()
-	for ended := false; ; {
-		for e, err := range journal.Read(ctx, st, r.ID, last) {
-			if err != nil {
-				return err
-			}
-			last = e.Seq
-			printEvent(a, e)
-			if e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked {
-				return nil
-			}
-		}
-		if ended {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-sig.Stops:
-			return command.StatusError(command.ExitInterrupted)
-		}
-		now, err := st.Run(ctx, r.ID)
-		switch {
-		case err != nil:
-		case now.Owner.PID == 0 && !loop.Status(now.Status).Active():
-			ended = true // one more read above has what was stored meanwhile
-		case now.Owner.PID != 0 && !engine.Alive(now.Owner):
-			sayGone(a, now)
-			return nil
-		}
-	}
 }
 
 func printEvent(a *command.App, e journal.Event) {
@@ -167,26 +107,17 @@ func printEvent(a *command.App, e journal.Event) {
 func eventText(e journal.Event) string {
 	switch e.Kind {
 	case journal.IterationEnded:
-		var r loop.Record
-		if json.Unmarshal(e.Data, &r) != nil {
-			return ""
-		}
+		r := decode[loop.Record](e)
 		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
 		if what := whatHappened(r); what != "" {
 			text += ": " + report.Line(what, 200)
 		}
 		return text
 	case journal.IterationReviewed:
-		var v journal.Review
-		if json.Unmarshal(e.Data, &v) != nil {
-			return ""
-		}
-		return reviewText(v)
+		v := decode[journal.Review](e)
+		return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
 	case journal.Finished, journal.Paused:
-		var end journal.End
-		if json.Unmarshal(e.Data, &end) != nil {
-			return ""
-		}
+		end := decode[journal.End](e)
 		return fmt.Sprintf(" %s: %s", end.Status, report.Line(end.Why, 200))
 	}
 	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
@@ -359,17 +290,8 @@ func copyLines(a *command.App, path, prefix string) error {
 
 // stepText is an event of a step in words.
 func stepText(e journal.Event) string {
-	var st journal.Step
-	if json.Unmarshal(e.Data, &st) != nil {
-		return ""
-	}
-	text := " " + st.Step
-	if st.Alternate > 0 {
-		text += fmt.Sprintf(" (alternative %d)", st.Alternate)
-	}
-	if st.Try > 1 {
-		text += fmt.Sprintf(" (try %d)", st.Try)
-	}
+	st := decode[journal.Step](e)
+	text := " " + stepName(st)
 	if e.Kind == journal.StepEnded {
 		text += fmt.Sprintf(" %s (%s)", st.Status, loop.Duration(st.Elapsed))
 		if st.Summary != "" {
@@ -377,4 +299,16 @@ func stepText(e journal.Event) string {
 		}
 	}
 	return text
+}
+
+// stepName is a step with what is tried of it.
+func stepName(st journal.Step) string {
+	name := report.Line(st.Step, 100)
+	if st.Alternate > 0 {
+		name += fmt.Sprintf(" (alternative %d)", st.Alternate)
+	}
+	if st.Try > 1 {
+		name += fmt.Sprintf(" (try %d)", st.Try)
+	}
+	return name
 }

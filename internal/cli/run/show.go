@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/failure"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -443,10 +442,6 @@ func showReviews(a *command.App, records []loop.Record) {
 			a.Result("  It changed %d file(s), which were put back: %s\n", n, report.Line(r.Review.Reverted[0], 100))
 		}
 	}
-}
-
-func reviewText(v journal.Review) string {
-	return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
 }
 
 // showHarm lists what was refused, what looks like a secret, and what was

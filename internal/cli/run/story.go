@@ -233,13 +233,7 @@ func (s *story) question(e journal.Event) {
 // stepEvent tells of a step of a workflow; at its end first what is left of its output.
 func (s *story) stepEvent(ctx context.Context, e journal.Event) {
 	st := decode[journal.Step](e)
-	name := report.Line(st.Step, 100)
-	if st.Alternate > 0 {
-		name += fmt.Sprintf(" (alternative %d)", st.Alternate)
-	}
-	if st.Try > 1 {
-		name += fmt.Sprintf(" (try %d)", st.Try)
-	}
+	name := stepName(st)
 	if e.Kind == journal.StepStarted {
 		s.begin(e.At, attempt{st.Iteration, 1}, "", "")
 		s.line(e.At, "Step %s starts", name)
