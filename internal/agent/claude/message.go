@@ -37,11 +37,11 @@ type apiEvent struct {
 func (p *Parser) assistant(l *line) {
 	m := &l.Message
 	if word := jsonline.Message(l.Error); word != "" {
-		p.pending = p.apology(l, word)
+		p.Pending = p.apology(l, word)
 		return
 	}
 	if p.dialect.Apology != nil && len(m.Content) == 1 && m.Content[0].Text != "" {
-		if p.pending = p.dialect.Apology(m.Content[0].Text); p.pending != nil {
+		if p.Pending = p.dialect.Apology(m.Content[0].Text); p.Pending != nil {
 			return
 		}
 	}

@@ -32,6 +32,8 @@ type Dialect struct {
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
+	// An error that the program tells as a message of its own is pending: the
+	// status may follow with the result.
 	jsonline.Stream
 
 	dialect  Dialect
@@ -39,10 +41,7 @@ type Parser struct {
 	tools    jsonline.IDs // tool call id to name
 	// live is true once the stream has usage events of the API itself
 	// (--include-partial-messages); then nothing is estimated.
-	live bool
-	// pending is the error that the program told as a message of its own. The
-	// status may follow with the result, so it waits for the next line.
-	pending *failure.APIError
+	live    bool
 	resetAt time.Time // from the last rejected rate_limit_event
 	turns   int
 	// announced is true between a retry that is announced and made.
@@ -114,7 +113,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		return
 	}
 	if l.Type != "result" {
-		p.flush()
+		p.Flush()
 	}
 	switch l.Type {
 	case "assistant":
@@ -131,21 +130,6 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.limit(l.Limit)
 	default:
 		p.Unknown(l.Type)
-	}
-}
-
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.Emit = emit
-	p.flush()
-	p.Stream.Close(emit)
-}
-
-// flush emits an error that no result followed.
-func (p *Parser) flush() {
-	if p.pending != nil {
-		p.Emit(agent.Event{Kind: agent.Error, Error: p.pending})
-		p.pending = nil
 	}
 }
 
@@ -212,7 +196,7 @@ func (p *Parser) result(l *line) {
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
 	}
 	if !l.IsError && l.Subtype == "success" {
-		p.pending = nil
+		p.Pending = nil
 		p.End(agent.Event{Terminal: loop.TerminalOK, Text: text})
 		return
 	}
@@ -227,8 +211,8 @@ func (p *Parser) result(l *line) {
 
 // failed puts together what the result and the message before it say.
 func (p *Parser) failed(l *line, text string) *failure.APIError {
-	err := p.pending
-	p.pending = nil
+	err := p.Pending
+	p.Pending = nil
 	if err == nil {
 		err = &failure.APIError{}
 	}

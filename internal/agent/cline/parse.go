@@ -12,9 +12,9 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	jsonline.Stream // the whole of a message comes after its pieces
-
-	err *failure.APIError // that the run may end with
+	// The whole of a message comes after its pieces. An error that the run may end
+	// with is pending.
+	jsonline.Stream
 }
 
 // NewParser returns a parser for one run.
@@ -73,27 +73,17 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 }
 
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.Emit = emit
-	if p.err != nil && !p.Ended {
-		p.EndMessage()
-		p.Emit(agent.Event{Kind: agent.Error, Error: p.err})
-	}
-	p.Stream.Close(emit)
-}
-
 func (p *Parser) event(e *agentEvent) {
 	switch e.Type {
 	case "iteration_start":
-		p.Ended, p.err = false, nil
+		p.Ended, p.Pending = false, nil
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	case "content_start", "content_end":
 		p.content(e, e.Type == "content_end")
 	case "usage":
 		p.usage(&e.usage, false)
 	case "error":
-		p.err = e.problem()
+		p.Pending = e.problem()
 	case "content_update", "iteration_end", "notice", "done":
 	default:
 		p.Unknown("agent_event/" + e.Type)
@@ -160,11 +150,11 @@ func (p *Parser) result(l *line) {
 	case "aborted":
 		p.aborted(l.FinishReason)
 	default:
-		err := p.err
+		err := p.Pending
 		if err == nil {
 			err = &failure.APIError{Type: l.FinishReason, Message: l.Text, Status: agent.StatusIn(l.Text)}
 		}
-		p.err = nil
+		p.Pending = nil
 		p.End(agent.Event{Terminal: loop.TerminalFailed, Text: l.Text, Error: err})
 	}
 }

@@ -8,26 +8,21 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
-	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
+	// A call of the model is due at the start of a turn, and after a tool. Tools of
+	// one answer run one after the other, so that calls are counted too high rather
+	// than too low. A top-level error is pending, since the end of the turn repeats it.
 	jsonline.Stream
 
-	// pending is a top-level error. The end of the turn repeats it, so it
-	// waits for the next line.
-	pending *failure.APIError
-	begun   jsonline.IDs // of the tool calls that were told at their start
-	// due is true when what comes next is an answer to a new model call: at the
-	// start of a turn, and after a tool. Tools of one answer run one after the
-	// other, so that calls are counted too high rather than too low.
-	due bool
+	begun jsonline.IDs // of the tool calls that were told at their start
 }
 
 // NewParser returns a parser for one run.
-func NewParser() *Parser { return &Parser{due: true} }
+func NewParser() *Parser { return &Parser{Stream: jsonline.Stream{Due: true}} }
 
 // line is one line of any type. Fields without a tag have the name of the key.
 type line struct {
@@ -77,13 +72,13 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		return
 	}
 	if l.Type != "turn.failed" {
-		p.flush()
+		p.Flush()
 	}
 	switch l.Type {
 	case "thread.started":
 		p.Emit(agent.Event{Kind: agent.Session, Session: l.Thread})
 	case "turn.started":
-		p.due, p.Ended = true, false
+		p.Due, p.Ended = true, false
 	case "item.started":
 		p.started(&l.Item)
 	case "item.completed":
@@ -100,29 +95,10 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 }
 
-// Close reports a stream that ended without the end of a turn.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.Emit = emit
-	p.flush()
-	p.Stream.Close(emit)
-}
-
-// flush emits an error that no end of the turn followed.
-func (p *Parser) flush() {
-	if p.pending != nil {
-		p.Emit(agent.Event{Kind: agent.Error, Error: p.pending})
-		p.pending = nil
-	}
-}
-
-// said counts a model call when an answer begins with e.
+// said takes what the model says.
 func (p *Parser) said(e agent.Event) {
-	if p.due {
-		p.due = false
-		e.Calls, e.Turns = 1, 1
-	}
 	p.Ended = false
-	p.Emit(e)
+	p.Answer(e)
 }
 
 // item is a message, a thought or a tool call.
@@ -180,7 +156,7 @@ func (p *Parser) completed(it *item) {
 		if p.begun.Add(it.ID, "") { // a change of files may be told only once it is done
 			p.begin(it, name)
 		}
-		p.due = true
+		p.Due = true
 		result := it.Output
 		if result == nil {
 			result = it.Result
@@ -208,10 +184,10 @@ func (p *Parser) done(l *line) {
 
 func (p *Parser) failed(message string) {
 	err := understand(message)
-	if message == "" && p.pending != nil {
-		err = p.pending
+	if message == "" && p.Pending != nil {
+		err = p.Pending
 	}
-	p.pending = nil
+	p.Pending = nil
 	calls := 0
 	if err.Type != missingKey {
 		calls = 1 // the call that was given up
@@ -224,7 +200,7 @@ func (p *Parser) failed(message string) {
 func (p *Parser) error(message string) {
 	rest, again := strings.CutPrefix(message, "Reconnecting... ")
 	if !again {
-		p.pending = understand(message)
+		p.Pending = understand(message)
 		return
 	}
 	head, why, _ := strings.Cut(rest, " (")

@@ -14,17 +14,14 @@ import (
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	jsonline.Stream
+	jsonline.Stream // what ended the run is pending, as its result may say success
 
-	// due is true when what comes next is an answer to a new model call.
-	due     bool
-	tools   jsonline.IDs      // tool call id to name
-	stopped *failure.APIError // what ended the run, if its result says success
-	model   string
+	tools jsonline.IDs // tool call id to name
+	model string
 }
 
 // NewParser returns a parser for one run.
-func NewParser() *Parser { return &Parser{due: true} }
+func NewParser() *Parser { return &Parser{Stream: jsonline.Stream{Due: true}} }
 
 // line is one line of any type. Fields without a tag have the name of the key.
 type line struct {
@@ -60,7 +57,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "init", "tool_use", "tool_result", "error", "result":
-		p.endMessage() // anything else does not end a message: it may be noise between its pieces
+		p.EndMessage() // anything else does not end a message: it may be noise between its pieces
 	}
 	switch l.Type {
 	case "message":
@@ -71,7 +68,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "tool_use":
 		p.begin(&l)
 	case "tool_result":
-		p.due = true
+		p.Due = true
 		p.Emit(jsonline.ToolEnd(p.tools.Value(l.ID), l.ID, false, l.Status == "error", l.Output))
 	case "error":
 		p.notice(&l)
@@ -82,20 +79,10 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 }
 
-// Close reports a stream that ended without its terminal event.
-func (p *Parser) Close(emit func(agent.Event)) {
-	p.Emit = emit
-	p.endMessage()
-	if p.stopped != nil && !p.Ended {
-		p.Emit(agent.Event{Kind: agent.Error, Error: p.stopped})
-	}
-	p.Stream.Close(emit)
-}
-
 // say takes a message or a piece of one. The user's is the prompt's echo.
 func (p *Parser) say(l *line) {
 	if l.Role != "assistant" || !l.Delta {
-		p.endMessage()
+		p.EndMessage()
 	}
 	if l.Role == "assistant" {
 		p.Ended = false
@@ -103,26 +90,10 @@ func (p *Parser) say(l *line) {
 	}
 }
 
-// endMessage emits the message that has come so far.
-func (p *Parser) endMessage() {
-	if text, open := p.Draft.Take(); open {
-		p.answer(agent.Event{Kind: agent.Text, Text: text})
-	}
-}
-
-// answer counts a model call when an answer begins with e.
-func (p *Parser) answer(e agent.Event) {
-	if p.due {
-		p.due = false
-		e.Calls, e.Turns = 1, 1
-	}
-	p.Emit(e)
-}
-
 func (p *Parser) begin(l *line) {
 	p.Ended = false
 	p.tools.Add(l.ID, l.Tool)
-	p.answer(jsonline.ToolStart(l.Tool, l.ID, false, l.Parameters))
+	p.Answer(jsonline.ToolStart(l.Tool, l.ID, false, l.Parameters))
 }
 
 // notice takes an error event. One of severity "error", and the loop
@@ -131,11 +102,11 @@ func (p *Parser) notice(l *line) {
 	low := strings.ToLower(l.Message)
 	switch {
 	case strings.Contains(low, "loop detected"):
-		p.stopped = &failure.APIError{Type: "loop_detected", Message: l.Message}
+		p.Pending = &failure.APIError{Type: "loop_detected", Message: l.Message}
 	case l.Severity == "error":
-		p.stopped = understand("", l.Message)
+		p.Pending = understand("", l.Message)
 		if strings.Contains(low, "maximum session turns") {
-			p.stopped.Type = "max_turns"
+			p.Pending.Type = "max_turns"
 		}
 	default:
 		p.Unknown("warning: " + l.Message)
@@ -145,21 +116,21 @@ func (p *Parser) notice(l *line) {
 // result is the terminal event.
 func (p *Parser) result(l *line) {
 	p.usage(l.Stats)
-	if l.Status == "success" && p.stopped == nil {
+	if l.Status == "success" && p.Pending == nil {
 		p.End(agent.Event{Terminal: loop.TerminalOK})
 		return
 	}
-	err := p.stopped
+	err := p.Pending
 	if l.Error != nil {
 		err = understand(l.Error.Type, l.Error.Message)
 	}
-	p.stopped = nil
+	p.Pending = nil
 	if err == nil {
 		err = &failure.APIError{Message: "the program reports the status " + l.Status + " and no reason"}
 	}
 	e := agent.Event{Kind: agent.Error, Error: err}
 	called := err.Status != 0 || err.Type == disconnected
-	if called && p.due {
+	if called && p.Due {
 		e.Calls = 1 // the call that was given up
 	}
 	p.Emit(e)
