@@ -41,7 +41,7 @@ type QueueEntry struct {
 	Request  string     `json:"pull_request"`
 	AddedAt  time.Time  `json:"added_at"`
 	Until    *time.Time `json:"until" nullable:"true"`
-	Actions  []string   `json:"actions" nullable:"false" doc:"hold, release, retry, drop"`
+	Actions  []string   `json:"actions" nullable:"false" doc:"hold, release, retry, drop, settle"`
 }
 
 // Landed is one task on the target.
@@ -122,6 +122,9 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 	if p := e.Problem; p != nil {
 		q.Problem, q.Red = string(p.Class), p.Red
 		if p.Conflict != nil {
+			if e.Status == queue.Parked {
+				q.Actions = append(q.Actions, "settle")
+			}
 			for _, f := range p.Conflict.Files {
 				q.Files = append(q.Files, f.Path)
 			}

@@ -100,8 +100,9 @@ func entryAt(path string, side git.Entry) git.Entry {
 
 // threeWay is a file in conflict: its text between the hunks.
 type threeWay struct {
-	ours, theirs git.Entry
-	parts        [][]byte // one more than hunks
+	base, ours, theirs git.Entry
+
+	parts [][]byte // one more than hunks
 }
 
 // fill is the text with each hunk replaced.
@@ -178,7 +179,7 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 		}
 	}
 	base, ours, theirs := sides[1], sides[2], sides[3]
-	t := threeWay{ours: ours, theirs: theirs}
+	t := threeWay{base: base, ours: ours, theirs: theirs}
 	f.Created = base.Object == ""
 	for _, s := range []git.Entry{ours, theirs} {
 		if s.Mode != "" && s.Mode != git.ModeFile && s.Mode != git.ModeExec {

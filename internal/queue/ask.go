@@ -142,6 +142,13 @@ func (s *State) askedOf(a *Ask) {
 		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
 	case WishRetry:
 		s.again(e, reason(a.Why, "a person asked for another try"))
+	case WishSettle:
+		if e.Status != Parked || e.Commit != a.From || a.Commit == "" {
+			s.note(NoteRefused, a.ID, "its conflict is not what it was when it was settled")
+			return
+		}
+		s.again(e, "a person settled its conflict")
+		e.Commit, e.Ahead = a.Commit, nil
 	case WishDrop:
 		s.dropEntry(e, reason(a.Why, "a person took it out of the queue"))
 		s.remove(e.ID)

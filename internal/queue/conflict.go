@@ -87,7 +87,7 @@ func Classify(c Conflict) (Class, string) {
 		if f.Regenerate != "" {
 			continue
 		}
-		if reason := f.structural(); reason != "" {
+		if reason := f.Structural(); reason != "" {
 			return Complex, f.Path + ": " + reason
 		}
 		own := 0
@@ -132,8 +132,8 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// structural says why a conflict is about more than lines; "" when it is not.
-func (f *File) structural() string {
+// Structural says why a conflict is about more than lines; "" when it is not.
+func (f *File) Structural() string {
 	switch {
 	case f.Binary:
 		return "a binary file was changed on both sides"
@@ -166,7 +166,7 @@ func (f *File) simple() bool {
 // In files whose meaning is in their indentation, blanks count. A list of
 // checksums is the sorted union of both.
 func (f *File) Settle() (hunks [][]string, ok bool) {
-	if f.structural() != "" {
+	if f.Structural() != "" {
 		return nil, false
 	}
 	for i := range f.Hunks {

@@ -78,6 +78,7 @@ const (
 	WishRelease Wish = "release"
 	WishRetry   Wish = "retry"
 	WishDrop    Wish = "drop"
+	WishSettle  Wish = "settle" // a parked entry's conflict, by a commit that a person made
 	WishPause   Wish = "pause"
 	WishResume  Wish = "resume"
 	WishVerify  Wish = "verify" // the target itself
@@ -88,6 +89,9 @@ type Ask struct {
 	Wish Wish   `json:"wish"`
 	ID   string `json:"id,omitempty"`
 	Why  string `json:"why,omitempty"`
+	// Of settle: Commit replaces From, the entry's commit that the person saw.
+	From   string `json:"from,omitempty"`
+	Commit string `json:"commit,omitempty"`
 }
 
 // Prepare is how the entries of a batch merge, one onto the other.

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -20,6 +21,10 @@ func (s *Server) queueRoutes(api huma.API) {
 	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.queues)
 	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
 		"Hold an entry, release it, try it again, or take it out", s.askEntry)
+	get(api, "/queue/entries/{id}/conflict", "get-conflict", "queue",
+		"Both sides of a conflict that waits for a person, place by place", s.conflict)
+	post(api, "/queue/entries/{id}/conflict", "settle-conflict", "queue",
+		"Settle a conflict: the result is queued again and verified like any other; no checkout is touched", s.settle)
 	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
 }
 
@@ -91,6 +96,35 @@ func (s *Server) tellQueue(ctx context.Context, wish, id, why string) (*body[Don
 	return s.act(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
 		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
+	})
+}
+
+func (s *Server) conflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
+	var out merge.Sides
+	err := s.o.OpenQueue(ctx, func(q *merge.Queue) (err error) {
+		out, err = q.Sides(ctx, in.ID)
+		return err
+	})
+	return answer(out), err
+}
+
+func (s *Server) settle(ctx context.Context, in *struct {
+	CasePath
+	Body struct {
+		Commit string         `json:"commit" pattern:"^[0-9a-f]{40,64}$" doc:"The task's, as it was shown."`
+		Tip    string         `json:"tip" pattern:"^[0-9a-f]{40,64}$" doc:"The target's, as it was shown."`
+		Files  []merge.Choice `json:"files" maxItems:"100" nullable:"false" doc:"One for each file, in the order in which they were shown."`
+	}
+}) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("%s is settled. It is verified once more, and then it lands.", in.ID)
+		return "", s.o.OpenQueue(ctx, func(q *merge.Queue) error {
+			if err := q.Settle(ctx, in.ID, in.Body.Commit, in.Body.Tip, in.Body.Files); err != nil {
+				return err
+			}
+			_, err := q.Absorb(ctx)
+			return err
+		})
 	})
 }
 

@@ -1,12 +1,18 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -67,7 +73,7 @@ func TestInboxNamesConflicts(t *testing.T) {
 		t.Fatalf("the inbox is %+v", inbox)
 	}
 	n := inbox.Entries[0]
-	if n.Kind != "conflict" || n.Why != "it conflicts" || n.Entry == nil || !slices.Equal(n.Entry.Files, []string{"a.go"}) || !slices.Contains(n.Entry.Actions, "retry") {
+	if n.Kind != "conflict" || n.Why != "it conflicts" || n.Entry == nil || !slices.Equal(n.Entry.Files, []string{"a.go"}) || !slices.Contains(n.Entry.Actions, "settle") {
 		t.Errorf("the need is %+v of %+v", n, n.Entry)
 	}
 }
@@ -154,5 +160,75 @@ func TestActionsOfTheAutopilot(t *testing.T) {
 		if p := r.refused(http.MethodPost, path, `{}`, http.StatusConflict); !strings.HasPrefix(p.Message, "the autopilot is already running") {
 			t.Errorf("%s: %+v", path, p)
 		}
+	}
+}
+
+// A conflict is shown side by side, settled once, and queued again.
+func TestAConflictIsSettled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var added CaseDetail
+	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
+	dir := t.TempDir()
+	say := func(text string) string {
+		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gittest.Git(t, dir, "commit", "-qam", text)
+		return gittest.Git(t, dir, "rev-parse", "HEAD")
+	}
+	gittest.Git(t, dir, "init", "-q", "-b", "main")
+	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "begin")
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, dir, "add", "a.txt")
+	base := say("one\n")
+	theirs := say("<b>theirs</b>\n")
+	gittest.Git(t, dir, "update-ref", "refs/keep", theirs)
+	gittest.Git(t, dir, "reset", "-q", "--hard", base)
+	ours := say("ours\n")
+	repo, err := git.OpenStore(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.s.o.OpenQueue = func(ctx context.Context, do func(*merge.Queue) error) error {
+		q, err := merge.Open(ctx, merge.Options{Store: r.store, Repo: repo, Dir: filepath.Join(r.dir, "queue"), Target: "main", Local: true, Owner: r.self()})
+		if err != nil {
+			return err
+		}
+		return do(q)
+	}
+	r.refused(http.MethodGet, "/queue/entries/1/conflict", "", http.StatusConflict)
+	q, err := r.store.TakeQueue(t.Context(), "refs/heads/main", r.nobody(), noon, func(store.Owner) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.N++
+	entry := queue.Entry{ID: added.ID, Commit: theirs, Status: queue.Parked, Problem: &queue.Problem{Class: queue.Complex, Conflict: &queue.Conflict{}}}
+	moves := []queue.CaseMove{{ID: added.ID, Move: queue.MoveQueued}, {ID: added.ID, Move: queue.MoveBlocked, Why: "parked"}}
+	if err := r.store.CommitQueue(t.Context(), store.QueueStep{Queue: q, State: queue.State{Entries: []queue.Entry{entry}, Out: queue.Out{Cases: moves}}, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.LeaveQueue(t.Context(), "refs/heads/main", r.nobody()); err != nil {
+		t.Fatal(err)
+	}
+	var sides merge.Sides
+	r.get("/queue/entries/1/conflict", &sides)
+	if len(sides.Files) != 1 || sides.Tip != ours || sides.Files[0].Hunks[0].Theirs[0] != "<b>theirs</b>" {
+		t.Fatalf("the sides are %+v", sides)
+	}
+	body := `{"commit":"` + theirs + `","tip":"` + ours + `","files":[{"hunks":[["both"]]}]}`
+	r.refused(http.MethodPost, "/queue/entries/1/conflict", strings.Replace(body, ours, "main", 1), http.StatusUnprocessableEntity)
+	r.refused(http.MethodPost, "/queue/entries/1/conflict", strings.Replace(body, `"hunks":[["both"]]`, `"take":"mine"`, 1), http.StatusUnprocessableEntity)
+	r.ask(http.MethodPost, "/queue/entries/1/conflict", body, &Done{})
+	var queues Queues
+	r.get("/queue", &queues)
+	if e := queues.Queues[0].Entries[0]; e.Status != "waiting" || gittest.Git(t, dir, "show", e.Commit+":a.txt") != "both" {
+		t.Errorf("the entry is %+v", e)
+	}
+	p := r.refused(http.MethodPost, "/queue/entries/1/conflict", body, http.StatusConflict)
+	if !strings.Contains(p.Message, "no conflict that waits for you") {
+		t.Errorf("a second page is told %+v", p)
 	}
 }

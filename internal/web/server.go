@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -47,6 +48,8 @@ type Options struct {
 	Launch func(ctx context.Context, args []string, begun Begun) (id string, err error)
 	// AskQueue asks something of the merge queue.
 	AskQueue func(ctx context.Context, ask queue.Ask) error
+	// OpenQueue opens the merge queue, to look and to ask.
+	OpenQueue func(ctx context.Context, do func(*merge.Queue) error) error
 	// Pool opens the workspaces of tasks.
 	Pool func(ctx context.Context) (*pool.Pool, error)
 }

@@ -19,6 +19,7 @@ import (
 	queuecli "github.com/pawl-dev/pawl/internal/cli/queue"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -227,6 +228,9 @@ func options(ctx context.Context, a *command.App, db *store.Store, root string, 
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})
 			})
+		},
+		OpenQueue: func(ctx context.Context, do func(*merge.Queue) error) error {
+			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error { return do(q.Queue) })
 		},
 		Pool: func(ctx context.Context) (*pool.Pool, error) {
 			c, err := silent.Load(nil)
