@@ -108,14 +108,16 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 		ID: e.ID, Title: e.Title, Status: string(e.Status), Why: e.Why, Commit: e.Commit,
 		Run: e.Run, Priority: e.Priority, Needs: append([]string{}, e.Needs...), Attempts: e.Attempts,
 		Files: []string{}, Ahead: append([]string{}, e.Ahead...), Request: e.Request,
-		AddedAt: e.AddedAt, Actions: []string{"hold", "drop"},
+		AddedAt: e.AddedAt, Actions: []string{"drop"},
 	}
 	if !e.Until.IsZero() {
 		q.Until = &e.Until
 	}
 	switch e.Status {
+	case queue.Waiting:
+		q.Actions = append(q.Actions, "hold")
 	case queue.OnHold:
-		q.Actions[0] = "release"
+		q.Actions = append(q.Actions, "release")
 	case queue.Parked:
 		q.Actions = append(q.Actions, "retry")
 	}

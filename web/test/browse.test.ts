@@ -8,6 +8,7 @@ import './live.test';
 import './guard.test';
 import './work.test';
 import './alike.test';
+import './settle.test';
 import './choose.test';
 import './help.test';
 import './idle.test';
