@@ -32,6 +32,8 @@ func atForge(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil || res.StatusCode >= 300 {
 			ts.Fatalf("%s: %s %v", res.Status, text, err)
 		}
+		_, err = ts.Stdout().Write(text)
+		ts.Check(err)
 		return
 	}
 	hub, err := forgetest.NewHub(ts.Getenv("HOME"))

@@ -45,7 +45,7 @@ var rooms = withAdapters(map[string]room{
 	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
 	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
 	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},
-	"cli/board":     {Asking, []string{"action", "cli/command", "config", "console"}, "commands about cases"},
+	"cli/board":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console"}, "commands about cases"},
 	"cli/autopilot": {Asking, []string{"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
 	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
 	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "mcp", "web"}, "the servers, and what browsers and programs ask for"},

@@ -86,11 +86,18 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Sweep != nil {
 		p.working.Go(func() { p.sweep(landing) })
 	}
+	if o.Sync != nil {
+		p.sync(ctx)
+		p.working.Go(func() { p.syncBeside(landing) })
+	}
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
 	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
 	stopLanding()
 	p.working.Wait()
 	p.drain(context.WithoutCancel(ctx))
+	if o.Sync != nil {
+		p.sync(context.WithoutCancel(ctx))
+	}
 	return p.finish(ctx, c), nil
 }
 

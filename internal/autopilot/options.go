@@ -43,6 +43,10 @@ type Options struct {
 	Accounts *ratelimit.Store
 	// Sweep removes what is over; it is called now and then, beside the work.
 	Sweep func(context.Context) error
+	// Sync brings the issues of a forge to the board, and what became of them back,
+	// and says what it did; it is called before the work, beside it and after it.
+	// Nil is none.
+	Sync func(ctx context.Context, say func(string)) error
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

@@ -64,6 +64,30 @@ func (p *pilot) sweep(ctx context.Context) {
 // sweepEvery is how often it is looked for what is over.
 const sweepEvery = time.Hour
 
+// syncEvery is how often issues are asked for: with a look at pull requests every
+// 90 seconds, a forge is asked 60 times an hour while nothing changes there.
+const syncEvery = 3 * time.Minute
+
+// syncBeside keeps board and issues together.
+func (p *pilot) syncBeside(ctx context.Context) {
+	for drive.Sleep(ctx, time.Now().Add(syncEvery)); ctx.Err() == nil; drive.Sleep(ctx, time.Now().Add(syncEvery)) {
+		p.sync(ctx)
+	}
+}
+
+// sync does so once. A forge that does not answer is asked again with the next.
+func (p *pilot) sync(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+	defer cancel()
+	err := p.o.Sync(ctx, func(text string) { p.notify(Notice{Kind: Told, Text: text}) })
+	if err != nil && ctx.Err() == nil {
+		p.notify(Notice{Kind: Warning, Text: "issues are not read: " + err.Error()})
+	}
+}
+
+// syncLimit is for one time: each issue that changed costs a few calls.
+const syncLimit = 5 * time.Minute
+
 // dropRecoveries deletes what was kept of the workspaces of tasks that are done,
 // after the retention. Of a task that is not done it may be the only copy: that
 // goes when a person says so.

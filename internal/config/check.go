@@ -150,6 +150,9 @@ func (k *checker) forge() {
 	if f := k.Forge; f.Repository != "" && !repositoryName().MatchString(f.Repository) {
 		k.fail("forge.repository", "", "forge.repository must be owner/name, not %q", f.Repository)
 	}
+	if label := k.Forge.Issues.Label; strings.ContainsRune(label, ',') || label != strings.TrimSpace(label) {
+		k.fail("forge.issues.label", "", "forge.issues.label must be one label, without commas: %q", label)
+	}
 }
 
 func (k *checker) gates() {

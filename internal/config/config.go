@@ -252,10 +252,17 @@ type Merge struct {
 // Forge is where issues and pull requests are. What is empty is read from the
 // address of the remote.
 type Forge struct {
-	Kind         string `yaml:"kind" default:"auto" enum:"auto|github|gitea"`
-	URL          string `yaml:"url"`
-	Repository   string `yaml:"repository"`
-	TokenCommand string `yaml:"token_command"`
+	Kind         string      `yaml:"kind" default:"auto" enum:"auto|github|gitea"`
+	URL          string      `yaml:"url"`
+	Repository   string      `yaml:"repository"`
+	TokenCommand string      `yaml:"token_command"`
+	Issues       ForgeIssues `yaml:"issues"`
+}
+
+// ForgeIssues are the issues that become tasks; those with the label.
+type ForgeIssues struct {
+	Label  string `yaml:"label"`
+	Safety string `yaml:"safety" default:"paranoid" enum:"permissive|normal|paranoid"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.

@@ -26,8 +26,11 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Why }
 
-// NotFound is the status of what is not there, or may not be seen.
-const NotFound = http.StatusNotFound
+// Statuses that callers tell apart.
+const (
+	NotFound = http.StatusNotFound     // what is asked for is not there, or may not be seen
+	NoToken  = http.StatusUnauthorized // the token is wrong or has expired
+)
 
 // Is is true for an answer with one of these statuses of HTTP.
 func Is(err error, statuses ...int) bool {

@@ -14,7 +14,9 @@ const Mark = "<!-- pawl -->"
 // Remark is what a person said: of a line, of a pull request, or of an issue.
 type Remark struct {
 	Key    string // its name among all of the request's
+	ID     int64  // rises
 	Author string
+	May    bool   // the author may write, as far as the forge tells with it; see [Client.Writers]
 	Path   string // with Line, where it is about one
 	Line   int
 	Body   string
@@ -26,6 +28,7 @@ type comment struct {
 	Author struct {
 		Login string `json:"login"`
 	} `json:"user"`
+	Standing  string     `json:"author_association"` // GitHub
 	Body      string     `json:"body"`
 	State     string     `json:"state"`
 	Submitted *time.Time `json:"submitted_at"`
@@ -38,7 +41,12 @@ type comment struct {
 }
 
 func (m *comment) remark(kind string, gitea bool) Remark {
-	r := Remark{Key: fmt.Sprint(kind, m.ID), Author: m.Author.Login, Path: m.Path, Body: m.Body, Line: max(m.Line, 0)}
+	r := Remark{Key: fmt.Sprint(kind, m.ID), ID: m.ID, Author: m.Author.Login, Path: m.Path, Body: m.Body,
+		Line: max(m.Line, 0)}
+	switch m.Standing {
+	case "", "OWNER", "MEMBER", "COLLABORATOR":
+		r.May = true
+	}
 	switch {
 	case gitea && m.Position > 0:
 		r.Line = m.Position
@@ -58,7 +66,7 @@ func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) 
 	add := func(kind string, list []comment) {
 		for i := range list {
 			r := list[i].remark(kind, c.gitea())
-			if strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !heard[r.Key] {
+			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !heard[r.Key] {
 				all = append(all, r)
 			}
 		}

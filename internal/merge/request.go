@@ -73,7 +73,11 @@ const storyMost = 8 << 10
 // story is the text of a pull request: what was asked, and what it took.
 func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 	var b strings.Builder
-	if c, err := q.o.Store.Case(ctx, e.ID); err == nil && c.Description != "" {
+	c, err := q.o.Store.Case(ctx, e.ID)
+	switch n := c.Issue(); {
+	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
+		fmt.Fprintf(&b, "Closes #%d\n\n", n)
+	case err == nil && c.Description != "":
 		b.WriteString("## What was asked\n\n" + cut(c.Description, storyMost) + "\n\n")
 	}
 	b.WriteString("## What was done\n\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/safety"
 )
 
 // Task is the plan of a task of the board in its workspace. The zero task has
@@ -20,11 +21,16 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, err
 	}
+	c := task.Case
+	if c.Issue() > 0 {
+		outside := *pl
+		outside.Config = pl.withSafety(stricter(draft{pl, name, p}.safety(), pl.Config.Forge.Issues.Safety))
+		pl, p.Safety = &outside, outside.Config.Loop.Safety
+	}
 	plan, err := draft{pl, name, p}.procedure()
 	if err != nil {
 		return plan, err
 	}
-	c := task.Case
 	plan.Kind, plan.Name = "task", c.ID
 	if plan.Policy.Reviewer == loop.Person { // people review on the board, and no run waits for them
 		plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
@@ -48,6 +54,19 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// withSafety is the configuration at a level.
+func (pl *Planner) withSafety(level string) *config.Config {
+	c := *pl.Config
+	c.Loop.Safety = level
+	return &c
+}
+
+// stricter is the one of two levels that allows less.
+func stricter(a, b string) string {
+	levels := []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
+	return levels[max(slices.Index(levels, a), slices.Index(levels, b), 0)]
 }
 
 // taskProcedure is what tasks are worked on with: the configured one, else what

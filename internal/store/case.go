@@ -105,7 +105,8 @@ type CaseFilter struct {
 	// Within is cases with these ids, and all below them; Tags is one of these,
 	// NotTags none of these.
 	Within, Tags, NotTags []string
-	Limit                 int // 0 is no limit
+	Issues                bool // that come from a forge
+	Limit                 int  // 0 is no limit
 }
 
 // ActiveTasks are the ids of those that a loop works on.
@@ -150,6 +151,9 @@ func (f CaseFilter) conditions() *conditions {
 	}
 	if f.Tag != "" {
 		c.add(hasTag, inTags(f.Tag))
+	}
+	if f.Issues {
+		c.add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
 	}
 	if f.Parent != "" {
 		c.add(`c.parent = ?`, f.Parent)

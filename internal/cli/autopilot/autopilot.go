@@ -5,6 +5,7 @@ package autopilot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime/debug"
 
@@ -182,6 +183,17 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 		return o, err
 	}
 	m, err := t.Merge(ctx, repo, s.Store, s.Plan, o.Pool)
+	if err != nil {
+		return o, err
+	}
+	issues, ok, err := session.Issues(ctx, s.App, c, repo, target, s.StateDir, m.Forge)
+	if ok {
+		o.Sync = func(ctx context.Context, say func(string)) error {
+			p := *s.App.Operator(s.Store, c.Root)
+			p.Say = func(format string, args ...any) { say(fmt.Sprintf(format, args...)) }
+			return p.SyncIssues(ctx, issues)
+		}
+	}
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell
 		if s.Hooks != nil {

@@ -41,7 +41,8 @@ var caseActions = []struct {
 func Command(a *command.App) *cobra.Command {
 	cmd := command.Group("case", "The board: tasks and operations, what they need, which is next", nil,
 		caseAddCommand(a), caseListCommand(a), caseShowCommand(a), caseEditCommand(a), caseRemoveCommand(a),
-		caseCleanCommand(a), caseRollbackCommand(a), caseExtendCommand(a))
+		caseCleanCommand(a), caseRollbackCommand(a), caseExtendCommand(a),
+		caseSyncCommand(a))
 	for i := range caseActions {
 		cmd.AddCommand(caseActionCommand(a, i))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -54,6 +55,20 @@ func OpenForge(ctx context.Context, a *command.App, c *config.Config, repo *git.
 		return nil, err
 	}
 	return forge.New(w, token), nil
+}
+
+// Issues says which issues of the forge are tasks of the board; ok is false where
+// none are to be. A client that is there already is used again.
+func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, target, stateDir string,
+	f *forge.Client) (o action.Issues, ok bool, err error) {
+	if c.Forge.Issues.Label == "" {
+		return o, false, nil
+	}
+	if f == nil {
+		f, err = OpenForge(ctx, a, c, repo, target)
+	}
+	shared := c.Merge.Push || c.Merge.Mode == "pull-request"
+	return action.Issues{Forge: f, Label: c.Forge.Issues.Label, StateDir: stateDir, Target: target, Close: shared}, true, err
 }
 
 func tokenOf(a *command.App, c *config.Config, kind string) (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -199,19 +200,32 @@ type TaskPlanner struct {
 	planner  *planner.Planner
 	stateDir string
 	Verdict  sandbox.Verdict
+	level    string // that Verdict is for
+	// Unsandboxed is a person's wish; see [judge].
+	unsandboxed bool
 }
 
 // NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
 // sandbox. The plan is that of a task in the root itself.
 func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, stateDir string,
 	f planner.Flags) (*TaskPlanner, engine.Plan, error) {
-	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir}
+	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir, unsandboxed: f.Unsandboxed}
 	plan, err := t.planner.Task(autopilot.Task{})
 	if err != nil {
 		return nil, plan, err
 	}
 	if t.Verdict, err = judge(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
 		return nil, plan, err
+	}
+	t.level = plan.Safety
+	if c.Forge.Issues.Label != "" { // a machine that cannot hold them is found before work begins
+		outside, err := t.planner.Task(autopilot.Task{Case: board.Case{Ref: board.IssueRef(1)}})
+		if err == nil && outside.Safety != t.level {
+			_, err = judge(ctx, a, outside.Safety, f.Unsandboxed, "")
+		}
+		if err != nil {
+			return nil, plan, err
+		}
 	}
 	quiet := *a
 	quiet.Quiet = true
@@ -234,10 +248,16 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	if err := tree.Exclude(ctx); err != nil {
 		return plan, nil, err
 	}
-	plan.Sandbox = plan.Safety + ": " + t.Verdict.Enforced
-	if t.Verdict.Boxed {
+	verdict := t.Verdict
+	if plan.Safety != t.level {
+		if verdict, err = judge(ctx, t.a, plan.Safety, t.unsandboxed, ""); err != nil {
+			return plan, nil, err
+		}
+	}
+	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
+	if verdict.Boxed {
 		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree}
-		plan.Box = s.policies(ctx, t.Verdict, false)
+		plan.Box = s.policies(ctx, verdict, false)
 	}
 	return plan, tree, nil
 }

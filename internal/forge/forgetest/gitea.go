@@ -269,6 +269,38 @@ func (s *Site) CommentBy(login string, number int64, body string) {
 	s.Do(login, http.MethodPost, s.Repo(fmt.Sprintf("/issues/%d/comments", number)), map[string]string{"body": body}, nil)
 }
 
+// Issue has somebody write an issue, and returns its number.
+func (s *Site) Issue(login, title, body string) int64 {
+	s.t.Helper()
+	var i struct{ Number int64 }
+	s.Do(login, http.MethodPost, s.Repo("/issues"), map[string]string{"title": title, "body": body}, &i)
+	return i.Number
+}
+
+// Edit has the owner change an issue.
+func (s *Site) Edit(number int64, what map[string]any) {
+	s.t.Helper()
+	s.Do(Owner, http.MethodPatch, s.Repo(fmt.Sprintf("/issues/%d", number)), what, nil)
+}
+
+// Label makes a label of the repository.
+func (s *Site) Label(name string) {
+	s.t.Helper()
+	s.Do(Owner, http.MethodPost, s.Repo("/labels"), map[string]string{"name": name, "color": "#aabbcc"}, nil)
+}
+
+// Mark gives an issue a label, and Unmark takes all away.
+func (s *Site) Mark(number int64, label string) {
+	s.t.Helper()
+	s.Do(Owner, http.MethodPost, s.Repo(fmt.Sprintf("/issues/%d/labels", number)), map[string][]string{"labels": {label}}, nil)
+}
+
+// Unmark takes the labels of an issue away.
+func (s *Site) Unmark(number int64) {
+	s.t.Helper()
+	s.Do(Owner, http.MethodPut, s.Repo(fmt.Sprintf("/issues/%d/labels", number)), map[string][]string{"labels": {}}, nil)
+}
+
 // Status is what a check says of a commit: pending, success or failure.
 func (s *Site) Status(commit, name, state string) {
 	s.t.Helper()

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/forge"
 )
@@ -213,6 +212,9 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 	if len(path) > 2 {
 		verb += " " + path[2]
 	}
+	if r.Method == http.MethodPatch && len(path) == 3 && path[1] == "comments" {
+		return h.rewrite(path[2], body), missing
+	}
 	switch verb {
 	case "GET ":
 		return object{
@@ -230,10 +232,18 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 	case "PATCH issues":
 		return change(h.issues, n, body), missing
 	case "GET issues comments":
-		return h.comments[n], missing
+		since := r.URL.Query().Get("since")
+		return slices.DeleteFunc(append([]object{}, h.comments[n]...), func(o object) bool {
+			return fmt.Sprint(o["updated_at"]) < since
+		}), missing
+	case "POST labels":
+		return body, missing
+	case "POST issues labels", "PUT issues labels":
+		return h.label(n, body), missing
 	case "POST issues comments":
 		change(h.pulls, n, nil)
 		h.comments[n] = append(h.comments[n], h.said(login, body))
+		change(h.issues, n, object{"comments": len(h.comments[n])})
 		return h.comments[n][len(h.comments[n])-1], missing
 	case "GET statuses", "GET commits status":
 		return object{"state": "pending", "statuses": append([]object{}, h.statuses[path[1]]...)}, missing
@@ -258,72 +268,6 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 		return h.pull(r, login, strings.TrimSuffix(verb, " "), n, body)
 	}
 	return nil, missing
-}
-
-// listed are the issues of a state and a label.
-func (h *Hub) listed(all []object, r *http.Request) []object {
-	q := r.URL.Query()
-	list := []object{}
-	for _, i := range all {
-		state := q.Get("state")
-		if state == "" {
-			state = "open"
-		}
-		if i["state"] != state && state != "all" {
-			continue
-		}
-		if label := q.Get("labels"); label != "" && !strings.Contains(fmt.Sprint(i["labels"]), "name:"+label) {
-			continue
-		}
-		list = append(list, i)
-	}
-	return list
-}
-
-func one(list []object, number int) any {
-	for _, o := range list {
-		if o["number"] == number {
-			return o
-		}
-	}
-	return nil
-}
-
-func change(list []object, number int, body object) any {
-	o, ok := one(list, number).(object)
-	if !ok {
-		return nil
-	}
-	maps.Copy(o, body)
-	o["updated_at"] = now()
-	return o
-}
-
-func now() string { return time.Now().UTC().Format(time.RFC3339) }
-
-func (h *Hub) said(login string, body object) object {
-	h.numbers++
-	return object{"id": h.numbers, "user": person(login), "body": body["body"], "created_at": now(),
-		"updated_at": now(), "html_url": ""}
-}
-
-func (h *Hub) addIssue(login string, body object) (any, refusal) {
-	if title, _ := body["title"].(string); title == "" {
-		return nil, refusal{http.StatusUnprocessableEntity, "Validation Failed"}
-	}
-	labels := []object{}
-	names, _ := body["labels"].([]any)
-	for _, name := range names {
-		labels = append(labels, object{"name": name})
-	}
-	number := len(h.issues) + 1
-	o := object{
-		"number": number, "title": body["title"], "body": body["body"], "state": "open", "labels": labels,
-		"user":     person(login),
-		"html_url": fmt.Sprintf("%s/issues/%d", h.site, number), "created_at": now(), "updated_at": now(),
-	}
-	h.issues = append(h.issues, o)
-	return o, refusal{}
 }
 
 // pull answers about pull requests.
