@@ -246,6 +246,7 @@ func (s *State) remember(r *Record) {
 	if r.Valid() {
 		sight.Progress = r.Progress
 	}
+	s.Changed = s.Changed || !r.TreeKnown || r.TreeBefore != r.TreeAfter
 	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score}
 	past.Cut = r.cut() || s.StopAsked != NoCause
 	if f := r.Failure; f != nil && r.Outcome == Failed {
@@ -305,6 +306,9 @@ func (s *State) signalled(r *Record) *Command {
 		}
 		if warning != "" {
 			c.Warnings = []string{warning}
+		}
+		if !s.Changed {
+			c.Warnings = append(c.Warnings, "the agent claimed COMPLETE, and no iteration has changed a file")
 		}
 		return c
 	}

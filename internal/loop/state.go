@@ -138,6 +138,8 @@ type State struct {
 	Best   Best   `json:"best"`
 	// Green is the last iteration whose required gates all passed, with a snapshot; 0 is none.
 	Green int `json:"green,omitempty"`
+	// Changed says that an iteration changed a file, or that nobody can see whether one did.
+	Changed bool `json:"changed,omitempty"`
 	// Recent are the last 10 iterations. States share them: they never change.
 	Recent []*Past `json:"recent,omitempty"`
 	// Wrong says what kept the last iteration from being a success; "" when nothing.
