@@ -116,7 +116,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	default:
 		return false, fault.Refuse("run %s asks nothing: it is %s", r.ID, r.Status)
 	}
-	s, err := StateOf(r)
+	s, err := engine.StateOf(r)
 	if err != nil {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -134,7 +135,7 @@ func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
 	switch c.Status {
 	case board.Blocked:
 		why := c.Why
-		if state, err := StateOf(run); err == nil && state.Question != nil {
+		if state, err := engine.StateOf(run); err == nil && state.Question != nil {
 			why = state.Question.Text
 		}
 		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",

@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -71,11 +70,3 @@ func PlaceOf(r store.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
 
 // OnCopy is whether the run works on a copy of the work tree.
 func OnCopy(r store.Run) bool { return SetupOf(r).Copy }
-
-// StateOf is the kernel's state of a run.
-func StateOf(r store.Run) (s loop.State, err error) {
-	if err := json.Unmarshal(r.State, &s); err != nil {
-		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
-	}
-	return s, nil
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -73,7 +74,7 @@ func left(t Task, past schedule.Past, records []loop.Record) string {
 		r := records[len(records)-1]
 		fmt.Fprintf(&b, "\nIteration %d was the last", r.Number)
 		if n := len(r.Files); n > 0 {
-			fmt.Fprintf(&b, "; it changed %s", some(r.Files))
+			fmt.Fprintf(&b, "; it changed %s", report.Some(r.Files, 8))
 		}
 		if r.Failure != nil {
 			fmt.Fprintf(&b, "; it failed: %s", r.Failure.Summary)
@@ -101,15 +102,6 @@ func ending(past schedule.Past) string {
 		}
 	}
 	return fmt.Sprintf("It is %s.", past.Run.Status)
-}
-
-// some names files, of many the first.
-func some(files []string) string {
-	const most = 8
-	if len(files) <= most {
-		return strings.Join(files, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(files[:most], ", "), len(files)-most)
 }
 
 // activity is what a notice says of a slot, in a few words; "" nothing.

@@ -92,7 +92,7 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.R
 	if err != nil {
 		return f, run, err
 	}
-	s, err := stateOf(run)
+	s, err := engine.StateOf(run)
 	if err != nil {
 		return f, run, err
 	}

@@ -2,7 +2,6 @@ package autopilot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -397,7 +396,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 
 // pastRun is what the task's last run came to, and whether a person answered.
 func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
-	s, err := stateOf(last)
+	s, err := engine.StateOf(last)
 	if err != nil {
 		return err
 	}
@@ -486,12 +485,4 @@ func (l *slot) does(n engine.Notice) string {
 	text := l.doing
 	l.doing, l.savedAt = "", n.At
 	return text
-}
-
-func stateOf(r store.Run) (loop.State, error) {
-	var s loop.State
-	if err := json.Unmarshal(r.State, &s); err != nil {
-		return s, fmt.Errorf("cannot read the state of run %s: %v", r.ID, err)
-	}
-	return s, nil
 }

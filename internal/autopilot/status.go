@@ -218,7 +218,7 @@ func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) erro
 // ofRun adds what the last run of the task came to.
 func (n *Need) ofRun(r store.Run) {
 	n.Run = r.ID
-	s, err := stateOf(r)
+	s, err := engine.StateOf(r)
 	if err != nil {
 		return // the rest is shown without it
 	}

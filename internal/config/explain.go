@@ -11,12 +11,15 @@ import (
 
 // Explanation is what is to be known of a key.
 type Explanation struct {
-	Path    string // with <name> for what the user names
-	Meaning string
-	Takes   string // what a value is, in words
-	Default string // "" for none
-	Example string // lines of pawl.yaml
-	Below   []Explanation
+	Path    string `json:"path"` // with <name> for what the user names
+	Meaning string `json:"meaning"`
+	Takes   string `json:"takes"`             // what a value is, in words
+	Default string `json:"default"`           // "" for none
+	Example string `json:"example,omitempty"` // lines of pawl.yaml
+	// Value and Source are what it is now; Explain leaves them to who has a configuration.
+	Value  string        `json:"value,omitempty"`
+	Source string        `json:"source,omitempty"`
+	Below  []Explanation `json:"keys,omitempty"`
 }
 
 //go:embed examples.yaml

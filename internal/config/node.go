@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // lockFiles say which package manager is used, and what a fresh clone needs.
@@ -206,15 +208,9 @@ func (r repository) memberGates(manager string, members []string, own []Proposed
 	if len(p.gates) > 0 {
 		what = "what the root has no script for runs in every package that has one"
 	}
-	p.notes = append(p.notes, fmt.Sprintf("Monorepo of %s (%s): %s.", manager, some(members), what))
+	p.notes = append(p.notes, fmt.Sprintf("Monorepo of %s (%s): %s.", manager, report.Some(members, shownNames), what))
 	return p
 }
 
-// some are the first few of many, in words.
-func some(names []string) string {
-	const most = 6
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
+// shownNames are the packages that a note names.
+const shownNames = 6

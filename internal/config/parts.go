@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // This file looks below the root: at the parts of a monorepo, and at the workflows of CI.
@@ -82,7 +84,7 @@ func (r repository) parts(p *part, none map[string]bool) {
 	}
 	if len(left) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("Left out: %s; add a gate such as \"cd %s && …\" if agents work there.",
-			some(left), left[0]))
+			report.Some(left, shownNames), left[0]))
 	}
 }
 

@@ -216,10 +216,7 @@ func Shown(r loop.Record) Record {
 		score := float64(r.Score) / 1000
 		out.Score = &score
 	}
-	if r.CostSource != "none" && r.CostSource != "" {
-		cost := float64(r.Cost) / 1e6
-		out.CostUSD = &cost
-	}
+	out.CostUSD = r.Cost.Dollars(loop.CostKnown(r.CostSource))
 	if f := r.Failure; f != nil {
 		out.Failure = &shownFailure{
 			Class: string(f.Class), Kind: string(f.Kind), Transient: f.Transient, Severity: string(f.Severity),

@@ -23,7 +23,7 @@ func ReviewLine(v *loop.Review) string {
 	if v.Elapsed > 0 {
 		text += ", " + loop.Duration(v.Elapsed)
 	}
-	if v.CostSource != "none" && v.CostSource != "" {
+	if loop.CostKnown(v.CostSource) {
 		text += ", " + v.Cost.String()
 	}
 	if v.Tries > 1 {
@@ -111,10 +111,7 @@ func showReview(v *loop.Review) *shownReview {
 	for _, f := range v.Items {
 		out.Items = append(out.Items, shownFinding{f.File, f.Line, string(f.Severity), f.Message})
 	}
-	if v.CostSource != "none" && v.CostSource != "" {
-		cost := float64(v.Cost) / 1e6
-		out.CostUSD = &cost
-	}
+	out.CostUSD = v.Cost.Dollars(loop.CostKnown(v.CostSource))
 	if v.Failure != nil {
 		out.Failure = string(v.Failure.Class)
 	}

@@ -217,11 +217,7 @@ func (s *Screen) agentEvent(e agent.Event) {
 }
 
 func (s *Screen) gateEnded(g loop.Gate) {
-	mark := "✓"
-	if g.Status != loop.GatePassed {
-		mark = "✗"
-	}
-	s.note("%s gate %s (%s)", mark, g.Name, loop.Duration(g.Elapsed))
+	s.note("%s gate %s (%s)", report.GateMark(g), g.Name, loop.Duration(g.Elapsed))
 }
 
 func (s *Screen) iterationEnded(n engine.Notice) {

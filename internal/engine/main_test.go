@@ -389,7 +389,7 @@ func (w *world) stored() (store.Run, []loop.Record, loop.State) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := stateOf(run)
+	s, err := StateOf(run)
 	if err != nil {
 		w.t.Fatal(err)
 	}

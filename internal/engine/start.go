@@ -105,7 +105,7 @@ func (d *Driver) mayResume(ctx context.Context, e loop.Event) error {
 	if run.Owner.PID != 0 {
 		return nil // alive: Take refuses; dead: its end is to be stored first
 	}
-	s, err := stateOf(run)
+	s, err := StateOf(run)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,8 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	return nil
 }
 
-func stateOf(run store.Run) (loop.State, error) {
+// StateOf is the kernel's state of a run.
+func StateOf(run store.Run) (loop.State, error) {
 	var s loop.State
 	if err := json.Unmarshal(run.State, &s); err != nil {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
@@ -74,7 +75,7 @@ func stateOf(run store.Run) (loop.State, error) {
 
 // load restores what the run knows.
 func (d *Driver) load(ctx context.Context, run store.Run) error {
-	s, err := stateOf(run)
+	s, err := StateOf(run)
 	if err != nil {
 		return err
 	}

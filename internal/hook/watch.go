@@ -131,9 +131,6 @@ func (w *watcher) event(name Name, n engine.Notice) Event {
 	if w.last != nil {
 		e.Agent = w.last.Agent
 	}
-	if s.Spent.CostKnown {
-		cost := float64(s.Spent.Cost) / 1e6
-		e.CostUSD = &cost
-	}
+	e.CostUSD = s.Spent.Cost.Dollars(s.Spent.CostKnown)
 	return e
 }

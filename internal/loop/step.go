@@ -121,7 +121,7 @@ func (s *State) spendReview(v *Review) {
 func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out int64, calls int) {
 	s.Spent.Active += max(0, elapsed)
 	s.Spent.Cost += max(0, cost)
-	s.Spent.CostKnown = s.Spent.CostKnown || !slices.Contains([]string{"", "none"}, source)
+	s.Spent.CostKnown = s.Spent.CostKnown || CostKnown(source)
 	s.Spent.TokensIn += max(0, in)
 	s.Spent.TokensOut += max(0, out)
 	s.Spent.Calls += max(0, calls)

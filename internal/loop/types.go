@@ -11,6 +11,18 @@ import (
 // MicroUSD is money in whole millionths of a US dollar.
 type MicroUSD int64
 
+// Dollars is the amount as JSON shows it; nil where it is not known.
+func (m MicroUSD) Dollars(known bool) *float64 {
+	if !known {
+		return nil
+	}
+	usd := float64(m) / 1e6
+	return &usd
+}
+
+// CostKnown says whether a source of a cost, of a record or a review, knows one.
+func CostKnown(source string) bool { return source != "none" && source != "" }
+
 // GateStatus is how one gate ended.
 type GateStatus string
 

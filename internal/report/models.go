@@ -17,14 +17,10 @@ type ModelUse struct {
 func Models(list []loop.ModelUse) []ModelUse {
 	var out []ModelUse
 	for _, m := range list {
-		one := ModelUse{
+		out = append(out, ModelUse{
 			Model: m.Model, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, Output: m.Output,
-		}
-		if !m.Unpriced {
-			cost := float64(m.Cost) / 1e6
-			one.CostUSD = &cost
-		}
-		out = append(out, one)
+			CostUSD: m.Cost.Dollars(!m.Unpriced),
+		})
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func (it Iteration) Price() string {
 	return it.Cost.String()
 }
 
-func (it Iteration) costKnown() bool { return it.CostSource != "none" && it.CostSource != "" }
+func (it Iteration) costKnown() bool { return loop.CostKnown(it.CostSource) }
 
 // Tokens are those of both directions.
 func (it Iteration) Tokens() int64 { return it.TokensIn + it.TokensOut }
@@ -97,8 +97,8 @@ func tone(of any) Tone {
 	return Bad
 }
 
-// mark is a gate's status as one character.
-func mark(g loop.Gate) string {
+// GateMark is a gate's status as one character.
+func GateMark(g loop.Gate) string {
 	switch g.Status {
 	case loop.GatePassed:
 		return "✓"
@@ -245,6 +245,14 @@ func labels(list []string) string {
 		list = append(list[:most:most], "…")
 	}
 	return strings.Join(list, ", ")
+}
+
+// Some are the first few of many, in words.
+func Some(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
 // Short is a count of tokens in at most five characters: 1.5k, 2.0M.

@@ -46,7 +46,7 @@ var functions = template.FuncMap{
 	"join":     strings.Join,
 	"labels":   labels,
 	"tone":     tone,
-	"mark":     mark,
+	"mark":     GateMark,
 	"tests":    tests,
 	"about":    about,
 	"item":     ItemLine,

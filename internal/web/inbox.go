@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -167,7 +168,7 @@ func named(r store.Run) string {
 func (s *Server) need(ctx context.Context, r store.Run) Need {
 	v := s.view(ctx, r)
 	n := Need{Kind: "question", Title: named(r), Why: r.Why, Since: r.UpdatedAt, Run: &v}
-	state, err := action.StateOf(r)
+	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
 		n.Question = showQuestion(state.Question, rows)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -282,7 +282,7 @@ func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*histor
 
 // current is the iteration under way; nil when the run rests.
 func (s *Server) current(r store.Run) *Current {
-	state, err := action.StateOf(r)
+	state, err := engine.StateOf(r)
 	if err != nil || !state.Status.Active() {
 		return nil
 	}

@@ -233,7 +233,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	if err != nil {
 		return nil, err
 	}
-	state, err := action.StateOf(r)
+	state, err := engine.StateOf(r)
 	if err != nil {
 		return nil, err
 	}

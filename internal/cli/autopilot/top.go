@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/dashboard"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
@@ -144,7 +145,7 @@ func needQuestion(ctx context.Context, db *store.Store, n autopilot.Need) (q loo
 		if err != nil {
 			return q, err
 		}
-		if s, err = action.StateOf(r); err != nil {
+		if s, err = engine.StateOf(r); err != nil {
 			return q, err
 		}
 	}

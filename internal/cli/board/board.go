@@ -264,7 +264,7 @@ func sayVerdict(a *command.App, v pool.Verdict, dry bool) error {
 		a.Result("  its work is kept: %s\n", v.Ref)
 	}
 	if len(v.Lost) > 0 {
-		a.Result("  %s, being ignored by git or too large: %s\n", lost, report.Line(someOf(v.Lost), 900))
+		a.Result("  %s, being ignored by git or too large: %s\n", lost, report.Line(report.Some(v.Lost, shownIDs), 900))
 	}
 	return nil
 }

@@ -137,8 +137,8 @@ func printCase(a *command.App, c *board.Case, needs, dependents []string) {
 	}
 	row("priority", fmt.Sprint(c.Priority))
 	row("parent", c.Parent)
-	row("needs", someOf(needs))
-	row("needed by", someOf(dependents))
+	row("needs", report.Some(needs, shownIDs))
+	row("needed by", report.Some(dependents, shownIDs))
 	row("tags", report.Line(strings.Join(c.Tags, ", "), 1000))
 	row("ref", report.Line(c.Ref, board.MaxRef))
 	if c.Retries > 0 {
@@ -163,15 +163,6 @@ func printTexts(a *command.App, c *board.Case) {
 	}
 }
 
-// someOf lists ids, of many the first.
-func someOf(ids []string) string {
-	const most = 8
-	if len(ids) <= most {
-		return strings.Join(ids, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
-}
-
 func printHistory(a *command.App, history []board.Entry) {
 	a.Result("\n  History\n")
 	for _, e := range history {
@@ -182,6 +173,9 @@ func printHistory(a *command.App, history []board.Entry) {
 		a.Result("  %s  %-18s  %-6s  %s\n", command.Minute(e.At), what, e.By, report.Line(e.Why, 300))
 	}
 }
+
+// shownIDs is how many of a list of cases or files are named.
+const shownIDs = 8
 
 // shownSpace is the workspace of a task in `case show --json`.
 type shownSpace struct {

@@ -271,7 +271,7 @@ func (s *story) agentEvents(key, path, who string) bool {
 
 // gates tells which gate has begun.
 func (s *story) gates(at time.Time, now attempt) {
-	state, err := action.StateOf(s.run)
+	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -110,7 +111,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 		Now:     time.Now(),
 		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
-	if in.State, err = action.StateOf(r); err != nil {
+	if in.State, err = engine.StateOf(r); err != nil {
 		return in, err
 	}
 	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -128,7 +129,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	if err != nil {
 		return err
 	}
-	state, err := action.StateOf(r)
+	state, err := engine.StateOf(r)
 	if err != nil {
 		return err
 	}
@@ -316,11 +317,7 @@ func exitWord(x loop.Exit) string {
 func gateWords(r loop.Record) string {
 	var words []string
 	for _, g := range r.Gates {
-		mark := map[loop.GateStatus]string{loop.GatePassed: "✓", loop.GateNotRun: "○"}[g.Status]
-		if mark == "" {
-			mark = "✗"
-		}
-		words = append(words, mark+report.Line(g.Name, 20))
+		words = append(words, report.GateMark(g)+report.Line(g.Name, 20))
 	}
 	if r.Review != nil {
 		words = append(words, reviewMark(r.Review))
@@ -332,15 +329,10 @@ func gateWords(r loop.Record) string {
 }
 
 func whatHappened(r loop.Record) string {
-	switch {
-	case r.Failure != nil:
+	if r.Failure != nil {
 		return r.Failure.Summary
-	case r.Signal.Kind != "":
-		return strings.TrimSpace(strings.ToUpper(string(r.Signal.Kind)) + " " + r.Signal.Text)
-	case r.Progress >= 0:
-		return fmt.Sprintf("PROGRESS %d", r.Progress)
 	}
-	return ""
+	return report.Iteration{Record: &r}.Said()
 }
 
 func showJSON(a *command.App, l listed, r store.Run, state loop.State, records []loop.Record,
@@ -352,10 +344,7 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 	}
 	d.Steps = shownSteps(steps)
 	d.StartedAt, d.Sandbox = d.StartedAt.UTC(), action.SetupOf(r).Sandbox
-	if r.CostKnown {
-		cost := float64(r.Cost) / 1e6
-		d.CostUSD = &cost
-	}
+	d.CostUSD = loop.MicroUSD(r.Cost).Dollars(r.CostKnown)
 	if state.Question != nil {
 		d.Question = state.Question
 	}

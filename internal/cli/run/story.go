@@ -198,15 +198,12 @@ func (s *story) iterationEnded(e journal.Event) {
 
 // gate tells how a gate ended.
 func (s *story) gate(g loop.Gate) {
-	color, mark, how := "31", "✗", ""
+	color, how := "31", " "+string(g.Status)
 	switch g.Status {
 	case loop.GatePassed:
-		color, mark = "32", "✓"
+		color, how = "32", ""
 	case loop.GateNotRun:
-		color, mark = "2", "○"
-	}
-	if g.Status != loop.GatePassed {
-		how = " " + string(g.Status)
+		color = "2"
 	}
 	if g.Test && g.Total >= 0 {
 		how += fmt.Sprintf(", %d of %d passed", g.Passed, g.Total)
@@ -217,7 +214,7 @@ func (s *story) gate(g loop.Gate) {
 	if g.Note != "" {
 		how += ", " + report.Line(g.Note, 200)
 	}
-	s.print(color, "           %s gate %s%s (%s)", mark, g.Name, how, loop.Duration(g.Elapsed))
+	s.print(color, "           %s gate %s%s (%s)", report.GateMark(g), g.Name, how, loop.Duration(g.Elapsed))
 }
 
 func (s *story) question(e journal.Event) {

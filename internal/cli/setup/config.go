@@ -56,8 +56,7 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 		return e
 	}
 	return command.Listing(a, found, "", "", func(e config.Entry) command.Row {
-		return command.Row{JSON: map[string]string{"path": e.Path, "value": e.Value, "source": e.Source},
-			Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
+		return command.Row{JSON: e, Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
 	})
 }
 

@@ -92,26 +92,25 @@ func configExplain(a *command.App, key string) error {
 		}
 		return err.Hint("All of them: docs/configuration.md, or pawl config explain SECTION")
 	}
-	var now []config.Entry
 	if c, err := a.Peek(); err == nil {
 		for _, one := range c.Entries() {
 			if one.Path == key {
-				now = append(now, one)
+				e.Value, e.Source = one.Value, one.Source
 			}
 		}
 	} else {
 		a.Say("Warning: the configuration cannot be loaded: %v", err)
 	}
 	if a.JSON {
-		return a.Document(explained(e, now))
+		return a.Document(e)
 	}
 	a.Result("%s: %s\n\n", e.Path, e.Meaning)
 	rows := [][]any{{"  takes", e.Takes}}
 	if e.Default != "" {
 		rows = append(rows, []any{"  default", e.Default})
 	}
-	for _, one := range now {
-		rows = append(rows, []any{"  now", one.Value + " (from: " + one.Source + ")"})
+	if e.Source != "" {
+		rows = append(rows, []any{"  now", e.Value + " (from: " + e.Source + ")"})
 	}
 	if len(e.Below) == 0 && !strings.Contains(e.Path, "<") {
 		rows = append(rows, []any{"  variable", "PAWL_" + strings.ToUpper(strings.ReplaceAll(e.Path, ".", "_"))})
@@ -128,27 +127,4 @@ func configExplain(a *command.App, key string) error {
 		a.Table("  key\tdefault\tmeaning", rows, 0)
 	}
 	return nil
-}
-
-// explainedJSON is a key as `config explain --json` shows it.
-type explainedJSON struct {
-	Path    string          `json:"path"`
-	Meaning string          `json:"meaning"`
-	Takes   string          `json:"takes"`
-	Default string          `json:"default"`
-	Example string          `json:"example,omitempty"`
-	Value   string          `json:"value,omitempty"`
-	Source  string          `json:"source,omitempty"`
-	Keys    []explainedJSON `json:"keys,omitempty"`
-}
-
-func explained(e config.Explanation, now []config.Entry) explainedJSON {
-	out := explainedJSON{Path: e.Path, Meaning: e.Meaning, Takes: e.Takes, Default: e.Default, Example: e.Example}
-	for _, one := range now {
-		out.Value, out.Source = one.Value, one.Source
-	}
-	for _, b := range e.Below {
-		out.Keys = append(out.Keys, explained(b, nil))
-	}
-	return out
 }

@@ -29,8 +29,8 @@ func (u *usage) add(v usage) {
 	u.Calls += v.Calls
 	u.Output += v.Output
 	switch {
-	case v.Source == "" || v.Source == "none":
-	case u.Source == "" || u.Source == "none" || v.Source == "estimated":
+	case !loop.CostKnown(v.Source):
+	case !loop.CostKnown(u.Source) || v.Source == "estimated":
 		u.Source = v.Source
 	}
 }
