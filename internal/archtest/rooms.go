@@ -105,8 +105,9 @@ var rooms = withAdapters(map[string]room{
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
-	"store":          {Remembering, []string{"files", "journal", "store/database", "store/sqlite"}, "the database: all the queries there are"},
+	"store":          {Remembering, []string{"files", "journal", "store/database", "store/postgres", "store/sqlite"}, "the database: all the queries there are"},
 	"store/database": {Remembering, nil, "what the databases have in common that a store is kept in"},
+	"store/postgres": {Remembering, []string{"store/database"}, "boards in a database that several machines have: open, lock, watch"},
 	"store/sqlite":   {Remembering, []string{"files", "store/database"}, "a file of SQLite: open, lock, copy, watch"},
 	"files":          {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog":       {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
@@ -129,6 +130,7 @@ var rooms = withAdapters(map[string]room{
 	"scripts/mutate":  {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
 	"scripts/size":    {Testing, nil, "counts product code"},
 	"scripts/release": {Testing, []string{"cli"}, "makes the archives of a release"},
+	"store/pgtest":    {Testing, nil, "a server of PostgreSQL for tests"},
 	"powercut":        {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
 	"modelserver":     {Testing, nil, "a scripted model provider on loopback"},
 	"e2e":             {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
@@ -159,6 +161,7 @@ var modules = map[string]struct {
 	"github.com/goccy/go-yaml":               {[]string{"cli/check", "config", "agent/script"}, "only what reads a user's file reads YAML"},
 	"github.com/expr-lang/expr":              {[]string{"workflow"}, "expressions, checked against types before anything runs; it touches nothing"},
 	"github.com/ncruces/go-sqlite3":          {[]string{"store/sqlite"}, "the database has one door"},
+	"github.com/jackc/pgx":                   {[]string{"store/postgres"}, "the database has one door"},
 	"mvdan.cc/sh":                            {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
 	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"go.opentelemetry.io/otel":               {[]string{"telemetry"}, "spans and metrics are told in one place"},
@@ -175,7 +178,7 @@ var stdlib = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"database/sql": {[]string{"store", "store/database", "store/sqlite"}, "the database has one door"},
+	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},

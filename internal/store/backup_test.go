@@ -13,6 +13,7 @@ import (
 // command that puts the copy back; without a copy it is a new one.
 func TestALostDatabase(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	for name, lose := range map[string]func(string) error{
 		"deleted": os.Remove,
 		"emptied": func(path string) error { return os.Truncate(path, 0) },

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -422,6 +421,7 @@ func shake(t *testing.T, s *Store, r *rand.Rand, ids *[]string, step int) {
 // The next task is found by an index, not by sorting the board.
 func TestNextIsAnIndexLookUp(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := fresh(t)
 	addAll(t, s, draft("a"), draft("b"))
 	var plan strings.Builder
@@ -444,7 +444,7 @@ func TestNextIsAnIndexLookUp(t *testing.T) {
 // Two processes add at once: every id is given once.
 func TestTwoProcessesAdd(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
+	path := newPath(t)
 	s := open(t, path)
 	a, b := start(t, "cases", path, "a"), start(t, "cases", path, "b")
 	for _, p := range []*process{a, b} {

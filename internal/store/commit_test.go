@@ -150,6 +150,7 @@ func TestIterations(t *testing.T) {
 // A durable commit waits for the disk; the others, before and after, do not.
 func TestDurableIsFullForOneTransaction(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s, ctx := fresh(t), t.Context()
 	synchronous := func(d durability) (level int) {
 		must(t, s.transact(ctx, d, func(ctx context.Context, _ *statements) error {

@@ -17,7 +17,7 @@ import (
 // time.
 func TestKilledWritersLoseNothing(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "pawl.db")
+	path := newPath(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds, writers := 6, 3
 	if testing.Short() {
@@ -57,7 +57,7 @@ func acknowledged(t *testing.T, p *process) int64 {
 // was acknowledged.
 func survived(t *testing.T, path string, acked map[string]int64) {
 	t.Helper()
-	s, err := Open(t.Context(), path)
+	s, err := openAt(t.Context(), path)
 	must(t, err)
 	must(t, s.Check(t.Context()))
 	for id, n := range acked {

@@ -16,6 +16,7 @@ import (
 // breaks, and it goes on when there is room again.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	dir := filepath.Join(t.TempDir(), "small")
 	must(t, os.Mkdir(dir, 0o700))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
@@ -53,6 +54,7 @@ func TestAFullDisk(t *testing.T) {
 // An import for which there is no room leaves no task, and can be made again.
 func TestAnImportOnAFullDisk(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	dir := filepath.Join(t.TempDir(), "small")
 	must(t, os.Mkdir(dir, 0o700))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {

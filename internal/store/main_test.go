@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // line a deed, when the deed is done.
 func child(job []string) int {
 	ctx := context.Background()
-	s, err := Open(ctx, job[1])
+	s, err := openAt(ctx, job[1])
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -146,7 +146,7 @@ func (p *process) kill(t *testing.T, last int64) int64 {
 
 func open(t testing.TB, path string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), path)
+	s, err := openAt(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +158,24 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
+func openAt(ctx context.Context, path string) (*Store, error) {
+	if strings.HasPrefix(path, "postgres:") {
+		return OpenShared(ctx, Shared{Address: path})
+	}
+	return Open(ctx, path)
+}
+
+func newPath(t testing.TB) string {
+	t.Helper()
+	if address := another(); address != "" {
+		return address
+	}
+	return filepath.Join(t.TempDir(), "pawl.db")
+}
+
 func fresh(t testing.TB) *Store {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), "pawl.db"))
+	return open(t, newPath(t))
 }
 
 func must(t testing.TB, err error) {

@@ -53,6 +53,7 @@ func holdsVersionOne(ctx context.Context, t *testing.T, s *Store) {
 
 func TestADatabaseOfTheFirstVersion(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	ctx, path := t.Context(), versionOne(t)
 	s := open(t, path)
 	must(t, s.Check(ctx))
@@ -64,6 +65,7 @@ func older(s *Store, schema int) string { return fmt.Sprintf("%s.schema-%d", s.P
 // Before a newer pawl changes the schema there is a copy, to which one can go back.
 func TestAnUpgradeKeepsACopy(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	ctx, path := t.Context(), versionOne(t)
 	s := open(t, path)
 	had, err := s.applied(ctx)
@@ -90,6 +92,7 @@ func TestAnUpgradeKeepsACopy(t *testing.T) {
 // Without a copy nothing is changed.
 func TestNoUpgradeWithoutACopy(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	ctx := t.Context()
 	s := open(t, versionOne(t))
 	had, err := s.applied(ctx)
@@ -107,6 +110,7 @@ func TestNoUpgradeWithoutACopy(t *testing.T) {
 // A new database has nothing to be copied.
 func TestANewDatabaseIsNotCopied(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := fresh(t)
 	found, err := filepath.Glob(s.Path() + ".schema-*")
 	must(t, err)

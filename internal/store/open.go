@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/store/database"
+	"github.com/pawl-dev/pawl/internal/store/postgres"
 	"github.com/pawl-dev/pawl/internal/store/sqlite"
 )
 
@@ -18,6 +19,9 @@ type Store struct {
 
 	write *connection
 	reads statements // on the reader's pool
+
+	shared bool   // several people and machines have it: roots are theirs
+	place  string // what the ids of this machine's clones begin with
 }
 
 // Open opens the database at path, and makes it when there is none: folders
@@ -35,6 +39,24 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	s, err := opened(ctx, db, err)
 	if err == nil && used {
 		s.BackUp(ctx)
+	}
+	return s, err
+}
+
+// Shared is a database that several people and machines have.
+type Shared struct {
+	Address    string // postgres://user@host/database
+	Repository string // what the repository is called on all machines
+	Place      string // what this machine's folders of it are called among them
+}
+
+// OpenShared opens the board of a repository in a database of PostgreSQL, and makes
+// it when there is none. Errors are those of [Open], [ErrAway] and [ErrRefused].
+func OpenShared(ctx context.Context, o Shared) (*Store, error) {
+	db, err := postgres.Open(ctx, o.Address, o.Repository)
+	s, err := opened(ctx, db, err)
+	if err == nil {
+		s.shared, s.place = true, o.Place+"\n"
 	}
 	return s, err
 }

@@ -20,6 +20,7 @@ import (
 
 func TestOpenMakesEverythingPrivate(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	// Characters that mean something in a URI are just a name.
 	dir := filepath.Join(t.TempDir(), "state+of 50% #1?x=y&mode=ro", "re po")
 	path := filepath.Join(dir, "pawl.db")
@@ -59,6 +60,7 @@ func TestCloseAndOpenAgain(t *testing.T) {
 
 func TestMigrationsAreMadeOnce(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := fresh(t)
 	before, err := s.applied(t.Context())
 	must(t, err)
@@ -92,6 +94,7 @@ func next(t *testing.T, sql string) []database.Migration {
 
 func TestANewStepKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s, r := begun(t, "r1")
 	ctx := t.Context()
 	if err := s.migrateTo(ctx, next(t, `CREATE TABLE extra (a TEXT); CREATE TABLE bad (`)); err == nil {
@@ -114,6 +117,7 @@ func TestANewStepKeepsWhatIsThere(t *testing.T) {
 
 func TestAStepOfAnotherBuild(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := fresh(t)
 	steps, err := database.Migrations(stepsOf(t))
 	must(t, err)
@@ -126,6 +130,7 @@ func TestAStepOfAnotherBuild(t *testing.T) {
 
 func TestStepsAreNumberedWithoutGaps(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	for name, files := range map[string]fstest.MapFS{
 		"gap":      {"migrations/0001_a.sql": {}, "migrations/0003_b.sql": {}},
 		"twice":    {"migrations/0001_a.sql": {}, "migrations/0001_b.sql": {}},
@@ -140,6 +145,7 @@ func TestStepsAreNumberedWithoutGaps(t *testing.T) {
 // Many open the same new database at once, in this process and in others.
 func TestOpenedByManyAtOnce(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	path := filepath.Join(t.TempDir(), "new", "pawl.db")
 	children := make([]*process, 3)
 	for i := range children {
@@ -179,6 +185,7 @@ func TestOpenedByManyAtOnce(t *testing.T) {
 
 func TestAFileThatIsNoDatabase(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	text := strings.Repeat("this is not a database\n", 1000)
 	must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -193,6 +200,7 @@ func TestAFileThatIsNoDatabase(t *testing.T) {
 
 func TestADamagedPage(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s, r := begun(t, "r1")
 	for n := int64(2); n < 500; n++ {
 		step := stepOf(r, n)
@@ -222,6 +230,7 @@ func TestADamagedPage(t *testing.T) {
 
 func TestAFolderThatCannotBe(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{filepath.Join(file, "pawl.db"), filepath.Join(file, "below", "pawl.db"), t.TempDir()} {
@@ -233,6 +242,7 @@ func TestAFolderThatCannotBe(t *testing.T) {
 
 func TestAReadOnlyFolder(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")
 	}
@@ -247,6 +257,7 @@ func TestAReadOnlyFolder(t *testing.T) {
 // A full database refuses, keeps what it has, and goes on when there is room.
 func TestAFullDatabase(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s, r := begun(t, "r1")
 	ctx := t.Context()
 	limit := func(pages string) {
@@ -280,6 +291,7 @@ func fill(ctx context.Context, s *Store, r Run) (int64, error) {
 
 func TestWhatErrorsMean(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := fresh(t)
 	for err, want := range map[error]error{
 		sqlite3.NOTADB: ErrDamaged, sqlite3.CORRUPT: ErrDamaged, sqlite3.CORRUPT_INDEX: ErrDamaged,

@@ -42,6 +42,9 @@ func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
 // without State and Setup.
 func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark,
 	more bool, err error) {
+	if s.shared {
+		q.Root = "" // each person has another one
+	}
 	c := q.conditions()
 	if after != (RunMark{}) {
 		c.add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)

@@ -58,7 +58,7 @@ type Owner struct {
 // openRuns are the runs that have not ended. Of a task's runs only the last one can
 // be open, and only until the task is done: earlier ones cannot be resumed.
 const openRuns = `ended_at = 0 AND (kind <> 'task' OR NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name
-		AND l.root = runs.root AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
+		AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
 	AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = runs.name AND c.status = 'done')))`
 
 // maxCandidates is how many runs an ambiguous prefix is explained with.
@@ -78,7 +78,11 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 		if again, err := created(ctx, w, r, e); again || err != nil {
 			return err
 		}
-		if err := free(ctx, w, r.Root, r.Name, alive); err != nil {
+		same, args := `root = $2`, []any{r.Name, r.Root}
+		if s.shared && r.Kind == "task" {
+			same, args = `kind = 'task'`, args[:1] // on any machine
+		}
+		if err := free(ctx, w, alive, same, args...); err != nil {
 			return err
 		}
 		if err := insertRun(ctx, w, r, e); err != nil {
@@ -106,17 +110,17 @@ func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, 
 	return true, nil
 }
 
-// free refuses while a live process owns a run of this root and name.
-func free(ctx context.Context, w *statements, root, name string, alive func(Owner) bool) error {
+// free refuses while a live process owns a run with a name, $1, that is the same in another way.
+func free(ctx context.Context, w *statements, alive func(Owner) bool, same string, args ...any) error {
 	owned, err := list(ctx, w, func(r *Run) []any {
-		return []any{&r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
+		return []any{&r.ID, &r.Name, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
 			&r.Owner.Host}
 	},
-		`SELECT id, owner_pid, owner_start, owner_boot, owner_host FROM runs
-			WHERE root = $1 AND name = $2 AND owner_pid <> 0 ORDER BY rowid`, root, name)
+		`SELECT id, name, owner_pid, owner_start, owner_boot, owner_host FROM runs
+			WHERE name = $1 AND `+same+` AND owner_pid <> 0 ORDER BY rowid`, args...)
 	for _, r := range owned {
 		if alive(r.Owner) {
-			return &RunningError{Run: r.ID, Name: name, Owner: r.Owner}
+			return &RunningError{Run: r.ID, Name: r.Name, Owner: r.Owner}
 		}
 	}
 	return err
@@ -211,11 +215,15 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 }
 
 // Latest returns the run of this root and name that was started last, or
-// [ErrNotFound].
+// [ErrNotFound]. On a board that several machines have, a task's last run may be of another one.
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
 	r, ok, err := first(ctx, &s.reads, wholeRunFields,
 		wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
+	if err == nil && !ok && s.shared {
+		r, ok, err = first(ctx, &s.reads, wholeRunFields,
+			wholeRun+` WHERE kind = 'task' AND name = $1 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, name)
+	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
 	}

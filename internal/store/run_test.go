@@ -250,6 +250,9 @@ func TestListings(t *testing.T) {
 		{RunQuery{Root: "/a", Active: true}, "r2"},
 		{RunQuery{Root: "/none"}, ""},
 	} {
+		if s.shared && c.filter.Root != "" {
+			continue // its roots are of several machines: a listing has all
+		}
 		runs, err := s.Runs(ctx, c.filter)
 		must(t, err)
 		ids := make([]string, len(runs))
@@ -273,9 +276,9 @@ func TestListings(t *testing.T) {
 		must(t, s.Commit(ctx, rest))
 	}
 	open := func() (ids []string) {
-		runs, err := s.Runs(ctx, RunQuery{Root: "/c", Active: true})
+		runs, err := s.Runs(ctx, RunQuery{Root: "/c", Kind: "task", Active: true})
 		must(t, err)
-		page, _, _, err := s.RunPage(ctx, RunQuery{Root: "/c", Active: true}, RunMark{}, 10)
+		page, _, _, err := s.RunPage(ctx, RunQuery{Root: "/c", Kind: "task", Active: true}, RunMark{}, 10)
 		must(t, err)
 		for i, r := range runs {
 			ids = append(ids, r.ID)

@@ -180,6 +180,7 @@ func told(list []stats.Tally) string {
 // A database of before is summed up once, to what it would have been.
 func TestTalliesOfOlder(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	now, before := fresh(t), old(t)
 	history(t, now)
 	history(t, before)

@@ -35,6 +35,7 @@ func holdLock(path string) error {
 // on when it is free.
 func TestALockedDatabase(t *testing.T) {
 	t.Parallel()
+	fileOnly(t)
 	s := open(t, filepath.Join(t.TempDir(), "pawl.db"))
 	addAll(t, s, draft("a")) // makes the log's index
 	p := start(t, "lock", s.Path(), "x")

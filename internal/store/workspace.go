@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -38,7 +39,7 @@ const workspaceColumns = `id, kind, state, why, repo, dir, own, folder, branch, 
 
 // Workspaces lists all rows in the order in which they were made.
 func (s *Store) Workspaces(ctx context.Context) ([]Workspace, error) {
-	all, err := workspaces(ctx, &s.reads)
+	all, err := workspaces(ctx, &s.reads, s.place)
 	return all, s.explain(ctx, "list the workspaces", err)
 }
 
@@ -53,14 +54,23 @@ func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool,
 	return Workspace{}, false, err
 }
 
-func workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
+func workspaces(ctx context.Context, w *statements, place string) ([]Workspace, error) {
 	return list(ctx, w, func(v *Workspace) []any {
 		return []any{
-			&v.ID, &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
+			below(place, &v.ID), &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
 			&v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
 			when(&v.TakenAt), when(&v.UpdatedAt), when(&v.KeepUntil),
 		}
-	}, `SELECT `+workspaceColumns+` FROM workspaces ORDER BY rowid LIMIT $1`, maxWorkspaces)
+	}, `SELECT `+workspaceColumns+` FROM workspaces WHERE id >= $1 AND id < $2 ORDER BY rowid LIMIT $3`,
+		place, place+"\U0010FFFF", maxWorkspaces)
+}
+
+// below reads an id without the place that it begins with.
+func below(place string, id *string) column {
+	return func(stored any) error {
+		*id = strings.TrimPrefix(string(bytesOf(stored)), place)
+		return nil
+	}
 }
 
 // WorkspaceChange is the result of an edit: rows to drop, then rows to put. A row
@@ -78,7 +88,7 @@ type WorkspaceChange struct {
 func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error)) error {
 	var refused error
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		all, err := workspaces(ctx, w)
+		all, err := workspaces(ctx, w, s.place)
 		if err != nil {
 			return err
 		}
@@ -87,12 +97,12 @@ func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (
 			return refused
 		}
 		for _, id := range ch.Drop {
-			if _, err := w.exec(ctx, `DELETE FROM workspaces WHERE id = $1`, id); err != nil {
+			if _, err := w.exec(ctx, `DELETE FROM workspaces WHERE id = $1`, s.place+id); err != nil {
 				return err
 			}
 		}
 		for _, v := range ch.Put {
-			if err := putWorkspace(ctx, w, v); err != nil {
+			if err := putWorkspace(ctx, w, s.place, v); err != nil {
 				return err
 			}
 		}
@@ -106,12 +116,12 @@ func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (
 
 var putWorkspaceQuery = upsert("workspaces", 1, workspaceColumns)
 
-func putWorkspace(ctx context.Context, w *statements, v Workspace) error {
+func putWorkspace(ctx context.Context, w *statements, place string, v Workspace) error {
 	if v.ID == "" || v.Dir == "" || v.Repo == "" {
 		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
 	}
 	_, err := w.exec(ctx, putWorkspaceQuery,
-		v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
+		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
 		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, ms(v.TakenAt), ms(v.UpdatedAt), ms(v.KeepUntil))
 	return err
 }

@@ -1,0 +1,150 @@
+// Package pgtest starts the PostgreSQL that is installed, for tests: in a folder
+// of its own, on a socket there, as an unprivileged user where the test is root,
+// since the server refuses root. It does not wait for the disk.
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Server is one that runs.
+type Server struct {
+	dir  string
+	bin  string
+	as   *syscall.SysProcAttr
+	cmd  *exec.Cmd
+	made int
+}
+
+// Start starts a server, or skips the test where none is installed. Who starts it
+// calls Stop.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{as: &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}}
+	if s.bin = installed(); s.bin == "" {
+		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Fatalf("cannot start PostgreSQL: %v", err)
+		}
+	}
+	var err error
+	s.dir, err = os.MkdirTemp("", "pg") //nolint:usetesting // the other user has to reach it, and sockets want short names
+	must(err)
+	t.Cleanup(func() { _ = os.RemoveAll(s.dir) })
+	must(s.unprivileged())
+	out, err := s.command("initdb", "-D", s.data(), "-A", "trust", "-U", "pawl", "-E", "UTF8", "--locale=C.UTF-8", "-N").
+		CombinedOutput()
+	if err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	t.Cleanup(s.Stop)
+	must(s.Run())
+	return s
+}
+
+// installed is the folder of the newest server's programs; "" is none.
+func installed() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is right
+	if len(found) == 0 {
+		return ""
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+// unprivileged has the server run as Debian's user for it where the test is root.
+func (s *Server) unprivileged() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return err
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // they are small
+	return errors.Join(err1, err2, os.Chown(s.dir, uid, gid))
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), filepath.Join(s.bin, program), args...) //nolint:gosec // a program of PostgreSQL
+	cmd.Dir, cmd.SysProcAttr = s.dir, s.as
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	return cmd
+}
+
+// Run starts the server, again after Stop, and waits until it can be used.
+func (s *Server) Run() error {
+	s.cmd = s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off",
+		"-c", "full_page_writes=off", "-c", "max_connections=200", "-c", "shared_buffers=64MB")
+	out, err := s.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), "ready to accept connections") {
+			go func() {
+				for lines.Scan() { // it must not wait for a reader
+				}
+			}()
+			return nil
+		}
+	}
+	return fmt.Errorf("it ended: %s", &said)
+}
+
+// Stop ends the server at once, as a crash does; to stop it twice does nothing.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+	_ = s.cmd.Wait() // its exit status is the signal's
+	s.cmd = nil
+}
+
+// Address is that of a database of the server.
+func (s *Server) Address(name string) string {
+	return "postgres://pawl@/" + name + "?host=" + s.dir
+}
+
+// SQL runs statements in a database, and returns what they print.
+func (s *Server) SQL(t testing.TB, name, text string) string {
+	t.Helper()
+	cmd := s.command("psql", "-h", s.dir, "-U", "pawl", "-d", name, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", text)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// New makes a database and returns its address.
+func (s *Server) New(t testing.TB) string {
+	t.Helper()
+	s.made++
+	name := fmt.Sprint("t", s.made)
+	s.SQL(t, "postgres", "CREATE DATABASE "+name)
+	return s.Address(name)
+}
