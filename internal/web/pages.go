@@ -19,7 +19,7 @@ var dist embed.FS
 // may say otherwise.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml",
+	".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 }
 
 // pages serves the browser's side. An address without a file of its own is a

@@ -9,6 +9,7 @@ import './guard.test';
 import './work.test';
 import './alike.test';
 import './settle.test';
+import './find.test';
 import './choose.test';
 import './help.test';
 import './idle.test';

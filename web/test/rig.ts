@@ -45,12 +45,13 @@ export async function noted(context: BrowserContext): Promise<BrowserContext> {
   await context.addInitScript(() => {
     let before = '';
     addEventListener('keydown', (e) => {
-      if (e.ctrlKey || e.altKey || e.metaKey || (e.target as HTMLElement).matches('textarea, select, input:not([type=radio]):not([type=checkbox])')) return;
+      const name = e.ctrlKey ? `Ctrl ${e.key}` : e.key;
+      if (e.altKey || e.metaKey || (!e.ctrlKey && (e.target as HTMLElement).matches('textarea, select, input:not([type=radio]):not([type=checkbox])'))) return;
       const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1)?.dataset.keys;
       const where = dialog ?? location.pathname.split('/').slice(1, 3).join('/');
       // What the page has taken is known when all have heard of it.
       queueMicrotask(() => setTimeout(() => {
-        if (e.defaultPrevented) void (window as unknown as { pressed(what: string): void }).pressed(`${where}\t${before === 'g' ? `g ${e.key}` : e.key}`);
+        if (e.defaultPrevented) void (window as unknown as { pressed(what: string): void }).pressed(`${where}\t${before === 'g' ? `g ${name}` : name}`);
         before = e.defaultPrevented ? '' : e.key;
       }));
     });

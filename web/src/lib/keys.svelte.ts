@@ -5,7 +5,7 @@ import { untrack } from 'svelte';
 
 /** Key is one key and what it does. */
 export interface Key {
-  /** As the browser names it: 'j', 'R', ' ', 'Enter', 'Escape'; 'g b' is one after the other. */
+  /** As the browser names it: 'j', 'R', ' ', 'Enter', 'Escape'; 'g b' is one after the other; 'Ctrl k' works also in a text and over a dialog. */
   key: string;
   also?: string[];
   label: string;
@@ -65,7 +65,13 @@ class Keys {
   }
 
   private press(e: KeyboardEvent): void {
-    if (e.defaultPrevented || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.defaultPrevented || e.isComposing || e.altKey) return;
+    if (e.ctrlKey || e.metaKey) {
+      const key = this.groups.flatMap((g) => g.keys).find((k) => k.key === `Ctrl ${e.key}`);
+      if (!key || key.on?.() === false) return;
+      e.preventDefault();
+      return key.run(e);
+    }
     const writing = writes(e.target);
     // A dialog has its own keys; those of what is behind it are off.
     const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1);

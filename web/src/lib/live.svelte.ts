@@ -1,8 +1,9 @@
 // What happens, as it happens: this page's end of the stream (stream.ts).
 //
-// A page that cannot be seen leaves after a while; when it is seen again and
-// something has happened since, it loads its data anew.
+// A page that cannot be seen leaves after a while, unless it is to say when a person is needed;
+// when it is seen again and something has happened since, it loads its data anew.
 
+import { alerts } from './alerts.svelte';
 import type { Activity } from './api';
 import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
@@ -152,7 +153,7 @@ class Live {
 
   private seen(): void {
     clearTimeout(this.hidden);
-    if (document.hidden) this.hidden = setTimeout(() => this.leave(), rest);
+    if (document.hidden) this.hidden = setTimeout(() => !alerts.on && this.leave(), rest);
     else if (this.state === 'resting') this.come();
     else this.say('look');
   }

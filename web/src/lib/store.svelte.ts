@@ -2,6 +2,7 @@
 // stream. Lists are replaced, not changed, so a page sees a whole state.
 
 import { SvelteMap } from 'svelte/reactivity';
+import { alerts } from './alerts.svelte';
 import { get, type Activity, type Case, type Need, type Overview, type Run } from './api';
 import { clock } from './clock.svelte';
 import { haystack } from './filter';
@@ -47,6 +48,9 @@ async function each<T>(set: Set<string>, ids: string[], ask: (id: string) => Pro
   }
 }
 
+/** named is what tells one thing that needs a person from another. */
+const named = (n: Need) => [n.kind, n.run?.run, n.step, n.case?.id, n.since].join(' ');
+
 class Store {
   overview = $state.raw<Overview | null>(null);
   inbox = $state.raw<Need[]>([]);
@@ -80,9 +84,13 @@ class Store {
   }, 250);
 
   readonly loadInbox = live.loading(async () => {
-    const before = this.inbox.length;
+    const before = new Set(this.inbox.map(named));
     this.inbox = (await get('/api/v1/inbox', {})).entries;
-    if (this.inboxKnown && this.inbox.length > before) notes.say(`${this.inbox[0]!.title} needs you. ${this.inbox.length} in all.`);
+    const fresh = this.inboxKnown ? this.inbox.find((n) => !before.has(named(n))) : undefined;
+    if (fresh) {
+      notes.say(`${fresh.title} needs you. ${this.inbox.length} in all.`);
+      alerts.need(fresh, this.inbox.length);
+    }
     this.inboxKnown = true;
   }, 250);
 
