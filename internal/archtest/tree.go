@@ -70,12 +70,22 @@ func load(fsys fs.FS) (*tree, error) {
 			return nil
 		}
 		t.texts = append(t.texts, text{name, data})
-		if path.Ext(name) != ".go" || inTestdata(name) {
+		if path.Ext(name) != ".go" || inTestdata(name) || inOtherModule(fsys, name) {
 			return nil
 		}
 		return t.add(byDir, name, data)
 	})
 	return t, err
+}
+
+// inOtherModule is true for a file of a module of its own, which pawl's is not built with.
+func inOtherModule(fsys fs.FS, name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := fs.Stat(fsys, dir+"/go.mod"); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tree) add(byDir map[string]*pkg, name string, data []byte) error {
