@@ -31,6 +31,8 @@ type Options struct {
 	// StateDir is the repository's folder for the database, runs and
 	// supervisors, outside of the work tree.
 	StateDir string
+	// Kernel decides where the run's state is kept elsewhere; nil is loop.Step.
+	Kernel Kernel
 	// Store is nil when the database cannot be opened: the run goes on in
 	// memory, with its limits.
 	Store *store.Store
@@ -208,6 +210,8 @@ func (d home) Command() (drive.Command[input], bool) {
 	s := d.state
 	switch {
 	case d.lost != nil:
+	case d.waitsElsewhere():
+		return drive.Command[input]{Seq: s.Seq, Do: func(context.Context) input { return input{lost: ErrWaits} }}, true
 	case s.Status.Active() && d.unsavedFirst():
 		return drive.Command[input]{Seq: -1, Do: func(ctx context.Context) input {
 			pause(ctx, roomEvery)
@@ -306,9 +310,21 @@ func (w *worker) perform(ctx context.Context, s loop.State) input {
 // apply takes one event through the kernel: it is stored with the state after
 // it before anything else happens.
 func (d *Driver) apply(ctx context.Context, in input) {
+	if d.lost != nil {
+		return
+	}
+	after, c, err := d.step(ctx, d.state, in.event)
+	if err != nil {
+		d.lost = err
+		return
+	}
+	d.follow(ctx, in, after, c)
+}
+
+// follow stores what was decided on an event.
+func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.Command) {
 	e, question := in.event, d.state.Question
-	after, c := loop.Step(d.state, e)
-	if c.Kind == loop.NoCommand || d.lost != nil {
+	if c.Kind == loop.NoCommand {
 		return
 	}
 	if c.Record != nil {

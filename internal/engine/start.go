@@ -43,7 +43,12 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	}
 	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx), Memory: o.Memory}
 	in := input{event: d.worker.event(started)}
-	s, c := loop.Step(loop.State{}, in.event)
+	s, c, err := d.step(ctx, loop.State{}, in.event)
+	if err != nil {
+		d.dropCopy(ctx)
+		_ = os.Remove(d.runDir)
+		return nil, err
+	}
 	d.setState(s)
 	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {
 		d.dropCopy(ctx)
@@ -76,7 +81,7 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if err := d.mayResume(ctx, e); err != nil {
 		return nil, err
 	}
-	run, err := o.Store.Take(ctx, id, d.owner, Alive)
+	run, err := o.Store.Take(ctx, id, d.owner, d.rival)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +92,11 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if d.lost != nil {
 		return nil, d.lost
 	}
-	if d.state.Status.Active() {
+	switch {
+	case d.followPending(ctx):
+	case d.state.Status.Active():
 		d.again = &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
-	} else {
+	default:
 		d.apply(ctx, input{event: d.worker.event(e)})
 	}
 	err = d.drive(ctx)

@@ -75,7 +75,7 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	}
 	row := d.row(e.At)
 	row.Setup = encode(d.setup)
-	err := d.o.Store.Create(ctx, row, e, Alive)
+	err := d.o.Store.Create(ctx, row, e, d.rival)
 	switch {
 	case err == nil:
 		return nil
@@ -149,7 +149,7 @@ func (d *Driver) flush(ctx context.Context) {
 
 func (d *Driver) write(ctx context.Context, u unsaved) error {
 	if u.create != nil {
-		return d.o.Store.Create(ctx, *u.create, u.step.Event, Alive)
+		return d.o.Store.Create(ctx, *u.create, u.step.Event, d.rival)
 	}
 	return d.o.Store.Commit(ctx, u.step)
 }

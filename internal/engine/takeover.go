@@ -38,12 +38,17 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)
 	}
 	d.restoreTrees(ctx)
-	d.takeOldControls(ctx, e.Kind)
+	anew := d.pending() == nil // else the session goes on that another process began
+	if anew {
+		d.takeOldControls(ctx, e.Kind)
+	}
 	if !d.state.Status.Active() {
 		return nil
 	}
-	d.forgetAbsence(adopted)
-	if e.Kind == loop.Resumed {
+	if anew {
+		d.forgetAbsence(adopted)
+	}
+	if anew && e.Kind == loop.Resumed {
 		raised, _ := loop.Step(d.state, e)
 		d.setState(raised)
 	}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+// elsewhere is a kernel that keeps the state in the driver's place.
+type elsewhere struct {
+	last    *loop.Decision
+	pending *loop.Decision
+	heard   []loop.EventKind
+	deaf    loop.EventKind // it is cut off when it hears this one
+	late    bool           // it is cut off after it has decided
+}
+
+var errCut = errors.New("cut off")
+
+func (k *elsewhere) Pending() *loop.Decision { return k.pending }
+
+func (k *elsewhere) Step(_ context.Context, _ string, s loop.State, e loop.Event) (loop.State, loop.Command, error) {
+	if e.Kind == k.deaf && !k.late {
+		return s, loop.Command{}, errCut
+	}
+	k.heard = append(k.heard, e.Kind)
+	k.decide(e)
+	if e.Kind == k.deaf {
+		return s, loop.Command{}, errCut
+	}
+	return k.last.State, k.last.Whole(), nil
+}
+
+func (k *elsewhere) decide(e loop.Event) {
+	var s loop.State
+	if k.last != nil {
+		s = k.last.State
+	}
+	d := loop.Decide(s, e)
+	k.last = &d
+}
+
+// withKernel starts a run whose kernel is elsewhere, in this process, and returns
+// what resumes it after the kernel decided once more.
+func (w *world) withKernel(k *elsewhere) (resume func() (*Driver, error), err error) {
+	w.t.Helper()
+	o, err := w.o.options(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = o.Store.Close() })
+	o.Kernel = k
+	o.Notify = func(n Notice) {
+		if n.Kind == RunStarted {
+			w.know(n.Run)
+		}
+	}
+	_, err = Start(w.t.Context(), o)
+	return func() (*Driver, error) {
+		k.pending, k.deaf = k.last, ""
+		return Resume(w.t.Context(), o, w.run(), loop.Event{Kind: loop.Resumed, Policy: &o.Plan.Policy})
+	}, err
+}
+
+// While a run waits nobody drives it. Whoever keeps its state says when the wait
+// is over.
+func TestAWaitIsGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "\n  - rate_limit: {retry_after: 1h}\n"+works[1:])
+	w.o.Policy.MaxIterations = 1
+	k := &elsewhere{}
+	resume, err := w.withKernel(k)
+	if !errors.Is(err, ErrWaits) {
+		t.Fatalf("the run ended with %v", err)
+	}
+	k.decide(loop.Event{Kind: loop.WaitOver, At: time.Now(), For: k.last.State.Command.Seq})
+	if _, err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(loop.Completed, "1.1 waited", "1.2 success")
+}
+
+// What was decided and not stored is stored by the next one: nothing is decided,
+// and nothing done, twice.
+func TestADecisionThatWasNotStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, works)
+	w.o.Policy.MaxIterations = 1
+	k := &elsewhere{deaf: loop.IterationEnded, late: true}
+	resume, err := w.withKernel(k)
+	if !errors.Is(err, errCut) {
+		t.Fatalf("the run ended with %v", err)
+	}
+	if _, err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	w.holds(loop.Completed, "1.1 success")
+	if n := w.starts(); n != 1 || len(k.heard) != 2 {
+		t.Errorf("%d starts, and the kernel heard %q", n, k.heard)
+	}
+}
+
+// The kernel did not hear of an iteration that ended. The next one finds its
+// result; where its files are gone, it says that the iteration was lost.
+func TestAnOrderIsBegunOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		gone  bool
+		event loop.EventKind
+	}{{"here", false, loop.IterationEnded}, {"elsewhere", true, loop.Recovered}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, works)
+			w.o.Policy.MaxIterations = 1
+			k := &elsewhere{deaf: loop.IterationEnded}
+			resume, err := w.withKernel(k)
+			if !errors.Is(err, errCut) {
+				t.Fatalf("the run ended with %v", err)
+			}
+			if c.gone { // as on a machine that has other iterations of it
+				if err := os.RemoveAll(filepath.Join(w.o.State, "runs", w.run(), "1")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := resume(); err != nil {
+				t.Fatal(err)
+			}
+			if n := w.starts(); k.heard[1] != c.event || (n != 1 && !c.gone) {
+				t.Errorf("%d starts, and the kernel heard %q", n, k.heard)
+			}
+		})
+	}
+}
