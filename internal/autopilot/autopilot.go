@@ -45,7 +45,8 @@ type pilot struct {
 	// leaving are closed when the workspaces of tasks that landed are given back.
 	leaving map[string]chan struct{}
 	queue   *merge.Queue
-	green   string // the target's commit that is known to be green; "" none
+	kernel  engine.Kernel // of the slot's run, where that is elsewhere; nil is the engine's own
+	green   string        // the target's commit that is known to be green; "" none
 	// inbox has what slots and queue tell.
 	inbox chan schedule.Event
 	// pending are events of the owner's own.

@@ -121,6 +121,9 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 	case errors.Is(err, engine.ErrTaken):
 		p.release(ctx, w, pool.Keep("another process works in it"))
 		return schedule.Outcome{Taken: true, Why: err.Error()}
+	case errors.Is(err, engine.ErrWaits):
+		p.release(ctx, w, pool.Keep("its run waits"))
+		return notBegun(err)
 	case err != nil:
 		p.release(ctx, w, pool.Keep("its run could not be started"))
 		return notBegun(err)
@@ -335,7 +338,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		return loop.State{}, err
 	}
 	o := engine.Options{
-		Plan: plan, StateDir: p.o.StateDir, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
+		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
 		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
 	if past.Run != nil {

@@ -1,0 +1,71 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
+)
+
+// Work does the work of one task, as a slot does, for an autopilot elsewhere. k
+// decides for its run. run is the one that k decided for already, "" for none:
+// it is gone on with, or its end is taken note of. The entry is what is to land.
+// Where the run only waits, the outcome is that it was not started.
+func Work(ctx context.Context, o Options, id, run string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+	if o.Notify == nil {
+		o.Notify = func(Notice) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &pilot{o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event), kernel: k}
+	l, err := p.slotFor(ctx, id, run)
+	if err != nil {
+		return notBegun(err), queue.Entry{}
+	}
+	heard, stop := context.WithCancel(ctx)
+	p.working.Go(func() { p.ignore(heard) })
+	outcome := p.work(ctx, ctx, l)
+	stop()
+	p.working.Wait()
+	if err := o.Store.DropSlot(context.WithoutCancel(ctx), id); err != nil {
+		o.Log.Warn(err.Error())
+	}
+	return outcome, l.result
+}
+
+// slotFor is the slot of a task whose autopilot is elsewhere.
+func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
+	var err error
+	if p.queue, err = p.o.Queue(ctx, func(queue.Note) {}); err != nil {
+		return nil, err
+	}
+	c, err := p.o.Store.Case(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	adopt := false
+	if run != "" {
+		_, err = p.o.Store.Run(ctx, run)
+		adopt = err == nil
+		if errors.Is(err, store.ErrNotFound) { // decided, and not stored
+			err = nil
+		}
+	}
+	return newSlot(c, adopt), err
+}
+
+// ignore takes what a slot sends to its owner, which is elsewhere.
+func (p *pilot) ignore(ctx context.Context) {
+	for {
+		select {
+		case <-p.inbox:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
