@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack check lint e2e e2e-all bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
+.PHONY: help build test attack check lint e2e e2e-all cluster-test bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -37,6 +37,10 @@ e2e: ## drive real agent programs from npm against a scripted model server
 
 e2e-all: ## the same in every scenario, which takes minutes
 	@PAWL_E2E_ALL=1 E2E_TIMEOUT=$${E2E_TIMEOUT:-30m} scripts/e2e
+
+cluster-test: ## build a Temporal server once, and work tasks on it
+	@scripts/temporal/build >/dev/null
+	@$(GO) test ./internal/cluster/... -count=1
 
 bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmarks after it
 	@scripts/bench $(BENCHTIME)

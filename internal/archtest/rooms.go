@@ -62,24 +62,26 @@ var rooms = withAdapters(map[string]room{
 	"config":        {Asking, []string{"trust"}, "files, environment and flags become one checked value"},
 
 	// deciding
-	"board":    {Deciding, nil, "which ready task is next, and why"},
-	"loop":     {Deciding, nil, "the kernel: state and event in, state and command out"},
-	"queue":    {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
-	"schedule": {Deciding, nil, "slots, pauses, errors in a row, targets, and what becomes of a task whose run ended"},
-	"stats":    {Deciding, nil, "what the work came to, by day, agent and sprint; where days begin"},
-	"control":  {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
-	"failure":  {Deciding, nil, "what went wrong: class, fingerprint, items"},
-	"strategy": {Deciding, nil, "what to try next"},
-	"fault":    {Deciding, nil, "the form of an error that a person is to act on"},
-	"safety":   {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
-	"prompt":   {Deciding, nil, "what the agent is told this time"},
-	"report":   {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},
-	"workflow": {Deciding, nil, "what a workflow means: checks, expressions, matrices, order, hashes"},
-	"signal":   {Deciding, nil, "what an agent says about its own work"},
+	"board":        {Deciding, nil, "which ready task is next, and why"},
+	"loop":         {Deciding, nil, "the kernel: state and event in, state and command out"},
+	"queue":        {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
+	"schedule":     {Deciding, nil, "slots, pauses, errors in a row, targets, and what becomes of a task whose run ended"},
+	"stats":        {Deciding, nil, "what the work came to, by day, agent and sprint; where days begin"},
+	"control":      {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
+	"failure":      {Deciding, nil, "what went wrong: class, fingerprint, items"},
+	"cluster/flow": {Deciding, nil, "the kernels as workflows of an engine"},
+	"strategy":     {Deciding, nil, "what to try next"},
+	"fault":        {Deciding, nil, "the form of an error that a person is to act on"},
+	"safety":       {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
+	"prompt":       {Deciding, nil, "what the agent is told this time"},
+	"report":       {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},
+	"workflow":     {Deciding, nil, "what a workflow means: checks, expressions, matrices, order, hashes"},
+	"signal":       {Deciding, nil, "what an agent says about its own work"},
 
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
+	"cluster":        {Doing, []string{"autopilot", "engine", "files"}, "tasks that an engine orders, worked by this process"},
 	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "store", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "store", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},
@@ -168,6 +170,7 @@ var modules = map[string]struct {
 	"charm.land/bubbletea/v2":                {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":                 {[]string{"dashboard"}, "styles, and the width of text"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
+	"go.temporal.io":                         {[]string{"cluster", "cluster/flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
 }
@@ -206,6 +209,7 @@ var starters = map[string]string{
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all",
 	"merge":        "one per agent at a conflict",
+	"cluster":      "one per task, one per order for its beats, and what a worker before left",
 }
 
 // readers is who may read the environment, and which variables they mean.

@@ -1,0 +1,320 @@
+package cluster_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/pawl-dev/pawl/internal/agent/script"
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/cluster/flow"
+	"github.com/pawl-dev/pawl/internal/egress"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workspace"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// environ is the environment before a test changes it: the cache is in it.
+var environ = os.Environ()
+
+const workCommand = "__work" // makes the test binary a worker
+
+// The test binary is a worker, its supervisor and its agent.
+func TestMain(m *testing.M) {
+	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == workCommand {
+		os.Exit(playWorker())
+	}
+	os.Exit(gittest.Run(m))
+}
+
+// site is a repository with a board, on an engine of its own.
+type site struct {
+	Address, Repo, State, Scenario string
+}
+
+// playWorker is a worker in a process of its own.
+func playWorker() int {
+	var s site
+	if err := json.NewDecoder(os.Stdin).Decode(&s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := s.work(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func (s site) work(ctx context.Context) error {
+	o, err := s.options(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := cluster.Dial(ctx, cluster.Address{HostPort: s.Address, Namespace: "pawl"})
+	if err != nil {
+		return err
+	}
+	return cluster.Run(ctx, cluster.Options{
+		Engine: c, Repo: "repo", Slots: 1, Dir: filepath.Join(s.State, "worker"),
+		Work: func(ctx context.Context, task, run string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+			return autopilot.Work(ctx, o, task, run, k)
+		},
+	})
+}
+
+// options are those of an autopilot of the site.
+func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
+	o = autopilot.Options{Root: s.Repo, StateDir: s.State, Settings: schedule.Settings{MaxParallel: 1, ErrorThreshold: 5, Mode: schedule.Auto}}
+	if o.Store, err = store.Open(ctx, filepath.Join(s.State, "pawl.db")); err != nil {
+		return o, err
+	}
+	if o.Repo, err = git.Open(ctx, s.Repo); err != nil {
+		return o, err
+	}
+	o.Pool, err = pool.Open(ctx, pool.Options{Root: s.Repo, StateDir: s.State, Store: o.Store, Retention: time.Hour, Warm: -1})
+	o.Base = func(ctx context.Context) (string, error) { return o.Repo.Find(ctx, "refs/heads/main") }
+	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+		p := engine.Plan{
+			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Lease: cluster.Lease,
+			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
+			Policy: loop.Policy{
+				Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+				MaxIterationCalls: loop.NoLimit, Agent: "script",
+			},
+			Agents: map[string]engine.Agent{"script": {
+				Adapter: script.Adapter{Executable: os.Executable}, Command: []string{s.Scenario}, Account: "script",
+			}},
+		}
+		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
+		tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(s.State, task.Case.ID)})
+		return p, tree, err
+	}
+	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
+		self, err := process.Self()
+		if err != nil {
+			return nil, err
+		}
+		return merge.Open(ctx, merge.Options{
+			Store: o.Store, Repo: o.Repo, Dir: filepath.Join(s.State, "queue"), Target: "main", Environ: os.Environ(), Local: true,
+			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour},
+			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
+		})
+	}
+	return o, err
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk is a site, seen by its test.
+type desk struct {
+	site
+	t      *testing.T
+	store  *store.Store
+	client client.Client
+}
+
+// newDesk makes a board of one active task, whose agent plays the turns.
+func newDesk(t *testing.T, turns string) *desk {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	d := &desk{t: t, site: site{
+		Address: engineAt(t, dir), Repo: filepath.Join(dir, "repo"), State: filepath.Join(dir, "state"), Scenario: filepath.Join(dir, "scenario.yaml"),
+	}}
+	must(t, os.Mkdir(d.Repo, 0o700))
+	gittest.Git(t, d.Repo, "init", "-q")
+	gittest.Git(t, d.Repo, "commit", "-q", "--allow-empty", "-m", "first")
+	must(t, os.WriteFile(d.Scenario, []byte("turns:\n"+strings.ReplaceAll(turns, "$DIR", dir)), 0o600))
+	d.store, err = store.Open(t.Context(), filepath.Join(d.State, "pawl.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, d.store.Close()) })
+	_, err = d.store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, time.Now())
+	must(t, err)
+	d.client, err = cluster.Dial(t.Context(), cluster.Address{HostPort: d.Address, Namespace: "pawl"})
+	must(t, err)
+	t.Cleanup(d.client.Close)
+	return d
+}
+
+// engineAt starts a Temporal server that ends with the test, and returns its address.
+func engineAt(t *testing.T, dir string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a Temporal server")
+	}
+	cached := exec.CommandContext(t.Context(), "../../scripts/temporal/build", "cached")
+	cached.Env = environ
+	out, err := cached.CombinedOutput()
+	program := strings.TrimSpace(string(out))
+	if err != nil {
+		t.Skip(program)
+	}
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "127.0.0.1:0", filepath.Join(dir, "engine.db"))
+	c.Stderr = os.Stderr
+	first, err := c.StdoutPipe()
+	must(t, err)
+	ends(t, c)
+	line, err := bufio.NewReader(first).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(line)
+}
+
+// ends starts a program that ends with the test.
+func ends(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	must(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		_ = c.Wait()
+	})
+}
+
+// worker starts a worker.
+func (d *desk) worker() *exec.Cmd {
+	d.t.Helper()
+	input, err := json.Marshal(d.site)
+	must(d.t, err)
+	c := exec.CommandContext(context.WithoutCancel(d.t.Context()), os.Args[0], workCommand)
+	c.Stdin, c.Stderr = strings.NewReader(string(input)), os.Stderr
+	ends(d.t, c)
+	return c
+}
+
+// begin starts the workflow of the task.
+func (d *desk) begin() client.WorkflowRun {
+	d.t.Helper()
+	run, err := cluster.Begin(d.t.Context(), d.client, "repo", "task-001")
+	must(d.t, err)
+	return run
+}
+
+// A task is worked on the engine: its workflow decides, and a worker in another
+// process does the work and keeps the run in the database.
+func TestATaskOnTheEngine(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, `
+  - - write: {path: hello.txt, content: "hello"}
+    - say: so far so good
+  - - write: {path: hello.txt, content: "hello, world"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+	d.worker()
+	var r flow.Result
+	must(t, d.begin().Get(t.Context(), &r))
+	if r.Outcome.Status != loop.Completed || r.Entry.Commit == "" {
+		t.Fatalf("the task ended as %+v", r)
+	}
+	gittest.Git(t, d.Repo, "show", r.Entry.Commit+":hello.txt")
+	run, err := d.store.Latest(t.Context(), d.Repo, "task-001")
+	must(t, err)
+	if run.Status != string(loop.Completed) || run.Iteration != 2 || run.Owner.PID != 0 {
+		t.Errorf("the run is stored as %s after iteration %d, with owner %d", run.Status, run.Iteration, run.Owner.PID)
+	}
+}
+
+// held is an agent that says that it has begun, and waits.
+const held = `
+  - - append: {path: "$DIR/starts", content: "x"}
+    - run: {command: "echo up > $DIR/up; read x < $DIR/go"}
+    - write: {path: hello.txt, content: "hello"}
+    - say: "<promise>COMPLETE</promise>"
+`
+
+// newHeld is a desk with a held agent, which a worker has begun.
+func newHeld(t *testing.T) (d *desk, first *exec.Cmd, run client.WorkflowRun) {
+	t.Helper()
+	d = newDesk(t, held)
+	for _, name := range []string{"up", "go"} {
+		must(t, syscall.Mkfifo(d.path(name), 0o600))
+	}
+	first, run = d.worker(), d.begin()
+	_, err := os.ReadFile(d.path("up"))
+	must(t, err)
+	return d, first, run
+}
+
+func (d *desk) path(name string) string { return filepath.Join(filepath.Dir(d.Repo), name) }
+
+// completed fails the test if the task did not complete, or its agent was started twice.
+func (d *desk) completed(run client.WorkflowRun) {
+	d.t.Helper()
+	var r flow.Result
+	must(d.t, run.Get(d.t.Context(), &r))
+	starts, err := os.ReadFile(d.path("starts"))
+	must(d.t, err)
+	if r.Outcome.Status != loop.Completed || string(starts) != "x" {
+		d.t.Errorf("after %d starts the task ended as %+v", len(starts), r.Outcome)
+	}
+	left, err := filepath.Glob(filepath.Join(d.State, "worker", "*.json"))
+	must(d.t, err)
+	if len(left) > 0 {
+		d.t.Errorf("orders are left open: %q", left)
+	}
+}
+
+// An agent goes on while its worker is gone, however that ended, and the worker
+// that comes next takes up what it did. Nothing is done twice.
+func TestAWorkerIsGone(t *testing.T) {
+	t.Parallel()
+	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		t.Run(how.String(), func(t *testing.T) {
+			t.Parallel()
+			d, first, run := newHeld(t)
+			must(t, first.Process.Signal(how))
+			_ = first.Wait()
+			d.worker()
+			must(t, os.WriteFile(d.path("go"), []byte("on\n"), 0o600))
+			d.completed(run)
+		})
+	}
+}
+
+// What is asked of a run in the database is heard wherever the run is worked.
+func TestAStopIsHeard(t *testing.T) {
+	t.Parallel()
+	d, _, run := newHeld(t)
+	last, err := d.store.Latest(t.Context(), d.Repo, "task-001")
+	must(t, err)
+	_, err = d.store.AddControl(t.Context(), store.Control{Run: last.ID, Kind: store.ControlStop, At: time.Now()})
+	must(t, err)
+	var r flow.Result
+	must(t, run.Get(t.Context(), &r))
+	if r.Outcome.Status != loop.Stopped {
+		t.Errorf("the task ended as %+v", r.Outcome)
+	}
+}

@@ -1,0 +1,234 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+// The names that programs of different versions have to share.
+const (
+	TaskName    = "Task"    // the workflow of one task
+	PerformName = "perform" // the activity that carries an order out
+	HearName    = "hear"    // the update by which the worker tells what somebody asked of the run
+	LookName    = "look"    // the signal that something was asked of a run that may be waiting
+)
+
+// Queues are the names of the queues of a board.
+type Queues struct {
+	Board string `json:"board"` // workflows: any worker
+	Slots string `json:"slots"` // orders for any worker with room
+}
+
+// Worker is the queue of orders for one worker.
+func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
+
+// QueuesOf are the queues of a repository's board.
+func QueuesOf(repo string) Queues { return Queues{repo + "/board", repo + "/slots"} }
+
+// TaskID is the id of a task's workflow. The engine refuses a second one.
+func TaskID(repo, task string) string { return "task:" + repo + ":" + task }
+
+// Limits of a task's workflow.
+const (
+	// Heartbeat is how long a worker may be silent before its order is lost: longer
+	// than the lease of its agents.
+	Heartbeat = 120 * time.Second
+	// stay is how long an order waits for the worker that has the task's workspace.
+	stay = time.Minute
+	// longest is what one iteration may take with all that belongs to it.
+	longest = 7 * 24 * time.Hour
+	// orders in one history, before the workflow goes on with an empty one.
+	orders = 100
+)
+
+// Begin is what a task's workflow begins with. All but Case and Queues is of the
+// history before.
+type Begin struct {
+	Queues Queues         `json:"queues"`
+	Case   string         `json:"case"`
+	Run    string         `json:"run,omitempty"`
+	Worker string         `json:"worker,omitempty"`
+	Last   *loop.Decision `json:"last,omitempty"`
+}
+
+// Order asks a worker to store a decision and to carry its command out.
+type Order struct {
+	Case string `json:"case"`
+	Run  string `json:"run,omitempty"` // "" until the task has one
+	// Decision is nil until something is decided: the worker takes the task up.
+	Decision *loop.Decision `json:"decision,omitempty"`
+}
+
+// Answer is what a worker found or did: one of Event, Waits and Result.
+type Answer struct {
+	Worker string `json:"worker"`
+	Run    string `json:"run,omitempty"`
+	// Event is for the kernel. State is what it happened to; it counts while the
+	// workflow has none.
+	Event *loop.Event `json:"event,omitempty"`
+	State *loop.State `json:"state,omitempty"`
+	// Waits: the run waits, and nobody drives it.
+	Waits bool `json:"waits,omitempty"`
+	// Result: the run rests, and what it came to is kept.
+	Result *Result `json:"result,omitempty"`
+}
+
+// Heard is what somebody asked of the run, as the worker found it.
+type Heard struct {
+	Run   string      `json:"run"`
+	State *loop.State `json:"state,omitempty"`
+	Event loop.Event  `json:"event"`
+}
+
+// Result is what became of a task's run.
+type Result struct {
+	Outcome schedule.Outcome `json:"outcome"`
+	Entry   queue.Entry      `json:"entry"` // what is to land, if it is complete
+}
+
+// task is one workflow.
+type task struct {
+	Begin
+}
+
+// Task is the workflow of one task: its run from the start to its rest.
+func Task(ctx workflow.Context, b Begin) (Result, error) {
+	t := &task{b}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hear, workflow.UpdateHandlerOptions{Validator: t.counts})
+	if err != nil {
+		return Result{}, err
+	}
+	looks := workflow.GetSignalChannel(ctx, LookName)
+	for range orders {
+		a, err := t.perform(ctx)
+		switch {
+		case err != nil:
+			return t.failed(err), nil
+		case a.Result != nil:
+			return *a.Result, nil
+		}
+		t.Worker, t.Run = a.Worker, a.Run
+		if a.Waits {
+			t.wait(ctx, looks)
+		} else if a.Event != nil {
+			t.step(ctx, a.State, *a.Event)
+		}
+	}
+	return Result{}, workflow.NewContinueAsNewError(ctx, TaskName, t.Begin)
+}
+
+// perform has the last decision carried out, by the worker that has the
+// workspace if it is there, else by any.
+func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
+	for {
+		o := workflow.ActivityOptions{
+			TaskQueue: t.Queues.Slots, StartToCloseTimeout: longest, HeartbeatTimeout: Heartbeat,
+			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		}
+		if t.Worker != "" {
+			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), stay
+		}
+		order := Order{Case: t.Case, Run: t.Run, Decision: t.Last}
+		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
+		if !lost(err) {
+			return a, err
+		}
+		t.Worker = ""
+	}
+}
+
+// lost is true when no worker answered: it died, or never took the order.
+func lost(err error) bool {
+	var late *temporal.TimeoutError
+	if !errors.As(err, &late) {
+		return false
+	}
+	switch late.TimeoutType() {
+	case enums.TIMEOUT_TYPE_HEARTBEAT, enums.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return true
+	}
+	return false
+}
+
+// failed is the result of a run that no worker could take up.
+func (t *task) failed(err error) Result {
+	why := fmt.Sprintf("no worker could carry it out: %v", errors.Unwrap(err))
+	return Result{Outcome: schedule.Outcome{NotStarted: true, Machine: true, Why: why}}
+}
+
+// step asks the kernel, and records what it decided.
+func (t *task) step(ctx workflow.Context, before *loop.State, e loop.Event) {
+	var s loop.State
+	switch {
+	case t.Last != nil:
+		s = t.Last.State
+	case before != nil:
+		s = *before
+	}
+	var d loop.Decision
+	recorded := workflow.SideEffect(ctx, func(workflow.Context) any {
+		d := loop.Decide(s, e)
+		d.Event = loop.Event{} // it is in the history already
+		return d
+	})
+	if err := recorded.Get(&d); err != nil {
+		panic(err) // our own structs always decode
+	}
+	d.Event = e
+	t.Last = &d
+}
+
+// hear takes what somebody asked of the run into account.
+func (t *task) hear(ctx workflow.Context, h Heard) (loop.Decision, error) {
+	t.Run = h.Run
+	t.step(ctx, h.State, h.Event)
+	d := *t.Last
+	d.Event = loop.Event{} // who asks has it
+	return d, nil
+}
+
+// counts refuses what the kernel has no use for, before it is in the history.
+func (t *task) counts(h Heard) error {
+	var s loop.State
+	switch {
+	case t.Last != nil:
+		s = t.Last.State
+	case h.State != nil:
+		s = *h.State
+	}
+	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
+		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)
+	}
+	return nil
+}
+
+// wait ends with the wait, or when something was asked of the run: then a worker
+// looks at it with the same order.
+func (t *task) wait(ctx workflow.Context, looks workflow.ReceiveChannel) {
+	c := t.Last.State.Command
+	timing, stop := workflow.WithCancel(ctx)
+	over := false
+	s := workflow.NewSelector(ctx)
+	s.AddReceive(looks, func(ch workflow.ReceiveChannel, _ bool) {
+		for ch.ReceiveAsync(nil) {
+		}
+	})
+	if !c.Until.IsZero() {
+		s.AddFuture(workflow.NewTimer(timing, c.Until.Sub(workflow.Now(ctx))), func(workflow.Future) { over = true })
+	}
+	s.Select(ctx)
+	stop()
+	if over {
+		now := workflow.Now(ctx)
+		t.step(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: uint64(now.UnixNano()), For: c.Seq}) //nolint:gosec // any number will do
+	}
+}
