@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	shell "mvdan.cc/sh/v3/pattern"
 )
 
 // Bounds of a pattern.
@@ -47,8 +49,8 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	if p == "" {
 		return nil, fmt.Errorf("cannot use the pattern %q: it is empty", pattern)
 	}
-	if !utf8.ValidString(p) {
-		return nil, fmt.Errorf("cannot use the pattern %q: it is not UTF-8", pattern)
+	if !utf8.ValidString(p) || strings.Contains(p, "\x00") {
+		return nil, fmt.Errorf("cannot use the pattern %q: it is no text in UTF-8", pattern)
 	}
 	alternatives, err := expand(p)
 	for i, a := range alternatives {
@@ -58,7 +60,7 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	}
 	var re *regexp.Regexp
 	if err == nil {
-		re, err = regexp.Compile("(?s)^(?:" + strings.Join(alternatives, "|") + ")$")
+		re, err = regexp.Compile(strings.Join(alternatives, "|"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the pattern %q: %v", pattern, err)
@@ -95,8 +97,6 @@ func braces(p string) ([]string, error) {
 		switch p[i] {
 		case '\\':
 			i++
-		case '[':
-			i += max(0, classEnd(p[i:])-1)
 		case '{':
 			if depth++; depth == 1 {
 				cuts = []int{i}
@@ -126,88 +126,20 @@ func braces(p string) ([]string, error) {
 
 // translate makes a regular expression of a pattern without braces.
 func translate(p string) (string, error) {
-	elements := strings.Split(p, "/")
-	last := elements[len(elements)-1]
-	out := ""
-	for _, e := range elements[:len(elements)-1] {
-		if e == "**" {
-			out += "(?:[^/]+/)*"
-			continue
-		}
-		one, err := element(e)
-		if err != nil {
-			return "", err
-		}
-		out += one + "/"
+	re, err := shell.Regexp(p, shell.Filenames|shell.EntireString|shell.GlobLeadingDot)
+	switch {
+	case err != nil:
+		return "", err
+	case strings.Count(re, `\[`) > strings.Count(p, `\[`): // it is taken for a plain one
+		return "", errors.New("a [ is not closed")
 	}
-	if last == "**" {
-		if over, ok := strings.CutSuffix(out, "/"); ok {
-			return over + "(?:/.*)?", nil
-		}
-		return out + ".*", nil
+	re = strings.ReplaceAll(strings.TrimSuffix(re, "$"), "[^", "[^/") // no class fits "/"
+	last := p[strings.LastIndexByte(p, '/')+1:]
+	switch {
+	case last == "**" && last != p:
+		re = strings.TrimSuffix(re, "/.*") + "(?:/.*)?"
+	case !strings.ContainsAny(last, `*?[\`):
+		re += "(?:/.*)?" // a folder with all below it
 	}
-	one, err := element(last)
-	if !strings.ContainsAny(last, `*?[\`) {
-		one += "(?:/.*)?" // a folder with all below it
-	}
-	return out + one, err
-}
-
-// element makes a regular expression of one element of a pattern.
-func element(p string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case '*':
-			b.WriteString("[^/]*")
-		case '?':
-			b.WriteString("[^/]")
-		case '[':
-			n := classEnd(p[i:])
-			if n == 0 {
-				return "", errors.New("a [ is not closed")
-			}
-			b.WriteString(class(p[i+1 : i+n-1]))
-			i += n - 1
-		case '\\':
-			if i++; i == len(p) {
-				return "", errors.New("a \\ stands at the end")
-			}
-			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
-		default:
-			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
-		}
-	}
-	return b.String(), nil
-}
-
-// classEnd returns the length of the class at the start of p, 0 when it is not
-// closed. "]" as the first character of a class is one of its characters.
-func classEnd(p string) int {
-	for i, first := 1, true; i < len(p); i++ {
-		switch {
-		case p[i] == '/':
-			return 0
-		case p[i] == '\\':
-			i++
-		case i == 1 && strings.IndexByte("!^", p[i]) >= 0:
-			continue
-		case p[i] == ']' && !first:
-			return i + 1
-		}
-		first = false
-	}
-	return 0
-}
-
-// class makes a regular expression of the inside of a class. No class fits "/".
-func class(inside string) string {
-	open := "["
-	if inside[0] == '!' || inside[0] == '^' {
-		open, inside = "[^/", inside[1:]
-	}
-	if rest, ok := strings.CutPrefix(inside, "]"); ok {
-		open, inside = open+`\]`, rest
-	}
-	return open + strings.ReplaceAll(inside, "[", `\[`) + "]"
+	return re + "$", nil
 }
