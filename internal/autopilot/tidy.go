@@ -65,8 +65,8 @@ func (p *pilot) sweep(ctx context.Context) {
 const sweepEvery = time.Hour
 
 // syncEvery is how often issues are asked for: with a look at pull requests every
-// 90 seconds, a forge is asked 60 times an hour while nothing changes there.
-const syncEvery = 3 * time.Minute
+// two minutes, a forge is asked 42 times an hour while nothing changes there.
+const syncEvery = 5 * time.Minute
 
 // syncBeside keeps board and issues together.
 func (p *pilot) syncBeside(ctx context.Context) {

@@ -141,9 +141,6 @@ func (k *checker) regenerate() {
 var repositoryName = lazily(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 func (k *checker) forge() {
-	if len(k.Merge.RequiredChecks) > 0 && k.Merge.Mode != "pull-request" {
-		k.fail("merge.required_checks", "", "merge.required_checks needs merge.mode: pull-request: a forge checks what is there")
-	}
 	if f := k.Forge; f.URL != "" && !webAddress(f.URL) {
 		k.fail("forge.url", "", "forge.url must be an http or https address")
 	}

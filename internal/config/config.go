@@ -240,6 +240,7 @@ type Merge struct {
 	Auto              bool     `yaml:"auto" default:"true"`
 	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
 	RequiredChecks    []string `yaml:"required_checks" names:"true"`
+	ChecksTimeout     Duration `yaml:"checks_timeout" default:"1h" min:"1s"`
 	Push              bool     `yaml:"push" default:"false"`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
 	Batch             int      `yaml:"batch" default:"8" min:"1"`

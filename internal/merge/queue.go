@@ -104,8 +104,9 @@ type Queue struct {
 	woken  chan struct{} // something may be to be taken in
 
 	mu     sync.Mutex
-	reds   map[string]int    // by record key: the gate that was red at first
-	remade map[string]string // by commits that were merged: the tree with files that were made anew
+	reds   map[string]int       // by record key: the gate that was red at first
+	waits  map[string]*patience // by entry: of its open pull request
+	remade map[string]string    // by commits that were merged: the tree with files that were made anew
 }
 
 // Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].
@@ -122,7 +123,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
-		o: o, target: Ref(o.Target), reds: map[string]int{}, remade: map[string]string{}, woken: make(chan struct{}, 1),
+		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{}, woken: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)

@@ -24,8 +24,10 @@ type Proposing struct {
 	Forge *forge.Client
 	// AutoMerge merges a request as soon as the forge lets it.
 	AutoMerge bool
-	// Required are the names of the forge's checks that have to be green.
-	Required []string
+	// Required are the names of the forge's checks that have to be green. Where work
+	// lands here they are waited for, for ChecksTimeout, before it lands.
+	Required      []string
+	ChecksTimeout time.Duration
 }
 
 // branchOf is the branch of an entry's pull request.
@@ -193,17 +195,47 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 			r.Seen = once + seen
 		}
 	}
+	patience := q.patience(e.ID, seen)
+	if !patience.due() {
+		r.Why = patience.why
+		r.Behind, err = q.behind(ctx, found.Head)
+		return found, err
+	}
 	green, err := q.checks(ctx, e, found, r)
-	if err != nil || r.Red != "" {
+	if patience.why = r.Why; err != nil || r.Red != "" {
 		return found, err
 	}
 	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge {
 		return found, err
 	}
-	if r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head); err != nil || r.Why != "" {
+	r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head)
+	if patience.why = r.Why; err != nil || r.Why != "" {
 		return found, err
 	}
 	return q.o.Forge.Request(ctx, found.Number)
+}
+
+// patience is how often a request was looked at since it changed. What a change of
+// it does not show, checks and whether it can be merged, is asked for the less often
+// the longer that is ago, so that waiting costs the forge next to nothing.
+type patience struct {
+	state, why string
+	looks      int
+}
+
+func (q *Queue) patience(id, state string) *patience {
+	if p := q.waits[id]; p != nil && p.state == state {
+		return p
+	}
+	p := &patience{state: state}
+	q.waits[id] = p
+	return p
+}
+
+// due is true for the first look, the second, the fourth, and then for each 32nd at least.
+func (p *patience) due() bool {
+	p.looks++
+	return p.looks&(p.looks-1) == 0 || p.looks%32 == 0
 }
 
 // behind is true when the target has commits that a request lacks.
@@ -292,21 +324,8 @@ func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request,
 	if err != nil {
 		return false, err
 	}
-	newest := map[string]forge.Check{}
-	for _, k := range all {
-		if _, ok := newest[k.Name]; !ok {
-			newest[k.Name] = k
-		}
-	}
-	var red []forge.Check
-	green = true
-	for _, name := range q.o.Required {
-		k := newest[name]
-		green = green && k.State == forge.Green
-		if k.State == forge.Red {
-			red = append(red, k)
-		}
-	}
+	red, left := required(all, q.o.Required)
+	green = len(red)+len(left) == 0
 	switch {
 	case green:
 		r.Heard = append(r.Heard, told+" are green")

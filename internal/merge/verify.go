@@ -90,12 +90,27 @@ func (q *Queue) recordKey(tree string) string {
 	for _, g := range q.o.Gates {
 		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
 	}
+	if q.asksCI() {
+		fmt.Fprintf(h, "checks %q\n", q.o.Required)
+	}
 	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// judge runs the gates on a commit. A second try begins at the gate that was red.
+// judge runs the gates on a commit, and then asks the forge's CI.
 func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
+	v, gates, err := q.judgeHere(ctx, c, key)
+	if err == nil && v.Green && q.asksCI() {
+		q.mu.Lock()
+		q.reds[key] = len(q.o.Gates) // where a second try begins
+		q.mu.Unlock()
+		v, err = q.askCI(ctx, c.Commit, v)
+	}
+	return v, gates, err
+}
+
+// judgeHere runs the gates. A second try begins at the gate that was red.
+func (q *Queue) judgeHere(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(q.o.Gates) == 0 {
 		v.Green, v.Empty = true, true
@@ -108,6 +123,10 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 	}
 	delete(q.reds, key)
 	q.mu.Unlock()
+	if first == len(q.o.Gates) {
+		v.Green = true
+		return v, nil, nil
+	}
 	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.o.Gates[first:])
 	switch {
 	case err != nil:

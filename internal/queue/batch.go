@@ -173,6 +173,7 @@ func (s *State) verified(e *Event) {
 	case v.Green:
 		s.green(v)
 	default:
+		b.Log = v.Log
 		s.red(v.Summary, e.At)
 	}
 }
@@ -240,7 +241,7 @@ func (s *State) blame(b *Batch, now time.Time) {
 			s.note(NoteRed, e.ID, why+"; what was settled by rule in "+listed(m.ruled())+" goes to an agent")
 		default:
 			s.note(NoteRed, e.ID, why)
-			s.resolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red}, now)
+			s.resolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red, Said: b.Log}, now)
 		}
 	}
 	s.next(now)

@@ -136,6 +136,8 @@ type Verdict struct {
 	Cached  bool   `json:"cached,omitempty"`  // from an earlier run; a red one had its second try
 	Empty   bool   `json:"empty,omitempty"`   // there are no gates
 	Summary string `json:"summary,omitempty"` // why red, in one line
+	// Log is what red checks of a forge printed, quoted, for an agent.
+	Log string `json:"log,omitempty"`
 	// Retried: red at first, and this is the second try.
 	Retried  bool     `json:"retried,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

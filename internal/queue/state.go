@@ -102,7 +102,7 @@ type Problem struct {
 	Class    Class     `json:"class"`
 	Tip      string    `json:"tip"` // the target's commit at which it was found
 	Conflict *Conflict `json:"conflict,omitempty"`
-	Said     string    `json:"said,omitempty"` // what its pull request got for an answer, quoted
+	Said     string    `json:"said,omitempty"` // what the forge answers: people and checks, quoted
 	Red      string    `json:"red,omitempty"`  // the gates' summary, when it merges but is red on the target
 }
 
@@ -157,6 +157,7 @@ type Batch struct {
 	Retried bool      `json:"retried,omitempty"`   // the red gate has had its second try
 	Target  bool      `json:"target,omitempty"`    // Tip itself is being verified
 	Red     string    `json:"red,omitempty"`       // why Result is red
+	Log     string    `json:"log,omitempty"`       // what a forge's checks printed then
 	Theirs  string    `json:"theirs,omitempty"`    // the remote's commit, when it brings that together with Tip
 	Landing bool      `json:"landing,omitempty"`   // it is green, and the target is being moved
 }

@@ -295,7 +295,7 @@ func (s *State) next(now time.Time) {
 
 // Times at which a queue that has nothing to do looks around.
 const (
-	reviewEvery = 90 * time.Second // open pull requests
+	reviewEvery = 2 * time.Minute  // open pull requests
 	lookEvery   = 10 * time.Second // a target that is red, missing or diverged
 )
 

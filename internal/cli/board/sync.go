@@ -19,7 +19,7 @@ func caseSyncCommand(a *command.App) *cobra.Command {
 		})
 	cmd.Long = "Make a task of each open issue that has the label forge.issues.label. Until work on it begins, a task\n" +
 		"follows its issue. Comments of people who may write go to the agent. Pawl says in one comment what became of\n" +
-		"the work, and closes an issue whose work has landed. The autopilot does so by itself, every three minutes."
+		"the work, and closes an issue whose work has landed. The autopilot does so by itself, every five minutes."
 	return cmd
 }
 

@@ -96,21 +96,26 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 // UseForge gives the queue the forge that it opens pull requests at, and refuses
 // those that could not be opened, before work is done for them.
 func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
-	if !o.Policy.Propose {
+	m := l.c.Merge
+	if !o.Policy.Propose && len(m.RequiredChecks) == 0 {
 		return nil
 	}
 	remote, _, err := l.Repo.UpstreamOf(ctx, merge.Ref(o.Target))
 	if err != nil {
 		return err
 	}
+	if remote == "" && !o.Policy.Propose {
+		return command.Usage("merge.required_checks: %s %v", command.BranchName(o.Target), merge.ErrNoRemote).
+			Hint("Name one: git remote add origin URL")
+	}
 	if remote == "" {
 		return command.Usage("merge.mode is pull-request: %s %v", command.BranchName(o.Target), merge.ErrNoRemote).
 			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
 	}
 	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
-	o.AutoMerge, o.Required = l.c.Merge.AutoMerge, l.c.Merge.RequiredChecks
+	o.AutoMerge, o.Required, o.ChecksTimeout = m.AutoMerge, m.RequiredChecks, m.ChecksTimeout.Std()
 	var refused *fault.Error
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) && o.Policy.Propose {
 		return refused.Hint("Or land here: set merge.mode to local")
 	}
 	return err

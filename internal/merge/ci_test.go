@@ -1,0 +1,129 @@
+package merge
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/forge/forgetest"
+	"github.com/pawl-dev/pawl/internal/queue"
+)
+
+// ci is a forge whose checks say of the nth commit what states has, one for each time
+// that they are asked for; the last stays.
+func ci(t *testing.T, r *rig, hub *forgetest.Hub, states ...[]string) *rig {
+	t.Helper()
+	r.o.Policy.Propose, r.o.Policy.Push = false, true
+	r.o.Gates = gates("true")
+	r.o.Required, r.o.ChecksTimeout = []string{"test"}, time.Minute
+	commits := map[string]int{}
+	asked := map[string]int{}
+	hub.Trouble = func(w http.ResponseWriter, req *http.Request) bool {
+		if path.Base(req.URL.Path) != "status" {
+			return false
+		}
+		commit := path.Base(path.Dir(req.URL.Path))
+		if _, ok := commits[commit]; !ok {
+			commits[commit] = len(commits)
+		}
+		of := states[min(commits[commit], len(states)-1)]
+		switch state := of[min(asked[commit], len(of)-1)]; state {
+		case "down":
+			w.WriteHeader(http.StatusBadGateway)
+			asked[commit]++
+			return true
+		case "":
+		default:
+			hub.Check(commit, "test", state, strings.Repeat("noise\n", 300)+"--- FAIL: TestNew\n")
+		}
+		asked[commit]++
+		return false
+	}
+	return r
+}
+
+// Work lands here once the forge's checks are green, and is there then.
+func TestChecksBeforeALanding(t *testing.T) {
+	t.Parallel()
+	r, _, hub := proposing(t)
+	r = ci(t, r, hub, []string{"", "down", "success"})
+	id := r.land("new.txt", "new\n")
+	if r.status(id) != board.Done || their(t, hub, "rev-parse", "main") != r.git("rev-parse", "main") {
+		t.Errorf("it is %s: %q", r.status(id), r.left())
+	}
+	if their(t, hub, "rev-parse", "pawl/ci/main^{tree}") != r.git("rev-parse", "main^{tree}") {
+		t.Error("the checks saw something else")
+	}
+}
+
+// Red checks go to an agent, with the end of their log; what it makes is checked again.
+func TestRedChecksBeforeALanding(t *testing.T) {
+	t.Parallel()
+	r, _, hub := proposing(t)
+	r = ci(t, r, hub, []string{"failure"}, []string{"success"})
+	var asked []string
+	r.o.Resolve = func(_ context.Context, p Problem) (string, error) {
+		asked = append(asked, p.Problem.Red+p.Problem.Said)
+		return r.commit("Repair", p.Entry.Commit, "new.txt", "better\n"), nil
+	}
+	id := r.land("new.txt", "new\n")
+	if len(asked) != 1 || !strings.HasPrefix(asked[0], "red at the forge: test\nThe check test is red:\n> noise") ||
+		!strings.Contains(asked[0], "> --- FAIL: TestNew\n") || strings.Count(asked[0], "noise") != 199 {
+		t.Errorf("asked %q", asked)
+	}
+	if r.status(id) != board.Done || r.read("new.txt") != "better\n" {
+		t.Errorf("it is %s: %q", r.status(id), r.left())
+	}
+}
+
+// Checks that never come count as red, and nothing lands.
+func TestChecksThatNeverCome(t *testing.T) {
+	t.Parallel()
+	r, _, hub := proposing(t)
+	r = ci(t, r, hub, []string{""}, []string{"success"}, []string{""})
+	r.o.ChecksTimeout = time.Millisecond
+	base := r.git("rev-parse", "main")
+	id := r.land("new.txt", "new\n")
+	if got := r.left(); r.status(id) == board.Done || r.git("rev-parse", "main") != base || len(got) != 1 ||
+		!strings.Contains(got[0], "checks are not over after 1ms: test (not there)") {
+		t.Errorf("it is %s: %q", r.status(id), got)
+	}
+}
+
+// While checks are not over, and while the forge does not let a request be merged, a
+// forge is asked little besides its list.
+func TestWaitingCostsLittle(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"", "success"} {
+		r, s, hub := proposing(t)
+		r.o.AutoMerge, r.o.Required = true, []string{"test"}
+		id := r.land("new.txt", "new\n")
+		head := their(t, hub, "rev-parse", "pawl/"+id)
+		s.Status(head, "approval", "pending") // no merge without it
+		hub.Check(head, "test", state, "")
+		q := r.queue()
+		row, _, err := r.store.Queue(t.Context(), q.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks, before := 30, 0 // an hour
+		for i := range looks + 2 {
+			if i == 2 {
+				before = len(hub.Calls())
+			}
+			e, err := q.review(t.Context(), &row.State, queue.Command{IDs: []string{id}})
+			if err != nil || e.Requests[0].Why == "" {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			entry := &row.State.Entries[0]
+			entry.Seen, entry.Heard = e.Requests[0].Seen, append(entry.Heard, e.Requests[0].Heard...)
+		}
+		if n := len(hub.Calls()) - before; n > 48 {
+			t.Errorf("an hour of waiting costs %d calls", n)
+		}
+	}
+}
