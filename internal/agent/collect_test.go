@@ -136,6 +136,9 @@ func TestPricesTakeTheLongestName(t *testing.T) {
 func TestListPrices(t *testing.T) {
 	t.Parallel()
 	all := ListPrices()
+	if lines := strings.Count("\n"+priceList, "\n") - 1 - strings.Count("\n"+priceList, "\n#"); len(all) != lines || lines < 50 {
+		t.Errorf("%d of %d lines are prices", len(all), lines)
+	}
 	all["own-"] = Price{Input: 1}
 	all["openai/gpt-5"] = Price{Input: 2}
 	for model, want := range map[string]loop.MicroUSD{
