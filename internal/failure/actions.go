@@ -2,175 +2,83 @@ package failure
 
 import (
 	"cmp"
+	_ "embed" // actions.json
+	"encoding/json"
 	"strings"
+	"sync"
 )
 
-// advice is what a person or an agent could do about a class of failure.
-// "{x}" stands for what the failure is about, or for x where that is not known.
+// advice is what a person or an agent could do; see actions.json.
 type advice struct {
-	actions []string
-	own     string // what pawl's own configuration can do
+	Words   []string // of lines whose class says too little
+	Actions []string
+	Own     string
 }
 
-var advices = map[Class]advice{
-	Auth: {actions: []string{
-		"Check the credentials: log in again, or set the key that the message names.",
-		"Check that the account may do this.",
-	}},
-	MissingCommand: {
-		actions: []string{"Install {the command that the message names}, or correct PATH."},
-		own:     "Change the command in pawl.yaml.",
-	},
-	QuotaExhausted: {
-		actions: []string{"Buy credits or change the plan.", "Use another key or provider."},
-		own:     "Use another agent: agents.fallback.",
-	},
-	RateLimit: {actions: []string{"Wait and try again.", "Send less at the same time."}},
-	ServiceUnavailable: {actions: []string{
-		"Wait and try again: the service answers with an error of its own.",
-		"Look at its status page.",
-	}},
-	Network: {actions: []string{
-		"Try again.",
-		"Check that {the address} is right and can be reached from here (DNS, proxy, firewall, is it running?).",
-	}},
-	Timeout: {
-		actions: []string{"Find what hangs or is slow.", "Give it a longer timeout."},
-		own:     "Raise iteration_timeout or the gate's timeout, if it needs longer.",
-	},
-	PortConflict: {
-		actions: []string{"Use a free port instead of {this one}.", "End the process that holds it, if it is your own."},
-		own:     "Take ports from PAWL_PORT_BASE, which differs for every run.",
-	},
-	ResourceExhausted: {actions: []string{"Free disk, memory or file descriptors.", "Run less at the same time."}},
-	ContextLength:     {actions: []string{"Give less context, or split the task."}},
-	Permission: {actions: []string{
-		"Correct owner and mode of {the file that the message names}, or work elsewhere.",
-	}},
-	Validation:  {actions: []string{"Correct the option, input or configuration that the message names."}},
-	TestFailure: {actions: []string{"Repair the code until the failing tests pass; do not weaken the tests."}},
-	CompileError: {actions: []string{
-		"Repair the first error; later ones often follow from it.",
-	}},
-	Lint:          {actions: []string{"Repair what the check reports."}},
-	Dependency:    {actions: []string{"Declare and install {what is missing}, or correct its version."}},
-	MergeConflict: {actions: []string{"Resolve the conflict so that both sides keep their intent."}},
-	GitState:      {actions: []string{"Bring the repository into the state that the message asks for."}},
-	Crash: {actions: []string{
-		"Find the cause at the first frame of the project's own code.",
-		"If it was killed from outside: try again, and look at the machine's memory.",
-	}},
-	NoProgress:    {actions: []string{"Answer the question, or make the task more exact."}},
-	Tampering:     {actions: []string{"Put the protected files back as they were."}},
-	LimitExceeded: {actions: []string{"Raise the limit, or split the task."}},
-	RefusedByModel: {
-		actions: []string{
-			"Go about the task another way: the model refused to answer. Say what the work is for, " +
-				"and leave out what it may object to.",
-		},
-		own: "Use another model or agent, if it refuses again: agents.fallback.",
-	},
-	OutputLimit: {actions: []string{
-		"Write in smaller pieces: the answer was cut off at the longest that the model may write. " +
-			"Change one function or a few lines at a time instead of writing whole files.",
-	}},
-	EmptyAnswer: {actions: []string{
-		"Take the next small step and say what you did: the model's last answer was empty.",
-	}},
-	MalformedAnswer: {
-		actions: []string{
-			"Call one tool at a time, with short arguments in plain JSON: the model's last answer could not be read.",
-		},
-		own: "If each answer is so, look at what stands between pawl and the provider: a proxy, a base URL.",
-	},
-	Unknown: {actions: []string{"Run the failing command by itself, with more output: this one names no cause."}},
-}
+//go:embed actions.json
+var adviceFile []byte
 
-// resourceActions are what to do about a resource that is used up.
-func resourceActions(subject string) []string {
-	switch subject {
-	case "disk":
-		return []string{
-			"Look what fills the disk (df -h, then du -xhd2 / | sort -h), and delete it: build outputs, caches, images.",
-		}
-	case "memory":
-		return []string{"Give it more memory, or raise its own heap limit.", "Run less at the same time."}
-	case "descriptors":
-		return []string{
-			"Run less at the same time.",
-			"Raise the limit (ulimit -n, ulimit -u, connections of the pool).",
-		}
+// advices are by class, and by class and form ("dependency/own").
+var advices = sync.OnceValue(func() (table struct {
+	About   string
+	Classes map[string]advice
+	Lines   []advice
+}) {
+	if err := json.Unmarshal(adviceFile, &table); err != nil {
+		panic("actions.json: " + err.Error()) // a test reads it
 	}
-	return nil
-}
-
-// particular are the actions for lines whose class says too little.
-var particular = []struct {
-	words   []string
-	actions []string
-}{
-	{[]string{"externally-managed-environment", "externally managed"}, []string{
-		"Make a virtual environment in the workspace (python3 -m venv .venv) and install there.",
-	}},
-	{[]string{"docker daemon", "docker.sock"}, []string{
-		"Start Docker: its daemon does not run here, or this user may not reach it.",
-	}},
-	{[]string{"x509:", "certificate"}, []string{
-		"Let this machine trust the server's certificate (ca-certificates, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS), " +
-			"or correct the address.",
-		"Look whether a proxy puts its own certificate in between, and whether the clock is right.",
-	}},
-}
+	return table
+})
 
 var unnamed = onUse(`\{(.*?)\}`)
+
+// formOf is the form of a failure that has advice of its own; "" for the class's.
+func formOf(c Class, k Kind, source, subject string) string {
+	switch {
+	case c == MissingCommand && k == Work && strings.Contains(subject, "/"):
+		return "path"
+	case c == MissingCommand && k == Work:
+		return "package"
+	case c == Dependency && (strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")):
+		return "own"
+	case c == QuotaExhausted && k == Transient:
+		return "waits"
+	case c == ResourceExhausted:
+		return subject
+	case c == Permission && source == "agent":
+		return "agent"
+	case c == GitState && subject != "":
+		return "lock"
+	case c == Timeout && k != Transient:
+		return "final"
+	}
+	return ""
+}
 
 // actionsFor lists what to do, most useful first. subject is what the failure
 // is about, "" when it is not known.
 func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
-	c := v.class
-	a := advices[c]
-	byAgent := source == "agent"
-	said := ""
+	table, said := advices(), ""
 	if v.line >= 0 {
 		said = smallLetters(t.line(v.line))
 	}
-	for _, p := range particular {
-		if holdsAny(said, p.words) {
-			return p.actions
+	for _, l := range table.Lines {
+		if holdsAny(said, l.Words) {
+			return l.Actions
 		}
 	}
-	path := strings.HasPrefix(subject, ".") || strings.Contains(subject, "/")
-	ownModule := strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")
-	switch {
-	case c == MissingCommand && k == Work && path:
-		a.actions, a.own = []string{"Write {it}, or correct the path: it belongs to the repository."}, ""
-	case c == MissingCommand && k == Work:
-		a.actions = []string{"Install the project's own packages (npm ci, bundle install); declare {it} if they lack it."}
-		a.own = ""
-	case c == Dependency && ownModule:
-		a.actions = []string{"Write {it}, or correct the path of the import."}
-	case c == QuotaExhausted && k == Transient:
-		a.actions = []string{"Wait until the limit resets."}
-	case c == ResourceExhausted && subject != "":
-		if a.actions = resourceActions(subject); subject == "disk" {
-			a.own = "Let `pawl gc` remove what pawl keeps of finished runs."
-		}
-	case c == Permission && byAgent:
-		a.actions = []string{"Allow the tool or the folder in the agent's configuration."}
-		a.own = "Choose another safety level, if the agent may do this."
-	case c == GitState && subject != "":
-		a.actions = []string{"Wait for the other git process. If none runs, remove {it}."}
-	case c == Timeout && k != Transient:
-		a.own = ""
+	a, known := table.Classes[string(v.class)+"/"+formOf(v.class, k, source, subject)]
+	if !known {
+		a = table.Classes[string(v.class)]
 	}
 	var acts []string
-	for _, text := range a.actions {
+	for _, text := range a.Actions {
 		acts = append(acts, unnamed().ReplaceAllStringFunc(text, func(other string) string {
 			return cmp.Or(subject, strings.Trim(other, "{}"))
 		}))
 	}
-	if a.own != "" && source != "log" && source != "" { // else nobody's agent or configuration is at work
-		acts = append(acts, a.own)
+	if a.Own != "" && source != "log" && source != "" { // else nobody's agent or configuration is at work
+		acts = append(acts, a.Own)
 	}
 	return acts
 }
