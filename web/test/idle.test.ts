@@ -28,7 +28,7 @@ test('an idle page asks for nothing, whichever it is', async () => {
     const { runs } = (await api(first, '/api/v1/runs')) as { runs: { run: string }[] };
     const { cases } = (await api(first, '/api/v1/cases')) as { cases: { id: string }[] };
     const tabs = ['output', 'changes', 'prompt', 'log'].map((tab) => `/runs/${runs[0]!.run}?show=${tab}`);
-    const paths = ['/', '/board', `/board/${cases[0]!.id}`, '/runs', ...tabs, '/queue', '/review', '/sprint', '/stats', '/config'];
+    const paths = ['/', '/board', `/board/${cases[0]!.id}`, '/runs', ...tabs, '/queue', `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1`, '/review', '/sprint', '/stats', '/config'];
     const wrong: string[][] = [];
     for (const path of paths) {
       const page = await context.newPage();
