@@ -1,6 +1,7 @@
 package planner
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"strings"
@@ -23,22 +24,9 @@ const (
 	checkTime     = time.Minute
 )
 
-const proposalText = `Plan the work below. Do not do it: read the repository, and write the tasks that lead to it into the
-file ` + ProposalFile + `. Change nothing else.
+//go:embed proposal.md
+var proposalText string
 
-One JSON object a line, a task each, with these fields:
-  "ref"          a short name, such as "parse-header"; unique in the list
-  "title"        what is to be done, in a few words
-  "description"  what an agent must know that sees this task and the repository, but not this plan: files, functions,
-                 decisions, what is out of scope
-  "acceptance"   a list of one to seven criteria, each of which a command or a test can show
-  "needs"        a list of the refs of tasks that must have landed before this one can begin; leave it out when none
-  "priority"     a number, higher first; leave it out for 0
-
-- A task is what one agent finishes in a few iterations, and leaves the repository working. Split what is larger, and join
-  what cannot be tested by itself. At most 50 tasks; mostly 3 to 12.
-- Tasks without needs between them are worked on at the same time: let them touch different files where you can.
-- Name real files and commands. Guess nothing: if the goal leaves something open that changes the plan, ask.`
 
 // proposal is the plan of a run that proposes tasks: an ordinary run, whose agent may
 // change one file only, and whose one gate is the check of that file.
@@ -56,7 +44,7 @@ func (pl *Planner) proposal() (engine.Plan, error) {
 		Command: "'" + strings.ReplaceAll(exe, "'", `'\''`) + "' plan --check"}}
 	c.Review.Mode = "skip"
 	p := config.Procedure{Summary: "Propose tasks for a goal", MaxIterations: &tries, Allow: []string{ProposalFile},
-		Act: []config.Fragment{{Content: proposalText}}}
+		Act: []config.Fragment{{Name: Proposal, Text: proposalText}}}
 	there := *pl
 	there.Config = &c
 	return draft{&there, Proposal, p}.procedure()
