@@ -1,20 +1,18 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
+	flow "github.com/pawl-dev/pawl/internal/workflow/run"
 )
 
 // This file answers steps of a workflow where several ask: each has a question
@@ -101,31 +99,11 @@ func Executions(ctx context.Context, st *store.Store, run string) ([]report.Exec
 	if err != nil {
 		return nil, err
 	}
-	var out []report.Execution
-	for _, row := range rows {
-		var record struct {
-			Kind        string            `json:"kind"`
-			Agent       string            `json:"agent"`
-			Alternative int               `json:"alternative"`
-			Try         int               `json:"try"`
-			Optional    bool              `json:"optional"`
-			Title       string            `json:"title"`
-			Question    string            `json:"question"`
-			Failure     *failure.Analysis `json:"failure"`
+	out := make([]report.Execution, len(rows))
+	for i, row := range rows {
+		if out[i], err = flow.Shown(row); err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal(row.Record, &record); err != nil {
-			return nil, fmt.Errorf("cannot read what is stored of step %s: %v", row.Step, err)
-		}
-		e := report.Execution{
-			Step: row.Step, Title: record.Title, Kind: record.Kind, Agent: record.Agent, Status: row.Status,
-			Iteration: row.Iteration, Try: record.Try,
-			Alternative: record.Alternative, Optional: record.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed,
-			Output: cmp.Or(row.Output, record.Question),
-		}
-		if record.Failure != nil {
-			e.Failure = record.Failure.Summary
-		}
-		out = append(out, e)
 	}
 	return out, nil
 }

@@ -27,13 +27,13 @@ type setting struct {
 // fromEnvironment are the settings of the variables PAWL_…. have is what the
 // files say. An empty variable is as if it were not set.
 func fromEnvironment(
-	vars map[string]string, ignore, agents []string, dir string, have reflect.Value,
+	vars map[string]string, agents []string, dir string, have reflect.Value,
 ) (all []setting, warnings []string) {
 	known := &variableList{agents: agents}
 	known.add(schema(), strings.TrimSuffix(envPrefix, "_"), nil, have)
 	for _, name := range sortedKeys(vars) {
 		own := strings.HasPrefix(name, envPrefix) && vars[name] != ""
-		if !own || slices.Contains(childVariables, name) || slices.Contains(ignore, name) {
+		if !own || slices.Contains(childVariables, name) {
 			continue
 		}
 		v, ok := known.find(name)

@@ -23,10 +23,12 @@ type fragmentReader struct {
 func (r *fragmentReader) all() {
 	for _, name := range sortedKeys(r.config.Procedures) {
 		p := r.config.Procedures[name]
-		for _, phase := range phases {
-			list := p.Phase(phase)
-			for i := range list {
-				r.read(&list[i], fmt.Sprintf("procedure %q, %s, fragment %d", name, phase, i+1))
+		for _, phase := range []struct {
+			name string
+			list []Fragment
+		}{{"observe", p.Observe}, {"orient", p.Orient}, {"decide", p.Decide}, {"act", p.Act}} {
+			for i := range phase.list {
+				r.read(&phase.list[i], fmt.Sprintf("procedure %q, %s, fragment %d", name, phase.name, i+1))
 			}
 		}
 	}

@@ -20,8 +20,6 @@ type Options struct {
 	File string
 	// Env is the environment, K=V.
 	Env []string
-	// IgnoreEnv are further variables PAWL_… that are no configuration.
-	IgnoreEnv []string
 	// Pinned are used instead of the files of their paths.
 	Pinned []trust.File
 	// Read, if it is not nil, gets the files that were read, also after an error.
@@ -104,7 +102,7 @@ func (l *loader) layers() {
 		}
 	}
 	l.add(l.read(path, project, named))
-	all, warnings := fromEnvironment(l.vars, l.IgnoreEnv, l.Agents, l.dir, reflect.ValueOf(*l.config))
+	all, warnings := fromEnvironment(l.vars, l.Agents, l.dir, reflect.ValueOf(*l.config))
 	l.config.Warnings = warnings
 	flags, errs := fromFlags(l.Flags, l.dir)
 	l.errs = append(l.errs, errs...)

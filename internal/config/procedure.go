@@ -21,25 +21,6 @@ type Procedure struct {
 	IterationControl *IterationControl `yaml:"iteration_control"`
 }
 
-// Phases are the names of a procedure's phases in their order.
-var phases = []string{"observe", "orient", "decide", "act"}
-
-// Phase returns the fragments of observe, orient, decide or act; nil for
-// another name.
-func (p *Procedure) Phase(name string) []Fragment {
-	switch name {
-	case "observe":
-		return p.Observe
-	case "orient":
-		return p.Orient
-	case "decide":
-		return p.Decide
-	case "act":
-		return p.Act
-	}
-	return nil
-}
-
 // Fragment is one piece of a prompt. A plain text is its path.
 type Fragment struct {
 	Path    string `yaml:"path"`

@@ -11,7 +11,6 @@ import (
 // Proposal is a first pawl.yaml for a repository: what was found, where, and
 // what was left out on purpose.
 type Proposal struct {
-	Root string
 	// Agent is the first agent found; "" if there is none.
 	Agent string
 	// Others are the further agents found, in the order of preference.
@@ -45,7 +44,7 @@ func Propose(root string, agents []string, lookPath func(string) (string, error)
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
 		return Proposal{}, fmt.Errorf("cannot look at %s: it is no folder that can be read", root)
 	}
-	p := Proposal{Root: root}
+	p := Proposal{}
 	if len(agents) > 0 {
 		p.Agent, p.Others = agents[0], agents[1:]
 	}

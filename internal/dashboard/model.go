@@ -64,7 +64,6 @@ type model struct {
 
 	said  string // the result of the last action
 	bad   bool
-	over  bool // the autopilot has ended
 	leave bool
 }
 
@@ -149,7 +148,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd := m.look()
 		return m, cmd
 	case overMsg:
-		m.over, m.leave = true, true
+		m.leave = true
 		return m, tea.Quit
 	case lookedMsg:
 		cmd := m.looked(msg)

@@ -58,7 +58,6 @@ type Notice struct {
 // StepNotice is what happened to one step of a workflow.
 type StepNotice struct {
 	Step      string // with its matrix values, below its workflow
-	Title     string // "" for none
 	Kind      string // run, agent, procedure, ask or workflow
 	Agent     string // of the kind agent
 	Try       int    // 1-based, of its attempts in this iteration

@@ -137,7 +137,7 @@ type where struct {
 // step compiles all texts of a step.
 func (c *checker) step(i int) *Planned {
 	s := c.file.Steps[i]
-	p := &Planned{Step: s, Number: i, Timeout: s.Timeout, Retry: c.file.Config.Retry}
+	p := &Planned{Step: s, Timeout: s.Timeout, Retry: c.file.Config.Retry}
 	if p.Timeout == 0 {
 		p.Timeout = c.file.Config.StepTimeout
 	}

@@ -31,7 +31,6 @@ type Plan struct {
 // Planned is a step with its texts compiled.
 type Planned struct {
 	Step
-	Number           int // in the file, from 0
 	Condition        Condition
 	Content          Text
 	Title            Text

@@ -2,13 +2,13 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -92,7 +92,7 @@ func (d *activeAttempt) prompt() string {
 				if i == maxItems {
 					break
 				}
-				notes = append(notes, "- "+itemText(it))
+				notes = append(notes, "- "+oneLine(report.ItemLine(it)))
 			}
 		}
 		if a, ok := f.AnswerTo(d.n.id); ok {
@@ -123,21 +123,6 @@ func outcomeBefore(e *execution) string {
 
 // maxItems bounds what a prompt lists of a failure.
 const maxItems = 20
-
-func itemText(it failure.Item) string {
-	var parts []string
-	if it.File != "" && it.Line > 0 {
-		parts = append(parts, fmt.Sprintf("%s:%d", it.File, it.Line))
-	} else if it.File != "" {
-		parts = append(parts, it.File)
-	}
-	for _, t := range []string{it.Test, it.Message} {
-		if t != "" {
-			parts = append(parts, oneLine(t))
-		}
-	}
-	return strings.Join(parts, ": ")
-}
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workflow"
@@ -62,6 +64,24 @@ func Files(row store.StepRun) (string, error) {
 		return "", err
 	}
 	return e.record.Job.Files, nil
+}
+
+// Shown is an execution as people see it.
+func Shown(row store.StepRun) (report.Execution, error) {
+	e, err := executionOf(row)
+	if err != nil {
+		return report.Execution{}, err
+	}
+	r := &e.record
+	out := report.Execution{
+		Step: row.Step, Title: r.Title, Kind: r.Kind, Agent: r.Agent, Status: row.Status, Iteration: row.Iteration,
+		Try: r.Try, Alternative: r.Alternative, Optional: r.Optional, StartedAt: row.StartedAt, Elapsed: row.Elapsed,
+		Output: cmp.Or(row.Output, r.Question),
+	}
+	if r.Failure != nil {
+		out.Failure = r.Failure.Summary
+	}
+	return out, nil
 }
 
 // result is what later steps see of an execution.

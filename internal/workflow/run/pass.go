@@ -452,7 +452,7 @@ func (s *scope) halts() bool {
 // notice adds to what is told of a step what is always told.
 func (s *scope) notice(n *node, m engine.StepNotice) engine.StepNotice {
 	st := n.in.Step
-	m.Step, m.Title, m.Kind, m.Optional = n.id, n.title, string(st.Kind), st.Optional
+	m.Step, m.Kind, m.Optional = n.id, string(st.Kind), st.Optional
 	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {
 		m.Agent = s.p.agentOf(n, st.Work)
 	}
