@@ -27,7 +27,6 @@ const (
 //go:embed proposal.md
 var proposalText string
 
-
 // proposal is the plan of a run that proposes tasks: an ordinary run, whose agent may
 // change one file only, and whose one gate is the check of that file.
 func (pl *Planner) proposal() (engine.Plan, error) {
