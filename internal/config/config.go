@@ -37,6 +37,7 @@ type Config struct {
 	Notify           []Notification       `yaml:"notify"`
 	Prices           map[string]Price     `yaml:"prices"`
 	Server           Server               `yaml:"server"`
+	Cluster          Cluster              `yaml:"cluster"`
 
 	// Root is the root folder, absolute, symbolic links resolved.
 	Root string `yaml:"-"`
@@ -264,6 +265,11 @@ type Forge struct {
 type ForgeIssues struct {
 	Label  string `yaml:"label"`
 	Safety string `yaml:"safety" default:"paranoid" enum:"permissive|normal|paranoid"`
+}
+
+// Cluster is what several people or machines share.
+type Cluster struct {
+	Store string `yaml:"store"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.

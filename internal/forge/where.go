@@ -45,6 +45,25 @@ func FromRemote(remote string) Where {
 	return w
 }
 
+// Name is what a repository is called everywhere, by the address of its remote: host
+// and path, however it is reached. A folder is called by its path; "" has no name.
+func Name(remote string) string {
+	u, err := url.Parse(remote)
+	host, path, short := strings.Cut(remote, ":")
+	if short && !strings.Contains(remote, "://") && !strings.Contains(host, "/") {
+		_, host = cutLast(host, "@")
+		u, err = &url.URL{Host: host, Path: path}, nil
+	}
+	if err != nil {
+		return ""
+	}
+	path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), ".git")
+	if u.Hostname() == "" {
+		return path
+	}
+	return strings.ToLower(u.Hostname() + "/" + strings.Trim(path, "/"))
+}
+
 // cutLast cuts a text at the last place of sep; before is empty without one.
 func cutLast(text, sep string) (before, after string) {
 	i := strings.LastIndex(text, sep)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 		return err
 	}
 	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
-	if s.Store, err = store.Open(ctx, filepath.Join(s.StateDir, "pawl.db")); err != nil {
+	if s.Store, err = a.Database(ctx, c); err != nil {
 		return err
 	}
 	defer s.Close()

@@ -23,7 +23,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	db, err := a.database(ctx, root)
 	if err != nil {
 		return nil, "", err
 	}

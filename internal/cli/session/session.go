@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -172,11 +171,11 @@ type Session struct {
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
-	db, err := store.Open(ctx, filepath.Join(s.StateDir, "pawl.db"))
+	db, err := a.Database(ctx, c)
 	switch {
 	case errors.Is(err, store.ErrNewer):
 		return nil, fault.Of(fault.Refused, err)
-	case err != nil && plan.Policy.Kind != loop.Procedure:
+	case err != nil && (c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure):
 		return nil, err
 	case err != nil:
 		a.Say("Warning: %v", err)

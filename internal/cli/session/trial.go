@@ -2,19 +2,17 @@ package session
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/merge"
-	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // TryGates runs each gate once on the target, in a clone that is set up like that of a
 // task. begins hears of each. A green verdict is that which the autopilot starts with.
 func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool, begins func(string)) (
 	t merge.Trial, err error) {
-	db, err := store.Open(ctx, filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db"))
+	db, err := a.Database(ctx, c)
 	if err != nil {
 		return t, err
 	}

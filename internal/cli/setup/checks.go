@@ -23,7 +23,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The states of a check. A problem is that a run or the board cannot work.
@@ -104,10 +103,10 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 
 func (k *checks) database(ctx context.Context, c *config.Config) {
 	path := filepath.Join(config.StateDir(c.Root, k.a.Env), "pawl.db")
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(path); err != nil && c.Cluster.Store == "" {
 		return
 	}
-	db, err := store.Open(ctx, path)
+	db, err := k.a.Database(ctx, c)
 	if err == nil {
 		err = db.Check(ctx)
 		_ = db.Close() // it was only read

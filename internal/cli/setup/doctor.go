@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -89,10 +90,12 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	dir := config.StateDir(root, a.Env)
 	var conf, environment, told string
 	var own []finding
-	if c, err := a.Peek(); err != nil {
+	database, c := "", &config.Config{}
+	if c, err = a.Peek(); err != nil {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
+		database = sharedFound(ctx, a, c)
 		conf, environment, told = configFound(c), environmentFound(a, c), notificationsFound(a, c)
 		own = acpFound(ctx, a, c)
 	}
@@ -101,7 +104,7 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		{"git", gitFound(ctx, a)},
 		{"root", root},
 		{"state", dir},
-		{"database", databaseFound(ctx, dir)},
+		{"database", cmp.Or(database, databaseFound(ctx, dir))},
 		{"configuration", conf},
 		{"processes", processFound()},
 		{"environment", environment},
@@ -127,6 +130,19 @@ func snapshotsPossible(ctx context.Context, a *command.App) string {
 		return "; no snapshots here: " + err.Error()
 	}
 	return "; snapshots are taken here"
+}
+
+// sharedFound is what is found of a database that several people share; "" without one.
+func sharedFound(ctx context.Context, a *command.App, c *config.Config) string {
+	if c.Cluster.Store == "" {
+		return ""
+	}
+	db, err := a.Database(ctx, c)
+	if err != nil {
+		return err.Error()
+	}
+	defer db.Close()
+	return "shared: " + db.Path()
 }
 
 func databaseFound(ctx context.Context, dir string) string {
