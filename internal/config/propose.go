@@ -1,11 +1,14 @@
 package config
 
 import (
+	"bytes"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
 )
 
 // Proposal is a first pawl.yaml for a repository: what was found, where, and
@@ -98,93 +101,20 @@ func arrange(gates []ProposedGate) []ProposedGate {
 	return gates
 }
 
+//go:embed proposal.tmpl
+var proposalText string
+
 // YAML is the commented pawl.yaml. Load accepts it.
 func (p Proposal) YAML() []byte {
-	var b strings.Builder
-	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	w("# yaml-language-server: $schema=%s", SchemaURL)
-	w("# pawl.yaml: how agents work here. Every key: pawl schema; what is in force: pawl config")
-	w("")
-	p.writeAgent(w)
-	w("")
-	p.writeGates(w)
-	w("")
-	w("procedures:")
-	w("  build:                             # pawl run build")
-	w("    summary: Do the next piece of work")
-	w("    observe: [builtin:observe/repository]")
-	w("    orient: [builtin:orient/compare]")
-	w("    decide: [builtin:decide/one-task]")
-	w("    act: [builtin:act/edit-and-test]")
-	w("    max_iterations: 10")
-	w("")
-	w("loop:")
-	w("  iteration_timeout: 30m             # one iteration")
-	w("  idle_timeout: 10m                  # without output or a changed file")
-	w("  safety: normal                     # permissive, normal, paranoid")
-	p.writeWorkspace(w)
-	return []byte(b.String())
-}
-
-func (p Proposal) writeAgent(w func(string, ...any)) {
-	if p.Agent == "" {
-		w("# No agent was found on this machine. Install one, or name your own program:")
-		w("# agents:")
-		w("#   mine: {command: [\"./agent.sh\"]}   # the prompt comes on stdin")
-		w("# agent: mine")
-		return
+	t := template.Must(template.New("pawl.yaml").Funcs(template.FuncMap{
+		"schema": func() string { return SchemaURL }, "flow": flow, "list": flowList, "join": strings.Join,
+		"line": func(s string) string { return strings.Join(strings.Fields(s), " ") },
+	}).Parse(proposalText))
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		panic("config: proposal.tmpl: " + err.Error()) // our own file, read by every test
 	}
-	w("agent: %s", p.Agent)
-	if len(p.Others) > 0 {
-		w("# agents:                            # tried when %s has reached its limit", p.Agent)
-		w("#   fallback: [%s]", strings.Join(p.Others, ", "))
-	}
-}
-
-func (p Proposal) writeGates(w func(string, ...any)) {
-	for _, note := range p.Notes {
-		w("# %s", oneLine(note))
-	}
-	w("verification:                        # what must be green before anything counts as done")
-	if len(p.Protect) > 0 {
-		w("  # Changing these fails verification; add your tests if agents must not edit them.")
-		w("  protect: [%s]", flowList(p.Protect))
-		w("  protect_new: true                  # new files that match, too")
-	}
-	if len(p.Gates) == 0 {
-		w("  # No verification commands were found: tasks would complete without validation.")
-		w("  # commands:")
-		w("  #   - {name: tests, command: \"make test\", kind: test, timeout: 10m}")
-		return
-	}
-	w("  commands:")
-	for _, g := range p.Gates {
-		w("    - name: %-28s # from %s", flow(g.Name), oneLine(g.From))
-		w("      command: %s", flow(g.Command))
-		w("      kind: %s", g.Kind)
-		w("      timeout: %s", g.Timeout)
-		if !g.Required {
-			w("      required: false                # a failure is only a warning")
-		}
-	}
-}
-
-func (p Proposal) writeWorkspace(w func(string, ...any)) {
-	if len(p.Setup)+len(p.Copy) == 0 {
-		return
-	}
-	w("")
-	w("workspace:                           # the private clone of each task")
-	if len(p.Setup) > 0 {
-		w("  setup:                             # what a fresh clone needs before its gates can run")
-	}
-	for _, s := range p.Setup {
-		w("    - %s", flow(s))
-	}
-	if len(p.Copy) > 0 {
-		w("  # These are not in git. Take the # off if gates need them; agents can read them then.")
-		w("  # copy: [%s]", flowList(p.Copy))
-	}
+	return b.Bytes()
 }
 
 func flowList(items []string) string {
@@ -194,5 +124,3 @@ func flowList(items []string) string {
 	}
 	return strings.Join(quoted, ", ")
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
