@@ -10,6 +10,7 @@ import './work.test';
 import './alike.test';
 import './settle.test';
 import './find.test';
+import './wall.test';
 import './compare.test';
 import './choose.test';
 import './help.test';

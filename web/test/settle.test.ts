@@ -90,7 +90,8 @@ test('a conflict is settled in the browser', async () => {
   await page.getByText('task-001').first().waitFor();
 
   // The other tab has the conflict still: it settles nothing, and says so.
-  for (const k of ['1', 'j', '1', 'j', '1', 'j', '1', 'L']) await second.keyboard.press(k);
+  for (const place of await second.getByRole('group', { name: /^Place/ }).all()) await place.getByRole('button').first().click();
+  await second.getByRole('button', { name: 'Check it and land it' }).click();
   await second.getByText('no conflict that waits for you').first().waitFor();
   assert.equal(((await api(second, '/api/v1/queue')) as { queues: { entries: unknown[] }[] }).queues[0]!.entries.length, 0);
   await second.goto(url('/queue/task-001'));

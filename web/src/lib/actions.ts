@@ -68,6 +68,11 @@ export const raise = (r: Run | RunDetail) => fill(
   (answers) => post('/api/v1/runs/{run}/resume', { ...at(r), body: filled(answers) }),
 );
 
+const leave = (r: Run, text: string) => post('/api/v1/runs/{run}/message', { ...at(r), body: { text } });
+
+/** send is a message to the agent that was written where the run is shown. */
+export const send = (r: Run, text: string) => tell(() => leave(r, text));
+
 export const message = (r: Run) => fill(
   {
     title: `Message to the agent of ${short(titled(r), 60)}`,
@@ -75,7 +80,7 @@ export const message = (r: Run) => fill(
     fields: [{ name: 'text', label: 'Message', lines: true, needed: true }],
     yes: 'Send',
   },
-  (answers) => post('/api/v1/runs/{run}/message', { ...at(r), body: { text: answers.text ?? '' } }),
+  (answers) => leave(r, answers.text ?? ''),
 );
 
 /** redirect gives the slot of a task's agent to another task. */
