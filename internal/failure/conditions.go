@@ -323,15 +323,16 @@ func reportsError(p spot) bool {
 		len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
 }
 
+// longWords are of quotas by the day or the month, or for good.
+var longWords = []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}
+
 // longQuota holds where a quota is used up for longer than minutes: by the day
 // or the month, or for good.
 func longQuota(p spot) bool {
-	if holdsAny(p.small, []string{
-		"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota",
-	}) {
+	switch {
+	case holdsAny(p.small, longWords):
 		return true
-	}
-	if shortQuota(p) {
+	case shortQuota(p):
 		return false
 	}
 	if holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
@@ -344,12 +345,10 @@ func longQuota(p spot) bool {
 // shortQuota holds where a quota is one by the minute, or comes back within
 // minutes: providers use the same words for both.
 func shortQuota(p spot) bool {
-	if holdsAny(p.small, []string{"perday", "per day", "per_day", "daily", "permonth", "monthly", "insufficient_quota"}) {
+	switch {
+	case holdsAny(p.small, longWords):
 		return false
-	}
-	if holdsAny(p.small, []string{
-		"perminute", "per minute", "per_minute", "permin", "per min", "persecond", "per second",
-	}) {
+	case holdsAny(p.small, []string{"permin", "per min", "per_min", "persecond", "per second"}):
 		return true
 	}
 	d, known := waitIn(nearby(p))

@@ -131,6 +131,16 @@ func (t *Tests) add(l string, c counts) {
 	t.Skipped += skipped
 }
 
+// failures are the failing tests that read finds, line by line.
+func failures(t text, read func(f *failing, l string)) []Item {
+	var f failing
+	for i := range t.len() {
+		read(&f, t.line(i))
+	}
+	f.end()
+	return f.items
+}
+
 // failing collects the failing tests of an output while its lines are read.
 type failing struct {
 	items []Item

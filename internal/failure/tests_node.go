@@ -25,11 +25,9 @@ func jest(t text) (Tests, bool) {
 // bulleted reads jest's failures: "  ● suite › test" and the lines below. At
 // the end jest prints those of all files again.
 func bulleted(t text) []Item {
-	var f failing
 	file := ""
 	seen := map[string]bool{}
-	for i := range t.len() {
-		l := t.line(i)
+	return failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		if rest, ok := strings.CutPrefix(said, "● "); ok && strings.HasPrefix(l, "  ●") {
 			f.end()
@@ -37,12 +35,12 @@ func bulleted(t text) []Item {
 				f.begin(Item{Test: rest, File: file})
 			}
 			seen[rest] = true
-			continue
+			return
 		}
 		if rest, ok := strings.CutPrefix(strings.TrimPrefix(l, " "), "FAIL "); ok {
 			f.end()
 			file = strings.TrimPrefix(strings.Fields(rest + " ?")[0], "./")
-			continue
+			return
 		}
 		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") ||
 			strings.HasPrefix(l, "Summary of all failing") {
@@ -52,9 +50,7 @@ func bulleted(t text) []Item {
 			f.b.standOwn(said)
 		}
 		f.add(l)
-	}
-	f.end()
-	return f.items
+	})
 }
 
 // vitest reads "      Tests  1 failed | 3 passed (4)".
@@ -67,9 +63,7 @@ func vitest(t text) (Tests, bool) {
 	if !ok && !strings.Contains(t.s, "No test files found") {
 		return out, false
 	}
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	out.Items = failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		switch {
 		case strings.HasPrefix(said, "FAIL  "):
@@ -84,9 +78,8 @@ func vitest(t text) (Tests, bool) {
 		default:
 			f.add(l)
 		}
-	}
-	f.end()
-	out.Items = slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" })
+	})
+	out.Items = slices.DeleteFunc(out.Items, func(i Item) bool { return i.Message == "" })
 	return out, true
 }
 
@@ -128,27 +121,23 @@ func mocha(t text) (Tests, bool) {
 func playwright(t text) (Tests, bool) {
 	out := Tests{Runner: "playwright"}
 	seen := false
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	out.Items = failures(t, func(f *failing, l string) {
 		if name, ok := numbered(l); ok && strings.Contains(name, " › ") {
 			f.end()
 			if at, ok := placeIn(name); ok {
 				name = strings.TrimRight(strings.TrimPrefix(at.rest, " › "), " ─")
 				f.begin(Item{Test: name, File: at.file, Line: at.line, Column: at.col})
 			}
-			continue
+			return
 		}
 		if !playwrightCount().MatchString(l) {
 			f.add(l)
-			continue
+			return
 		}
 		f.end()
 		seen = true
 		out.add(l, counts{passed: " passed| flaky", failed: " failed", skipped: " skipped| did not run| interrupted"})
-	}
-	f.end()
-	out.Items = f.items
+	})
 	return out, seen
 }
 
@@ -196,11 +185,10 @@ func nodeTest(t text) (Tests, bool) {
 
 // crossed reads the part "✖ failing tests:" of node's spec reporter.
 func crossed(t text) []Item {
-	var f failing
 	var at place
 	found := false
-	for i := range t.len() {
-		said := strings.TrimSpace(t.line(i))
+	return failures(t, func(f *failing, l string) {
+		said := strings.TrimSpace(l)
 		switch {
 		case strings.HasPrefix(said, "✖ failing tests:"):
 			found = true
@@ -214,9 +202,7 @@ func crossed(t text) []Item {
 			nodeValues(f.b, said)
 			f.add(said)
 		}
-	}
-	f.end()
-	return f.items
+	})
 }
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
@@ -271,13 +257,11 @@ func directive(l, word string) bool {
 // tapItems reads the failures of TAP: the innermost "not ok" with what stands
 // below it in "#" lines or in a YAML block.
 func tapItems(t text) []Item {
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	return failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
 			f.begin(Item{Test: tapName(said)})
-			continue
+			return
 		}
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
 			strings.HasPrefix(said, "# tests ") {
@@ -287,7 +271,7 @@ func tapItems(t text) []Item {
 			f.b = nil
 		}
 		if f.b == nil || tapField().MatchString(said) {
-			continue
+			return
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
 		nodeValues(f.b, said)
@@ -295,12 +279,10 @@ func tapItems(t text) []Item {
 			if p, ok := placeIn(v); ok {
 				f.b.stand(p)
 			}
-			continue
+			return
 		}
 		f.add(said)
-	}
-	f.end()
-	return f.items
+	})
 }
 
 // tapField is what a YAML block says about a test that is of no use.

@@ -38,9 +38,7 @@ func pytest(t text) (Tests, bool) {
 
 // pytestItems reads the sections "____ test ____" and the short summary.
 func pytestItems(t text) []Item {
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	return failures(t, func(f *failing, l string) {
 		switch {
 		case strings.HasPrefix(l, "___") && strings.HasSuffix(strings.TrimSpace(l), "___"):
 			name := strings.TrimPrefix(strings.Trim(l, "_ "), "ERROR at setup of ")
@@ -56,9 +54,7 @@ func pytestItems(t text) []Item {
 				f.b.item.File, f.b.item.Line = p.file, p.line
 			}
 		}
-	}
-	f.end()
-	return f.items
+	})
 }
 
 // pytestShort adds a line of the short summary: the file where the section
@@ -116,12 +112,10 @@ var unittestHead = onUse(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
 
 // unittestItems reads "FAIL: test (class)" and the trace below it.
 func unittestItems(t text) []Item {
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	return failures(t, func(f *failing, l string) {
 		if m := unittestHead().FindStringSubmatch(l); m != nil {
 			f.begin(Item{Test: m[1]})
-			continue
+			return
 		}
 		switch {
 		case strings.HasPrefix(l, "Ran "), strings.HasPrefix(l, "====="):
@@ -133,9 +127,7 @@ func unittestItems(t text) []Item {
 		case !strings.HasPrefix(l, "Traceback") && !strings.HasPrefix(l, "-----") && !strings.HasPrefix(l, "    "):
 			f.add(l)
 		}
-	}
-	f.end()
-	return f.items
+	})
 }
 
 // cargo reads "test result: FAILED. 92 passed; 1 failed; 0 ignored; …", once
@@ -143,9 +135,7 @@ func unittestItems(t text) []Item {
 func cargo(t text) (Tests, bool) {
 	out := Tests{Runner: "cargo"}
 	seen := false
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	out.Items = failures(t, func(f *failing, l string) {
 		switch {
 		case strings.HasPrefix(l, "test result: "):
 			f.end()
@@ -159,9 +149,7 @@ func cargo(t text) (Tests, bool) {
 		case !strings.HasPrefix(l, "note: ") && !strings.HasPrefix(l, "stack backtrace"):
 			f.add(l)
 		}
-	}
-	f.end()
-	out.Items = f.items
+	})
 	return out, seen
 }
 
@@ -298,9 +286,7 @@ func surefireItem(l string) (Item, bool) {
 func dotnet(t text) (Tests, bool) {
 	out := Tests{Runner: "dotnet"}
 	seen := false
-	var f failing
-	for i := range t.len() {
-		l := t.line(i)
+	out.Items = failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		switch {
 		case has(l, "Failed!  - ", "Passed!  - "):
@@ -313,9 +299,7 @@ func dotnet(t text) (Tests, bool) {
 		default:
 			f.add(said)
 		}
-	}
-	f.end()
-	out.Items = f.items
+	})
 	return out, seen
 }
 
