@@ -138,6 +138,7 @@ func TestParseProblemsOfFormats(t *testing.T) {
 		{"a.py:1:8: F401 [*] `os` imported but unused", "a.py:1 [] F401 [*] `os` imported but unused"},
 		{"[ERROR] /repo/A.java:[71,65] cannot find symbol", "/repo/A.java:71 [] cannot find symbol"},
 		{"main.tf:3:1: something is wrong", "main.tf:3 [] something is wrong"},
+		{" ------ --------\n  Line   src/a.php\n ------ --------\n  14     Undefined variable: $x\n", "src/a.php:14 [] Undefined variable: $x"},
 		{"at 10:20:30 it was 3:4", ""},
 	} {
 		if got := showProblems(c.output); got != c.want {

@@ -22,6 +22,7 @@ type problems struct {
 	errors   []Item
 	warnings []Item
 	file     string // the header that eslint's and others' lines stand under
+	rows     bool   // the file is the head of a table
 	message  string // rustc and biome print it before or after the place
 }
 
@@ -38,7 +39,7 @@ func (p *problems) line(l string) {
 	switch {
 	case said == "":
 		return
-	case p.rust(l, said), p.underFile(said), p.located(l, said):
+	case p.rust(l, said), p.table(l, said), p.underFile(said), p.located(l, said):
 		return
 	}
 	if looksLikeFile(said) {
@@ -78,6 +79,20 @@ func (p *problems) values() (want, got string) {
 		}
 	}
 	return want, got
+}
+
+// table reads PHPStan's rows, "  14     message" below "  Line   file".
+func (p *problems) table(l, said string) bool {
+	if file, ok := strings.CutPrefix(said, "Line "); ok && looksLikeFile(strings.TrimSpace(file)) {
+		p.file, p.rows = strings.TrimSpace(file), true
+		return true
+	}
+	line, i := number(said, 0)
+	if !p.rows || line == 0 || !strings.HasPrefix(l, "  ") || !strings.HasPrefix(said[i:], "  ") {
+		return false
+	}
+	p.add(Item{File: p.file, Line: line, Message: strings.TrimSpace(said[i:])}, false)
+	return true
 }
 
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that

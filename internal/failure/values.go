@@ -269,7 +269,7 @@ func compared(l string) (want, got string) {
 // valueAt is the value that s begins with: what is in quotes or brackets, else up
 // to the end of the clause.
 func valueAt(s string) string {
-	s = strings.TrimRight(strings.TrimSpace(s), " ,;.")
+	s = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(s), " ,;."), " but")
 	if s == "" || strings.HasPrefix(s, "not ") {
 		return ""
 	}
@@ -280,6 +280,12 @@ func valueAt(s string) string {
 	}
 	if strings.IndexByte("[{(<", s[0]) >= 0 {
 		return cut(s, 300)
+	}
+	for _, end := range []string{", ", "; ", " but ", " (", ") ", " and "} {
+		s, _, _ = strings.Cut(s, end)
+	}
+	if len(s) > 80 {
+		return ""
 	}
 	return s
 }
