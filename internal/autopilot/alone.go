@@ -22,6 +22,7 @@ func Work(ctx context.Context, o Options, id, run string, k engine.Kernel) (sche
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Elsewhere = nil
 	p := &pilot{o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event), kernel: k}
 	l, err := p.slotFor(ctx, id, run)
 	if err != nil {

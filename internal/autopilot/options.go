@@ -38,6 +38,8 @@ type Options struct {
 	// Base is the commit that a new task starts from: what its work will land on.
 	Base func(context.Context) (string, error)
 	Pool *pool.Pool
+	// Elsewhere works the tasks of the slots; nil works them here.
+	Elsewhere Elsewhere
 	// Queue opens the merge queue, which tells what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	Accounts *ratelimit.Store

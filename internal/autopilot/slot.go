@@ -109,6 +109,9 @@ func (l *slot) setRun(s loop.State, run string) {
 // work drives the task's run until it rests, and keeps what it came to. A done
 // ready ends what comes before the run.
 func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
+	if p.o.Elsewhere != nil {
+		return p.workElsewhere(ctx, l)
+	}
 	w, err := p.takeToWork(ready, l)
 	if err != nil {
 		return notBegun(err)

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -80,16 +78,7 @@ func (s site) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := cluster.Dial(ctx, cluster.Address{HostPort: s.Address, Namespace: "pawl"})
-	if err != nil {
-		return err
-	}
-	return cluster.Run(ctx, cluster.Options{
-		Engine: c, Repo: "repo", Slots: 1, Dir: filepath.Join(s.State, "worker"),
-		Work: func(ctx context.Context, task, run string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
-			return autopilot.Work(ctx, o, task, run, k)
-		},
-	})
+	return cluster.Program{}.Work(ctx, s.Address, "repo", 1, o)
 }
 
 // options are those of an autopilot of the site.
@@ -145,7 +134,7 @@ type desk struct {
 	site
 	t      *testing.T
 	store  *store.Store
-	client client.Client
+	engine autopilot.Elsewhere
 }
 
 // newDesk makes a board of one active task, whose agent plays the turns.
@@ -165,9 +154,10 @@ func newDesk(t *testing.T, turns string) *desk {
 	t.Cleanup(func() { must(t, d.store.Close()) })
 	_, err = d.store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, time.Now())
 	must(t, err)
-	d.client, err = cluster.Dial(t.Context(), cluster.Address{HostPort: d.Address, Namespace: "pawl"})
+	var leave func()
+	d.engine, leave, err = cluster.Program{}.Join(t.Context(), d.Address, "repo", nil)
 	must(t, err)
-	t.Cleanup(d.client.Close)
+	t.Cleanup(leave)
 	return d
 }
 
@@ -191,7 +181,7 @@ func engineAt(t *testing.T, dir string) string {
 	ends(t, c)
 	line, err := bufio.NewReader(first).ReadString('\n')
 	must(t, err)
-	return strings.TrimSpace(line)
+	return "temporal://" + strings.TrimSpace(line) + "/pawl"
 }
 
 // ends starts a program that ends with the test.
@@ -215,12 +205,19 @@ func (d *desk) worker() *exec.Cmd {
 	return c
 }
 
-// begin starts the workflow of the task.
-func (d *desk) begin() client.WorkflowRun {
+// begin has the task worked on the engine; what it returns waits for the end.
+func (d *desk) begin() func() flow.Result {
 	d.t.Helper()
-	run, err := cluster.Begin(d.t.Context(), d.client, "repo", "task-001")
-	must(d.t, err)
-	return run
+	ended := make(chan flow.Result, 1)
+	go func() {
+		var r flow.Result
+		var err error
+		if r.Outcome, r.Entry, err = d.engine.Work(d.t.Context(), "task-001"); err != nil {
+			d.t.Error(err)
+		}
+		ended <- r
+	}()
+	return func() flow.Result { return <-ended }
 }
 
 // A task is worked on the engine: its workflow decides, and a worker in another
@@ -234,8 +231,7 @@ func TestATaskOnTheEngine(t *testing.T) {
     - say: "<promise>COMPLETE</promise>"
 `)
 	d.worker()
-	var r flow.Result
-	must(t, d.begin().Get(t.Context(), &r))
+	r := d.begin()()
 	if r.Outcome.Status != loop.Completed || r.Entry.Commit == "" {
 		t.Fatalf("the task ended as %+v", r)
 	}
@@ -256,7 +252,7 @@ const held = `
 `
 
 // newHeld is a desk with a held agent, which a worker has begun.
-func newHeld(t *testing.T) (d *desk, first *exec.Cmd, run client.WorkflowRun) {
+func newHeld(t *testing.T) (d *desk, first *exec.Cmd, run func() flow.Result) {
 	t.Helper()
 	d = newDesk(t, held)
 	for _, name := range []string{"up", "go"} {
@@ -271,10 +267,9 @@ func newHeld(t *testing.T) (d *desk, first *exec.Cmd, run client.WorkflowRun) {
 func (d *desk) path(name string) string { return filepath.Join(filepath.Dir(d.Repo), name) }
 
 // completed fails the test if the task did not complete, or its agent was started twice.
-func (d *desk) completed(run client.WorkflowRun) {
+func (d *desk) completed(run func() flow.Result) {
 	d.t.Helper()
-	var r flow.Result
-	must(d.t, run.Get(d.t.Context(), &r))
+	r := run()
 	starts, err := os.ReadFile(d.path("starts"))
 	must(d.t, err)
 	if r.Outcome.Status != loop.Completed || string(starts) != "x" {
@@ -312,9 +307,65 @@ func TestAStopIsHeard(t *testing.T) {
 	must(t, err)
 	_, err = d.store.AddControl(t.Context(), store.Control{Run: last.ID, Kind: store.ControlStop, At: time.Now()})
 	must(t, err)
-	var r flow.Result
-	must(t, run.Get(t.Context(), &r))
+	r := run()
 	if r.Outcome.Status != loop.Stopped {
 		t.Errorf("the task ended as %+v", r.Outcome)
+	}
+}
+
+// An autopilot whose tasks are worked elsewhere settles and lands them as its own.
+func TestAnAutopilotOnTheEngine(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, `
+  - - write: {path: hello.txt, content: "hello"}
+    - say: "<promise>COMPLETE</promise>"
+`)
+	o, err := d.options(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, o.Store.Close()) })
+	o.Elsewhere = d.engine
+	d.worker()
+	res, err := autopilot.Run(t.Context(), o)
+	must(t, err)
+	if c, err := d.store.Case(t.Context(), "task-001"); err != nil || c.Status != board.Done || res.Tally.Landed != 1 {
+		t.Errorf("the task is %s after %+v (%v)", c.Status, res, err)
+	}
+	gittest.Git(t, d.Repo, "show", "main:hello.txt")
+}
+
+// A stop ends what a worker began; the task goes back to the board.
+func TestAnAutopilotThatIsStopped(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]bool{"stopped": false, "killed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, held)
+			for _, name := range []string{"up", "go"} {
+				must(t, syscall.Mkfifo(d.path(name), 0o600))
+			}
+			o, err := d.options(t.Context())
+			must(t, err)
+			t.Cleanup(func() { must(t, o.Store.Close()) })
+			stops, kills := make(chan loop.Cause, 1), make(chan struct{})
+			o.Elsewhere, o.Stops, o.Kill = d.engine, stops, kills
+			d.worker()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := autopilot.Run(context.WithoutCancel(t.Context()), o)
+				ended <- err
+			}()
+			_, err = os.ReadFile(d.path("up"))
+			must(t, err)
+			stops <- loop.CauseStop
+			if kill {
+				close(kills)
+			}
+			must(t, <-ended)
+			c, err := d.store.Case(t.Context(), "task-001")
+			must(t, err)
+			if c.Status != board.Pending {
+				t.Errorf("the task is %s: %s", c.Status, c.Why)
+			}
+		})
 	}
 }

@@ -16,5 +16,6 @@
 // agents' lease, it ends the agent: the engine is about to give the order to
 // another. It decides nothing, and keeps nothing of the board.
 //
-// Nothing of this is in the program pawl yet. Only its tests use it.
+// Only the program pawl-cluster has it. The workers of a board share its database,
+// and for now the checkout too: a workspace is not made anew on another machine.
 package cluster

@@ -83,7 +83,8 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("cannot name the worker: %v", err)
 	}
 	sum := sha256.Sum256([]byte(o.Dir))
-	w := &Worker{o: o, name: host + "-" + hex.EncodeToString(sum[:4]), slots: newSlots(o.Slots), open: map[string]*session{}}
+	name := host + "-" + hex.EncodeToString(sum[:4])
+	w := &Worker{o: o, name: name, slots: newSlots(o.Slots), open: map[string]*session{}}
 	if err := w.adopt(ctx); err != nil {
 		return err
 	}
@@ -193,8 +194,8 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order) (s *session, taken 
 		return s, taken
 	}
 	s = &session{
-		w: w, task: o.Case, run: o.Run, pending: o.Decision, orders: make(chan flow.Order, 1), answers: make(chan flow.Answer),
-		ended: make(chan struct{}),
+		w: w, task: o.Case, run: o.Run, pending: o.Decision,
+		orders: make(chan flow.Order, 1), answers: make(chan flow.Answer), ended: make(chan struct{}),
 	}
 	if o.Decision != nil {
 		_, _, _ = s.follow(*o.Decision)

@@ -229,6 +229,7 @@ func (t *task) wait(ctx workflow.Context, looks workflow.ReceiveChannel) {
 	stop()
 	if over {
 		now := workflow.Now(ctx)
-		t.step(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: uint64(now.UnixNano()), For: c.Seq}) //nolint:gosec // any number will do
+		seed := uint64(now.UnixNano()) //nolint:gosec // any number will do
+		t.step(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq})
 	}
 }
