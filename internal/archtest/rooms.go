@@ -117,8 +117,9 @@ var rooms = withAdapters(map[string]room{
 	"journal":        {Remembering, nil, "events of every run in order: append, read"},
 
 	// starting
-	"cmd/pawl":        {Starting, nil, "hands arguments and streams to cli"},
-	"scripts/testsum": {Starting, nil, "sums up a test run"},
+	"cmd/pawl-cluster": {Starting, nil, "pawl with the client of an engine, which costs each start and 13 MB"},
+	"cmd/pawl":         {Starting, nil, "hands arguments and streams to cli"},
+	"scripts/testsum":  {Starting, nil, "sums up a test run"},
 
 	// testing
 	"archtest":        {Testing, nil, "this map"},

@@ -32,6 +32,11 @@ import (
 
 // Main runs one command line and returns pawl's exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	return MainWith(nil, args, stdin, stdout, stderr, env)
+}
+
+// MainWith is [Main] of a program that has the client of an engine.
+func MainWith(cluster command.Cluster, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv), Models: gateway.Open}); ok {
 		return code
 	}
@@ -40,7 +45,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	if !console.OnTerminal(stdout) {
 		stdout = out
 	}
-	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}}
+	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}, Cluster: cluster}
 	root := commands(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -269,7 +269,8 @@ type ForgeIssues struct {
 
 // Cluster is what several people or machines share.
 type Cluster struct {
-	Store string `yaml:"store"`
+	Store  string `yaml:"store"`
+	Engine string `yaml:"engine"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.

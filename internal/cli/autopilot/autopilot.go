@@ -32,9 +32,11 @@ import (
 
 // Commands are the commands that work the board or look on.
 func Commands(a *command.App) []*cobra.Command {
-	return []*cobra.Command{
-		autopilotCommand(a), sprintCommand(a), topCommand(a),
+	list := []*cobra.Command{autopilotCommand(a), sprintCommand(a), topCommand(a)}
+	if a.Cluster != nil {
+		list = append(list, workerCommand(a))
 	}
+	return list
 }
 
 // autopilotFlags are those that autopilot and sprint share.
@@ -90,50 +92,73 @@ func (f autopilotFlags) paths() map[string]string {
 
 // workBoard works the board until its end.
 func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
-	if err := session.NotInside(a); err != nil {
-		return err
-	}
-	c, err := a.Load(f.paths())
+	b, err := open(ctx, a, f)
 	if err != nil {
 		return err
 	}
-	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
-	if s.Store, err = a.Database(ctx, c); err != nil {
-		return err
-	}
-	defer s.Close()
-	screen := &autopilotScreen{a: a}
-	s.Store.OnWait(screen.waits)
-	// What the repository lacks is reported before what the machine lacks.
-	repo, err := git.Open(ctx, c.Root)
-	if errors.Is(err, git.ErrNotRepository) {
-		return command.Usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
-	}
-	if err != nil {
-		return command.Usage("%v", err)
-	}
-	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
-		return err
-	}
-	t, plan, err := session.NewTaskPlanner(ctx, a, c, s.StateDir, f.run)
+	defer b.s.Close()
+	leave, err := b.join(ctx)
 	if err != nil {
 		return err
 	}
-	s.Plan = plan
-	o, err := autopilotOptions(ctx, s, f, t, repo)
-	if err != nil {
-		return err
-	}
+	defer leave()
 	if f.sprint != nil {
-		if err := sprint(ctx, s, f.sprint, &o); err != nil {
+		if err := sprint(ctx, b.s, f.sprint, &b.o); err != nil {
 			return err
 		}
 	}
-	session.WarnNoGates(a, plan, "Tasks complete")
+	session.WarnNoGates(a, b.s.Plan, "Tasks complete")
+	work := func() error { return pilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }
 	if f.serve {
-		return serve.Beside(ctx, a, s.Store, c.Root, func() error { return pilot(ctx, s, o, t.Verdict, screen) })
+		return serve.Beside(ctx, a, b.s.Store, b.s.Config.Root, work)
 	}
-	return pilot(ctx, s, o, t.Verdict, screen)
+	return work()
+}
+
+// workplace is what works the board here.
+type workplace struct {
+	s      *session.Session
+	t      *session.TaskPlanner
+	o      autopilot.Options
+	screen *autopilotScreen
+}
+
+// open makes all that is needed to work on tasks. The caller closes its session.
+func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, err error) {
+	if err := session.NotInside(a); err != nil {
+		return b, err
+	}
+	c, err := a.Load(f.paths())
+	if err != nil {
+		return b, err
+	}
+	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
+	if s.Store, err = a.Database(ctx, c); err != nil {
+		return b, err
+	}
+	b.s, b.screen = s, &autopilotScreen{a: a}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.Store.OnWait(b.screen.waits)
+	// What the repository lacks is reported before what the machine lacks.
+	repo, err := git.Open(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return b, command.Usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
+	}
+	if err != nil {
+		return b, command.Usage("%v", err)
+	}
+	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
+		return b, err
+	}
+	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, s.StateDir, f.run); err != nil {
+		return b, err
+	}
+	b.o, err = autopilotOptions(ctx, s, f, b.t, repo)
+	return b, err
 }
 
 // watchAutopilot is the autopilot's screen, with hooks and notifications beside it.

@@ -5,6 +5,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -32,9 +34,20 @@ type App struct {
 	Color       string
 	// TrustConfig: files that changed while an agent had the tree are taken as they are.
 	TrustConfig bool
-	Keys        *Keys // all copies of an App have the same
+	// Cluster is nil in the program pawl.
+	Cluster Cluster
+	Keys    *Keys // all copies of an App have the same
 
 	pinned []trust.File // see [App.PinTo]
+}
+
+// Cluster is what only the program pawl-cluster has: the client of an engine.
+type Cluster interface {
+	// Join connects an autopilot to the engine, until leave is called.
+	Join(ctx context.Context, engine, repo string, log *slog.Logger) (e autopilot.Elsewhere, leave func(), err error)
+	// Work works tasks that the engine orders until ctx is done. The process has to
+	// end after it.
+	Work(ctx context.Context, engine, repo string, slots int, o autopilot.Options) error
 }
 
 // Operator acts on the work of root, and prints the results.
