@@ -81,7 +81,9 @@ func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
 		return err
 	}
 	for _, c := range cases {
-		s.tasks[c.Issue()] = c
+		if n := c.Issue(); n > 0 {
+			s.tasks[n] = c
+		}
 	}
 	for i := range list {
 		s.open[list[i].Number] = true

@@ -112,6 +112,9 @@ type Invocation struct {
 	// one that works headless: for a review. It is a wish, nothing is enforced.
 	ReadOnly bool
 	MaxCost  loop.MicroUSD
+	// Pawl is the program that serves pawl's tools to the agent, and Tools the folder
+	// where it finds what is the agent's; "" are no tools.
+	Pawl, Tools string
 	// Routes are the ways to the program's models through pawl's gateway; nil:
 	// it calls them by itself.
 	Routes []Route

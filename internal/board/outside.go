@@ -48,6 +48,23 @@ func (c *Case) Issue() int64 {
 	return max(n, 0)
 }
 
+// IsOutside is true for what strangers may have written, or had an agent write.
+func (c *Case) IsOutside() bool { return strings.HasPrefix(c.Ref, issueRef) }
+
+// FollowUp is the task that an agent proposes, for a person to allow. Key is its
+// name among all; parent is the ref of the agent's own task.
+func FollowUp(parent, key, head, text string) Case {
+	c := Case{Type: Task, Status: Blocked, Title: title(head), Ref: "follow-up " + key,
+		Why: "an agent proposes it; to allow it, unblock it"}
+	if strings.HasPrefix(parent, issueRef) {
+		c.Ref = issueRef + " " + c.Ref
+	}
+	if text = strings.TrimSpace(Visible(text)); text != "" {
+		c.Description = "An agent wrote this:\n\n" + Quoted(text, issueSaying)
+	}
+	return Tidy(c)
+}
+
 // Case is the task of an issue: its words quoted, its open items of task lists as
 // criteria, and what it waits for as needs, by ref. It is tidy and fits a board.
 func (i *Issue) Case() Case {

@@ -71,6 +71,7 @@ type Agent struct {
 	// Endpoints are in the words of egress.ParseEndpoint.
 	Endpoints []string `yaml:"endpoints"`
 	Isolate   bool     `yaml:"isolate"`
+	MCP       bool     `yaml:"mcp"`
 }
 
 // Gateway is what stands between agents and their models.

@@ -35,6 +35,9 @@ func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	p := w.plan.Box.Agents[name]
 	p.Write = append(slices.Clone(p.Write), state)
 	p.Show = append(slices.Clone(p.Show), call.prompt)
+	if call.tools != "" {
+		p.Write = append(p.Write, call.tools)
+	}
 	if call.readOnly {
 		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == w.plan.Root })
 		p.Keep = append(slices.Clone(p.Keep), w.plan.Root)

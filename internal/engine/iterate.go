@@ -143,10 +143,14 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 	if err := os.WriteFile(p.prompt(), []byte(text.Text), 0o600); err != nil {
 		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
+	call := agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: int64(len(text.Text))}
+	if w.plan.Agents[c.Agent].Tools {
+		if call.tools, err = w.layOut(c, p); err != nil {
+			return b, err
+		}
+	}
 	var warm []string
-	b.Job, warm, err = w.agentJob(c, p, agentCall{
-		id: jobID(c), files: p.agent(), prompt: p.prompt(), size: int64(len(text.Text)),
-	})
+	b.Job, warm, err = w.agentJob(c, p, call)
 	if err != nil {
 		return b, err
 	}
@@ -179,6 +183,7 @@ type agentCall struct {
 	id, files, prompt string
 	size              int64 // of the prompt
 	readOnly          bool
+	tools             string // the folder of pawl's tools; "" are none
 }
 
 // agentJob is a process of the command's agent, and what must have run before.
@@ -200,6 +205,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: cost, Routes: a.Routes, Now: time.Now(),
+		Pawl: w.plan.Exe, Tools: call.tools,
 	})
 	if err != nil {
 		return job, nil, err
@@ -289,6 +295,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	}
 	w.blameDisk(r, res)
 	w.readAgent(r, b.Job, c.Limits, res)
+	w.readTools(ctx, r, w.place(c.Iteration, c.Attempt))
 	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
 		r.Failure = up
 	}

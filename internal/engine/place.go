@@ -40,6 +40,7 @@ func (p place) review(try int) string {
 }
 func (p place) reviewPrompt(try int) string { return p.review(try) + ".prompt.md" }
 func (p place) reviewBegun(try int) string  { return p.review(try) + ".begun.json" }
+func (p place) tools() string               { return filepath.Join(p.dir, "tools") }
 func (p place) caches() string              { return filepath.Join(p.dir, "caches") }
 func (p place) gate(n int) string {
 	return filepath.Join(p.dir, fmt.Sprintf("gate-%d", n+1))

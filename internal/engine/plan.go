@@ -93,6 +93,8 @@ type Agent struct {
 	// shares none.
 	Account string
 	Isolate bool
+	// Tools: it has pawl's tools for its own task.
+	Tools bool
 	// Endpoints is what the program may reach at the level paranoid, in the
 	// words of egress.ParseEndpoint.
 	Endpoints []string

@@ -101,7 +101,7 @@ func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
 
 func (d draft) resolve(name string) (engine.Agent, error) {
 	own, named := d.Config.Agents.Named[name]
-	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate}
+	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate, Tools: own.MCP}
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}

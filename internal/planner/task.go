@@ -22,7 +22,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		return engine.Plan{}, err
 	}
 	c := task.Case
-	if c.Issue() > 0 {
+	if c.IsOutside() {
 		outside := *pl
 		outside.Config = pl.withSafety(stricter(draft{pl, name, p}.safety(), pl.Config.Forge.Issues.Safety))
 		pl, p.Safety = &outside, outside.Config.Loop.Safety

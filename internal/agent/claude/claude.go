@@ -51,6 +51,7 @@ func Program(root bool) program.Program {
 		Allow:    []string{noQuestions},
 		ReadOnly: []string{noQuestions, "--disallowedTools", writers},
 		Model:    "--model", MaxCost: "--max-budget-usd",
+		Tools:  []string{`--mcp-config={"mcpServers":{"pawl":{"command":{pawl},"args":["mcp","--run",{tools}]}}}`},
 		Limit:  10 << 20,
 		Env:    env,
 		Doors:  []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},

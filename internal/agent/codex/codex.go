@@ -43,6 +43,7 @@ func Program() program.Program {
 		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
 		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
 		Model:    "--model",
+		Tools:    []string{"-c", "mcp_servers.pawl.command={pawl}", "-c", `mcp_servers.pawl.args=["mcp","--run",{tools}]`},
 		PromptAt: "-",
 		Limit:    1 << 20, Characters: true,
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},

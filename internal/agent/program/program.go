@@ -53,6 +53,7 @@ type Program struct {
 	ReadOnly []string // instead of Allow for an agent that must change nothing; nil is Allow
 	Model    string   // the flag before a model's name; "" when it has none
 	MaxCost  string   // the flag before the most that a run may cost, in USD; "" when it has none
+	Tools    []string // the arguments that give it pawl's tools, with {pawl} and {tools} quoted; nil is not known how
 	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not
 
 	Prompt   Delivery
@@ -212,6 +213,12 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	if in.MaxCost > 0 && a.MaxCost != "" {
 		start.Args = append(start.Args, a.MaxCost, strconv.FormatFloat(float64(in.MaxCost)/1e6, 'f', -1, 64))
+	}
+	if in.Tools != "" {
+		quoted := strings.NewReplacer("{pawl}", strconv.Quote(in.Pawl), "{tools}", strconv.Quote(in.Tools))
+		for _, arg := range a.Tools {
+			start.Args = append(start.Args, quoted.Replace(arg))
+		}
 	}
 	return a.deliver(start, in)
 }
