@@ -139,6 +139,10 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 // and can be pointed. At the level paranoid it reaches those providers by the
 // gateway only.
 func (d draft) point(name string, ag *engine.Agent) error {
+	if t, ok := ag.Adapter.(interface{ TakesTools() bool }); ag.Tools && !(ok && t.TakesTools()) {
+		return fault.Refuse("agents.%s.mcp: pawl cannot give its tools to this program", name).
+			Hint("Claude Code and Codex take them")
+	}
 	mode := d.Config.Gateway.Enabled
 	if mode == "never" {
 		return nil

@@ -154,6 +154,9 @@ func (a Adapter) Name() string { return a.Program.Name }
 // Install says how to get the program.
 func (a Adapter) Install() string { return a.Program.Install }
 
+// TakesTools is whether it can be given pawl's tools.
+func (a Adapter) TakesTools() bool { return a.Tools != nil }
+
 // LiveUsage is whether the stream has tokens before its end.
 func (a Adapter) LiveUsage() bool { return a.Live }
 
