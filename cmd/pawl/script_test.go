@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -127,6 +128,9 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PAWL", pawl)
+	if server := os.Getenv("PAWL_TEST_STORE_SERVER"); server != "" { // a board of its own, in PostgreSQL
+		env.Setenv("PAWL_CLUSTER_STORE", server+"&repository="+url.QueryEscape(home))
+	}
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ var adapters = []string{
 // rooms is the map.
 var rooms = withAdapters(map[string]room{
 	// asking
-	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"}, "the root command"},
+	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"}, "the root command"},
 	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
 	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
 	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},
@@ -50,6 +50,7 @@ var rooms = withAdapters(map[string]room{
 	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
 	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "mcp", "web"}, "the servers, and what browsers and programs ask for"},
 	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
+	"cli/cluster":   {Asking, []string{"cli/command", "config"}, "commands about what several machines share"},
 	"cli/setup":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about the installation"},
 	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
 	"planner":       {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
@@ -157,7 +158,7 @@ var modules = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "scripts/release"}, "flags and completion belong to the command line"},
+	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "scripts/release"}, "flags and completion belong to the command line"},
 	"github.com/spf13/pflag":                 {[]string{"cli/command"}, "cobra's flags"},
 	"github.com/danielgtaylor/huma":          {[]string{"web"}, "the API and its description are made of the same Go types"},
 	"github.com/modelcontextprotocol/go-sdk": {[]string{"mcp"}, "the protocol has one door"},

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/autopilot"
 	"github.com/pawl-dev/pawl/internal/cli/board"
 	"github.com/pawl-dev/pawl/internal/cli/check"
+	"github.com/pawl-dev/pawl/internal/cli/cluster"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/queue"
 	"github.com/pawl-dev/pawl/internal/cli/run"
@@ -127,7 +128,7 @@ func commands(a *command.App) *cobra.Command {
 	for _, commands := range rooms {
 		root.AddCommand(commands...)
 	}
-	root.AddCommand(board.Command(a), queue.Command(a), queue.ForgeCommand(a), serve.Command(a), serve.MCPCommand(a))
+	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a), serve.Command(a), serve.MCPCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})

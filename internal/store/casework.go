@@ -90,7 +90,7 @@ type Verdict struct {
 // stored then.
 func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		found, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND $2 IN (0, seq)`, v.Case, v.Review)
+		found, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
 		if ok = err == nil && len(found) > 0; !ok {
 			return err
 		}
