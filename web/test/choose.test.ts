@@ -221,6 +221,11 @@ story('a review: what was asked, both sides, comments on lines, and redo', async
   await work.getByRole('button', { name: /^Redo with 2 comments/ }).waitFor();
   await page.getByLabel('Viewed src/money.ts').check();
   await page.getByText('1 of 2 viewed').waitFor();
+  // Both survive a reload, and what was viewed stays folded.
+  await page.reload();
+  await page.getByRole('option', { name: /Digits of marks/ }).click();
+  await page.getByText('1 of 2 viewed').waitFor();
+  await work.getByRole('button', { name: /^Redo with 2 comments/ }).waitFor();
   if (!small) return; // it is sent back once
   await page.keyboard.press('R');
   assert.equal(await page.getByLabel('What must change?').inputValue(), 'src/money.ts:32: Marks round up.\nsrc/digits-task-007.ts:2: Say why.');
