@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		p.working.Go(func() { p.sweep(landing) })
 	}
 	if o.Sync != nil {
-		p.sync(ctx)
+		p.sync(ctx, syncLimit)
 		p.working.Go(func() { p.syncBeside(landing) })
 	}
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	p.working.Wait()
 	p.drain(context.WithoutCancel(ctx))
 	if o.Sync != nil {
-		p.sync(context.WithoutCancel(ctx))
+		p.sync(context.WithoutCancel(ctx), lastSync)
 	}
 	return p.finish(ctx, c), nil
 }

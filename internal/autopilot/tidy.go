@@ -71,13 +71,13 @@ const syncEvery = 5 * time.Minute
 // syncBeside keeps board and issues together.
 func (p *pilot) syncBeside(ctx context.Context) {
 	for drive.Sleep(ctx, time.Now().Add(syncEvery)); ctx.Err() == nil; drive.Sleep(ctx, time.Now().Add(syncEvery)) {
-		p.sync(ctx)
+		p.sync(ctx, syncLimit)
 	}
 }
 
 // sync does so once. A forge that does not answer is asked again with the next.
-func (p *pilot) sync(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+func (p *pilot) sync(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := p.o.Sync(ctx, func(text string) { p.notify(Notice{Kind: Told, Text: text}) })
 	if err != nil && ctx.Err() == nil {
@@ -85,8 +85,10 @@ func (p *pilot) sync(ctx context.Context) {
 	}
 }
 
-// syncLimit is for one time: each issue that changed costs a few calls.
-const syncLimit = 5 * time.Minute
+const (
+	syncLimit = 5 * time.Minute  // for one time: each issue that changed costs a few calls
+	lastSync  = 20 * time.Second // the same at the end, for which a person may be waiting
+)
 
 // dropRecoveries deletes what was kept of the workspaces of tasks that are done,
 // after the retention. Of a task that is not done it may be the only copy: that
