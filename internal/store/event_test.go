@@ -179,6 +179,7 @@ func TestQueriesUseTheirIndex(t *testing.T) {
 
 // What others write is seen, right after the last look and long after it.
 func TestDataVersionSeesEveryWrite(t *testing.T) {
+	fileOnly(t)
 	t.Parallel()
 	path := newPath(t)
 	var both [2]*Store

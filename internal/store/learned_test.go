@@ -92,7 +92,16 @@ func TestStats(t *testing.T) {
 	if err != nil || len(guards) != 1 {
 		t.Fatalf("%+v, %v", guards, err)
 	}
-	if g := guards[0]; g.Guard != "thrashing" || g.Trips != 2 || g.Runs != 1 || g.Message != "Thrashing d" || g.LastRun != "r1" || g.Last.IsZero() {
+	if g := guards[0]; g.Guard != "thrashing" || g.Trips != 2 || g.Completed != 0 || g.Runs != 1 || g.Message != "Thrashing d" || g.LastRun != "r1" || g.Last.IsZero() {
 		t.Errorf("%+v", g)
+	}
+
+	done := stepOf(r, 6)
+	done.Run.Status = string(loop.Completed)
+	if err := s.Commit(t.Context(), done); err != nil {
+		t.Fatal(err)
+	}
+	if guards, err = s.GuardStats(t.Context()); err != nil || guards[0].Completed != 1 {
+		t.Errorf("%+v, %v", guards, err)
 	}
 }

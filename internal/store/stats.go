@@ -64,23 +64,26 @@ func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
 
 // GuardStat is how often a guard ended a session of a run.
 type GuardStat struct {
-	Guard   string    `json:"guard"`
-	Trips   int       `json:"trips"`
-	Runs    int       `json:"runs"`
-	Last    time.Time `json:"last"`
-	LastRun string    `json:"last_run"`
-	Message string    `json:"message" doc:"Of the last trip."`
+	Guard string `json:"guard"`
+	Trips int    `json:"trips"`
+	Runs  int    `json:"runs"`
+	// Completed counts the runs that got there all the same: where it is high, the guard is too strict.
+	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete."`
+	Last      time.Time `json:"last"`
+	LastRun   string    `json:"last_run"`
+	Message   string    `json:"message" doc:"Of the last trip."`
 }
 
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
-		return []any{&g.Guard, &g.Trips, &g.Runs, when(&g.Last), &g.Message, &g.LastRun}
-	}, `SELECT guard, count(*), count(DISTINCT run), max(at), max(CASE WHEN nth = 1 THEN message END),
+		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, when(&g.Last), &g.Message, &g.LastRun}
+	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at), max(CASE WHEN nth = 1 THEN message END),
 			max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard ORDER BY at DESC, seq DESC) AS nth FROM (
 				SELECT run, at, seq, json_extract(data, '$.next.guard') AS guard,
 					coalesce(json_extract(data, '$.next.message'), '') AS message
 				FROM events WHERE kind = $1) AS ended) AS trips
+			LEFT JOIN runs ON runs.id = trips.run AND runs.status = 'completed'
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
 }

@@ -97,9 +97,9 @@ func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 		return err
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
-		"GUARD\tTRIPS\tRUNS\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
-			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, command.Minute(g.Last), g.LastRun,
-				report.Line(g.Message, 80)}}
+		"GUARD\tTRIPS\tRUNS\tCOMPLETED\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
+			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, g.Completed, command.Minute(g.Last),
+				g.LastRun, report.Line(g.Message, 80)}}
 		})
 }
 
