@@ -21,8 +21,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -82,6 +84,9 @@ func newRigAt(t *testing.T, a Address) *rig {
 			},
 		},
 		StateDir: dir, Version: "test", Token: testToken, Launch: r.asked.launch, AskQueue: r.asked.queue,
+		OpenQueue: func(context.Context, func(*merge.Queue) error) error {
+			return fault.Refuse("there is no merge queue in this test").Hint("Set OpenQueue")
+		},
 	})
 	r.s.ServeTools(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodPost {
