@@ -232,6 +232,7 @@ func TestATaskOnTheEngine(t *testing.T) {
 `)
 	d.worker()
 	r := d.begin()()
+	d.keepHistory()
 	if r.Outcome.Status != loop.Completed || r.Entry.Commit == "" {
 		t.Fatalf("the task ended as %+v", r)
 	}
