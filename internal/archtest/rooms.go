@@ -82,7 +82,7 @@ var rooms = withAdapters(map[string]room{
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"cluster":        {Doing, []string{"autopilot", "engine", "files"}, "tasks that an engine orders, worked by this process"},
+	"cluster":        {Doing, []string{"autopilot", "engine", "files", "workspace"}, "tasks that an engine orders, worked by this process"},
 	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "process", "sandbox", "spool", "store", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "store", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},

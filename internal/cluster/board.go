@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // Program is what the program pawl-cluster has and pawl has not.
@@ -35,6 +36,12 @@ func (Program) Work(ctx context.Context, at, repo string, slots int, o autopilot
 	b, err := join(ctx, at, repo, o.Log)
 	if err != nil {
 		return err
+	}
+	plan := o.Plan
+	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+		p, tree, err := plan(ctx, task)
+		p.Lease = Lease
+		return p, tree, err
 	}
 	return Run(ctx, Options{
 		Engine: b.client, Repo: repo, Slots: slots, Dir: filepath.Join(o.StateDir, "worker"), Log: o.Log,
