@@ -22,7 +22,7 @@ import (
 
 // testing are rooms that are in no program.
 var testing = []string{
-	"agent/reading", "archtest", "benchmark", "forge/forgetest", "gittest", "modelserver", "powercut", "simulate", "simulate/fleet",
+	"agent/reading", "archtest", "benchmark", "forge/forgetest", "gittest", "modelserver", "powercut", "simulate", "simulate/fleet", "store/pgtest",
 	"transcript",
 }
 
