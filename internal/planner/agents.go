@@ -139,7 +139,8 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 // and can be pointed. At the level paranoid it reaches those providers by the
 // gateway only.
 func (d draft) point(name string, ag *engine.Agent) error {
-	if t, ok := ag.Adapter.(interface{ TakesTools() bool }); ag.Tools && !(ok && t.TakesTools()) {
+	t, ok := ag.Adapter.(interface{ TakesTools() bool })
+	if takes := ok && t.TakesTools(); ag.Tools && !takes {
 		return fault.Refuse("agents.%s.mcp: pawl cannot give its tools to this program", name).
 			Hint("Claude Code and Codex take them")
 	}

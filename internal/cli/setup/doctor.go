@@ -90,8 +90,9 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	dir := config.StateDir(root, a.Env)
 	var conf, environment, told string
 	var own []finding
-	database, c := "", &config.Config{}
-	if c, err = a.Peek(); err != nil {
+	database := ""
+	c, err := a.Peek()
+	if err != nil {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
