@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -244,10 +246,11 @@ func TestATaskOnTheEngine(t *testing.T) {
 	}
 }
 
-// held is an agent that says that it has begun, and waits.
+// held is an agent that says that it has begun, and waits; it has the file life
+// open as long as it lives.
 const held = `
   - - append: {path: "$DIR/starts", content: "x"}
-    - run: {command: "echo up > $DIR/up; read x < $DIR/go"}
+    - run: {command: "echo up > $DIR/up; exec 9> $DIR/life; read x < $DIR/go"}
     - write: {path: hello.txt, content: "hello"}
     - say: "<promise>COMPLETE</promise>"
 `
@@ -341,7 +344,7 @@ func TestAnAutopilotThatIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, held)
-			for _, name := range []string{"up", "go"} {
+			for _, name := range []string{"up", "go", "life"} {
 				must(t, syscall.Mkfifo(d.path(name), 0o600))
 			}
 			o, err := d.options(t.Context())
@@ -357,6 +360,8 @@ func TestAnAutopilotThatIsStopped(t *testing.T) {
 			}()
 			_, err = os.ReadFile(d.path("up"))
 			must(t, err)
+			life, err := os.Open(d.path("life"))
+			must(t, err)
 			stops <- loop.CauseStop
 			if kill {
 				close(kills)
@@ -367,6 +372,8 @@ func TestAnAutopilotThatIsStopped(t *testing.T) {
 			if c.Status != board.Pending {
 				t.Errorf("the task is %s: %s", c.Status, c.Why)
 			}
+			_, err = io.ReadAll(life) // ends with the agent
+			must(t, errors.Join(err, life.Close()))
 		})
 	}
 }
