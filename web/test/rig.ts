@@ -49,12 +49,18 @@ export async function noted(context: BrowserContext): Promise<BrowserContext> {
       if (e.altKey || e.metaKey || (!e.ctrlKey && (e.target as HTMLElement).matches('textarea, select, input:not([type=radio]):not([type=checkbox])'))) return;
       const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1)?.dataset.keys;
       const where = dialog ?? location.pathname.split('/').slice(1, 3).join('/');
-      // What the page has taken is known when all have heard of it.
-      queueMicrotask(() => setTimeout(() => {
+      // What the page has taken is known when all have heard of it: this one is the last, unless
+      // the page lets no other hear. A page that goes at once has told it before.
+      let noted = false;
+      const note = () => {
+        if (noted) return;
+        noted = true;
         if (e.defaultPrevented) void (window as unknown as { pressed(what: string): void }).pressed(`${where}\t${before === 'g' ? `g ${name}` : name}`);
         before = e.defaultPrevented ? '' : e.key;
-      }));
-    });
+      };
+      addEventListener('keydown', note, { once: true });
+      setTimeout(note);
+    }, true);
   });
   return context;
 }
