@@ -93,7 +93,7 @@ func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool,
 var putAutopilotQuery = upsert("autopilot", 1, "one, "+autopilotColumns)
 
 func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
-	_, err := w.exec(ctx, putAutopilotQuery, 1,
+	_, err := w.exec(ctx, putAutopilotQuery(), 1,
 		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
 		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
 		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
@@ -112,7 +112,7 @@ type Slot struct {
 // SaveSlot stores what happens in a slot.
 func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
 	return s.store(ctx, crashSafe, "store what is done for "+l.Case,
-		putSlot, l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
+		putSlot(), l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
 }
 
 var putSlot = upsert("slots", 1, "id, run, since, activity, activity_at")
@@ -215,7 +215,7 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 		d = powerSafe
 	}
 	return s.store(ctx, d, "store sprint "+p.ID,
-		putSprint, p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
+		putSprint(), p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
 }
 
 var putSprint = upsert("sprints", 1, "id, started_at, ended_at, stats")

@@ -158,7 +158,7 @@ var putNumber = upsert("case_numbers", 1, "type, last")
 // keepNumbers stores the last numbers, when all ids are given.
 func (b *cases) keepNumbers(ctx context.Context) error {
 	for t, last := range b.numbers {
-		if _, err := b.w.exec(ctx, putNumber, string(t), last); err != nil {
+		if _, err := b.w.exec(ctx, putNumber(), string(t), last); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.w.exec(ctx, putTexts, c.ID, c.Description, string(acceptance))
+	_, err = b.w.exec(ctx, putTexts(), c.ID, c.Description, string(acceptance))
 	return err
 }
 

@@ -20,7 +20,7 @@ func encode(r *loop.Record) (string, error) {
 var putIteration = upsert("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
 
 func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
-	_, err := w.exec(ctx, putIteration,
+	_, err := w.exec(ctx, putIteration(),
 		run, r.Number, r.Attempt, string(r.Outcome), ms(r.StartedAt), r.Elapsed.Milliseconds(), record)
 	return err
 }

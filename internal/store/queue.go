@@ -151,7 +151,7 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 		if err != nil {
 			return err
 		}
-		if _, err := w.exec(ctx, putEntry, step.Queue.Target, e.ID, string(data)); err != nil {
+		if _, err := w.exec(ctx, putEntry(), step.Queue.Target, e.ID, string(data)); err != nil {
 			return err
 		}
 	}
@@ -347,7 +347,7 @@ func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
 	}
-	return s.store(ctx, crashSafe, "store a gate record", putGateRecord, r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At),
+	return s.store(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At),
 		string(data))
 }
 

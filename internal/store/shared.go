@@ -13,9 +13,9 @@ import (
 
 // imported are the tables that a local board is brought over by, those that others
 // refer to first. What the slots do and what is asked of an autopilot stays behind.
-var imported = strings.Fields(`runs setups iterations events controls learned cases case_texts case_needs case_history
+const imported = `runs setups iterations events controls learned cases case_texts case_needs case_history
 	case_numbers steps queues queue_entries queue_asks landings gate_records sprints case_limits case_reviews tallies
-	workspaces`)
+	workspaces`
 
 // ErrNotEmpty says that a board is brought only to where there is none.
 var ErrNotEmpty = errors.New("there are tasks or runs on the shared board already")
@@ -70,7 +70,7 @@ func (s *Store) take(ctx context.Context, r, w *statements) (rows int, err error
 		return 0, errors.Join(err, ErrNotEmpty)
 	}
 	counted := []string{"iterations", "events", "case_history"}
-	for _, table := range imported {
+	for _, table := range strings.Fields(imported) {
 		if slices.Contains(counted, table) {
 			if _, err := w.exec(ctx, `ALTER TABLE `+table+` DISABLE TRIGGER USER`); err != nil {
 				return rows, err

@@ -58,7 +58,7 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 		case row.owner != owner:
 			return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
 		}
-		_, err = w.exec(ctx, putStep,
+		_, err = w.exec(ctx, putStep(),
 			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, ms(st.StartedAt),
 			st.Elapsed.Milliseconds(),
 			string(st.Record), st.Output)

@@ -269,8 +269,12 @@ func (s *Store) store(ctx context.Context, d durability, what, query string, arg
 }
 
 // upsert is the SQL that stores a row in place of the one that has the same
-// first columns, as many as the key has.
-func upsert(table string, key int, columns string) string {
+// first columns, as many as the key has. It is put together on first use.
+func upsert(table string, key int, columns string) func() string {
+	return sync.OnceValue(func() string { return upsertion(table, key, columns) })
+}
+
+func upsertion(table string, key int, columns string) string {
 	names := strings.Fields(strings.ReplaceAll(columns, ",", " "))
 	var marks, sets []string
 	for i, name := range names {

@@ -120,7 +120,7 @@ func putWorkspace(ctx context.Context, w *statements, place string, v Workspace)
 	if v.ID == "" || v.Dir == "" || v.Repo == "" {
 		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
 	}
-	_, err := w.exec(ctx, putWorkspaceQuery,
+	_, err := w.exec(ctx, putWorkspaceQuery(),
 		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
 		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, ms(v.TakenAt), ms(v.UpdatedAt), ms(v.KeepUntil))
 	return err

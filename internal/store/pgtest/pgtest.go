@@ -41,7 +41,8 @@ func Start(t testing.TB) *Server {
 		}
 	}
 	var err error
-	s.dir, err = os.MkdirTemp("", "pg") //nolint:usetesting // the other user has to reach it, and sockets want short names
+	// TMPDIR may be a folder that the other user does not reach; sockets want short names.
+	s.dir, err = os.MkdirTemp("/tmp", "pg") //nolint:usetesting // for the same reasons
 	must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(s.dir) })
 	must(s.unprivileged())
