@@ -31,7 +31,7 @@ type Server struct {
 // calls Stop.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{as: &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}}
+	s := &Server{as: withTest()}
 	if s.bin = installed(); s.bin == "" {
 		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
 	}
