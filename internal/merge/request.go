@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -302,15 +303,10 @@ func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r
 		if m.Path != "" {
 			fmt.Fprintf(&b, " at %s:%d", m.Path, m.Line)
 		}
-		b.WriteString(":\n" + quoted(m.Body))
+		b.WriteString(":\n" + board.Quoted(m.Body, remarkMax))
 	}
 	r.Said = cut(b.String(), saidMost)
 	return nil
-}
-
-// quoted is a text from outside, each line marked.
-func quoted(text string) string {
-	return "> " + strings.ReplaceAll(strings.TrimSpace(cut(text, remarkMax)), "\n", "\n> ") + "\n"
 }
 
 // checks asks for those that are required. Red ones are told once for a commit.
