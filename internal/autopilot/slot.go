@@ -341,7 +341,8 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		return loop.State{}, err
 	}
 	o := engine.Options{
-		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts, Log: p.o.Log,
+		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts,
+		Log:    p.o.Log,
 		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
 	if past.Run != nil {

@@ -324,7 +324,8 @@ func reportsError(p spot) bool {
 }
 
 // longWords are of quotas by the day or the month, or for good.
-var longWords = []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly", "insufficient_quota"}
+var longWords = []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly",
+	"insufficient_quota"}
 
 // longQuota holds where a quota is used up for longer than minutes: by the day
 // or the month, or for good.

@@ -56,7 +56,8 @@ func (f *filed) issue() Issue {
 
 // Issues are the open issues with a label, the oldest first.
 func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
-	all, err := list[filed](ctx, c, c.repo("/issues"), url.Values{"state": {"open"}, "type": {"issues"}, "labels": {label}})
+	query := url.Values{"state": {"open"}, "type": {"issues"}, "labels": {label}}
+	all, err := list[filed](ctx, c, c.repo("/issues"), query)
 	var issues []Issue
 	for _, f := range all {
 		// Gitea lists all for a label that it does not know.

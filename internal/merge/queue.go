@@ -123,7 +123,8 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
 	q := &Queue{
-		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{}, woken: make(chan struct{}, 1),
+		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{},
+		woken: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)

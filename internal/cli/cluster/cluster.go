@@ -85,7 +85,8 @@ func show(a *command.App, i store.Inspection) {
 	}
 	a.Table("", [][]any{
 		{"address", i.Address}, {"server", "PostgreSQL " + i.Version}, {"board", i.Board},
-		{"schema", fmt.Sprintf("%s, step %d; it can be written", i.Schema, i.Steps)}, {"clock here", clock}, {"notices", notices},
+		{"schema", fmt.Sprintf("%s, step %d; it can be written", i.Schema, i.Steps)},
+		{"clock here", clock}, {"notices", notices},
 	}, 0)
 	if len(i.Others) > 0 {
 		a.Result("%s in the same database:\n", report.Numbered(len(i.Others), "other board"))

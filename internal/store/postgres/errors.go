@@ -58,7 +58,10 @@ func kindOf(err error) error {
 	var network net.Error
 	lost := errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF)
-	if lost || errors.As(err, &dial) || errors.As(err, &network) || err != nil && strings.Contains(err.Error(), "conn closed") {
+	switch {
+	case err == nil:
+		return nil
+	case lost, errors.As(err, &dial), errors.As(err, &network), strings.Contains(err.Error(), "conn closed"):
 		return database.ErrAway
 	}
 	return nil

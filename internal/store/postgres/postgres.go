@@ -123,8 +123,8 @@ func (d *DB) prepare() {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connect
 	}
-	dial := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second,
-		Count: 4}, Control: giveUp}
+	dial := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
+		Interval: 5 * time.Second, Count: 4}, Control: giveUp}
 	c.DialFunc = dial.DialContext
 	d.reader, d.writer = stdlib.OpenDB(*c), stdlib.OpenDB(*c)
 	d.reader.SetMaxOpenConns(readers)
