@@ -4,7 +4,10 @@
 // status of HTTP. It decides nothing and says nothing to anybody.
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind is whose turn it is.
 type Kind string
@@ -46,3 +49,23 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Cut is the beginning of a text in a message: at most so many bytes in whole letters,
+// and then an ellipsis for the rest.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// Numbered is a number of things in a message: "3 files", "1 file", "2 entries".
+func Numbered(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

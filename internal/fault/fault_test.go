@@ -29,3 +29,15 @@ func TestError(t *testing.T) {
 		t.Errorf("%v is of kind %s", e, e.Kind)
 	}
 }
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"aää", 4, "aä…"}, {"ä", 1, "…"}} {
+		if got := fault.Cut(c.text, c.most); got != c.want {
+			t.Errorf("Cut(%q, %d) is %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
