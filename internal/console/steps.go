@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -165,6 +166,6 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", report.Numbered(st.Iteration, "iteration"),
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", fault.Numbered(st.Iteration, "iteration"),
 		allTime(st.Spent), cost, st.Why)
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // Iterations is how many are completed, in words.
-func Iterations(n int) string { return report.Numbered(n, "iteration") + " completed" }
+func Iterations(n int) string { return fault.Numbered(n, "iteration") + " completed" }
 
 // Of is a number of a limit, as 3/10; a limit of 0 is none.
 func Of(n, limit int) string {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // advice is what a person or an agent could do; see actions.json.
@@ -30,7 +32,7 @@ var advices = sync.OnceValue(func() (table struct {
 	return table
 })
 
-var unnamed = onUse(`\{(.*?)\}`)
+var unnamed = lazy.Regexp(`\{(.*?)\}`)
 
 // formOf is the form of a failure that has advice of its own; "" for the class's.
 func formOf(c Class, k Kind, source, subject string) string {

@@ -3,6 +3,8 @@ package failure
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Analyse says what went wrong. Evidence is weighed: typed errors of the
@@ -253,7 +255,7 @@ func fetches(line string) bool {
 	return false
 }
 
-var warning = onUse(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|info|debug|note:|hint:|trace:|deprecat|notice)`)
+var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|info|debug|note:|hint:|trace:|deprecat|notice)`)
 
 // warns tells whether line is a warning or less.
 func warns(line string) bool {
@@ -274,7 +276,7 @@ func warns(line string) bool {
 	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
 }
 
-var finalRetry = onUse(`(?i)after retrying|max retries|stopped retrying|giving up`)
+var finalRetry = lazy.Regexp(`(?i)after retrying|max retries|stopped retrying|giving up`)
 
 // goesOn tells whether line says that something is tried again.
 func goesOn(line string) bool {

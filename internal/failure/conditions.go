@@ -3,6 +3,8 @@ package failure
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file knows forms of lines that are too common to be looked at with an
@@ -55,7 +57,7 @@ func holdsAny(small string, words []string) bool {
 
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
-var quoted = onUse(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
+var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
 	`PASS|[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
 
 // quotes tells whether a line is source code, a frame of a stack or the name
@@ -75,7 +77,7 @@ func (p *spot) quotes() bool {
 }
 
 // request is the line of a server about a request that it answered.
-var request = onUse(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
+var request = lazy.Regexp(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
 
 // served tells whether l is a server's note of a request that it answered, and
 // not an error that names the request.
@@ -175,7 +177,7 @@ func (p *spot) namesFile() bool {
 }
 
 // Summaries that count failures in forms of their own.
-var failureCounts = onUse(strings.Join([]string{
+var failureCounts = lazy.Regexp(strings.Join([]string{
 	`^.{0,19}Tests run: .*(?:Failures|Errors): *0*[1-9]`, // surefire
 	`^FAILED \(.*(?:failures|errors)=0*[1-9]`,            // unittest
 	`^Tests Passed:.*Failed: *0*[1-9]`,                   // Pester
@@ -187,8 +189,8 @@ var failureCounts = onUse(strings.Join([]string{
 }, "|"))
 
 var (
-	someFailed = onUse(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
-	ofTests    = onUse(`^Tests|Executed |^Test Suites:|^\d.* in \d[^a-z]*(?:s|\))|` +
+	someFailed = lazy.Regexp(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
+	ofTests    = lazy.Regexp(`^Tests|Executed |^Test Suites:|^\d.* in \d[^a-z]*(?:s|\))|` +
 		` example| tests?, | runs, | scenario| specs?, | passed| passing| success| pass,`)
 )
 
@@ -231,7 +233,7 @@ func countsErrors(p spot) bool {
 	return strings.HasPrefix(p.l, "=") && strings.Contains(p.l, " in ") && count(p.l, " error") > 0
 }
 
-var exception = onUse(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
+var exception = lazy.Regexp(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
@@ -278,7 +280,7 @@ func goProblem(p spot, words []string) bool {
 }
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
-var lintName = onUse(` \([a-z][\w/.:-]+\) *$`)
+var lintName = lazy.Regexp(` \([a-z][\w/.:-]+\) *$`)
 
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {
@@ -298,7 +300,7 @@ func below(p spot, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(above, w) })
 }
 
-var lineAndColumn = onUse(`^[ \t]*[1-9]\d*:\d`)
+var lineAndColumn = lazy.Regexp(`^[ \t]*[1-9]\d*:\d`)
 
 // numberedProblem holds on a line that begins with "12:3", as linters print
 // below the name of a file.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // fingerprint is 16 hexadecimal digits that are the same for the same failure:
@@ -37,15 +39,15 @@ func fingerprint(a Analysis, key []string) string {
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
 var (
-	blanks = onUse(`[ \t]+`)
-	paths  = onUse(`[` + letters + `/\\.~@-][` + letters + `/\\.~@+:-]*`)
+	blanks = lazy.Regexp(`[ \t]+`)
+	paths  = lazy.Regexp(`[` + letters + `/\\.~@-][` + letters + `/\\.~@+:-]*`)
 	// An id, a number that may hold points, or a word.
-	parts = onUse(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
+	parts = lazy.Regexp(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
-	hexID = onUse(`^[0-9a-fA-F]{7,}$`)
-	dates = onUse(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
+	hexID = lazy.Regexp(`^[0-9a-fA-F]{7,}$|^(?:[a-f]+[0-9]+[a-f][a-f0-9]|[a-f]{3,}[0-9]{2,})[a-f0-9]*$`)
+	dates = lazy.Regexp(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
 	// The name of a temporary folder or file: "tmp.Xk3jQ9aa", "tmpa8x_2k1".
-	temporary = onUse(`^tmp[._-]?\w{6,}$`)
+	temporary = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
 )
 
 // steady leaves out of a line what differs between two runs of the same
@@ -94,26 +96,70 @@ func steadyPart(s string) string {
 }
 
 // stable is [steady] with what tells how far a failure got: "3 dead links" and
-// "problems: 3" stay as they are, where "line 3" and "3 ms" do not.
-func stable(s string) string { return strings.Join(append([]string{steady(s)}, amounts(s)...), "|") }
+// "expected 90, got 70" stay as they are, where "line 3" and "3 ms" do not.
+func stable(s string) string {
+	s = unordered().ReplaceAllStringFunc(s, func(set string) string {
+		of := strings.Split(set[1:len(set)-1], ", ")
+		slices.Sort(of)
+		return "{" + strings.Join(of, ", ") + "}"
+	})
+	return strings.Join(append([]string{steady(s)}, amounts(s)...), "|")
+}
 
-// amounts are the numbers in s that count something.
+// unordered is a set, which a program prints in another order each time.
+var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)
+
+// amounts are the numbers in s that count or measure something, or are the value of it. Those
+// of places, times and ids are none.
 func amounts(s string) (found []string) {
-	for _, m := range numbersOf().FindAllStringSubmatch(s, 8) {
-		if !slices.ContainsFunc([]string{m[1], m[3], m[4], m[5]}, func(w string) bool { return changingNumber()[strings.ToLower(w)] }) {
-			found = append(found, m[2]+m[6])
+	if !strings.ContainsAny(s, "0123456789") {
+		return nil
+	}
+	if at, ok := placeIn(s); ok {
+		s = s[:at.from] + at.rest
+	}
+	var words []string
+	for w := range strings.FieldsFuncSeq(strings.ReplaceAll(s, ", ", " , "), func(r rune) bool {
+		return r <= ' ' || strings.ContainsRune("\"'`()[]{}<>;=|#：，", r)
+	}) {
+		if w = strings.Trim(w, ".:!?"); w != "" {
+			words = append(words, strings.ToLower(w))
+		}
+	}
+	left := -9 // the last number that was left out for the word before it
+	for i, w := range words {
+		if !amount().MatchString(w) {
+			continue
+		}
+		goesOn := left == i-2 && len(words[i-1]) <= 3 // "lines 2 and 4"
+		behind := slices.ContainsFunc(words[i+1:min(i+3, len(words))], func(w string) bool { return isWell()[w] })
+		switch {
+		case goesOn, i > 0 && changes(words[i-1]) && !strings.HasSuffix(w, "%"):
+			left = i
+		case behind, i+1 < len(words) && isTime()[words[i+1]]:
+		default:
+			found = append(found, w)
 		}
 	}
 	return found
 }
 
-// numbersOf finds small numbers with the words around them.
-var numbersOf = onUse(`(?:([A-Za-z]+) )?\b(\d{1,4}) ([a-z]+)(?: (passed|ok|checked))?|(?:([A-Za-z]+))?: (\d{1,4})[.)]?$`)
+// changes tells whether the number behind a word differs from run to run, or with the place.
+func changes(word string) bool {
+	unit := word[strings.LastIndexByte(word, '_')+1:] // "took_ms"
+	return isPlace()[word] || lineWord()[word] || isWell()[word] || isTime()[unit]
+}
 
-// changingNumber holds words in front of and behind numbers that differ from
-// run to run, or count what is well.
-var changingNumber = wordSet(`line lines column port pid process job step attempt try retry after in took for goroutine thread worker id
-	length range ms s sec secs second seconds m min mins minute minutes h hour hours bytes ended exited of passed ok checked`)
+var (
+	isPlace = wordSet(`lines column col row position posición строки offset port pid process job step attempt try retry after took in of for
+		goroutine thread worker id length range seed exited scanned total`)
+	isTime = wordSet(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
+		jan feb mar apr may jun jul aug sep oct nov dec`)
+	isWell = wordSet(`passed ok checked`)
+)
+
+// amount is a number, a ratio, a version or a size; times have another unit.
+var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
 
 // Fingerprint is the fingerprint of an analysis that another package makes:
 // of its class, step, tests, and of keys, which are compared as they are.

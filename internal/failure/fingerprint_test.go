@@ -70,14 +70,47 @@ func TestFingerprintBesideGreen(t *testing.T) {
 	}
 }
 
-// A test's failure is known by the test, not by what it says or where it is.
+// A number that is a value tells how far a failure got; that of a place, a time or an id does not.
+func TestFingerprintOfNumbers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"coverage 65.0% is below 80%", "coverage 76.5% is below 80%", false},
+		{"price(10): expected 90, got 100", "price(10): expected 90, got 70", false},
+		{"VERSION says 1.4.1", "VERSION says 1.4.2", false},
+		{"12/40 examples pass", "37/40 examples pass", false},
+		{"files differ: byte 3, line 1", "files differ: byte 8, line 1", false},
+		{`{"error": "width", "value": 30}`, `{"error": "width", "value": 31}`, false},
+		{"error in words, lines 2 and 4", "error in words, lines 3 and 7", true},
+		{"error after 20:56:28,073", "error after 20:56:28,401", true},
+		{`{"error": "width", "took_ms": 31}`, `{"error": "width", "took_ms": 37}`, true},
+		{"error: 1 problem in 2 services", "error: 1 problem in 3 services", true},
+		{"error: missing {'a', 'c', 'b'}", "error: missing {'c', 'b', 'a'}", true},
+		{"error of worker-f7e1", "error of worker-2c50", true},
+		{"[api] error: broken", "[web] error: broken", false},
+		{"assert f(2)\nAssertionError", "assert g(2)\nAssertionError", false},
+		{"query failed: " + strings.Repeat("a, ", 100) + "of users", "query failed: " + strings.Repeat("a, ", 100) + "of items", false},
+	} {
+		if same := mark(c.one) == mark(c.other); same != c.same {
+			t.Errorf("%q and %q: the same is %t", c.one, c.other, same)
+		}
+	}
+}
+
+// A test's failure is known by the test and what it says, not by where it is or how long
+// it took: another value may be one step further.
 func TestFingerprintOfTests(t *testing.T) {
 	t.Parallel()
 	say := func(place, got, took, package_ string) string {
 		return "--- FAIL: TestTotal (" + took + ")\n    " + place + ": got " + got + ", want 3\nFAIL\nFAIL\t" + package_ + "\t" + took + "\n"
 	}
-	if mark(say("cart_test.go:7", "2", "0.01s", "example.com/shop")) != mark(say("/ws/7/cart_test.go:90", "1", "12.70s", "example.com/shop")) {
-		t.Error("the fingerprint of a failing test depends on place, value or time")
+	if mark(say("cart_test.go:7", "2", "0.01s", "example.com/shop")) != mark(say("/ws/7/cart_test.go:90", "2", "12.70s", "example.com/shop")) {
+		t.Error("the fingerprint of a failing test depends on place or time")
+	}
+	if mark(say("cart_test.go:7", "2", "0.01s", "example.com/shop")) == mark(say("cart_test.go:7", "1", "0.01s", "example.com/shop")) {
+		t.Error("another value of a failing test is the same failure")
 	}
 	ci := "2026-03-01T10:11:12.4012345Z --- FAIL: TestTotal (0.00s)\n2026-03-01T10:11:12.4012346Z     cart_test.go:7: got 2, want 3\n2026-03-01T10:11:12.5012345Z FAIL\n"
 	if mark(ci) != mark(say("cart_test.go:7", "2", "0.01s", "example.com/shop")) {

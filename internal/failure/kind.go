@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
+)
 
 // kindOf says who has to act. Transient is narrower than [Transient]: a quota
 // that resets at a known time is waited for, but a retry within minutes does
@@ -69,12 +73,12 @@ func (h *hits) startsPackages(line int) bool {
 
 var (
 	// scriptLine begins what a shell says about a line of a script.
-	scriptLine = onUse(`^\S+\.\w+: (?:line )?\d+: `)
+	scriptLine = lazy.Regexp(`^\S+\.\w+: (?:line )?\d+: `)
 	// onMachine begins the paths of programs that are installed.
-	onMachine = onUse(`^/(?:usr|bin|sbin|opt|nix|snap|lib)/`)
+	onMachine = lazy.Regexp(`^/(?:usr|bin|sbin|opt|nix|snap|lib)/`)
 	// packageScript is what npm, yarn and bundler say when they run a script or a
 	// program of the project's own packages.
-	packageScript = onUse(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
+	packageScript = lazy.Regexp(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
 )
 
 // OfCompiler is true for what TypeScript's compiler refuses: of the class [Lint], since

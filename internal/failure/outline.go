@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file reads the structure that outputs of all programs share: what a
@@ -71,11 +73,12 @@ func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
 const shownMax = 240
 
 func (o *outline) look(h *hits, i int, usual map[string]bool) {
-	said := cut(strings.TrimSpace(h.t.line(i)), shownMax)
-	p := h.tells(i, said)
+	whole := strings.TrimSpace(h.t.line(i))
+	p := h.tells(i, cut(whole, shownMax))
 	if p != aside && len(usual) > 0 {
-		line := stable(said)
-		if usual[line] || p <= plain && usual[frameOf(line)] {
+		_, alarms := slices.BinarySearch(h.alarms, i)
+		counts := p == result && !alarms
+		if usual[stable(whole)] || (p <= plain || counts) && usual[frameOf(steady(whole))] {
 			p = aside
 		}
 	}
@@ -88,8 +91,8 @@ func usualLines(green string) map[string]bool {
 	if green != "" {
 		t := split(readable(bound(green)).text)
 		for i := range t.len() {
-			line := stable(cut(strings.TrimSpace(t.line(i)), shownMax))
-			usual[line], usual[frameOf(line)] = true, true
+			line := strings.TrimSpace(t.line(i))
+			usual[stable(line)], usual[frameOf(steady(line))] = true, true
 		}
 	}
 	return usual
@@ -98,7 +101,7 @@ func usualLines(green string) map[string]bool {
 // frameOf is a line without its names: what a check says of each file alike.
 func frameOf(line string) string { return named().ReplaceAllString(line, "@") }
 
-var named = onUse(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
+var named = lazy.Regexp(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 
 // block follows what goes on over lines: the fields of an object that an error
 // prints behind itself, and the source that Python shows below a frame.
@@ -132,14 +135,20 @@ func (b *block) holds(l, said string) bool {
 const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
 	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
 
-var stackFrame = onUse(`^(?:` + frameForm + `)`)
+var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
+
+// noticeForm begins what a tool says of itself: that there is a newer one.
+const noticeForm = `npm notice|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|release) |update available)`
+
+var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 
 // forms begin lines that say nothing of what went wrong, whatever they hold.
-var forms = onUse(`^(?:` + strings.Join([]string{
+var forms = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
 	`> |\$ |\+\+? `,                             // what a runner is about to run
 	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 	`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
+	noticeForm,
 	`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
 	frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
 	`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
@@ -155,14 +164,14 @@ var forms = onUse(`^(?:` + strings.Join([]string{
 var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
 
 // steps begin a line that says what is being done.
-var steps = onUse(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing|ed)\b)`)
+var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing|ed)\b)`)
 
 // nothing counts what did not happen.
-var nothing = onUse(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
+var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
 
 // raises begins a line that is an error: behind a time, a level, a bullet or
 // the name of a program.
-var raises = onUse(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
+var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 	`(?i:error|err!|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
 	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
@@ -201,13 +210,13 @@ func remarksOn(said string) bool {
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
-var sums = onUse(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
 	`|\.{5,}\W*(?:FAILED|Failed|failed)\b|-> \[Help \d\]$|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
-var counting = onUse(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
+var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
 
 // vague tells whether a line names nothing: a few words, no number, no name, no quote.
 func vague(said string) bool {
@@ -216,7 +225,7 @@ func vague(said string) bool {
 }
 
 // emptyWords say that something failed, or where, but not what.
-var emptyWords = wordSet(`a all and are aborted aborting above an as at below build builds check checks checked checking code command
+var emptyWords = wordSet(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
 	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
 	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
@@ -236,7 +245,7 @@ func wordSet(list string) func() map[string]bool {
 }
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
-var nameToken = onUse(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
+var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
 
 // onlyFailed tells whether a line says that something failed, with how many
 // and which exit status, but not what.
@@ -274,10 +283,15 @@ func (o *outline) headline() int {
 		}
 		behind++
 	}
-	if best < 0 {
-		return lastLine(o.t)
+	if best >= 0 {
+		return o.first(best)
 	}
-	return o.first(best)
+	for i := range slices.Backward(o.parts) {
+		if said := o.said(i); said != "" && !notice().MatchString(said) {
+			return i
+		}
+	}
+	return lastLine(o.t)
 }
 
 // first is the first of the lines that go on like line i: they stand above each
@@ -295,6 +309,20 @@ func (o *outline) first(i int) int {
 		break
 	}
 	return i
+}
+
+// above is the line that says what a line is about that says only that something
+// failed: a bare exception's source, the step before "failed after 3 s".
+func (o *outline) above(i int) string {
+	if i < 0 || o.parts[i] != result && strings.ContainsAny(o.said(i), " :") {
+		return ""
+	}
+	for j := i - 1; j >= max(0, i-3); j-- {
+		if said := o.said(j); strings.ContainsFunc(said, unicode.IsLetter) {
+			return said
+		}
+	}
+	return ""
 }
 
 func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
@@ -358,6 +386,13 @@ func (o *outline) telling(limit int) []int {
 // detail tells whether a line goes on with the error above it.
 func (o *outline) detail(i int) bool {
 	l := o.t.line(i)
-	deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t")
-	return deeper && o.parts[i] == plain && i > 0 && o.parts[i-1] >= hinting
+	if deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t"); !deeper || o.parts[i] != plain {
+		return false
+	}
+	for j := i - 1; j >= max(0, i-3) && o.said(j) != ""; j-- { // a compiler shows the source between
+		if o.parts[j] >= hinting {
+			return true
+		}
+	}
+	return false
 }

@@ -56,6 +56,13 @@ func TestHeadlines(t *testing.T) {
 			"layout wide is not there"},
 		{"what is there when it is green", "probe: mirror error rate over the limit\nlayouts: 3\nabout wide\n",
 			"probe: mirror error rate over the limit\nlayouts: 4\n", "about wide"},
+		{"a newer npm", "\n> x@1.0.0 test\n> node check.js\n\nthe index is stale\nnpm notice\nnpm notice New minor version of npm available! 11.18.0 -> 11.21.2\n" +
+			"npm notice To update run: npm install -g npm@11.21.2\nnpm notice\n", "", "the index is stale"},
+		{"only a newer npm", "\n> test\n> test -f hello.txt\n\nnpm notice\nnpm notice New minor version of npm available! 11.18.0 -> 11.21.2\n" +
+			"npm notice To update run: npm install -g npm@11.21.2\nnpm notice\n", "", "test -f hello.txt (exit status 4)"},
+		{"a newer pip", "the index is stale\n[notice] A new release of pip is available: 24.0 -> 25.3\n[notice] To update, run: pip install --upgrade pip\n",
+			"", "the index is stale"},
+		{"a newer pnpm", "the index is stale\n   Update available! 9.1.0 → 10.2.0.\n", "", "the index is stale"},
 		{"nothing but progress", "stage: plan ... done\nstage: apply ...\n", "", "stage: apply ..."},
 	} {
 		if a := gate(c.output, c.green); !strings.Contains(a.Summary, c.want) {
@@ -86,6 +93,14 @@ func TestSameFailures(t *testing.T) {
 		{"another order", "error: a.md: bad link\nerror: b.md: no title\n", "error: b.md: no title\nerror: a.md: bad link\n", true},
 		{"another error of the same test", "--- FAIL: TestA (0.00s)\n    a_test.go:3: no total\nFAIL\n",
 			"--- FAIL: TestA (0.00s)\n    a_test.go:3: no tax\nFAIL\n", false},
+		{"fewer in a test's words", "--- FAIL: TestA (0.00s)\n    a_test.go:3: not covered: 13 left\nFAIL\n",
+			"--- FAIL: TestA (0.20s)\n    a_test.go:4: not covered: 12 left\nFAIL\n", false},
+		{"another value of a test", "FAILED test_a.py::test_none_left - assert 14 == 0\n",
+			"FAILED test_a.py::test_none_left - assert 13 == 0\n", false},
+		{"the same value of a test", "--- FAIL: TestA (0.00s)\n    a_test.go:3: 13 left after 17 ms at port 4123\nFAIL\n",
+			"--- FAIL: TestA (0.20s)\n    a_test.go:9: 13 left after 21 ms at port 5331\nFAIL\n", true},
+		{"more of the lines", "ERROR: Coverage for lines (61%) does not meet global threshold (80%)\n",
+			"ERROR: Coverage for lines (62%) does not meet global threshold (80%)\n", false},
 		{"another temporary folder", "error: no title in /tmp/tmp.Xk3jQ9aa\n", "error: no title in /tmp/tmp.aB8dQ0zz\n", true},
 		{"another date", "Mon Nov 23 05:41:44 2026 error: no title\n", "Tue Dec 01 15:01:02 2026 error: no title\n", true},
 	} {

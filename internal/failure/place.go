@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // place is where in a file something is.
@@ -50,9 +52,9 @@ func placeIn(s string) (place, bool) {
 
 var (
 	// plainFile is a place in a file whose name has no extension.
-	plainFile = onUse(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
+	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
-	keyedFile = onUse(`\b(?:file(?:name)?|path)"?[=:] ?"?([\w@./\\-]+)"?, ?(?:.{0,60}, ?)?"?(?:start_?)?[lL]ine"?[=:] ?"?(\d{1,6})`)
+	keyedFile = lazy.Regexp(`\b(?:file(?:name)?|path)"?[=:] ?"?([\w@./\\-]+)"?, ?(?:.{0,60}, ?)?"?(?:start_?)?[lL]ine"?[=:] ?"?(\d{1,6})`)
 )
 
 // placeByName finds a place that no extension shows.
@@ -170,7 +172,7 @@ func lineInWords(s string, i int) (line, col, end int) {
 
 // lineWord holds what people call a line, or a row.
 var lineWord = wordSet(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
-	строка рядок ред línia`)
+	строка рядок ред línia 第 行 줄`)
 
 // numbers reads "12,3" or "12" up to the closing byte.
 func numbers(s string, i int, closing string) (line, col, end int) {
@@ -216,7 +218,7 @@ func fileIn(s string) string {
 }
 
 // fileName is one by its folder or its extension, and no log, host or version.
-var fileName = onUse(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}])`)
+var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}])`)
 
 // foreign tells whether a file belongs to a library or a runtime, not to the
 // project.

@@ -2,6 +2,8 @@ package failure
 
 import (
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // A CI system's time stamp, "2026-01-01T00:00:00.0000000Z "; GitLab puts "00O "
@@ -9,7 +11,7 @@ import (
 const stampForm = `2\d..-.{5}T..:[0-9:.]+Z (?:\d\d[OE][ +])?`
 
 // prefix is what systems put before each line of a program's output.
-var prefix = onUse(`^(?:` + strings.Join([]string{
+var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	stampForm,
 	`[A-Za-z][^\t]*\t[^\t]*\t\x{feff}?` + stampForm,      // `gh run view --log`: job, step, time
 	`##\[(?:error|warning|group|command|debug|notice)\]`, // Azure Pipelines
@@ -20,7 +22,7 @@ var prefix = onUse(`^(?:` + strings.Join([]string{
 }, "|") + `)`)
 
 // level is the level of a log, which looks like the name of a program.
-var level = onUse(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
+var level = lazy.Regexp(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
 
 // prefixOf returns the length of what stands before the line that a program
 // printed: a time stamp, then a name, then a command, and so on.

@@ -45,7 +45,7 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 		a.Severity = Medium
 	}
 	a.Summary = summaryOf(e, t, v, a, tests)
-	a.Fingerprint = fingerprint(a, keyLines(a, o))
+	a.Fingerprint = fingerprint(a, keyLines(a, o, v.line))
 	return a
 }
 
@@ -366,12 +366,12 @@ func ending(e Evidence) string {
 // all lines that tell of the failure, in any order. With failing tests known,
 // they and what they say first are the key; what may pass by itself is known by the line that
 // made the verdict.
-func keyLines(a Analysis, o *outline) []string {
+func keyLines(a Analysis, o *outline, at int) []string {
 	var key []string
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
 			first, _, _ := strings.Cut(i.Message, "\n")
-			key = append(key, steady(i.Test+": "+first))
+			key = append(key, steady(i.Test)+": "+stable(first), stable(i.Expected), stable(i.Received))
 		}
 	}
 	if len(key) > 0 {
@@ -389,7 +389,10 @@ func keyLines(a Analysis, o *outline) []string {
 		}
 	}
 	for _, i := range o.telling(maxKey) {
-		add(strings.TrimSpace(o.t.line(i)))
+		add(o.t.owner(i) + o.said(i))
+	}
+	if above := o.above(at); above != "" {
+		add(above)
 	}
 	for i, p := range o.parts {
 		if p == result {

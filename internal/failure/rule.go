@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // A rule says that a phrase in a certain context speaks for a class. Rules are
@@ -44,7 +46,7 @@ type expression struct{ compiled func() *regexp.Regexp }
 
 // UnmarshalText reads it from rules.json.
 func (e *expression) UnmarshalText(source []byte) error {
-	e.compiled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(string(source)) })
+	e.compiled = lazy.Regexp(string(source))
 	return nil
 }
 

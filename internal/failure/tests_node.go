@@ -3,6 +3,8 @@ package failure
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // jest reads "Tests:       3 failed, 10 passed, 13 total".
@@ -141,7 +143,7 @@ func playwright(t text) (Tests, bool) {
 	return out, seen
 }
 
-var playwrightCount = onUse(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`)
+var playwrightCount = lazy.Regexp(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`)
 
 // nodeTest reads the summary of node:test, of its spec and its TAP reporter:
 // "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
@@ -286,7 +288,7 @@ func tapItems(t text) []Item {
 }
 
 // tapField is what a YAML block says about a test that is of no use.
-var tapField = onUse(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
+var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")

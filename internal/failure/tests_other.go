@@ -3,6 +3,8 @@ package failure
 import (
 	"encoding/xml"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // pytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
@@ -108,7 +110,7 @@ func unittest(t text) (Tests, bool) {
 	return out, true
 }
 
-var unittestHead = onUse(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
+var unittestHead = lazy.Regexp(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
 
 // unittestItems reads "FAIL: test (class)" and the trace below it.
 func unittestItems(t text) []Item {
@@ -227,7 +229,7 @@ func phpunit(t text) (Tests, bool) {
 	return out, ok || strings.Contains(t.s, "No tests executed!")
 }
 
-var surefireLevel = onUse(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
+var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
 
 // surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
 // the total where there is one, else the sum over the classes.

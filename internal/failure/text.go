@@ -1,10 +1,10 @@
 package failure
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // What is examined of an output. The cause of a failure is near its end, what
@@ -53,6 +53,15 @@ func (t text) line(i int) string {
 	return cut(t.s[l.own:l.end], lineMax)
 }
 
+// owner is the program of several whose line i is, as a runner shows it before the line.
+func (t text) owner(i int) string {
+	before := t.s[t.lines[i].start:t.lines[i].own]
+	if strings.HasSuffix(before, "| ") || strings.HasSuffix(before, "] ") {
+		return before
+	}
+	return ""
+}
+
 // lineAt returns the number of the line that holds an offset, given an earlier
 // line.
 func (t text) lineAt(line, offset int) int {
@@ -79,7 +88,7 @@ func bound(s string) string {
 }
 
 // ANSI escape sequences, also unfinished ones, and other control characters.
-var control = onUse(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
+var control = lazy.Regexp(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to a final byte
 	`|\x1b[\]P^_][^\x07\x1b\n]*(?:\x07|\x1b.?)?` + // links, titles: up to BEL or ESC \
 	`|\x1b[()#% ].?|\x1b[\x21-\x7e]?` +
 	`|\r\n?|[\x00-\x08\x0b-\x1f\x7f]`)
@@ -118,10 +127,4 @@ func ellipsis(s string, n int) string {
 		return ""
 	}
 	return strings.TrimRight(cut(s, n-len("…")), " \t") + "…"
-}
-
-// onUse compiles an expression when it is first used, so that a process that
-// judges no failure starts sooner.
-func onUse(source string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })
 }

@@ -2,6 +2,8 @@ package failure
 
 import (
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file reads what the lines about one failure say of it: where it is, what was
@@ -72,10 +74,10 @@ func (b *body) add(l string) {
 
 // sourceLine shows a line of a file with its number in front: it names no place,
 // and nobody said it.
-var sourceLine = onUse(`^>? *\d+ \||^\|$|^\| +\d`)
+var sourceLine = lazy.Regexp(`^>? *\d+ \||^\|$|^\| +\d`)
 
 // runnerLine is what a runner says about itself and names its own file.
-var runnerLine = onUse(`^g?make(?:\[\d+\])?: |^rake aborted`)
+var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
 
 // difference reads "- what was expected" and "+ what was received" below a
 // line that says so, and tells whether l belongs there.
@@ -101,7 +103,7 @@ func (b *body) difference(l string) bool {
 }
 
 // differenceHead says which lines of a difference were expected: "-", or "+".
-var differenceHead = onUse(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
+var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
 	`|(\+ expected|- actual|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
 
 // joined is a value with one more line.
@@ -170,7 +172,7 @@ func (b *body) spoken(l string) {
 
 // valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var valueLine = onUse(`^(?:((?i:expected|want|wanted)(?: [a-z]+){0,3}|Snapshot|right)|` +
+var valueLine = lazy.Regexp(`^(?:((?i:expected|want|wanted)(?: [a-z]+){0,3}|Snapshot|right)|` +
 	`((?i:received|actual|got)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
@@ -234,8 +236,8 @@ func expectation(l string) (want, got string) {
 }
 
 var (
-	wantWord = onUse(`\b(?i:wants?|wanted|expected|should (?:be|have|equal)|attendu|erwartet|esperado|atteso)(?:: *| to be | |=)`)
-	gotWord  = onUse(`\b(?i:got|gave|was|is|are|has|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
+	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|should (?:be|have|equal)|attendu|erwartet|esperado|atteso)(?:: *| to be | |=)`)
+	gotWord  = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
 )
 
 // compared reads a sentence that says what is and what should be, in any order:

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Waits are at most this long; what names a later time is misread.
@@ -125,7 +127,7 @@ func span(m []string, now time.Time) time.Time {
 	return now.Add(d)
 }
 
-var spans = onUse(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
+var spans = lazy.Regexp(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
 
 func duration(s string) (sum time.Duration, found bool) {
 	for _, m := range spans().FindAllStringSubmatch(s, -1) {

@@ -1,10 +1,10 @@
 package safety
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file looks into one-line programs (python -c, node -e): the shell
@@ -102,13 +102,11 @@ func (m *matcher) code(text string, c *call) {
 	}
 }
 
-var codeTokens = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(?s)" + strings.Join([]string{
-		`'(?:[^'\\]|\\.)*(?:'|$)`, `"(?:[^"\\]|\\.)*(?:"|$)`, "`(?:[^`\\\\]|\\\\.)*(?:`|$)", // literals
-		`(?:%x|qx)(?:\{[^}]*\}|\([^)]*\)|\[[^\]]*\]|<[^>]*>|/[^/]*/|\|[^|]*\|)`, // commands of perl and ruby
-		`(?:^|\s)#[^\n]*`, `[A-Za-z_]\w*`, `[()\[\];\n]`,
-	}, "|"))
-})
+var codeTokens = lazy.Regexp("(?s)" + strings.Join([]string{
+	`'(?:[^'\\]|\\.)*(?:'|$)`, `"(?:[^"\\]|\\.)*(?:"|$)`, "`(?:[^`\\\\]|\\\\.)*(?:`|$)", // literals
+	`(?:%x|qx)(?:\{[^}]*\}|\([^)]*\)|\[[^\]]*\]|<[^>]*>|/[^/]*/|\|[^|]*\|)`, // commands of perl and ruby
+	`(?:^|\s)#[^\n]*`, `[A-Za-z_]\w*`, `[()\[\];\n]`,
+}, "|"))
 
 // scanCode returns the names in a program's text, its string literals, and the
 // literals that stand together in brackets, joined: ["rm", "-rf", "/"].

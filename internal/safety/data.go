@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file has the rules about databases.
@@ -42,9 +44,7 @@ func (m *matcher) sql(text string, c *call) {
 	}
 }
 
-var sqlWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(?s)'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|`[^`]*(?:`|$)|--[^\n]*|/\\*.*?(?:\\*/|$)")
-})
+var sqlWords = lazy.Regexp("(?s)'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|`[^`]*(?:`|$)|--[^\n]*|/\\*.*?(?:\\*/|$)")
 
 // sqlDestroys are statements in capitals, without strings and comments.
 var sqlDestroys = sync.OnceValue(func() []sqlRule {

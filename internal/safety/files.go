@@ -1,10 +1,10 @@
 package safety
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file has the rules about files, disks and processes.
@@ -315,9 +315,7 @@ func kills(m *matcher, c *call) {
 	}
 }
 
-var secretVariable = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\$\+?\w*(?:KEY|SECRET|PASSWORD|TOKEN)\b`)
-})
+var secretVariable = lazy.Regexp(`\$\+?\w*(?:KEY|SECRET|PASSWORD|TOKEN)\b`)
 
 // prints judges echo of a secret variable: what is printed is kept in logs.
 func prints(m *matcher, c *call) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Danger grades an operation. High is stopped at normal and paranoid, Medium
@@ -236,11 +238,7 @@ func cut(text string, n int) string {
 		}
 		return c
 	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+	return fault.Cut(strings.Join(strings.Fields(text), " "), n-len("…"))
 }
 
 // run judges a text, in a working folder of its own.

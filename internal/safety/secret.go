@@ -4,11 +4,12 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Secret is what looks like a secret in a file. What it is stays unsaid.
@@ -151,17 +152,11 @@ func (f format) find(line string) string {
 }
 
 var (
-	webToken = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`)
-	})
-	addressPassword = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("://[^\\s\"'`<>/:]*:([^\\s\"'`<>/]{6,})@([^\\s\"'`<>/@]+)")
-	})
-	assigned = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(secret|token|passw(?:or)?d|pwd|` +
-			`(?:api|access|private)[_-]?key|(?:auth|encryption|signing)_key)` +
-			`[\w"'\]-]*[ \t]*(?:[:=]=?>?)[ \t]*` + "(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^ ]+))")
-	})
+	webToken        = lazy.Regexp(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`)
+	addressPassword = lazy.Regexp("://[^\\s\"'`<>/:]*:([^\\s\"'`<>/]{6,})@([^\\s\"'`<>/@]+)")
+	assigned        = lazy.Regexp(`(?i)(secret|token|passw(?:or)?d|pwd|` +
+		`(?:api|access|private)[_-]?key|(?:auth|encryption|signing)_key)` +
+		`[\w"'\]-]*[ \t]*(?:[:=]=?>?)[ \t]*` + "(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^ ]+))")
 )
 
 // knownSecret finds a key of a known format; value is the key itself.

@@ -1,9 +1,9 @@
 package signal
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // place says where in its message a line stands.
@@ -153,9 +153,9 @@ func (b *blocks) stepNested(text string) {
 var (
 	// fenceLine is a code fence: at least three backticks or tildes, and what is
 	// behind them. Backticks behind backticks are inline code, not a fence.
-	fenceLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(?:(`{3,})([^`]*)|(~{3,})(.*))$") })
+	fenceLine = lazy.Regexp("^(?:(`{3,})([^`]*)|(~{3,})(.*))$")
 	// markers are list markers at the start of a line.
-	markers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(?:[-*+]|\d{1,9}[.)])[ \t]+){1,8}`) })
+	markers = lazy.Regexp(`^(?:(?:[-*+]|\d{1,9}[.)])[ \t]+){1,8}`)
 )
 
 // readFence reads a code fence and what is behind it.

@@ -1,9 +1,9 @@
 package signal
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // tag is something in a text that looks like one of our tags.
@@ -15,9 +15,7 @@ type tag struct {
 }
 
 // tags finds tags in any case and with a few stray spaces.
-var tags = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<[ \t]{0,3}(/?)[ \t]{0,3}(promise|pawl)[ \t]{0,3}>`)
-})
+var tags = lazy.Regexp(`(?i)<[ \t]{0,3}(/?)[ \t]{0,3}(promise|pawl)[ \t]{0,3}>`)
 
 // findTag finds the first tag in s at or behind the offset from, in any case
 // and with stray spaces.

@@ -1,10 +1,10 @@
 package signal
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // maxFinal is the size of a plain-text agent's final message, in bytes.
@@ -50,13 +50,11 @@ func lastPart(s string, limit int) string {
 // codes are terminal sequences: CSI, those with a text such as a window's title,
 // those that choose a character set, and single ones, each also as one 8-bit
 // character. One that breaks off ends where it does; a line break ends a text.
-var codes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[\x20-\x3f]*[\x40-\x7e]?` +
-		`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\n\a\x1b\x{9c}]*(?:\a|\x1b\\|\x{9c})?` +
-		`|\x1b[\x20-\x2f]+[0-~]?` +
-		`|\x1b[0-~]?` +
-		`|[\x{80}-\x{84}\x{86}-\x{9f}]`)
-})
+var codes = lazy.Regexp(`(?:\x1b\[|\x{9b})[\x20-\x3f]*[\x40-\x7e]?` +
+	`|(?:\x1b[\]PX^_]|[\x{9d}\x{90}\x{98}\x{9e}\x{9f}])[^\n\a\x1b\x{9c}]*(?:\a|\x1b\\|\x{9c})?` +
+	`|\x1b[\x20-\x2f]+[0-~]?` +
+	`|\x1b[0-~]?` +
+	`|[\x{80}-\x{84}\x{86}-\x{9f}]`)
 
 // plain carries out or drops what is meant for a terminal.
 func plain(s string) string {
