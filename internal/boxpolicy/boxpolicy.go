@@ -11,6 +11,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -60,7 +62,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	place := sandbox.Place{
-		Root: o.Plan.Root, Home: home, Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
+		Root: o.Plan.Root, Home: home, Homes: otherHomes(home), Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
 		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets, Path: filepath.SplitList(m.getenv("PATH")),
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
@@ -74,14 +76,14 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	secret := slices.Concat(sockets, m.hidden())
+	secret := slices.Concat(sockets, m.hidden(), agentsOf(place.Homes, place.Path))
 	for _, path := range m.Config.Safety.Hide {
 		secret = append(secret, string(path))
 	}
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
-	box.Gates = place.Policy(level, v, limits, nil, nil)
-	lent := m.lent(ctx, v)
+	lent, lender := m.lent(ctx, v), m.lender(ctx)
+	box.Gates = place.Policy(level, v, limits, nil, lender)
 	box.Gates.Binds = lent
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
@@ -103,7 +105,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 			}
 		}
 	}
-	box.Setup = place.Policy(level, v, limits, nil, nil)
+	box.Setup = place.Policy(level, v, limits, nil, lender)
 	binds := slices.Concat(sums, lent)
 	box.Setup.Binds = binds
 	one := func(name string, ag engine.Agent) sandbox.Policy {
@@ -112,7 +114,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place := place
 		place.Path = slices.Concat(place.Path, args)
 		place.Keep = slices.Concat(place.Keep, below(own, filepath.SplitList(m.getenv("PATH"))))
-		policy := place.Policy(level, v, limits, own, nil)
+		policy := place.Policy(level, v, limits, own, lender)
 		policy.Binds = binds
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		return policy
@@ -121,6 +123,32 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// maxHomes bounds the home folders in which secrets are looked for.
+const maxHomes = 100
+
+// otherHomes are homes besides the one that HOME names: the user's by the list of users,
+// and everybody's for root, who may read them all.
+func otherHomes(home string) []string {
+	var out []string
+	if me, err := user.Current(); err == nil {
+		out = append(out, me.HomeDir)
+	}
+	if os.Getuid() == 0 {
+		found, _ := filepath.Glob("/home/*")
+		out = append(out, found[:min(len(found), maxHomes)]...)
+	}
+	return slices.DeleteFunc(out, func(dir string) bool { return dir == home })
+}
+
+// agentsOf are the folders of agents in other homes, but for those with programs in the path.
+func agentsOf(homes, path []string) []string {
+	var out []string
+	for _, home := range homes {
+		out = append(out, agents.OthersFolders("", home, func(string) string { return "" })...)
+	}
+	return slices.DeleteFunc(out, func(folder string) bool { return len(below([]string{folder}, path)) > 0 })
 }
 
 // lent are the folders that are shown in the place of the user's object stores. At
@@ -138,6 +166,19 @@ func (m maker) lent(ctx context.Context, v sandbox.Verdict) []sandbox.Bind {
 		binds[i] = sandbox.Bind{From: view.From, To: view.To, ReadOnly: view.ReadOnly, Objects: !view.ReadOnly}
 	}
 	return binds
+}
+
+// lender is the store that a clone borrows objects from: in a repository that lies among
+// temporary files nobody would see it otherwise, and git in the clone would have no HEAD.
+func (m maker) lender(ctx context.Context) []string {
+	if m.Tree == nil || m.Own {
+		return nil
+	}
+	repo, err := git.Open(ctx, m.Config.Root)
+	if err != nil {
+		return nil // no clone was made of it either
+	}
+	return []string{repo.Objects}
 }
 
 // hidden are the folders to hide. They are made: only what is there can be hidden.

@@ -3,6 +3,7 @@ package boxpolicy
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,6 +99,29 @@ func TestSecrets(t *testing.T) {
 	}
 	if _, err := os.Stat(r.path("serve")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where HOME names another folder, the user's own home still has secrets.
+func TestSecretsOfOtherHomes(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t)
+	hide := r.make(true).Run.Gates.Hide
+	for _, name := range []string{".ssh", ".config/gh", ".claude"} {
+		if !slices.Contains(hide, filepath.Join(me.HomeDir, name)) {
+			t.Errorf("%s of %s is shown", name, me.HomeDir)
+		}
+	}
+	others := agentsOf([]string{r.path("home")}, []string{r.path("home/.codex/bin")})
+	if slices.Contains(others, r.path("home/.codex")) || !slices.Contains(others, r.path("home/.claude")) {
+		t.Errorf("with a program of ~/.codex in the path hidden are %q", others)
+	}
+	if !slices.Contains(hide, "/etc/shadow") || !slices.Contains(hide, "/run/secrets") {
+		t.Errorf("secrets of the machine are shown: %q", hide)
 	}
 }
 

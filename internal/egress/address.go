@@ -1,44 +1,28 @@
 package egress
 
-import "net/netip"
+import (
+	_ "embed"
+	"net/netip"
+	"strings"
+	"sync"
+)
+
+//go:embed special.txt
+var specialText string
 
 // special are ranges of addresses that no public service has, with what they
 // are called in messages. The first match counts.
-var special = []struct {
+var special = sync.OnceValue(func() (all []specialRange) {
+	for line := range strings.Lines(specialText) {
+		prefix, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all = append(all, specialRange{netip.MustParsePrefix(prefix), name})
+	}
+	return all
+})
+
+type specialRange struct {
 	prefix netip.Prefix
 	name   string
-}{
-	{netip.MustParsePrefix("169.254.169.254/32"), "the cloud's metadata service"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "the cloud's metadata service"},
-	{netip.MustParsePrefix("100.100.100.200/32"), "the cloud's metadata service"},
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "the cloud's metadata service"},
-
-	{netip.MustParsePrefix("0.0.0.0/8"), "this host"},
-	{netip.MustParsePrefix("10.0.0.0/8"), "a private address"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "a carrier's shared address"},
-	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
-	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address"},
-	{netip.MustParsePrefix("172.16.0.0/12"), "a private address"},
-	{netip.MustParsePrefix("192.0.0.0/24"), "a protocol's own address"},
-	{netip.MustParsePrefix("192.0.2.0/24"), "an address for documentation"},
-	{netip.MustParsePrefix("192.88.99.0/24"), "a relay's address"},
-	{netip.MustParsePrefix("192.168.0.0/16"), "a private address"},
-	{netip.MustParsePrefix("198.18.0.0/15"), "an address for benchmarks"},
-	{netip.MustParsePrefix("198.51.100.0/24"), "an address for documentation"},
-	{netip.MustParsePrefix("203.0.113.0/24"), "an address for documentation"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address"},
-
-	{netip.MustParsePrefix("::/128"), "this host"},
-	{netip.MustParsePrefix("::1/128"), "a loopback address"},
-	{netip.MustParsePrefix("fc00::/7"), "a private address"},
-	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
-	{netip.MustParsePrefix("fec0::/10"), "a private address"},
-	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
-	{netip.MustParsePrefix("2001::/23"), "a protocol's own address"}, // Teredo is here
-	{netip.MustParsePrefix("2001:db8::/32"), "an address for documentation"},
-	{netip.MustParsePrefix("2002::/16"), "a relay's address"}, // 6to4
-	{netip.MustParsePrefix("3fff::/20"), "an address for documentation"},
 }
 
 var (
@@ -60,7 +44,7 @@ func notPublic(a netip.Addr) string {
 		b := a.As16()
 		return notPublic(netip.AddrFrom4([4]byte(b[12:])))
 	}
-	for _, s := range special {
+	for _, s := range special() {
 		if s.prefix.Contains(a) {
 			return s.name
 		}

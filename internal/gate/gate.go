@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -289,11 +290,7 @@ func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bo
 
 // oneLine is a text as a summary.
 func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxSummary {
-		s = strings.ToValidUTF8(s[:maxSummary-len("…")], "") + "…"
-	}
-	return s
+	return fault.Cut(strings.Join(strings.Fields(s), " "), maxSummary-len("…"))
 }
 
 // names lists the first failing tests in brackets.

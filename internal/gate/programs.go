@@ -1,10 +1,10 @@
 package gate
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // builtins are words of the shell that are no programs, or stand before one.
@@ -14,11 +14,10 @@ var builtins = strings.Fields(`! : [ [[ break cd command continue echo eval exec
 
 // uncertain is what makes it impossible to know from its text which programs a
 // command needs, or where they are looked for.
-var uncertain = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("`|\\$\\(|<<|\\bPATH=|\\beval\\b|\\balias\\b|\\(\\)|(^|[;&|\\n]\\s*)(source|\\.|if|for|while|case|until)\\s")
-})
+var uncertain = lazy.Regexp(
+	"`|\\$\\(|<<|\\bPATH=|\\beval\\b|\\balias\\b|\\(\\)|(^|[;&|\\n]\\s*)(source|\\.|if|for|while|case|until)\\s")
 
-var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`) })
+var assignment = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // Programs are the names of the programs that a command needs for certain and that
 // are looked for in PATH. Of a command that is not plain none is known.

@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"sort"
@@ -108,6 +109,21 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 		}
 		return p.Patterns[i], true
 	}
+}
+
+// maxCovered bounds what [Protect.Covers] lists.
+const maxCovered = 1000
+
+// Covers are the files below a folder that the patterns protect, of the given names, by
+// their whole paths: the first 1000. None is listed if there are no patterns.
+func (p Protect) Covers(dir string, names []string) []string {
+	var out []string
+	for covered := p.covered(); len(p.Patterns) > 0 && len(names) > 0 && len(out) < maxCovered; names = names[1:] {
+		if _, ok := covered(names[0]); ok {
+			out = append(out, filepath.Join(dir, filepath.FromSlash(names[0])))
+		}
+	}
+	return out
 }
 
 // named is whether a path is protected by its name, and not by a pattern.

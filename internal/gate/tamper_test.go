@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,4 +128,19 @@ func FuzzMatch(f *testing.F) {
 			t.Errorf("%q does not match itself", path)
 		}
 	})
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	names := []string{"a.go", "a_test.go", "open_test.go", "pawl.yaml", "x/b_test.go"}
+	rules := Protect{Patterns: []string{"**/*_test.go"}, Allow: []string{"open_test.go"}}
+	if got := strings.Join(rules.Covers("/w", names), " "); got != "/w/a_test.go /w/pawl.yaml /w/x/b_test.go" {
+		t.Errorf("covered are %s", got)
+	}
+	if got := (Protect{}).Covers("/w", names); len(got) > 0 {
+		t.Errorf("without patterns covered are %q", got)
+	}
+	if got := rules.Covers("/w", slices.Repeat(names, maxCovered)); len(got) != maxCovered {
+		t.Errorf("%d files are covered", len(got))
+	}
 }

@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file decides which of git's settings may make it run a program for pawl, or
@@ -26,7 +26,7 @@ var (
 )
 
 func settingsOf(keys string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(` + keys + `)$`) })
+	return lazy.Regexp(`^(` + keys + `)$`)
 }
 
 // ofTree are those of some settings that stand in a file of the work tree.

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // File modes of tree entries.
@@ -64,7 +67,14 @@ func (x *Index) Scan(ctx context.Context) (Scan, error) {
 	if err != nil {
 		return Scan{}, err
 	}
-	outs, err := runAll(ctx, x.status(), x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	var warned capped
+	status := x.status()
+	status.warned = &warned
+	outs, err := runAll(ctx, status, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	// Files in a folder that cannot be listed are untracked to nobody, and can be opened.
+	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
+		return x.Scan(ctx)
+	}
 	if err != nil {
 		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
@@ -120,6 +130,12 @@ func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error)
 // all ignored is one entry, which ends with a slash.
 func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
 	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
+	return records(out), err
+}
+
+// Names lists the paths of the index.
+func (x *Index) Names(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z"))
 	return records(out), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -173,6 +174,74 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 	}
 	if err != nil {
 		return fmt.Errorf("cannot push to %s: %w", remote, err)
+	}
+	return nil
+}
+
+// workPrefix is where the work of tasks is on a remote.
+const workPrefix = "refs/pawl/work/"
+
+// WorkRef is where a commit of a task's work is on the remote by which machines
+// exchange it. No two commits share one, so it is never moved.
+func WorkRef(task, commit string) string { return workPrefix + task + "/" + commit }
+
+// PushWork sends a commit of a task's work to a remote. To do it again does nothing.
+func (r *Repo) PushWork(ctx context.Context, remote, task, commit string) error {
+	_, err := r.Push(ctx, remote, commit, WorkRef(task, commit))
+	return err
+}
+
+// FetchWork brings a commit of a task's work here as into, if it is not here.
+// Found is false when the remote does not have it either.
+func (r *Repo) FetchWork(ctx context.Context, remote, task, commit, into string) (found bool, err error) {
+	if here, err := r.Find(ctx, commit); err != nil || here != "" {
+		return here != "", err
+	}
+	if found, err = r.Fetch(ctx, remote, WorkRef(task, commit), into); err != nil || !found {
+		return false, err
+	}
+	here, err := r.Find(ctx, into)
+	if err == nil && here != commit {
+		err := fmt.Errorf("%s has another commit as %s", remote, WorkRef(task, commit))
+		return false, errors.Join(err, r.DropRefs(ctx, into))
+	}
+	return err == nil, err
+}
+
+// Work are the tasks of which a remote has work.
+func (r *Repo) Work(ctx context.Context, remote string) (tasks map[string][]string, err error) {
+	c, err := r.overNetwork(ctx, "ls-remote", "--upload-pack=git-upload-pack", "--quiet", "--end-of-options", remote,
+		workPrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the work at %s: %w", remote, err)
+	}
+	tasks = map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		_, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if task, _, ok := strings.Cut(strings.TrimPrefix(ref, workPrefix), "/"); ok {
+			tasks[task] = append(tasks[task], ref)
+		}
+	}
+	return tasks, nil
+}
+
+// atOnce is how many refs one push removes.
+const atOnce = 200
+
+// DropWork removes refs that [Repo.Work] returned from a remote.
+func (r *Repo) DropWork(ctx context.Context, remote string, refs []string) error {
+	for some := range slices.Chunk(refs, atOnce) {
+		c, err := r.pushWith(ctx, append([]string{"--delete", "--end-of-options", remote}, some...)...)
+		if err == nil {
+			_, err = run(ctx, c)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot remove work from %s: %w", remote, err)
+		}
 	}
 	return nil
 }

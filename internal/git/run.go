@@ -22,6 +22,7 @@ const (
 	callLimit   = 10 * time.Minute // no local git command is waited for longer
 	outputLimit = 256 << 20        // bytes of output that a listing may have
 	stderrLimit = 16 << 10         // bytes of messages that are kept
+	slowCall    = 2 * time.Second  // after it a pipe in the work tree may be what git waits for
 )
 
 // ErrNoGit says that there is no git command on the path.
@@ -73,6 +74,7 @@ type call struct {
 	stdin    io.Reader
 	max      int64    // bytes of output; 0 is outputLimit
 	cut      bool     // output over max is dropped instead of being an error
+	warned   *capped  // gets git's messages too; nil is nobody
 	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
 
@@ -202,6 +204,14 @@ func prepare(ctx context.Context, c call) *running {
 	p.out.full = cancel
 	p.errs.max = stderrLimit
 	p.cmd.Stderr = &p.errs
+	if c.warned != nil {
+		c.warned.max = stderrLimit
+		p.cmd.Stderr = io.MultiWriter(&p.errs, c.warned)
+	}
+	if tree := treeOf(c.dir); tree != "" {
+		stop := files.MendAfter(slowCall, tree)
+		p.cancel = func() { cancel(); stop() }
+	}
 	return p
 }
 

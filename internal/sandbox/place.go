@@ -11,6 +11,7 @@ import (
 type Place struct {
 	Root    string   // the workspace
 	Home    string   // the user's
+	Homes   []string // others that may be readable
 	Runtime string   // the user's folder of sockets (XDG_RUNTIME_DIR)
 	Temp    []string // folders for temporary files, besides /dev/shm
 	Share   bool     // the level normal uses those that all programs share
@@ -118,13 +119,21 @@ var secrets = []string{
 	".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium", ".var/app",
 }
 
+// secretsOfMachine can be read by root, and by everybody in many containers.
+var secretsOfMachine = []string{
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/letsencrypt",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/kubernetes", "/etc/wireguard",
+	"/etc/NetworkManager/system-connections", "/var/lib/kubelet", "/var/run/secrets", "/run/secrets", "/run/credentials",
+}
+
 func (p Place) credentials() []string {
-	if !filepath.IsAbs(p.Home) {
-		return nil
-	}
-	out := make([]string, 0, len(secrets))
-	for _, name := range secrets {
-		out = append(out, filepath.Join(p.Home, name))
+	out := slices.Clone(secretsOfMachine)
+	for _, home := range append([]string{p.Home}, p.Homes...) {
+		for _, name := range secrets {
+			if filepath.IsAbs(home) {
+				out = append(out, filepath.Join(home, name))
+			}
+		}
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 const (
@@ -22,10 +24,7 @@ func Refused(p Policy, output string) []string {
 		if len(out) == maxRefused || !tellsRefusal(p, line) {
 			continue
 		}
-		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine], "") + "…"
-		}
-		if !slices.Contains(out, line) {
+		if line = fault.Cut(line, maxLine); !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}
@@ -43,7 +42,7 @@ func tellsRefusal(p Policy, line string) bool {
 	case has("permission denied", "operation not permitted", "eacces", "eperm"):
 		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
 	case has("resource busy", "ebusy"):
-		return names(line, func(path string) bool { return isKept(p, path) })
+		return NamesKept(p, line)
 	case has("connect to the docker daemon"):
 		return slices.ContainsFunc(p.Hide, func(h string) bool { return filepath.Base(h) == "docker.sock" })
 	case has("no such file", "enoent"):
@@ -52,6 +51,11 @@ func tellsRefusal(p Policy, line string) bool {
 		})
 	}
 	return false
+}
+
+// NamesKept is whether a line names a path that is kept from being changed.
+func NamesKept(p Policy, line string) bool {
+	return names(line, func(path string) bool { return isKept(p, path) })
 }
 
 // names is whether a word of the line is a path that is so.

@@ -49,6 +49,8 @@ type Checkout struct {
 	seen     map[string]bool // what refs were at
 	moved    []string        // nested repositories in what refs were moved to
 	refsKey  string          // state of the files of refs then
+	refsWere map[string]string
+	refsTold []string // what became of refs and was not asked for yet
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside

@@ -22,6 +22,33 @@ func (c *Checkout) Look(ctx context.Context, run string) (tree, head string, err
 	return s.tree, s.head.Commit, err
 }
 
+// Names are the files of the newest snapshot or look of the run.
+func (c *Checkout) Names(ctx context.Context, run string) ([]string, error) {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return r.index.Names(ctx)
+}
+
+// Unread are the tracked files that newest snapshot or look of the run has as they were
+// before: they are now too large, cannot be read, or are no files. Those of which this
+// held at its start are not among them.
+func (c *Checkout) Unread(ctx context.Context, run string) ([]string, error) {
+	c.mu.Lock()
+	unread := slices.Clone(c.runs[run].unread)
+	c.mu.Unlock()
+	if len(unread) == 0 {
+		return nil, nil
+	}
+	snaps, err := c.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 || snaps[0].N != 0 {
+		return unread, err
+	}
+	return slices.DeleteFunc(unread, func(p string) bool { return slices.Contains(snaps[0].Skipped, p) }), nil
+}
+
 // Hidden are the files that the newest snapshot of the run lacks although the ignore
 // rules of its start take them in: rules that were made since hide them, they are
 // too large, or they are in a nested repository that was not there at the start.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // maxModules bounds how many folders are looked at.
@@ -83,7 +82,7 @@ func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 }
 
 // includes are settings that name one more file of configuration.
-var includes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^include(if\..*)?\.path$`) })
+var includes = lazy.Regexp(`^include(if\..*)?\.path$`)
 
 // commands are the folder of hooks, and the files of configuration that git reads or
 // would read, where they are in the work tree. Git's own places are left out: see

@@ -9,14 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Git takes more from a git folder than its configuration: where the rest of it is
@@ -45,18 +44,15 @@ func (p lead) path() string { return filepath.Join(p.root, p.name) }
 // commands and places: everything of gitrepository-layout(5) that is not objects, refs,
 // their logs, the index, a message, or what a fingerprint has. What other programs keep
 // in a git folder, as some agents do, is not for git.
-var leading = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|rebase-merge/git-rebase-todo)$` +
-			`|^(modules/.*/)?(shallow$|info/sparse-checkout$|MERGE_RR$|(remotes|branches)/|` + unfinished + `)`)
-})
+var leading = lazy.Regexp(`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|rebase-merge/git-rebase-todo)$` +
+	`|^(modules/.*/)?(shallow$|info/sparse-checkout$|MERGE_RR$|(remotes|branches)/|` + unfinished + `)`)
 
 // unfinished is what git keeps of an operation that goes on: commits to take, options,
 // programs. It goes when the operation ends.
 const unfinished = `(sequencer|rebase-merge|rebase-apply)/|BISECT_`
 
 // ended is whether a file that went away is that of an operation which has ended.
-var ended = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|/)(` + unfinished + `)`) })
+var ended = lazy.Regexp(`(^|/)(` + unfinished + `)`)
 
 // places are the names that lead git elsewhere, with what stands there.
 func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead]string, error) {
@@ -158,6 +154,7 @@ func (c *Checkout) committed(ctx context.Context, refs string) ([]string, error)
 			c.seen[id], fresh = true, append(fresh, id)
 		}
 	}
+	c.noteRefs(ctx, refsIn(list), head.Branch)
 	if !first && len(fresh) > 0 {
 		more, err := c.Repo.Links(ctx, c.base, fresh)
 		if err != nil {
@@ -167,6 +164,36 @@ func (c *Checkout) committed(ctx context.Context, refs string) ([]string, error)
 	}
 	c.refsKey = refs
 	return c.moved, nil
+}
+
+// noteRefs notes which refs of the person's are not where they were. That the branch
+// which is checked out has more commits is what agents are for.
+func (c *Checkout) noteRefs(ctx context.Context, now map[string]string, branch string) {
+	for _, name := range slices.Sorted(maps.Keys(c.refsWere)) {
+		was := c.refsWere[name]
+		if now[name] == was || strings.HasPrefix(name, "refs/pawl/") {
+			continue
+		}
+		what := "was deleted"
+		if to := now[name]; to != "" {
+			if more, err := c.Repo.IsAncestor(ctx, was, to); err == nil && more && name == branch {
+				continue
+			}
+			what = "is at " + to[:min(len(to), 12)]
+		}
+		c.refsTold = append(c.refsTold, fmt.Sprintf("%s %s; it was at %s, and git update-ref puts it back", name, what, was))
+	}
+	c.refsWere = now
+}
+
+// MovedRefs says of each ref of the person's that was moved or deleted since this was
+// asked what became of it, and where it was.
+func (c *Checkout) MovedRefs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told := c.refsTold
+	c.refsTold = nil
+	return told
 }
 
 // skipped keeps out of folders with nothing but objects.
@@ -204,7 +231,7 @@ func standsAt(p lead) string {
 // an agent takes off the index stays in them. An index that cannot be read adds none.
 func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 	info, err := os.Lstat(c.Repo.Index)
-	key := fileKey(c.Repo.Index)
+	key := c.indexKey()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil || !info.Mode().IsRegular() || key == c.linksKey {
@@ -433,9 +460,7 @@ func (c *Checkout) head() string {
 	return string(data)
 }
 
-var validHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(ref: refs/[^\x00-\x20~^:?*\[\\]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
-})
+var validHead = lazy.Regexp(`^(ref: refs/[^\x00-\x20~^:?*\[\\]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
 
 // mendHead puts a HEAD back that git could not read.
 func (c *Checkout) mendHead(text string) (mended string, err error) {

@@ -487,3 +487,42 @@ func TestHiddenInNestedRepositories(t *testing.T) {
 		t.Errorf("hidden is %q, %v", got, err)
 	}
 }
+
+// Branches, tags and stashes that were moved or deleted are told, with where they
+// were; more commits on the branch that is checked out are not.
+func TestMovedRefsAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	branch := strings.TrimSpace(p.git("symbolic-ref", "HEAD"))
+	first := strings.TrimSpace(p.git("rev-parse", "HEAD"))
+	p.git("branch", "kept")
+	p.git("tag", "v1")
+	before, err := p.c.ConfigFingerprint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := func() []string {
+		t.Helper()
+		if _, err := p.c.PutBack(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		return p.c.MovedRefs()
+	}
+	p.write("a", "2")
+	p.git("commit", "-qam", "second")
+	p.git("branch", "new")
+	if got := moved(); len(got) > 0 {
+		t.Errorf("told of usual work: %q", got)
+	}
+	second := strings.TrimSpace(p.git("rev-parse", "HEAD"))
+	p.git("branch", "-f", "kept", "HEAD")
+	p.git("tag", "-d", "v1")
+	p.git("reset", "-q", "--hard", first)
+	sameList(t, "moved", moved(),
+		"refs/heads/kept is at "+second[:12]+"; it was at "+first+", and git update-ref puts it back",
+		branch+" is at "+first[:12]+"; it was at "+second+", and git update-ref puts it back",
+		"refs/tags/v1 was deleted; it was at "+first+", and git update-ref puts it back")
+	if got := moved(); len(got) > 0 {
+		t.Errorf("told twice: %q", got)
+	}
+}

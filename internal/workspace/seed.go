@@ -49,7 +49,7 @@ func (r *session) seed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.noteUser(all, fileKey(r.c.Repo.Index))
+	r.noteUser(all, r.c.indexKey())
 	doubt, drop, err := r.doubtful(ctx, all)
 	if err != nil {
 		return err

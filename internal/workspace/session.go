@@ -22,6 +22,7 @@ type memory struct {
 	key      string            // state of the private index file when that was so
 	userKey  string            // state of the user's index file when it was listed
 	listed   bool              // the next three are known
+	unread   []string          // tracked files that differ from the private index and could not be stored
 	outside  []git.Entry       // skip-worktree entries of the user's index
 	nested   []string          // submodules in the user's index
 	kept     map[string]string // sparse entries of the private index: path to object
@@ -125,11 +126,23 @@ func fileKey(name string) string {
 	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
 }
 
+// indexKey changes when the user's index does, which may be in two files.
+func (c *Checkout) indexKey() string {
+	key := fileKey(c.Repo.Index)
+	entries, _ := os.ReadDir(c.Repo.Dir) // without it there is no index
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "sharedindex.") {
+			key += " " + fileKey(filepath.Join(c.Repo.Dir, e.Name()))
+		}
+	}
+	return key
+}
+
 // listUser reads from the user's index what lies outside of the sparse
 // checkout and which submodules there are, if it changed. An index that
 // cannot be read leaves what was known.
 func (r *session) listUser(ctx context.Context) {
-	key := fileKey(r.c.Repo.Index)
+	key := r.c.indexKey()
 	if r.mem.listed && key == r.mem.userKey {
 		return
 	}

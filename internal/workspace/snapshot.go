@@ -175,6 +175,8 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err := r.apply(ctx, &d); err != nil {
 		return state{}, err
 	}
+	unchanged := func(p string) bool { return !slices.Contains(d.changed, p) }
+	r.mem.unread = slices.DeleteFunc(slices.Clone(d.skipped), unchanged)
 	slices.Sort(d.skipped)
 	s := state{head: scan.Head, skipped: slices.Compact(d.skipped), strays: d.strays}
 	if r.mem.tree == "" {
@@ -199,11 +201,12 @@ func (r *session) look(ctx context.Context) (git.Scan, error) {
 type delta struct {
 	add, remove     []string
 	skipped, strays []string
+	changed         []string // what is tracked and differs
 }
 
 // classify decides about every path that the scan found.
 func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
-	var d delta
+	d := delta{changed: scan.Changed}
 	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
 	d.gone(r.c, scan.Gone)
 	for _, p := range scan.Changed {

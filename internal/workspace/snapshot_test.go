@@ -688,3 +688,54 @@ func TestFiveThousandFiles(t *testing.T) {
 	}
 	sameMap(t, "after", p.files(), files)
 }
+
+// A file that was tracked and cannot be stored any more is told, but not one of which
+// that held at the start.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1", "grows", "g", "large", "l")
+	p.open(Options{MaxFile: 100})
+	p.write("large", strings.Repeat("l", 101))
+	p.snap(0)
+	unread := func(want ...string) {
+		t.Helper()
+		got, err := p.c.Unread(t.Context(), "r1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameList(t, "unread", got, want...)
+	}
+	unread()
+	p.write("grows", strings.Repeat("g", 101))
+	p.write("new", strings.Repeat("n", 101))
+	p.snap(1)
+	unread("grows")
+	p.write("grows", "small now")
+	p.snap(2)
+	unread()
+}
+
+// The user's index may be in two files, of which an agent writes one.
+func TestSharedPartOfIndexCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	p.git("update-index", "--split-index")
+	before := p.c.indexKey()
+	found, err := filepath.Glob(filepath.Join(p.c.Repo.Dir, "sharedindex.*"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(found[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(found[0], append(data, 0), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p.c.indexKey() == before {
+		t.Error("another shared part does not make a difference")
+	}
+}
