@@ -17,6 +17,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,17 +81,14 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 
 // Serve talks to one client until it hangs up or ctx is done.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := s.s.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: keepOpen{out}, MaxLineLength: maxMessage})
+	to := &client{Writer: out}
+	from := io.NopCloser(&lines{in: bufio.NewReader(in), out: to})
+	err := s.s.Run(ctx, &mcp.IOTransport{Reader: from, Writer: to, MaxLineLength: maxMessage})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("cannot go on with the program that calls: %v", err)
 	}
 	return nil // it hung up, or a person ended it
 }
-
-// keepOpen is an output that the session does not close.
-type keepOpen struct{ io.Writer }
-
-func (keepOpen) Close() error { return nil }
 
 // Handler answers clients over HTTP. Each request stands alone: a client that goes
 // away leaves nothing behind.

@@ -1,8 +1,10 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -237,6 +239,45 @@ func TestPanic(t *testing.T) {
 	for _, tool := range []string{"get_inbox", "next_case", "get_inbox"} {
 		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool}); err == nil || !strings.Contains(err.Error(), "fault in pawl") {
 			t.Errorf("%s: %v", tool, err)
+		}
+	}
+}
+
+// What is no message is answered, and the session goes on.
+func TestRubbish(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	for text, code := range map[string]string{
+		"hello": "-32700", "": "", "\x00\xff": "-32700", "[]": "-32600", "{}": "-32600", "null": "-32600",
+		`[{"jsonrpc":"2.0","id":3,"method":"ping"}]`:          "-32600",
+		`{"jsonrpc":"1.0","id":3,"method":"ping"}`:            "-32600",
+		`{"jsonrpc":"2.0","id":3,"method":"nothing"}`:         "-32601",
+		`{"jsonrpc":"2.0","id":3}`:                            "",
+		`"` + strings.Repeat("x", 5<<20) + `"`:                "at most 4 MiB",
+		`{"jsonrpc":"2.0","id":"3","method":"tools/call"}`:    `"id":"3"`,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`:           "",
+		`{"jsonrpc":"2.0","id":3,"method":{}}`:                "-32600",
+		`{"jsonrpc":"2.0","id":3,"method":"ping","params":1}`: "",
+	} {
+		in, client := io.Pipe()
+		answers, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(t.Context(), in, out); _ = out.Close() }()
+		go func() {
+			_, _ = io.WriteString(client, begin+text+"\n"+`{"jsonrpc":"2.0","id":"last","method":"ping"}`+"\n")
+		}()
+		var got strings.Builder
+		for lines := bufio.NewScanner(answers); lines.Scan(); {
+			got.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), `"last"`) {
+				break
+			}
+		}
+		_ = client.Close()
+		if !strings.Contains(got.String(), `"last"`) || !strings.Contains(got.String(), code) {
+			t.Errorf("%.40s: %v", text, got.String())
 		}
 	}
 }

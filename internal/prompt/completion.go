@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -10,22 +11,12 @@ import (
 // maxGates bounds the checks that are listed by name.
 const maxGates = 50
 
+//go:embed protocol.md
+var protocolText string
+
 // protocol describes the signals in pieces, so that no line of it is one and
 // an agent that echoes it says nothing.
-const protocol = "When you end, tell pawl where you stand with a signal: one line, put together from three parts with " +
-	"nothing between them:\n" +
-	"1. the opening tag `<promise>`\n" +
-	"2. a word of this list, in capitals, with what belongs to it\n" +
-	"3. the closing tag `</promise>`\n" +
-	"\n" +
-	"The words:\n" +
-	"- `COMPLETE`: all of the work is done and checked, not only this step.\n" +
-	"- `BLOCKED: reason`: you cannot go on, and another try would not help.\n" +
-	"- `PENDING: question`: a person has to decide something first.\n" +
-	"- `PROGRESS: number`: how much of all the work is done, from 0 to 100; it can stand beside another signal.\n" +
-	"\n" +
-	"A signal counts only in your final message, alone on its own line: not in a sentence, a list, quotes, bold or a code" +
-	" block. If work is left, end without one; the next iteration goes on from the files that you leave."
+var protocol = strings.TrimSpace(protocolText)
 
 // completion is the last section: where the loop stands, how to end, and what
 // is checked then.

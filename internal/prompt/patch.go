@@ -3,10 +3,10 @@ package prompt
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // maxListed bounds the files of a patch that are listed by name.
@@ -82,13 +82,11 @@ var locks = []string{
 }
 
 var (
-	generatedName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
-	})
+	generatedName = lazy.Regexp(
+		`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
 	// generatedMark is what generators write on top of a file.
-	generatedMark = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)
-	})
+	generatedMark = lazy.Regexp(
+		`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)
 )
 
 // folded says why a file's patch is not shown.

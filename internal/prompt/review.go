@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -36,17 +37,11 @@ const (
 	minPatch = 2 << 10
 )
 
+//go:embed verdict.md
+var verdictText string
+
 // reviewProtocol describes the verdict in pieces, as protocol does.
-const reviewProtocol = "List what must change as bullets, each `- [severity] file:line: what is wrong and what would " +
-	"be right`, with a severity of critical, high, medium or low.\n" +
-	"\n" +
-	"End your final message with your verdict: one line of its own, outside of lists, quotes and code blocks, put " +
-	"together from three parts with nothing between them:\n" +
-	"1. the opening tag `<promise>`\n" +
-	"2. either `APPROVE`, or `REJECT: ` and in one or two sentences what must change\n" +
-	"3. the closing tag `</promise>`\n" +
-	"\n" +
-	"Refuse for anything that is wrong, untested or unsafe. A review without a verdict counts as none."
+var reviewProtocol = strings.TrimSpace(verdictText)
 
 // ComposeReview makes the prompt of a review. The patch is data: it stands in
 // a fence longer than any in it, holds no signal, is without what generators

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
-	"sync"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 const (
@@ -195,7 +195,7 @@ func functions() template.FuncMap {
 }
 
 // wideVerb finds a width in a printf format that pads to more than a line.
-var wideVerb = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]{3}|\*`) })
+var wideVerb = lazy.Regexp(`[0-9]{3}|\*`)
 
 // printed refuses to make a long text out of long ones.
 func printed(format func(...any) string, args []any) (string, error) {
