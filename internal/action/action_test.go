@@ -52,11 +52,19 @@ func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 // run stores a run that nobody drives.
 func run(t *testing.T, p *action.Operator, s loop.State) store.Run {
 	t.Helper()
+	return runOf(t, p, s, gone)
+}
+
+func runOf(t *testing.T, p *action.Operator, s loop.State, owner store.Owner) store.Run {
+	t.Helper()
 	state, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := store.Run{ID: "r1", Kind: "procedure", Name: "build", Root: p.Root, Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: gone}
+	r := store.Run{
+		ID: "r1", Kind: "procedure", Name: "build", Root: p.Root,
+		Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: owner,
+	}
 	e, err := journal.New(r.ID, 1, noon, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
 	if err == nil {
 		err = p.Store.Create(t.Context(), r, e, func(store.Owner) bool { return false })
@@ -94,6 +102,37 @@ func refused(t *testing.T, err error, words ...string) {
 		if !strings.Contains(text, w) {
 			t.Errorf("it lacks %q:\n%s", w, text)
 		}
+	}
+}
+
+// Who wants a run to go on that has just come to rest waits until its process has stored
+// the last of it.
+func TestARunIsLetGoOf(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runOf(t, p, loop.State{Status: loop.Paused, Iteration: 1}, engine.OwnerOf(self))
+	type answer struct {
+		run store.Run
+		err error
+	}
+	got := make(chan answer)
+	go func() {
+		now, err := p.LetGo(t.Context(), r)
+		got <- answer{now, err}
+	}()
+	e, err := journal.New(r.ID, 2, noon, journal.Paused, nil)
+	if err == nil {
+		err = p.Store.Commit(t.Context(), store.Step{Run: r, Event: e, Release: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := <-got; a.err != nil || a.run.Owner.PID != 0 {
+		t.Errorf("it is %+v, %v", a.run.Owner, a.err)
 	}
 }
 

@@ -95,23 +95,24 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 	case "nothing":
 		p.Result("Run %s changed nothing.\n", out.Run)
 	case "already":
-		p.Result("Run %s is applied already: all %d file(s) are as it left them.\n", out.Run, out.Changed)
+		p.Result("Run %s is applied already: %s as it left them.\n", out.Run, fault.Numbered(out.Changed, "file"))
 	case "conflict":
-		p.Result("Nothing was changed: %d file(s) of run %s cannot be applied.\n", len(out.Conflicts), out.Run)
+		p.Result("Nothing was changed: %s of run %s cannot be applied.\n", fault.Numbered(len(out.Conflicts), "file"),
+			out.Run)
 		for _, c := range out.Conflicts {
 			p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 		}
 		p.Say("Move your changes of these files away and apply again, or merge by hand: "+
 			"pawl show %s --diff | git apply --3way", out.Run)
 	case "check":
-		p.Result("Run %s can be applied: %d file(s) would be written, %d removed.\n", out.Run, len(out.Written),
-			len(out.Removed))
+		p.Result("Run %s can be applied: %s would be written, %d removed.\n", out.Run,
+			fault.Numbered(len(out.Written), "file"), len(out.Removed))
 		p.listPaths(out.Applied)
 	case "discarded":
 		p.Result("The result of run %s is given up; its copy is removed. Your files were not touched.\n", out.Run)
 	case "applied":
-		p.Result("Applied run %s: %d file(s) written, %d removed. Index, branches and all other files are as they were.\n",
-			out.Run, len(out.Written), len(out.Removed))
+		p.Result("Applied run %s: %s written, %d removed. Index, branches and all other files are as they were.\n",
+			out.Run, fault.Numbered(len(out.Written), "file"), len(out.Removed))
 		if verbose {
 			p.listPaths(out.Applied)
 		}

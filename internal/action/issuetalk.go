@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -164,10 +165,7 @@ func (s *issueSync) landed(ctx context.Context, c board.Case) (string, error) {
 // fenced is a text that mentions nobody and is no markup.
 func fenced(text string) string {
 	const most = 4000
-	text = strings.ReplaceAll(board.Visible(text), "`", "'")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
+	text = fault.Cut(strings.ReplaceAll(board.Visible(text), "`", "'"), most)
 	return "```text\n" + strings.TrimSpace(text) + "\n```\n"
 }
 

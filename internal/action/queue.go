@@ -2,12 +2,14 @@ package action
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // QueueView is one merge queue.
@@ -47,6 +49,7 @@ type QueueEntry struct {
 // Landed is one task on the target.
 type Landed struct {
 	Task   string    `json:"task"`
+	Title  string    `json:"title" doc:"Empty when the task is gone."`
 	Run    string    `json:"run"`
 	Commit string    `json:"commit"`
 	Batch  int64     `json:"batch"`
@@ -96,8 +99,12 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 	}
 	landed, err := p.Store.Landings(ctx, target, "", maxLanded)
 	for _, l := range landed {
+		c, err := p.Store.Case(ctx, l.Task)
+		if err != nil && !errors.Is(err, store.ErrNoCase) {
+			return v, err
+		}
 		v.Landed = append(v.Landed,
-			Landed{Task: l.Task, Run: l.Run, Commit: l.Commit, Batch: l.Batch, Empty: l.Empty, At: l.At})
+			Landed{Task: l.Task, Title: c.Title, Run: l.Run, Commit: l.Commit, Batch: l.Batch, Empty: l.Empty, At: l.At})
 	}
 	return v, err
 }

@@ -38,6 +38,10 @@ func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 		to.Undo = true
 	}
 	tree, err := p.RootTree(ctx, r.Root)
+	if err != nil && p.Store.Board() != "" {
+		return fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
+			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func (p *Operator) doubt(r store.Run, tree *workspace.Checkout, paths []string) 
 }
 
 func (p *Operator) sayBack(back workspace.Rollback, where string) {
-	p.Say("Put back to %s: %d file(s) restored, %d removed.", where, len(back.Restored), len(back.Removed))
+	p.Say("Put back to %s: %s restored, %d removed.", where, fault.Numbered(len(back.Restored), "file"), len(back.Removed))
 	if back.BranchMoved {
 		p.Say("The branch was moved back too.")
 	}

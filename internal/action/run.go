@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -34,7 +35,7 @@ func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}
-	_, err := db.Case(ctx, r.Name)
+	_, err := db.Case(ctx, board.TaskOf(r.Name))
 	return errors.Is(err, store.ErrNoCase)
 }
 
@@ -78,10 +79,10 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	return err
 }
 
-// waits is whether the next run of the same name would be told of r: it has not ended,
-// or was stopped and its state file is there.
+// waits is whether a person or the next run of the same name would be told of r: it has not
+// ended, a guard ended it, or it was stopped and its state file is there.
 func waits(r store.Run) bool {
-	if r.EndedAt.IsZero() {
+	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
 	f, err := engine.ReadStateFile(engine.StateFilePath(r.Root, r.Name))
@@ -132,6 +133,25 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 			Hint("See what it does: pawl logs %s -f", r.ID)
 	}
 	return err
+}
+
+// LetGo is a run as it is once the process that drove it has let go of it. One that has
+// come to rest is its process's until the last of it is stored; after half a minute
+// it is returned as it is then. For a process of another machine, which nobody here
+// sees, it does not wait.
+func (p *Operator) LetGo(ctx context.Context, r store.Run) (store.Run, error) {
+	here, _ := os.Hostname()
+	err := until(ctx, stopWait, func() (over bool, err error) {
+		if loop.Status(r.Status).Active() || r.Owner.Host != here || !engine.Alive(r.Owner) {
+			return true, nil
+		}
+		r, err = p.Store.Run(ctx, r.ID)
+		return false, err
+	})
+	if errors.Is(err, errLate) {
+		err = nil
+	}
+	return r, err
 }
 
 // errLate is that something has not become so in time.
@@ -212,6 +232,6 @@ func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) 
 	if err != nil {
 		return err
 	}
-	p.Say("The message is kept and goes into the next prompt of run %s.", r.ID)
+	p.Say("The message is kept and goes into the next prompt of run %s; Claude Code at work has it at once.", r.ID)
 	return nil
 }

@@ -68,7 +68,7 @@ func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 
 // Reopen lets the autopilot go on with a task that a person has answered.
 func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
-	c, err := p.Store.Case(ctx, r.Name)
+	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))
 	if err != nil {
 		return Explain(err)
 	}

@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -127,6 +128,7 @@ type Start struct {
 	Env    []string      // additions to the environment, K=V
 	Unset  []string      // names taken out of the environment
 	Stdin  string        // file that becomes stdin; "" is the null device
+	Talks  bool          // stdin takes lines of [UserLine], the prompt's and later ones
 	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
 	// Ask is how long TERM is the program's alone, before all that it started
@@ -145,6 +147,23 @@ type Start struct {
 	// before the first start: two first starts at once would break one of them.
 	// It calls no model. nil for programs that need none.
 	Warm []string
+}
+
+// UserLine is what a person says, as a line of the input of programs that take
+// messages while they work: Claude Code's form.
+func UserLine(text string) []byte {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	line, err := json.Marshal(struct {
+		Type    string  `json:"type"`
+		Message message `json:"message"`
+	}{"user", message{"user", text}})
+	if err != nil {
+		panic(err) // strings can be written
+	}
+	return append(line, '\n')
 }
 
 // UsageFile is a file in which a program notes, while it works, what it uses: for

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -193,10 +194,7 @@ func reason(err *failure.APIError) string {
 	if said == "" {
 		return ""
 	}
-	if len(said) > 200 {
-		said = Clip(said, 200) + "…"
-	}
-	return " (" + strings.Join(strings.Fields(said), " ") + ")"
+	return " (" + strings.Join(strings.Fields(fault.Cut(said, 200)), " ") + ")"
 }
 
 // compare holds an action against the one a turn ago, for turns of

@@ -1,17 +1,16 @@
 package agent
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // statusWords find the HTTP status in an error's text: at its start, after one
 // word of the program's own ("[API Error: 429 …"), or named as one.
-var statusWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? )?([45]\d\d)\b|\b(?:http|status(?: code)?)[ :=]{1,3}([45]\d\d)\b`)
-})
+var statusWords = lazy.Regexp(
+	`(?i)^\W*(?:(?:api )?error:? )?([45]\d\d)\b|\b(?:http|status(?: code)?)[ :=]{1,3}([45]\d\d)\b`)
 
 // StatusIn is the HTTP status that an error's text begins with, or names as
 // such ("HTTP 401", "status code: 503"); 0 when it has none. Other numbers in

@@ -13,9 +13,10 @@ import (
 
 // Work does the work of one task, as a slot does, for an autopilot elsewhere. k
 // decides for its run. run is the one that k decided for already, "" for none:
-// it is gone on with, or its end is taken note of. The entry is what is to land.
-// Where the run only waits, the outcome is that it was not started.
-func Work(ctx context.Context, o Options, id, run string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+// it is gone on with, or its end is taken note of. base is the commit to begin at,
+// "" for that of the checkout. The entry is what is to land. Where the run only
+// waits, the outcome is that it was not started.
+func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
 	if o.Notify == nil {
 		o.Notify = func(Notice) {}
 	}
@@ -23,6 +24,9 @@ func Work(ctx context.Context, o Options, id, run string, k engine.Kernel) (sche
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Elsewhere = nil
+	if base != "" {
+		o.orderedBase(id, base)
+	}
 	p := &pilot{o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event), kernel: k}
 	l, err := p.slotFor(ctx, id, run)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -63,7 +64,7 @@ func hintOf(history []board.Entry) string {
 // left tells what an earlier attempt came to, and what it left behind.
 func left(t Task, past schedule.Past, records []loop.Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "This task was worked on before, in %d iteration(s). ", past.Run.Iteration)
+	fmt.Fprintf(&b, "This task was worked on before, in %s. ", fault.Numbered(past.Run.Iteration, "iteration"))
 	b.WriteString(ending(past))
 	if t.Workspace.Kept {
 		b.WriteString(" The files are as it left them: look at `git status` and `git log` before you begin.")
@@ -142,8 +143,5 @@ func oneLine(text string) string {
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		text = text[i+1:]
 	}
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return fault.Cut(text, most)
 }

@@ -22,7 +22,7 @@ func TestLeft(t *testing.T) {
 	records := []loop.Record{{Number: 4, Files: []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}, Failure: &failure.Analysis{Summary: "2 tests failed"}}}
 	text := left(Task{Case: board.Case{Retries: 1}, Workspace: pool.Workspace{Kept: true}}, past, records)
 	for _, want := range []string{
-		"worked on before, in 4 iteration(s)", "cut off: pawl was gone", "The files are as it left them", "Iteration 4 was the last",
+		"worked on before, in 4 iterations", "cut off: pawl was gone", "The files are as it left them", "Iteration 4 was the last",
 		"a, b, c, d, e, f, g, h and 2 more", "it failed: 2 tests failed", "This is attempt 2.",
 	} {
 		if !strings.Contains(text, want) {

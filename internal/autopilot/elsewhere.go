@@ -3,20 +3,39 @@ package autopilot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
+// EngineAt is the engine that gives tasks to other processes, and what opens it. The
+// first is its address, the next three are files; each may be "".
+type EngineAt struct{ Address, CA, Cert, Key, APIKey string }
+
+// Offer is what a worker has for tasks.
+type Offer struct {
+	Slots  int      // tasks at once
+	Labels []string // of the tasks that not every worker may work on, sorted; see [board.Case.Labels]
+	// Drain is how long a worker that ends waits for iterations to end.
+	Drain   time.Duration
+	Version string // of the program
+}
+
 // Elsewhere has tasks worked by other processes, which share the database.
 type Elsewhere interface {
-	// Work has a task worked until its run rests, or joins who works it already.
-	Work(ctx context.Context, task string) (schedule.Outcome, queue.Entry, error)
+	// Work has a task worked until its run rests, or joins who works it already. It
+	// begins at the commit base; "" is where the worker's checkout is. It goes on with
+	// run, or takes note of its end; "" begins anew.
+	Work(ctx context.Context, task board.Case, base, run string) (schedule.Outcome, queue.Entry, error)
 	// Look has what the database asks of the task's run heard, also while it waits.
 	Look(ctx context.Context, task string) error
+	// Works is true while a task is worked, or waits for a worker.
+	Works(ctx context.Context, task string) (bool, error)
 	// Workers is how many wait for tasks.
 	Workers(ctx context.Context) (int, error)
 	// Kill ends the work on a task at once.
@@ -37,7 +56,7 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	ended := make(chan elsewhere, 1)
 	go func() {
 		var e elsewhere
-		e.outcome, l.result, e.err = p.o.Elsewhere.Work(work, l.task.ID)
+		e.outcome, e.err = p.order(work, l)
 		ended <- e
 	}()
 	tick := time.NewTicker(lookEvery)
@@ -71,6 +90,38 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 			}
 		}
 	}
+}
+
+// order has the work of a slot done, and brings it here.
+func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
+	base, run, id := "", "", l.task.ID
+	if l.adopt { // it may end before it is joined
+		last, err := p.o.Store.Latest(ctx, p.o.Root, id)
+		if err != nil {
+			return o, err
+		}
+		run = last.ID
+	}
+	if p.o.Remote != "" {
+		if base, err = p.base(ctx); err == nil {
+			err = p.o.Repo.PushWork(ctx, p.o.Remote, id, base)
+		}
+	}
+	if err == nil {
+		task := l.task
+		if p.o.Store.Board() == "" {
+			task.Tags = nil // they tell machines apart, and there is one
+		}
+		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run)
+	}
+	if err != nil || p.o.Remote == "" || l.result.Commit == "" {
+		return o, err
+	}
+	found, err := p.o.fetch(ctx, id, l.result.Commit)
+	if err == nil && !found {
+		err = fmt.Errorf("%s does not have commit %s, which is the work of %s", p.o.Remote, l.result.Commit, id)
+	}
+	return o, err
 }
 
 // ask hands something on to the run of a task; false when it has none that is at work.

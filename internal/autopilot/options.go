@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,6 +34,9 @@ type Options struct {
 	Filter store.CaseFilter
 	// Sprint is nil when the autopilot is none.
 	Sprint *Sprint
+	// Race has the agents that race for each task that does not say otherwise; fewer
+	// than two is no race.
+	Race []string
 	// Plan makes the plan of a task's run, and the tree that it works on.
 	Plan func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
 	// Base is the commit that a new task starts from: what its work will land on.
@@ -40,6 +44,9 @@ type Options struct {
 	Pool *pool.Pool
 	// Elsewhere works the tasks of the slots; nil works them here.
 	Elsewhere Elsewhere
+	// Remote is the remote by which work travels to other machines and back; "" where
+	// all share this checkout. Worker names this one among them.
+	Remote, Worker string
 	// Queue opens the merge queue, which tells what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	Accounts *ratelimit.Store
@@ -62,12 +69,18 @@ type Options struct {
 // Task is what a run is planned for.
 type Task struct {
 	Case      board.Case
+	Name      string // of run and workspace, where they are not the task's own; see [board.RacerName]
+	Agent     string // that works on it; "" is the configured one
+	Racers    int    // agents that race for it, and share its cost limit; below 2 it is no race
 	Workspace pool.Workspace
 	Limits    store.CaseLimits
 	// Earlier is what the agent should know besides the case: what an earlier
 	// attempt left, and what a review said.
 	Earlier []prompt.Item
 }
+
+// RunName is the name of its run and of its workspace.
+func (t Task) RunName() string { return cmp.Or(t.Name, t.Case.ID) }
 
 // NoticeKind is the sort of a notice.
 type NoticeKind string
@@ -99,6 +112,7 @@ type Notice struct {
 	Case       string
 	Title      string
 	Run        string
+	Agent      string // of a run that races with others; else ""
 	Text       string
 	Settlement schedule.Settlement
 	Engine     engine.Notice

@@ -1,10 +1,12 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -82,7 +84,12 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 		}
 		return e
 	}
-	next, ok, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, c.Exclude)
+	exclude, lacking, err := p.unserved(ctx, c.Exclude)
+	if err != nil {
+		e.Why = err.Error()
+		return e
+	}
+	next, ok, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)
 	if e.Counts.Ready = 0; ok {
 		e.Counts.Ready = 1
 		p.compareBase(ctx, &e.Counts.Target)
@@ -90,15 +97,34 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 	if ok && c.Repairs {
 		f := p.o.Filter
 		f.Tag = schedule.RepairTag
-		next, ok, err = p.o.Store.NextCaseOf(ctx, f, c.Exclude)
+		next, ok, err = p.o.Store.NextCaseOf(ctx, f, exclude)
 	}
 	switch {
 	case err != nil:
 		e.Why = err.Error()
 	case ok:
 		e.Case, e.Why = next.Case.ID, next.Why
+	default:
+		e.Why = lacking
 	}
 	return e
+}
+
+// unserved adds to the tasks that are passed over those that no worker may work on,
+// and says why.
+func (p *pilot) unserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
+	if p.o.Elsewhere == nil {
+		return exclude, "", nil
+	}
+	cases, err := p.o.Store.Unserved(ctx)
+	for _, c := range cases {
+		exclude = append(exclude, c.ID)
+		why = fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", "))
+	}
+	if len(cases) > 1 {
+		why += fmt.Sprintf(", and %d more for such ones", len(cases)-1)
+	}
+	return exclude, why, err
 }
 
 // compareBase finds out whether the commit that a task would start from is the one
@@ -286,7 +312,12 @@ func (p *pilot) journal(ctx context.Context, kind string, data any) {
 
 // saveSlot stores what happens in a slot. It may be called by the slot too.
 func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
-	row := store.Slot{Case: l.task.ID, Run: l.runID(), Since: l.since, Activity: activity, ActivityAt: time.Now()}
+	if who := l.label(); who != "" {
+		activity = who + ": " + activity
+	}
+	row := store.Slot{
+		Case: l.task.ID, Run: cmp.Or(l.lead, l).runID(), Since: l.since, Activity: activity, ActivityAt: time.Now(),
+	}
 	if err := p.o.Store.SaveSlot(ctx, row); err != nil {
 		p.o.Log.Warn(err.Error())
 	}

@@ -37,7 +37,7 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if run.Owner.PID != 0 && engine.Alive(run.Owner) {
+		if run.Owner.PID != 0 && engine.Alive(run.Owner) && !f.Alive {
 			continue // somebody drives it by hand
 		}
 		found, runs[c.ID] = append(found, f), run.ID
@@ -77,7 +77,8 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 	return nil
 }
 
-// find looks at the last run of an active task.
+// find looks at the last run of an active task. While an agent that races for it is
+// still running, it is that one's.
 func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
 	f := schedule.Found{Case: c.ID}
 	history, err := p.o.Store.CaseHistory(ctx, c.ID)
@@ -85,42 +86,69 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.R
 		return f, store.Run{}, err
 	}
 	f.ActiveAt = schedule.Since(history, board.Active) // its texts may have been edited since
-	run, err := p.o.Store.Latest(ctx, p.o.Root, c.ID)
+	run, err := p.findRun(ctx, c.ID, &f)
+	for n := 2; n <= board.MaxRacers && err == nil && !f.Alive; n++ {
+		raced := schedule.Found{Case: c.ID, ActiveAt: f.ActiveAt}
+		if _, err = p.findRun(ctx, board.RacerName(c.ID, n), &raced); raced.Alive {
+			f = raced
+		}
+	}
+	return f, run, err
+}
+
+// findRun adds the last run of a name.
+func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
+	works := false
+	if p.o.Elsewhere != nil { // asked before the run is read, which may end just now
+		var err error
+		if works, err = p.o.Elsewhere.Works(ctx, f.Case); err != nil {
+			return store.Run{}, err
+		}
+	}
+	run, err := p.o.Store.Latest(ctx, p.o.Root, name)
 	if errors.Is(err, store.ErrNotFound) {
-		return f, run, nil
+		return run, nil
 	}
 	if err != nil {
-		return f, run, err
+		return run, err
 	}
 	s, err := engine.StateOf(run)
-	if err != nil {
-		return f, run, err
-	}
-	if wentDark(run, s) {
-		return f, run, nil
+	if err != nil || p.wentDark(run, s) {
+		return run, err
 	}
 	f.Run, f.TouchedAt = &s, run.UpdatedAt
-	if s.Status.Active() {
+	switch {
+	case p.o.Elsewhere != nil:
+		f.Alive = works
+	case s.Status.Active():
 		st, err := supervisor.Probe(ctx, p.runDir(run.ID))
 		f.Alive = err == nil && st.Job != nil
 	}
-	return f, run, nil
+	return run, err
 }
 
 // wentDark reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
-// not synced. Its task is begun anew.
-func wentDark(run store.Run, s loop.State) bool {
-	if !s.Status.Active() && s.Status != loop.Completed {
+// not synced. Its task is begun anew. Other machines have what they need elsewhere.
+func (p *pilot) wentDark(run store.Run, s loop.State) bool {
+	under := s.Status.Active() || s.Status == loop.Completed
+	if p.o.Remote != "" || !under {
 		return false
 	}
 	return run.UpdatedAt.Before(process.Booted())
 }
 
-func (p *pilot) runDir(run string) string { return filepath.Join(p.o.StateDir, "runs", run) }
+func (p *pilot) runDir(run string) string { return runDir(p.o.StateDir, run) }
+
+func runDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
 
 // giveBack ends what is left of a task's run, and puts the task back.
 func (p *pilot) giveBack(ctx context.Context, r schedule.Recovery, run string) error {
+	for n := 2; n <= board.MaxRacers; n++ {
+		if err := p.endRacer(ctx, board.RacerName(r.Case, n)); err != nil {
+			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
+		}
+	}
 	if run != "" {
 		if err := engine.EndUnattended(ctx, p.runDir(run), run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)

@@ -96,6 +96,9 @@ func (r *Resolver) work(ctx context.Context, w pool.Workspace, p merge.Problem) 
 		return "", err
 	}
 	plan.Name = w.ID
+	if err := endLeft(ctx, r.Store, plan.Project, r.StateDir, w.ID); err != nil { // by a pawl that was killed
+		return "", err
+	}
 	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
 	plan.Protect.Allow = append(plan.Protect.Allow, p.Entry.Allow...)
 	d, err := engine.Start(ctx, engine.Options{

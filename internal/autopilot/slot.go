@@ -21,10 +21,15 @@ import (
 // slot works on one task. What the owner wants of it comes through channels;
 // what it tells is guarded.
 type slot struct {
-	task  board.Case
-	adopt bool // its run goes on, or has ended, since before this autopilot
-	gone  bool // somebody else settled the task; the owner's
-	since time.Time
+	task   board.Case
+	name   string  // of its run and its workspace: the task's, or that of a racer
+	agent  string  // that works on it; "" is the configured one
+	racers int     // that it is one of; below 2 it is no race
+	also   []*slot // those that race with it
+	lead   *slot   // whose run people see first, for one that races beside it
+	adopt  bool    // its run goes on, or has ended, since before this autopilot
+	gone   bool    // somebody else settled the task; the owner's
+	since  time.Time
 
 	stops  chan loop.Cause
 	kill   chan struct{}
@@ -49,13 +54,16 @@ type slot struct {
 
 func newSlot(c board.Case, adopt bool) *slot {
 	return &slot{
-		task: c, adopt: adopt, since: time.Now(),
+		task: c, name: c.ID, adopt: adopt, since: time.Now(),
 		stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
 	}
 }
 
 // pause asks the run to rest at the end of its iteration.
 func (l *slot) pause() {
+	for _, r := range l.others() {
+		r.pause()
+	}
 	select {
 	case l.pauses <- struct{}{}:
 	default: // it is asked already
@@ -76,15 +84,23 @@ func (l *slot) drain() {
 
 // stop asks the run to end, at once with kill.
 func (l *slot) stop(cause loop.Cause, kill bool) {
-	select {
-	case l.stops <- cause:
-	default:
+	for _, r := range l.others() {
+		r.stop(cause, kill)
 	}
+	l.stopRun(cause)
 	if l.cancel != nil {
 		l.cancel()
 	}
 	if kill {
 		l.killed.Do(func() { close(l.kill) })
+	}
+}
+
+// stopRun asks the run alone to end.
+func (l *slot) stopRun(cause loop.Cause) {
+	select {
+	case l.stops <- cause:
+	default:
 	}
 }
 
@@ -112,15 +128,34 @@ func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
 	if p.o.Elsewhere != nil {
 		return p.workElsewhere(ctx, l)
 	}
-	w, err := p.takeToWork(ready, l)
+	racers, err := p.racers(ctx, l)
 	if err != nil {
 		return notBegun(err)
 	}
-	state, err := p.run(ctx, ready, l, w)
+	if len(racers) > 1 {
+		return p.race(ctx, ready, l, racers)
+	}
+	w, state, err := p.attempt(ctx, ready, l)
+	return p.ended(ctx, l, w, state, err)
+}
+
+// attempt takes the workspace of a slot, and drives its run until it rests.
+func (p *pilot) attempt(ctx, ready context.Context, l *slot) (w pool.Workspace, state loop.State, err error) {
+	if w, err = p.takeToWork(ready, l); err != nil {
+		return w, state, err
+	}
+	state, err = p.run(ctx, ready, l, w)
 	for err == nil && state.Status == loop.TimedOut && p.raised(ctx, l) {
 		state, err = p.run(ctx, ready, l, w)
 	}
+	return w, state, err
+}
+
+// ended keeps what an attempt came to, and gives its workspace back.
+func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop.State, err error) schedule.Outcome {
 	switch {
+	case err != nil && w.ID == "":
+		return notBegun(err)
 	case errors.Is(err, engine.ErrTaken):
 		p.release(ctx, w, pool.Keep("another process works in it"))
 		return schedule.Outcome{Taken: true, Why: err.Error()}
@@ -160,37 +195,6 @@ func notBegun(err error) schedule.Outcome {
 func (p *pilot) raised(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
 	return err == nil && limits.At.After(l.planned)
-}
-
-// takeToWork gives the workspace of a task. A retry begins anew at the target when
-// the workspace began at a commit that was red: what it held goes to a recovery ref.
-func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
-	w, err := p.take(ctx, l.task.ID)
-	if err != nil || !w.Kept || l.adopt {
-		return w, err
-	}
-	red, err := p.beganRed(ctx, w)
-	if err == nil && red {
-		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
-		if err == nil {
-			p.notify(Notice{Kind: Warning, Case: w.ID, Text: "its workspace began at a commit that is red; it begins anew"})
-			w, err = p.take(ctx, l.task.ID)
-		}
-	}
-	return w, err
-}
-
-// beganRed is true for a task that is to begin anew, whose workspace began at a
-// commit that was red and is not the target any more.
-func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
-	history, err := p.o.Store.CaseHistory(ctx, w.ID)
-	if err != nil || !schedule.Retried(history) {
-		return false, err
-	}
-	if base, err := p.o.Base(ctx); err != nil || base == w.Base {
-		return false, err
-	}
-	return p.queue.WasRed(ctx, w.Base)
 }
 
 // take gives the workspace of a task.
@@ -257,59 +261,6 @@ func (p *pilot) forget(ctx context.Context, w pool.Workspace) {
 	}
 }
 
-// collect makes of a complete run what can land.
-func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
-	run := l.runID()
-	commit, err := p.o.Pool.Collect(ctx, w, message(l.task, run))
-	if err == nil {
-		o.Secrets, err = p.secrets(ctx, run)
-	}
-	switch {
-	case errors.Is(err, pool.ErrRefused):
-		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
-		return
-	case err != nil: // its run is complete, and stays so: the next start collects again
-		*o = schedule.Outcome{Status: loop.Completed, NotStarted: true, Machine: true,
-			Why: "it is complete, but " + err.Error()}
-		return
-	}
-	o.Empty, o.Hold = commit == w.Base, l.hold
-	l.result = queue.Entry{
-		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
-		Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
-	}
-}
-
-// blameDisk makes of a run that ended since a disk was full what can go on later.
-func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
-	if endedByDisk(ctx, p.o.Store, l.runID()) {
-		o.NotStarted, o.Machine = true, true
-	}
-}
-
-// message is that of the commit of what was not committed.
-func message(c board.Case, run string) string {
-	return fmt.Sprintf("%s: %s\n\nPawl-Task: %s\nPawl-Run: %s\n", c.ID, c.Title, c.ID, run)
-}
-
-// secrets says where the work may hold a secret that it still has: what the
-// last iteration found.
-func (p *pilot) secrets(ctx context.Context, run string) (string, error) {
-	list, err := p.o.Store.LastIterations(ctx, run, 1)
-	if err != nil || len(list) == 0 {
-		return "", err
-	}
-	found := list[len(list)-1].Secrets
-	if len(found) == 0 {
-		return "", nil
-	}
-	where := fmt.Sprintf("%s:%d (%s)", found[0].File, found[0].Line, found[0].Kind)
-	if len(found) > 1 {
-		where += fmt.Sprintf(" and %d more", len(found)-1)
-	}
-	return where, nil
-}
-
 // run starts the task's run, or goes on with it, and returns its state when it
 // rests.
 func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
@@ -348,6 +299,11 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if past.Run != nil {
 		o.Memory = past.Run.Memory
 	}
+	if p.o.Remote != "" {
+		if o.BaseTree, err = p.o.Repo.TreeOf(ctx, w.Base); err != nil {
+			return loop.State{}, err
+		}
+	}
 	mode, why := schedule.Approach(past, &plan.Policy)
 	if l.adopt && !rests {
 		mode = schedule.GoOn
@@ -375,7 +331,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 
 // prepare gathers what is known of the task.
 func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
-	t, past := Task{Workspace: w}, schedule.Past{}
+	t, past := Task{Name: l.name, Agent: l.agent, Racers: l.racers, Workspace: w}, schedule.Past{}
 	var last store.Run
 	var err error
 	if t.Case, err = p.o.Store.Case(ctx, l.task.ID); err != nil {
@@ -388,7 +344,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 		return t, past, last, err
 	}
 	past.RaisedAt = t.Limits.At
-	last, err = p.o.Store.Latest(ctx, p.o.Root, l.task.ID)
+	last, err = p.o.Store.Latest(ctx, p.o.Root, l.name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		err = nil
@@ -407,7 +363,7 @@ func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past
 	if err != nil {
 		return err
 	}
-	if wentDark(last, s) {
+	if p.wentDark(last, s) {
 		return nil
 	}
 	past.Run = &s
@@ -452,7 +408,9 @@ func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.
 		p.send(ctx, schedule.Event{Kind: schedule.Iterated, Case: l.task.ID, Iteration: iteration(n.Record)})
 	}
 	p.tellLimit(ctx, n)
-	p.notify(Notice{Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Engine: n, Workspace: w})
+	p.notify(Notice{
+		Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Agent: l.label(), Engine: n, Workspace: w,
+	})
 }
 
 // iteration is what the kernel wants to know of one.

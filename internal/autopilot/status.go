@@ -130,7 +130,7 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
 		return v, err
 	}
-	return v, errors.Join(v.readSlots(ctx, db, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
+	return v, errors.Join(v.readSlots(ctx, db, root, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
 }
 
 // LookOn tells an autopilot that somebody looks on, when it would end soon
@@ -151,7 +151,7 @@ func LookOn(ctx context.Context, db *store.Store) error {
 	return err
 }
 
-func (v *View) readSlots(ctx context.Context, db *store.Store, state schedule.State) error {
+func (v *View) readSlots(ctx context.Context, db *store.Store, root string, state schedule.State) error {
 	rows, err := db.Slots(ctx)
 	if err != nil {
 		return err
@@ -178,8 +178,31 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, state schedule.St
 			}
 			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
 			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
+			if err := l.addRacers(ctx, db, root); err != nil {
+				return err
+			}
 		}
 		v.Slots = append(v.Slots, l)
+	}
+	return nil
+}
+
+// addRacers counts the other agents in that race for the task.
+func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string) error {
+	for n := 2; n <= board.MaxRacers; n++ {
+		r, err := db.Latest(ctx, root, board.RacerName(l.Case, n))
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.UpdatedAt.Before(l.Since) {
+			continue
+		}
+		l.Agent += ", " + r.Agent
+		l.Cost, l.CostKnown = l.Cost+loop.MicroUSD(r.Cost), l.CostKnown || r.CostKnown
+		l.TokensIn, l.TokensOut = l.TokensIn+r.TokensIn, l.TokensOut+r.TokensOut
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (p *pilot) tidy(ctx context.Context) {
 			p.o.Log.Warn(err.Error())
 		}
 	}
-	if err := p.dropRecoveries(ctx); err != nil {
+	if err := errors.Join(p.dropRecoveries(ctx), p.dropTravelled(ctx)); err != nil {
 		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}
 }
@@ -132,7 +132,7 @@ func (p *pilot) freeLanded(ctx context.Context) {
 		if e.Landed || e.Process != 0 {
 			continue
 		}
-		c, err := p.o.Store.Case(ctx, e.ID)
+		c, err := p.o.Store.Case(ctx, board.TaskOf(e.ID)) // also of one that raced for it
 		open := err == nil && c.Status != board.Done
 		if open || errors.Is(err, store.ErrNoCase) {
 			continue

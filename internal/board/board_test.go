@@ -312,3 +312,19 @@ func cyclic(ids []string, next map[string][]string) bool {
 	}
 	return len(left) > 0
 }
+
+// Who adds a case again can tell that from all else that may be wrong.
+func TestAllKnown(t *testing.T) {
+	t.Parallel()
+	known := Known{
+		Find:  func(name string) (Case, bool, error) { return Case{ID: "task-001", Ref: name}, name == "there", nil },
+		NewID: func(Type) (string, error) { return "task-002", nil },
+	}
+	for ref, want := range map[string]bool{"there": true, "bad\n": false} {
+		_, err := Resolve([]Draft{{Case: Case{Title: "Greet", Ref: ref}}}, known)
+		var wrong *ProblemsError
+		if !errors.As(err, &wrong) || wrong.AllKnown() != want {
+			t.Errorf("%q: %v", ref, err)
+		}
+	}
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Type says whether a case groups or is work.
@@ -122,6 +124,40 @@ func (c *Case) NotReady() string {
 // HasTag is true when the case has the tag, in any case of letters.
 func (c *Case) HasTag(tag string) bool {
 	return slices.ContainsFunc(c.Tags, func(t string) bool { return strings.EqualFold(t, tag) })
+}
+
+// agentTag begins a tag that names who works on a task: agent:codex.
+const agentTag = "agent:"
+
+// Agent is who works on the task by its tags; empty is who always does.
+func (c *Case) Agent() string {
+	for _, t := range c.Tags {
+		if name, ok := strings.CutPrefix(t, agentTag); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// LabelTag begins a tag that names a label of the machines that may work on a task:
+// needs:gpu. It counts where tasks are worked by workers.
+const LabelTag = "needs:"
+
+// Labels are those that a worker has to have to work on the task.
+func (c *Case) Labels() []string {
+	var labels []string
+	for _, t := range c.Tags {
+		if name, ok := strings.CutPrefix(strings.ToLower(t), LabelTag); ok && name != "" {
+			labels = append(labels, name)
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// Fits is true when a worker with some labels may work on the task.
+func (c *Case) Fits(labels []string) bool {
+	return !slices.ContainsFunc(c.Labels(), func(l string) bool { return !slices.Contains(labels, l) })
 }
 
 // ID is the id of the nth case of a type, such as task-042.
@@ -252,13 +288,7 @@ func isWord(s string) bool {
 }
 
 // short is a text as it fits into a message.
-func short(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func short(s string) string { return fault.Cut(s, 60) }
 
 // before is the order of cases that score alike: oldest, then lowest id.
 func before(a, b *Case) int {

@@ -34,7 +34,11 @@ func (p Problem) String() string {
 type ProblemsError struct {
 	Problems []Problem
 	More     int // further ones, not listed
+	known    int // of them say that a case is on the board already
 }
+
+// AllKnown is true when nothing is wrong but that the cases are on the board already.
+func (e *ProblemsError) AllKnown() bool { return e.known == len(e.Problems)+e.More }
 
 // maxProblems is how many problems are kept.
 const maxProblems = 20
@@ -173,6 +177,7 @@ func (r *resolver) tidy() error {
 		}
 		if ok && old.Ref == c.Ref {
 			r.problems.add(line, "the ref %q is on the board already, as %s", short(c.Ref), old.ID)
+			r.problems.known++
 		}
 	}
 	return nil

@@ -2,12 +2,13 @@ package board
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Issue is one as people wrote it at a forge. All of it comes from outside.
@@ -68,7 +69,7 @@ func FollowUp(parent, key, head, text string) Case {
 // Case is the task of an issue: its words quoted, its open items of task lists as
 // criteria, and what it waits for as needs, by ref. It is tidy and fits a board.
 func (i *Issue) Case() Case {
-	body := Visible(cutText(i.Body, issueBody))
+	body := Visible(fault.Cut(i.Body, issueBody))
 	here := strings.TrimSuffix(i.URL, strconv.FormatInt(i.Number, 10))
 	linked := body
 	if here != "" {
@@ -91,15 +92,16 @@ func (i *Issue) Case() Case {
 		case strings.HasPrefix(text, "#") && len(refs(text)) > 0:
 			c.Needs = append(c.Needs, refs(text)[0])
 		case len(c.Acceptance) < issueCriteria:
-			text = cutText(strings.Join(strings.Fields(text), " "), issueCriterion)
+			text = fault.Cut(strings.Join(strings.Fields(text), " "), issueCriterion)
 			c.Acceptance = append(c.Acceptance, strconv.Quote(text))
 		}
 	}
 	c.Needs = distinct(c.Needs)
 	c.Needs = slices.DeleteFunc(c.Needs[:min(len(c.Needs), issueNeeds)], func(ref string) bool { return ref == c.Ref })
-	for _, label := range i.Labels {
+	for _, label := range i.Labels { // none chooses an agent or a machine: who sets them need not be who pays
 		tag := strings.Join(strings.FieldsFunc(label, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), "-")
-		if tag != "" && len(tag) <= MaxTag && isWord(tag) && len(c.Tags) < issueTags {
+		chooses := strings.HasPrefix(tag, agentTag) || strings.HasPrefix(strings.ToLower(tag), LabelTag)
+		if tag != "" && len(tag) <= MaxTag && isWord(tag) && len(c.Tags) < issueTags && !chooses {
 			c.Tags = append(c.Tags, tag)
 		}
 	}
@@ -125,16 +127,14 @@ func (s Saying) Quoted() string {
 
 // Quoted is a text from outside, each line marked, with an end of line.
 func Quoted(text string, most int) string {
-	return "> " + strings.ReplaceAll(strings.TrimSpace(cutText(text, most)), "\n", "\n> ") + "\n"
+	return "> " + strings.ReplaceAll(strings.TrimSpace(fault.Cut(text, most)), "\n", "\n> ") + "\n"
 }
 
 var (
-	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<!--.*?(-->|$)`) })
-	waitsFor = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:blocked by|depends on)[\s:]*((?:\s*(?:,|and|&)?\s*#\d+)+)`)
-	})
-	issueNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#(\d{1,18})\b`) })
-	mentions    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)([@#!]|\bGH-|://)(\w)`) })
+	comments    = lazy.Regexp(`(?s)<!--.*?(-->|$)`)
+	waitsFor    = lazy.Regexp(`(?i)\b(?:blocked by|depends on)[\s:]*((?:\s*(?:,|and|&)?\s*#\d+)+)`)
+	issueNumber = lazy.Regexp(`#(\d{1,18})\b`)
+	mentions    = lazy.Regexp(`(?i)([@#!]|\bGH-|://)(\w)`)
 )
 
 // refs are the issues that a text names.
@@ -169,23 +169,15 @@ func Visible(text string) string {
 // written: in a commit, in a pull request.
 func title(text string) string {
 	line := strings.Join(strings.Fields(mentions().ReplaceAllString(Visible(text), " $2")), " ")
-	return cutText(line, issueTitle)
+	return fault.Cut(line, issueTitle)
 }
 
 // name is a login, as it is safe to write.
 func name(login string) string {
-	return cutText(strings.Map(func(r rune) rune {
+	return fault.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.[]", r) {
 			return r
 		}
 		return -1
 	}, login), MaxTag)
-}
-
-// cutText is the beginning of a text, in whole letters.
-func cutText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

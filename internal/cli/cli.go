@@ -6,10 +6,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -91,14 +94,15 @@ func Root() *cobra.Command { return commands(&command.App{Keys: &command.Keys{}}
 
 func commands(a *command.App) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "pawl",
-		Short: "Run AI coding agents in bounded, verified iterations",
-		Long: "Pawl runs AI coding agents in bounded, verified iterations: work moves forward only\n" +
-			"when verification says so, and whatever happens can be resumed, undone and explained.",
+		Use:           "pawl",
+		Short:         "Run AI coding agents in bounded, verified iterations",
 		SilenceErrors: true, SilenceUsage: true,
 		Version: command.BuildVersion(),
 		Args:    cobra.ArbitraryArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.JSON && command.IsTextOnly(cmd) {
+				return command.Usage("%s has no --json", cmd.CommandPath())
+			}
 			if a.Color != "auto" && a.Color != "always" && a.Color != "never" {
 				return command.Usage("--color %s: write auto, always or never", a.Color)
 			}
@@ -142,7 +146,48 @@ func commands(a *command.App) *cobra.Command {
 		refuseUnknown(root, help)
 	}
 	a.Complete(root)
+	arrange(root)
+	describe(root)
 	return root
+}
+
+//go:embed help.txt
+var helpTexts string
+
+// describe gives commands what help.txt says of each: a description, and then examples,
+// which are the indented lines.
+func describe(root *cobra.Command) {
+	for section := range strings.SplitSeq(strings.TrimPrefix(helpTexts, "# "), "\n\n# ") {
+		name, text, _ := strings.Cut(strings.TrimRight(section, "\n"), "\n")
+		cmd, _, err := root.Find(strings.Fields(name)[1:])
+		if err != nil || cmd.CommandPath() != name {
+			panic("cli: help.txt: there is no " + name) // our own file, read by every start
+		}
+		long, example, found := strings.Cut("\n"+text, "\n  ")
+		cmd.Long = strings.TrimPrefix(long, "\n")
+		if found {
+			cmd.Example = "  " + example
+		}
+	}
+}
+
+// groups are the commands as help shows them; those in none come last.
+var groups = [][2]string{
+	{"Begin here:", "demo init doctor config"},
+	{"One piece of work:", "run ps logs show answer message pause stop resume discard rollback apply workflow"},
+	{"A board of tasks:", "case plan autopilot sprint top serve queue forge cluster stats"},
+	{"Loops and logs of your own:", "check skill explain mcp"},
+}
+
+func arrange(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g[0], Title: g[0]})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g[1]), c.Name()) {
+				c.GroupID = g[0]
+			}
+		}
+	}
 }
 
 // refuseUnknown lets help fail for a command that is not there.

@@ -1,30 +1,42 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"time"
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
+	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // Program is what the program pawl-cluster has and pawl has not.
-type Program struct{}
+type Program struct {
+	// Heartbeat is how long a worker may be silent before another one has its tasks;
+	// 0 is [flow.Heartbeat].
+	Heartbeat time.Duration
+}
 
 // Join connects an autopilot to the engine: its tasks are worked by workers.
-func (Program) Join(ctx context.Context, at, repo string, log *slog.Logger) (autopilot.Elsewhere, func(), error) {
-	b, err := join(ctx, at, repo, log)
+func (p Program) Join(
+	ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
+) (autopilot.Elsewhere, func(), error) {
+	b, err := p.join(ctx, at, repo, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,54 +44,113 @@ func (Program) Join(ctx context.Context, at, repo string, log *slog.Logger) (aut
 }
 
 // Work works tasks of a board until ctx is done. The process has to end after it.
-func (Program) Work(ctx context.Context, at, repo string, slots int, o autopilot.Options) error {
-	b, err := join(ctx, at, repo, o.Log)
-	if err != nil {
+func (p Program) Work(
+	ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options,
+) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	b, err := p.joinLater(ctx, at, repo, o)
+	if err != nil || b == nil {
 		return err
 	}
+	w := Options{
+		Engine: b.client, Repo: repo, Offer: f, Dir: filepath.Join(o.StateDir, "worker"), Log: o.Log,
+		Heartbeat: cmp.Or(p.Heartbeat, flow.Heartbeat),
+	}
+	if o.Worker, err = nameOf(w.Dir); err != nil {
+		return err
+	}
+	w.Seen = seenIn(o, f)
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)
-		p.Lease = Lease
+		p.Lease = w.lease()
 		return p, tree, err
 	}
-	return Run(ctx, Options{
-		Engine: b.client, Repo: repo, Slots: slots, Dir: filepath.Join(o.StateDir, "worker"), Log: o.Log,
-		Work: func(ctx context.Context, task, run string, k engine.Kernel) (schedule.Outcome, queue.Entry) {
-			return autopilot.Work(ctx, o, task, run, k)
-		},
-	})
+	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+		return autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
+	}
+	if o.Remote != "" {
+		w.Push = o.Push
+	}
+	defer func() {
+		if err := o.Store.DropWorker(context.WithoutCancel(ctx), o.Worker); err != nil {
+			o.Log.Warn(err.Error())
+		}
+	}()
+	return Run(ctx, w)
+}
+
+// seenIn stores in the database what a worker has. While that is away nobody sees it.
+func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) {
+	host, _ := os.Hostname()
+	return func(ctx context.Context, used int, drains bool) {
+		ctx, cancel := context.WithTimeout(ctx, seenEvery)
+		defer cancel()
+		err := o.Store.SaveWorker(ctx, store.Worker{
+			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
+			Used: used, Drains: drains,
+		})
+		if err != nil && ctx.Err() == nil {
+			o.Log.Warn(err.Error())
+		}
+	}
 }
 
 // Board is a repository's board on an engine.
 type Board struct {
-	client client.Client
-	repo   string
+	client    client.Client
+	repo      string
+	heartbeat time.Duration
 }
 
-func join(ctx context.Context, at, repo string, log *slog.Logger) (*Board, error) {
-	a, err := ParseAddress(at)
-	if err != nil {
-		return nil, err
+func (p Program) join(ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger) (*Board, error) {
+	c, err := Dial(ctx, at, log)
+	return &Board{c, repo, p.Heartbeat}, err
+}
+
+// joinLater waits for an engine that cannot be reached, and says why, once for each
+// reason. Nil is that ctx ended meanwhile.
+func (p Program) joinLater(
+	ctx context.Context, at autopilot.EngineAt, repo string, o autopilot.Options,
+) (*Board, error) {
+	said := ""
+	for {
+		b, err := p.join(ctx, at, repo, o.Log)
+		var away *awayError
+		switch {
+		case err == nil:
+			return b, nil
+		case ctx.Err() != nil:
+			return nil, nil //nolint:nilnil,nilerr // there is nothing to go on with
+		case !errors.As(err, &away):
+			return nil, err
+		}
+		if said != err.Error() && o.Notify != nil {
+			said = err.Error()
+			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Text: said + "; it is tried again"})
+		}
+		drive.Sleep(ctx, time.Now().Add(dialAgain))
 	}
-	c, err := Dial(ctx, a, log)
-	return &Board{c, repo}, err
 }
 
 // Work starts the workflow of a task, or joins the one that is there, and waits
 // for its end.
-func (b *Board) Work(ctx context.Context, task string) (schedule.Outcome, queue.Entry, error) {
+func (b *Board) Work(ctx context.Context, task board.Case, base, last string) (schedule.Outcome, queue.Entry, error) {
 	q := flow.QueuesOf(b.repo)
 	run, err := b.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: flow.TaskID(b.repo, task), TaskQueue: q.Board,
+		ID: flow.TaskID(b.repo, task.ID), TaskQueue: q.Board,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, flow.TaskName, flow.Begin{Queues: q, Case: task})
+	}, flow.TaskName, flow.Begin{
+		Queues: q, Case: task.ID, Labels: task.Labels(), Run: last, Base: base, Heartbeat: b.heartbeat,
+	})
 	var r flow.Result
 	if err == nil {
 		err = run.Get(ctx, &r)
 	}
 	if err != nil {
-		err = fmt.Errorf("cannot have %s worked on the engine: %v", task, err)
+		err = fmt.Errorf("cannot have %s worked on the engine: %v", task.ID, err)
 	}
 	return r.Outcome, r.Entry, err
 }
@@ -87,6 +158,15 @@ func (b *Board) Work(ctx context.Context, task string) (schedule.Outcome, queue.
 // Look tells the workflow of a task that something was asked of its run.
 func (b *Board) Look(ctx context.Context, task string) error {
 	return unlessGone(b.client.SignalWorkflow(ctx, flow.TaskID(b.repo, task), "", flow.LookName, nil))
+}
+
+// Works is true while the workflow of a task goes on.
+func (b *Board) Works(ctx context.Context, task string) (bool, error) {
+	w, err := b.client.DescribeWorkflowExecution(ctx, flow.TaskID(b.repo, task), "")
+	if err != nil {
+		return false, unlessGone(err)
+	}
+	return w.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 // Workers is how many processes asked for orders in the last minutes.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/agent/command"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -57,7 +58,22 @@ func TestMain(m *testing.M) {
 // site is a repository with a board, on an engine of its own.
 type site struct {
 	Address, Repo, State, Scenario string
+	// Of several machines: the database, and the program that is the agent.
+	Store, Shell string
+	Heartbeat    time.Duration
+	Offer        autopilot.Offer
+	Pilot        bool // the process is the autopilot, and no worker
 }
+
+func (s site) offer() autopilot.Offer {
+	s.Offer.Slots = max(s.Offer.Slots, 1)
+	return s.Offer
+}
+
+func (s site) at() autopilot.EngineAt { return autopilot.EngineAt{Address: s.Address} }
+
+// boardName is what the board of several machines is called.
+const boardName = "acme/shop"
 
 // playWorker is a worker in a process of its own.
 func playWorker() int {
@@ -80,14 +96,31 @@ func (s site) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return cluster.Program{}.Work(ctx, s.Address, "repo", 1, o)
+	if s.Pilot {
+		_, err := s.pilot(ctx, o)
+		return err
+	}
+	return cluster.Program{Heartbeat: s.Heartbeat}.Work(ctx, s.at(), "repo", s.offer(), o)
+}
+
+// pilot works the board as its autopilot.
+func (s site) pilot(ctx context.Context, o autopilot.Options) (res autopilot.Result, err error) {
+	var leave func()
+	if o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", nil); err != nil {
+		return res, err
+	}
+	defer leave()
+	return autopilot.Run(ctx, o)
 }
 
 // options are those of an autopilot of the site.
 func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 	o = autopilot.Options{Root: s.Repo, StateDir: s.State, Settings: schedule.Settings{MaxParallel: 1, ErrorThreshold: 5, Mode: schedule.Auto}}
-	if o.Store, err = store.Open(ctx, filepath.Join(s.State, "pawl.db")); err != nil {
+	if o.Store, err = s.open(ctx); err != nil {
 		return o, err
+	}
+	if s.Store != "" {
+		o.Remote = "origin"
 	}
 	if o.Repo, err = git.Open(ctx, s.Repo); err != nil {
 		return o, err
@@ -106,6 +139,9 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 				Adapter: script.Adapter{Executable: os.Executable}, Command: []string{s.Scenario}, Account: "script",
 			}},
 		}
+		if s.Shell != "" {
+			p.Agents["script"] = engine.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
+		}
 		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
 		tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(s.State, task.Case.ID)})
 		return p, tree, err
@@ -116,12 +152,21 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			return nil, err
 		}
 		return merge.Open(ctx, merge.Options{
-			Store: o.Store, Repo: o.Repo, Dir: filepath.Join(s.State, "queue"), Target: "main", Environ: os.Environ(), Local: true,
-			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour},
+			Travel: o.Remote, Store: o.Store, Repo: o.Repo, Dir: filepath.Join(s.State, "queue"), Target: "main",
+			Environ: os.Environ(), Local: s.Store == "",
+			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour, Push: s.Store != ""},
 			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
 		})
 	}
 	return o, err
+}
+
+// open opens the board.
+func (s site) open(ctx context.Context) (*store.Store, error) {
+	if s.Store == "" {
+		return store.Open(ctx, filepath.Join(s.State, "pawl.db"))
+	}
+	return store.OpenShared(ctx, store.Shared{Address: s.Store, Repository: boardName, Place: s.Repo})
 }
 
 func must(t *testing.T, err error) {
@@ -157,7 +202,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	_, err = d.store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, time.Now())
 	must(t, err)
 	var leave func()
-	d.engine, leave, err = cluster.Program{}.Join(t.Context(), d.Address, "repo", nil)
+	d.engine, leave, err = cluster.Program{}.Join(t.Context(), d.at(), "repo", nil)
 	must(t, err)
 	t.Cleanup(leave)
 	return d
@@ -197,13 +242,15 @@ func ends(t *testing.T, c *exec.Cmd) {
 }
 
 // worker starts a worker.
-func (d *desk) worker() *exec.Cmd {
-	d.t.Helper()
-	input, err := json.Marshal(d.site)
-	must(d.t, err)
-	c := exec.CommandContext(context.WithoutCancel(d.t.Context()), os.Args[0], workCommand)
+func (d *desk) worker() *exec.Cmd { return d.start(d.t) }
+
+func (s site) start(t *testing.T) *exec.Cmd {
+	t.Helper()
+	input, err := json.Marshal(s)
+	must(t, err)
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], workCommand)
 	c.Stdin, c.Stderr = strings.NewReader(string(input)), os.Stderr
-	ends(d.t, c)
+	ends(t, c)
 	return c
 }
 
@@ -214,7 +261,7 @@ func (d *desk) begin() func() flow.Result {
 	go func() {
 		var r flow.Result
 		var err error
-		if r.Outcome, r.Entry, err = d.engine.Work(d.t.Context(), "task-001"); err != nil {
+		if r.Outcome, r.Entry, err = d.engine.Work(d.t.Context(), board.Case{ID: "task-001"}, "", ""); err != nil {
 			d.t.Error(err)
 		}
 		ended <- r

@@ -16,6 +16,10 @@
 // agents' lease, it ends the agent: the engine is about to give the order to
 // another. It decides nothing, and keeps nothing of the board.
 //
-// Only the program pawl-cluster has it. The workers of a board share its database,
-// and for now the checkout too: a workspace is not made anew on another machine.
+// Work goes from machine to machine by git. What an iteration left is a commit on the
+// remote, under a ref of its own that is never moved; the iteration's record names it.
+// A worker that has the next order makes the workspace anew from it, unless it did
+// the last one itself. What is to land goes the same way to the autopilot.
+//
+// Only the program pawl-cluster has it.
 package cluster

@@ -26,9 +26,7 @@ func (d *desk) keepHistory() {
 	if !*rewrite {
 		return
 	}
-	a, err := cluster.ParseAddress(d.Address)
-	must(d.t, err)
-	c, err := cluster.Dial(d.t.Context(), a, nil)
+	c, err := cluster.Dial(d.t.Context(), d.at(), nil)
 	must(d.t, err)
 	defer c.Close()
 	var h history.History

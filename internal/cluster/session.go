@@ -16,6 +16,7 @@ import (
 // answers with what the workflow decided.
 type session struct {
 	w       *Worker
+	first   flow.Order // that it began with
 	task    string
 	orders  chan flow.Order  // the next one
 	answers chan flow.Answer // to the order that is open
@@ -29,6 +30,7 @@ type session struct {
 	pending *loop.Decision // what was decided before the session began
 	known   bool           // the workflow has a state
 	waits   bool           // the last command was to wait
+	lost    bool           // it has been told so; nobody waits for an answer
 }
 
 // errLost is that the order of a session is another worker's now.
@@ -37,7 +39,7 @@ var errLost = errors.New("the engine gave the task to another worker, or ended i
 // work drives the run until it waits or rests, and gives the last answer.
 func (s *session) work() {
 	defer close(s.ended)
-	outcome, entry := s.w.o.Work(s.ctx, s.task, s.run, s)
+	outcome, entry := s.w.o.Work(s.ctx, s.first, s)
 	a := flow.Answer{Worker: s.w.name, Run: s.run}
 	if s.waits {
 		a.Waits = true
@@ -45,7 +47,9 @@ func (s *session) work() {
 		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
 	}
 	s.w.close(s)
-	s.answer(a)
+	if !s.lost {
+		s.answer(a)
+	}
 }
 
 // answer ends the order that is open.
@@ -78,11 +82,16 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	case loop.StopAsked, loop.PauseAsked, loop.Raised:
 		return s.hear(ctx, st, flow.Heard{Run: run, State: before, Event: e})
 	}
+	if e.Record != nil && s.w.o.Push != nil {
+		r := *e.Record
+		r.Pushed = s.w.o.Push(s.ctx, s.task, run)
+		e.Record = &r
+	}
 	s.w.ask(s)
 	s.answer(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
 	select {
 	case o := <-s.orders:
-		if o.Decision == nil {
+		if s.lost = o.Decision == nil; s.lost {
 			return st, loop.Command{}, errLost
 		}
 		return s.follow(*o.Decision)

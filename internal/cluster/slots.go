@@ -8,7 +8,9 @@ import (
 )
 
 // slots counts the tasks that a worker has. The engine is asked for another one
-// only while there is room; the orders of tasks that are here need none.
+// only while there is room; the orders of tasks that are here need none. A worker
+// asks several queues at once, so more than it has room for may come: it refuses
+// what is too much, and another one has it.
 type slots struct {
 	mu    sync.Mutex
 	most  int
@@ -30,10 +32,15 @@ func (s *slots) tuner() (worker.WorkerTuner, error) {
 	})
 }
 
-func (s *slots) take() {
+// take takes a slot; with limited only if there is room.
+func (s *slots) take(limited bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if limited && s.taken >= s.most {
+		return false
+	}
 	s.taken++
+	return true
 }
 
 func (s *slots) give() {
@@ -44,17 +51,29 @@ func (s *slots) give() {
 	s.freed = make(chan struct{})
 }
 
-// ReserveSlot waits for a free slot.
+// close leaves no room for more.
+func (s *slots) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = 0
+}
+
+// used is how many are taken.
+func (s *slots) used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// ReserveSlot waits for a free slot. Who has the task takes it.
 func (s *slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	for {
 		s.mu.Lock()
-		freed := s.freed
-		if s.taken < s.most {
-			s.taken++
-			s.mu.Unlock()
+		freed, room := s.freed, s.taken < s.most
+		s.mu.Unlock()
+		if room {
 			return &worker.SlotPermit{}, nil
 		}
-		s.mu.Unlock()
 		select {
 		case <-freed:
 		case <-ctx.Done():
@@ -69,8 +88,8 @@ func (s *slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { 
 // MarkSlotUsed has nothing to note.
 func (s *slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
 
-// ReleaseSlot gives back what was reserved. A task that goes on has its own slot.
-func (s *slots) ReleaseSlot(worker.SlotReleaseInfo) { s.give() }
+// ReleaseSlot has nothing to give back.
+func (s *slots) ReleaseSlot(worker.SlotReleaseInfo) {}
 
 // MaxSlots is how many there are.
 func (s *slots) MaxSlots() int { return s.most }

@@ -4,47 +4,66 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
-)
-
-const (
-	// Lease is how long an agent goes on without its worker, and a worker without the
-	// engine; shorter than [flow.Heartbeat].
-	Lease = 90 * time.Second
-	// beatEvery is the time between two heartbeats of an order.
-	beatEvery = 5 * time.Second
 )
 
 // Options is what a worker works with.
 type Options struct {
 	Engine client.Client
 	Repo   string // names the board on the engine
-	Slots  int    // tasks at once
+	Offer  autopilot.Offer
 	// Dir is the worker's own folder: its open orders, one file a task.
 	Dir string
 	// Work does the work of a task; see autopilot.Work.
-	Work func(ctx context.Context, task, run string, k engine.Kernel) (schedule.Outcome, queue.Entry)
-	Log  *slog.Logger
+	Work func(ctx context.Context, o flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry)
+	// Push sends what an iteration left to other machines; nil where there are none.
+	Push func(ctx context.Context, task, run string) *loop.Pushed
+	// Seen is told now and then what the worker has. It must be quick.
+	Seen func(ctx context.Context, used int, drains bool)
+	// Heartbeat is that of the orders.
+	Heartbeat time.Duration
+	Log       *slog.Logger
+}
+
+// lease is how long an agent goes on without its worker, and a worker without the
+// engine: 90 seconds of 120.
+func (o *Options) lease() time.Duration { return o.Heartbeat * 3 / 4 }
+
+// beatEvery is the time between two heartbeats of an order: 5 seconds of 120.
+func (o *Options) beatEvery() time.Duration { return o.Heartbeat / 24 }
+
+// nameOf names the worker that has a folder.
+func nameOf(dir string) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("cannot name the worker: %v", err)
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return host + "-" + hex.EncodeToString(sum[:4]), nil
 }
 
 // Worker carries out orders.
@@ -53,8 +72,10 @@ type Worker struct {
 	name  string
 	slots *slots
 
-	mu   sync.Mutex
-	open map[string]*session // by task
+	mu     sync.Mutex
+	open   map[string]*session // by task
+	drains bool                // nothing new is begun; set by its owner, the goroutine of Run
+	busy   sync.WaitGroup      // sessions, and answers to adopted orders
 }
 
 // openOrder is an order that is being carried out, as the next worker finds it.
@@ -63,9 +84,10 @@ type openOrder struct {
 	Order flow.Order `json:"order"`
 }
 
-// Run works until ctx is done, and returns at once then: what runs goes on under
-// its lease, and a worker that starts with the same folder goes on with it. So
-// the process has to end after it.
+// Run works until ctx is done. Then it begins nothing new, and returns when what runs
+// has come to the end of its iteration, or [autopilot.Offer.Drain] is over: what still
+// runs then goes on under its lease, and a worker that starts with the same folder goes
+// on with it. So the process has to end after it.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -78,13 +100,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("cannot name the worker: %v", err)
+	if err := own(o.Dir); err != nil {
+		return err
 	}
-	sum := sha256.Sum256([]byte(o.Dir))
-	name := host + "-" + hex.EncodeToString(sum[:4])
-	w := &Worker{o: o, name: name, slots: newSlots(o.Slots), open: map[string]*session{}}
+	name, err := nameOf(o.Dir)
+	if err != nil {
+		return err
+	}
+	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}}
 	if err := w.adopt(ctx); err != nil {
 		return err
 	}
@@ -100,25 +123,65 @@ func (w *Worker) poll(ctx context.Context) error {
 	}
 	board := worker.New(w.o.Engine, q.Board, worker.Options{LocalActivityWorkerOnly: true})
 	board.RegisterWorkflowWithOptions(flow.Task, workflow.RegisterOptions{Name: flow.TaskName})
-	polls := []worker.Worker{board}
-	for queue, o := range map[string]worker.Options{
-		q.Slots:          {DisableWorkflowWorker: true, Tuner: limited},
-		q.Worker(w.name): {DisableWorkflowWorker: true},
-	} {
-		one := worker.New(w.o.Engine, queue, o)
+	sent := min(w.o.Offer.Drain, sending)
+	own := worker.New(w.o.Engine, q.Worker(w.name), worker.Options{DisableWorkflowWorker: true, WorkerStopTimeout: sent})
+	own.RegisterActivityWithOptions(w.performOwn, activity.RegisterOptions{Name: flow.PerformName})
+	anyones := []worker.Worker{}
+	for _, queue := range q.Serves(w.o.Offer.Labels) {
+		one := worker.New(w.o.Engine, queue,
+			worker.Options{DisableWorkflowWorker: true, Tuner: limited, WorkerStopTimeout: sent})
 		one.RegisterActivityWithOptions(w.perform, activity.RegisterOptions{Name: flow.PerformName})
-		polls = append(polls, one)
+		anyones = append(anyones, one)
 	}
-	for _, one := range polls {
+	all := append([]worker.Worker{board, own}, anyones...)
+	for _, one := range all {
 		if err := one.Start(); err != nil {
 			return fmt.Errorf("cannot take orders from the engine: %v", err)
 		}
 	}
-	<-ctx.Done()
-	for _, one := range polls {
+	w.attend(ctx)
+	for _, one := range all {
 		one.Stop()
 	}
 	return nil
+}
+
+// sending is how long a worker that drained waits until the engine has its answers.
+const sending = 5 * time.Second
+
+// seenEvery is how often a worker says what it has.
+const seenEvery = 20 * time.Second
+
+// attend says what the worker has until ctx is done, and while what it has begun ends.
+func (w *Worker) attend(ctx context.Context) {
+	w.beSeen(ctx)
+	signal.Reset(syscall.SIGTERM, syscall.SIGINT) // the next one ends the process
+	w.slots.close()
+	w.mu.Lock()
+	w.drains = true
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.o.Offer.Drain)
+	defer cancel()
+	go func() {
+		w.busy.Wait()
+		cancel()
+	}()
+	w.beSeen(ctx)
+}
+
+// beSeen says what the worker has, again and again until ctx is done.
+func (w *Worker) beSeen(ctx context.Context) {
+	tick := time.NewTicker(seenEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if w.o.Seen != nil {
+			w.o.Seen(ctx, w.slots.used(), w.drains)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // only makes this process the only worker of a folder.
@@ -132,19 +195,29 @@ func only(ctx context.Context, path string) (*os.File, error) {
 	return lock, nil
 }
 
-// perform is the activity: it carries one order out.
+// perform is the activity: it carries one order out, if there is room for its task.
 func (w *Worker) perform(ctx context.Context, o flow.Order) (flow.Answer, error) {
-	return w.carryOut(ctx, openOrder{activity.GetInfo(ctx).TaskToken, o})
+	return w.carryOut(ctx, openOrder{activity.GetInfo(ctx).TaskToken, o}, true)
+}
+
+// performOwn is the same for an order that is for this worker.
+func (w *Worker) performOwn(ctx context.Context, o flow.Order) (flow.Answer, error) {
+	return w.carryOut(ctx, openOrder{activity.GetInfo(ctx).TaskToken, o}, false)
 }
 
 // carryOut has the task's session carry an order out, which is written down
 // before and as long as it is open.
-func (w *Worker) carryOut(ctx context.Context, o openOrder) (flow.Answer, error) {
+// With limited it is refused while there is no room for another task.
+func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.Answer, error) {
 	path := w.path(o.Order.Case)
 	if err := files.Replace(path, encode(o), 0o600, true); err != nil {
 		return flow.Answer{}, fmt.Errorf("cannot write down the order: %v", err)
 	}
-	s := w.session(ctx, o.Order)
+	s := w.session(ctx, o.Order, limited)
+	if s == nil {
+		_ = os.Remove(path)
+		return flow.Answer{}, temporal.NewNonRetryableApplicationError("the worker has no room", flow.NoRoom, nil)
+	}
 	beating, stop := context.WithCancel(s.ctx)
 	beats := make(chan struct{})
 	go func() {
@@ -170,11 +243,12 @@ func (w *Worker) path(task string) string {
 	return filepath.Join(w.o.Dir, hex.EncodeToString([]byte(task))+".json")
 }
 
-// session hands an order to the session of its task, or begins one. A session that
-// is at work when another order comes was lost to the engine: it ends first.
-func (w *Worker) session(ctx context.Context, o flow.Order) *session {
+// session hands an order to the session of its task, or begins one; nil is that there
+// is no room for it. A session that is at work when another order comes was lost to the
+// engine: it ends first.
+func (w *Worker) session(ctx context.Context, o flow.Order, limited bool) *session {
 	for {
-		s, mine := w.handOver(ctx, o)
+		s, mine := w.handOver(ctx, o, limited)
 		if mine {
 			return s
 		}
@@ -183,18 +257,25 @@ func (w *Worker) session(ctx context.Context, o flow.Order) *session {
 	}
 }
 
-func (w *Worker) handOver(ctx context.Context, o flow.Order) (s *session, taken bool) {
+func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *session, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s = w.open[o.Case]; s != nil {
 		taken, s.asks = s.asks, false
-		if taken {
+		switch {
+		case taken && w.drains:
+			s.orders <- flow.Order{} // it ends, and the order is another worker's
+			return nil, true
+		case taken:
 			s.orders <- o
 		}
 		return s, taken
 	}
+	if w.drains || !w.slots.take(limited) {
+		return nil, true
+	}
 	s = &session{
-		w: w, task: o.Case, run: o.Run, pending: o.Decision,
+		w: w, first: o, task: o.Case, run: o.Run, pending: o.Decision,
 		orders: make(chan flow.Order, 1), answers: make(chan flow.Answer), ended: make(chan struct{}),
 	}
 	if o.Decision != nil {
@@ -202,8 +283,7 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order) (s *session, taken 
 	}
 	s.ctx, s.abandon = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.open[o.Case] = s
-	w.slots.take()
-	go s.work()
+	w.busy.Go(s.work)
 	return s, true
 }
 
@@ -224,11 +304,11 @@ func (w *Worker) close(s *session) {
 // beat tells the engine that an order is being carried out. When it hears nothing
 // for the length of the lease, or that the order is no more, the session ends.
 func (w *Worker) beat(ctx context.Context, s *session, token []byte) {
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(w.o.beatEvery())
 	defer tick.Stop()
 	accepted := time.Now()
 	for {
-		call, cancel := context.WithTimeout(ctx, beatEvery)
+		call, cancel := context.WithTimeout(ctx, w.o.lease()/3)
 		err := w.o.Engine.RecordActivityHeartbeat(call, token)
 		cancel()
 		var gone *serviceerror.NotFound
@@ -237,7 +317,7 @@ func (w *Worker) beat(ctx context.Context, s *session, token []byte) {
 			return
 		case err == nil:
 			accepted = time.Now()
-		case errors.As(err, &gone), time.Since(accepted) > Lease:
+		case errors.As(err, &gone), time.Since(accepted) > w.o.lease():
 			w.o.Log.Warn("the order is given up", "task", s.task, "error", err)
 			s.abandon(errLost)
 			return
@@ -252,28 +332,17 @@ func (w *Worker) beat(ctx context.Context, s *session, token []byte) {
 
 // adopt goes on with the orders that a worker before left open.
 func (w *Worker) adopt(ctx context.Context) error {
-	left, err := filepath.Glob(filepath.Join(w.o.Dir, "*.json"))
-	if err != nil {
-		return err
-	}
-	for _, path := range left {
-		var o openOrder
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &o)
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
-		}
+	left, err := openOrders(w.o.Dir)
+	for _, o := range left {
 		w.o.Log.Info("goes on with what the worker before began", "task", o.Order.Case)
-		go w.complete(ctx, o)
+		w.busy.Go(func() { w.complete(ctx, o) })
 	}
-	return nil
+	return err
 }
 
 // complete carries out an adopted order and answers it under its token.
 func (w *Worker) complete(ctx context.Context, o openOrder) {
-	a, err := w.carryOut(context.WithoutCancel(ctx), o)
+	a, err := w.carryOut(context.WithoutCancel(ctx), o, false)
 	if errors.Is(err, errLost) {
 		return // nobody waits for it
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // checker holds the rules that need more than one key, over all layers.
@@ -34,6 +38,10 @@ func (k *checker) all() {
 	k.hooks()
 	k.notifications()
 	k.server()
+	k.cluster()
+	if a := k.Autopilot; max(a.Racers, len(a.Race)) > 5 { // board.MaxRacers
+		k.fail("autopilot.race", "", "autopilot.race: five agents race for a task at most")
+	}
 	target, err := ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
 	if err != nil {
 		k.fail("sprint.target.value", "", "sprint.target.value %v", err)
@@ -82,7 +90,7 @@ func (k *checker) agentReferences() {
 }
 
 // validName fits a file name and is told from a file by `pawl run`.
-var validName = lazily(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+var validName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
 func (k *checker) procedures() {
 	for _, name := range sortedKeys(k.Procedures) {
@@ -138,7 +146,7 @@ func (k *checker) regenerate() {
 }
 
 // repositoryName is owner/name.
-var repositoryName = lazily(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+var repositoryName = lazy.Regexp(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 func (k *checker) forge() {
 	if f := k.Forge; f.URL != "" && !webAddress(f.URL) {
@@ -157,17 +165,8 @@ func (k *checker) gates() {
 	for i := range k.Verification.Commands {
 		g := &k.Verification.Commands[i]
 		path := fmt.Sprintf("verification.commands[%d]", i)
-		if strings.TrimSpace(g.Command) == "" {
-			k.fail(path, "", "%s needs a command", path)
+		if !k.gate(path, g) {
 			continue
-		}
-		if g.Name == "" {
-			g.Name = g.Command
-			k.from[path+".name"] = k.from[path+".command"]
-		}
-		if _, ok := k.from[path+".timeout"]; !ok {
-			g.Timeout = k.Verification.DefaultTimeout
-			k.from[path+".timeout"] = k.from["verification.default_timeout"]
 		}
 		if first, ok := seen[g.Name]; ok {
 			k.fail(path, "", "%s has the name %q of gate %d: give it another", path, g.Name, first+1)
@@ -175,6 +174,41 @@ func (k *checker) gates() {
 		seen[g.Name] = i
 	}
 	k.globs("verification.protect", "the root", k.Verification.Protect)
+}
+
+// gate completes a gate. It returns false for one that cannot be.
+func (k *checker) gate(path string, g *Gate) bool {
+	commanded := strings.TrimSpace(g.Command) != ""
+	_, timed := k.from[path+".timeout"]
+	switch {
+	case g.Forge != "" && commanded:
+		k.fail(path, "", "%s is a command, or the forge's checks: not both", path)
+	case g.Forge != "" && len(g.Checks) == 0:
+		k.fail(path, "", "%s needs the names of checks, such as required: [build, test]", path)
+	case g.Forge != "" && k.Verification.Checks().Name != g.Name:
+		k.fail(path, "", "%s asks for the forge's checks a second time: name them all in one gate", path)
+	case g.Forge != "":
+		g.Name = cmp.Or(g.Name, "checks")
+		if !timed {
+			g.Timeout = Duration(time.Hour)
+		}
+		return true
+	case !commanded:
+		k.fail(path, "", "%s needs a command", path)
+	case len(g.Checks) > 0:
+		k.fail(path+".required", "", "%s.required must be true or false; a list belongs to forge: checks", path)
+	default:
+		if g.Name == "" {
+			g.Name = g.Command
+			k.from[path+".name"] = k.from[path+".command"]
+		}
+		if !timed {
+			g.Timeout = k.Verification.DefaultTimeout
+			k.from[path+".timeout"] = k.from["verification.default_timeout"]
+		}
+		return true
+	}
+	return false
 }
 
 // globs checks a list of paths or globs relative to a folder.
@@ -221,7 +255,7 @@ func (k *checker) notifications() {
 }
 
 // headerName is what servers take as the name of a header.
-var headerName = lazily(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
+var headerName = lazy.Regexp(`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`)
 
 // webAddress is false for what is no http or https address. One that begins
 // with a variable of the environment is judged when that is known.
@@ -231,6 +265,26 @@ func webAddress(address string) bool {
 	}
 	u, err := url.Parse(address)
 	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != ""
+}
+
+// Folder is that of cluster.files; "" without one, and where it is no absolute path.
+func (c Cluster) Folder() string {
+	path, ok := strings.CutPrefix(c.Files, "file://")
+	if !ok || !filepath.IsAbs(path) {
+		return ""
+	}
+	return filepath.Clean(path)
+}
+
+func (k *checker) cluster() {
+	switch c := k.Cluster; {
+	case c.Files == "":
+	case c.Folder() == "":
+		k.fail("cluster.files", "file:///srv/pawl", "cluster.files must be a folder that all machines have")
+	case c.Store == "":
+		k.fail("cluster.files", "", "cluster.files needs cluster.store as well: "+
+			"only a board in a database has several machines")
+	}
 }
 
 func (k *checker) server() {

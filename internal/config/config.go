@@ -241,8 +241,6 @@ type Merge struct {
 	Target            string   `yaml:"target"`
 	Auto              bool     `yaml:"auto" default:"true"`
 	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
-	RequiredChecks    []string `yaml:"required_checks" names:"true"`
-	ChecksTimeout     Duration `yaml:"checks_timeout" default:"1h" min:"1s"`
 	Push              bool     `yaml:"push" default:"false"`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
 	Batch             int      `yaml:"batch" default:"8" min:"1"`
@@ -272,6 +270,18 @@ type ForgeIssues struct {
 type Cluster struct {
 	Store  string `yaml:"store"`
 	Engine string `yaml:"engine"`
+	Remote string `yaml:"remote" default:"origin"`
+	Files  string `yaml:"files"`
+
+	TLS    ClusterTLS `yaml:"tls"`
+	APIKey string     `yaml:"api_key"`
+}
+
+// ClusterTLS are the files by which the engine is spoken to.
+type ClusterTLS struct {
+	CA   Path `yaml:"ca"`
+	Cert Path `yaml:"cert"`
+	Key  Path `yaml:"key"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.
@@ -301,6 +311,16 @@ type Autopilot struct {
 	OnRedTarget    string   `yaml:"on_red_target" default:"wait" enum:"wait|work"`
 	WaitForTarget  Duration `yaml:"wait_for_target" default:"12h"`
 	Procedure      string   `yaml:"procedure"`
+	Racers         int      `yaml:"race" default:"0" min:"0"`
+	Race           []string `yaml:"race" names:"true"`
+}
+
+// RacingAgents are the agents that race for each task; "" is the task's own.
+func (a Autopilot) RacingAgents() []string {
+	if len(a.Race) > 0 {
+		return a.Race
+	}
+	return make([]string, a.Racers)
 }
 
 // Hooks are commands by event.

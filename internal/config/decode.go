@@ -116,6 +116,13 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 			continue
 		}
 		if p, ok := n.get(f.name); ok && p.value.kind != nullNode {
+			if f.lists != nil {
+				other := f.lists
+				if p.value.kind == listNode {
+					f, other = f.lists, f
+				}
+				v.Field(other.index).SetZero() // as another layer gave it
+			}
 			d.below(f, p, v.Field(f.index), path)
 		}
 	}
@@ -141,30 +148,41 @@ func (d *decoder) unknown(sp *spec, p pair) {
 	if top == nil {
 		top = schema()
 	}
-	for _, f := range top.fields {
-		if f.shape == sectionShape && f.field(snake(p.key)) != nil {
-			d.fail(p.at, joinPath(f.name, snake(p.key)), "unknown key %q", p.key)
-			return
-		}
-	}
-	switch near := keyLike(p.key); {
-	case near == "" || d.top != nil:
+	switch near := d.elsewhereKey(sp, top, p.key); {
 	case near == p.key:
 		d.fail(p.at, "", "key %q stands at the top of the file, not here", p.key)
-		return
-	default:
+	case near != "" && sp == top:
 		d.fail(p.at, near, "unknown key %q", p.key)
-		return
+	default:
+		d.fail(p.at, near, "unknown key %q%s", p.key, d.keysOf(sp))
 	}
+}
+
+// elsewhereKey is the key of another section that was probably meant; "" for none.
+func (d *decoder) elsewhereKey(sp, top *spec, key string) string {
+	for _, f := range top.fields {
+		if f.shape == sectionShape && f.field(snake(key)) != nil {
+			return joinPath(f.name, snake(key))
+		}
+	}
+	near := keyLike(key)
+	far := sp != top && strings.Count(near, ".") > 1 // from one place deep in the file to another
+	if d.top != nil || far {
+		return ""
+	}
+	return near
+}
+
+// keysOf lists the keys of a section in an error, once.
+func (d *decoder) keysOf(sp *spec) string {
 	if d.listed[sp] {
-		d.fail(p.at, "", "unknown key %q", p.key)
-		return
+		return ""
 	}
 	if d.listed == nil {
 		d.listed = map[*spec]bool{}
 	}
 	d.listed[sp] = true
-	d.fail(p.at, "", "unknown key %q; the keys here are %s", p.key, strings.Join(sp.keys(), ", "))
+	return "; the keys here are " + strings.Join(sp.keys(), ", ")
 }
 
 // table decodes a map with keys of the user's own. section is the section
@@ -205,7 +223,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != listNode {
 		hint := ""
 		if n.kind != mapNode {
-			hint = fmt.Sprintf("; write [%s]", flow(n.text))
+			hint = fmt.Sprintf("; write [%s]", Flow(n.text))
 		}
 		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.describe(), hint)
 		return
@@ -435,9 +453,9 @@ func (d *decoder) elsewhere(sp *spec, n *node) (near, hint string) {
 	isPlain := n.kind != listNode && n.kind != mapNode
 	switch {
 	case isPlain && sp.short != "" && sp.shortShape == listShape:
-		return "", fmt.Sprintf("; write [%s]", flow(n.text))
+		return "", fmt.Sprintf("; write [%s]", Flow(n.text))
 	case isPlain && sp.field("command") != nil:
-		return "", fmt.Sprintf("; write {command: %s}", flow(n.text))
+		return "", fmt.Sprintf("; write {command: %s}", Flow(n.text))
 	case n.kind == textNode && d.top == nil && sp.name != "":
 		for _, k := range Keys() {
 			if strings.HasSuffix(k, "."+sp.name) {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Ignored is a key of a document that is accepted and not read.
@@ -155,7 +157,7 @@ func (d *decoder) require(root *node, path string) {
 	}
 }
 
-var escapes = lazily("\x1b(?:\\[[0-9;:?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
+var escapes = lazy.Regexp("\x1b(?:\\[[0-9;:?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
 
 // withoutControls takes out the colours and other control characters that come
 // with a terminal's output; YAML allows none of them.

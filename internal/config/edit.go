@@ -27,7 +27,7 @@ func Set(data []byte, path, value string) ([]byte, error) {
 	}
 	isText := sp.shape == textShape || sp.shape == pathShape
 	if quoted := strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'"); isText && !quoted {
-		value = flow(value)
+		value = Flow(value)
 	}
 	want, err := parse(&source{layer: project, name: "the value"}, []byte(value))
 	switch {
@@ -216,7 +216,7 @@ func (e *editor) replace(colon, last int, value string) string {
 func (e *editor) insert(at, indent int, keys []string, value string) string {
 	var added strings.Builder
 	for i, key := range keys {
-		added.WriteString("\n" + strings.Repeat(" ", indent+2*i) + flow(key) + ":")
+		added.WriteString("\n" + strings.Repeat(" ", indent+2*i) + Flow(key) + ":")
 	}
 	added.WriteString(" " + value)
 	if at == 0 {
@@ -230,7 +230,7 @@ func (e *editor) insert(at, indent int, keys []string, value string) string {
 // inFlow is keys and a value within braces.
 func inFlow(keys []string, value string) string {
 	for i := len(keys) - 1; i >= 0; i-- {
-		value = flow(keys[i]) + ": " + value
+		value = Flow(keys[i]) + ": " + value
 		if i > 0 {
 			value = "{" + value + "}"
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -22,7 +23,7 @@ type Entry struct {
 // hidden replaces a secret.
 const hidden = "***"
 
-var secretName = lazily(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
+var secretName = lazy.Regexp(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
 
 // Entries are all effective values in the order of the schema, entries with
 // names of the user's own sorted by name. What is not set and has no default
@@ -66,6 +67,9 @@ func (l *lister) value(sp *spec, v reflect.Value, path string, free bool) {
 			if !f.inline {
 				below = joinPath(path, f.name)
 			}
+			if f.lists != nil && v.Field(f.lists.index).Len() > 0 {
+				f = f.lists
+			}
 			l.value(f, v.Field(f.index), below, free)
 		}
 	case sp.shape == tableShape:
@@ -107,7 +111,7 @@ func render(sp *spec, v reflect.Value) string {
 	case listShape, argvShape:
 		items := make([]string, v.Len())
 		for i := range items {
-			items[i] = flow(v.Index(i).String())
+			items[i] = Flow(v.Index(i).String())
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case durationShape:
@@ -148,14 +152,14 @@ func HideAddress(address string) string {
 }
 
 // plainFlow is text that needs no quotes in a YAML list or as a YAML value.
-var plainFlow = lazily(`^[A-Za-z./_][A-Za-z0-9./_:=@+-]*$`)
+var plainFlow = lazy.Regexp(`^[A-Za-z./_][A-Za-z0-9./_:=@+-]*$`)
 
 // notText are words that YAML, or another reader of it, takes for something
 // else than text.
-var notText = lazily(`(?i)^(true|false|yes|no|on|off|y|n|null|~|\.inf|\.nan|\.[0-9].*)$`)
+var notText = lazy.Regexp(`(?i)^(true|false|yes|no|on|off|y|n|null|~|\.inf|\.nan|\.[0-9].*)$`)
 
-// flow writes a text so that YAML reads it back as text.
-func flow(s string) string {
+// Flow writes a text so that YAML reads it back as text.
+func Flow(s string) string {
 	if plainFlow().MatchString(s) && !notText().MatchString(s) && !strings.HasSuffix(s, ":") {
 		return s
 	}

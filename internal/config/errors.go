@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Error is one fault in the configuration, for the person who wrote it.
@@ -103,7 +105,7 @@ const maxExcerpt = 160
 
 // secretValue finds a value behind a name that says it is secret. Names are
 // matched in upper case, as variables are written, so that token_budget shows.
-var secretValue = lazily(`([A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*["']?\s*[:=]\s*)(.+)`)
+var secretValue = lazy.Regexp(`([A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*["']?\s*[:=]\s*)(.+)`)
 
 func excerpt(line string, number, column int) string {
 	line = secretValue().ReplaceAllString(line, "${1}***")

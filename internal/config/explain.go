@@ -97,6 +97,9 @@ func (sp *spec) takes() string {
 	if sp.min != "" {
 		text += ", at least " + sp.min
 	}
+	if sp.lists != nil {
+		text += "; or " + sp.lists.takes()
+	}
 	return text
 }
 
@@ -107,7 +110,7 @@ func placed(keys []string, value string) string {
 		if i > 0 {
 			b.WriteString("\n" + strings.Repeat("  ", i))
 		}
-		b.WriteString(flow(key) + ":")
+		b.WriteString(Flow(key) + ":")
 	}
 	return b.String() + " " + value
 }

@@ -37,6 +37,12 @@ func (c *Config) IsFlag(path string) bool {
 	return ok && at.src.layer == flags
 }
 
+// IsOfProject is true if a file of the repository gave the value of the key at path.
+func (c *Config) IsOfProject(path string) bool {
+	at, ok := c.from[path]
+	return ok && at.src.layer == project
+}
+
 // ErrorAt makes an error at the place where the key at path is set, for
 // checks that need to know more than this package does.
 func (c *Config) ErrorAt(path, suggestion, message string) *Error {
@@ -84,6 +90,9 @@ func (c *Config) AgentReferences() []AgentReference {
 		refs = append(refs, AgentReference{joinPath("procedures", name) + ".agent", c.Procedures[name].Agent})
 	}
 	refs = append(refs, AgentReference{"review.agent", c.Review.Agent})
+	for i, name := range c.Autopilot.Race {
+		refs = append(refs, AgentReference{fmt.Sprintf("autopilot.race[%d]", i), name})
+	}
 	for i, own := range c.Strategies {
 		refs = append(refs, AgentReference{fmt.Sprintf("strategies[%d].agent", i), own.Agent})
 	}

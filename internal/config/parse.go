@@ -296,10 +296,29 @@ func (c *converter) list(n *ast.SequenceNode, at position, depth int) (*node, er
 		if err != nil {
 			return nil, err
 		}
+		if text, ok := c.colonText(v); ok && n.IsFlowStyle {
+			item = &node{kind: textNode, text: text, at: item.at, size: 1}
+		}
 		out.items = append(out.items, item)
 		out.size += item.size
 	}
 	return out, nil
+}
+
+// colonText is the text of an item such as builtin:act/x. Where a list stands in
+// braces, the library takes it for a key and a value, although no blank follows the colon.
+func (c *converter) colonText(item ast.Node) (string, bool) {
+	m, ok := item.(*ast.MappingNode)
+	if !ok || m.IsFlowStyle || m.Values[0].Key.GetToken().Type != token.StringType {
+		return "", false
+	}
+	at := c.at(m)
+	text := string([]rune(c.src.lines[at.line-1])[at.column-1:])
+	if end := strings.IndexAny(text, ",]"); end >= 0 {
+		text = text[:end]
+	}
+	text = strings.TrimSpace(text)
+	return text, !strings.Contains(text+" ", ": ") && !strings.Contains(text, " #")
 }
 
 func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth int) (*node, error) {

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Procedure is a named loop. A nil pointer or an empty text means that the
 // general setting holds.
 type Procedure struct {
@@ -47,14 +49,35 @@ type Verification struct {
 	Commands       []Gate   `yaml:"commands"`
 }
 
-// Gate is one verification command. A plain text is its command.
+// Gates are the commands that run here.
+func (v Verification) Gates() []Gate {
+	return slices.DeleteFunc(slices.Clone(v.Commands), func(g Gate) bool { return g.Forge != "" })
+}
+
+// Checks is the gate that asks the forge's CI before work lands; Forge is empty where
+// there is none.
+func (v Verification) Checks() Gate {
+	for _, g := range v.Commands {
+		if g.Forge != "" {
+			return g
+		}
+	}
+	return Gate{}
+}
+
+// Gate is one verification command, or the forge's checks. A plain text is its command.
 type Gate struct {
 	// Name is the command where the key is absent.
 	Name    string `yaml:"name"`
 	Command string `yaml:"command"`
-	// Timeout is verification.default_timeout where the key is absent.
+	// Forge is "checks" for the gate that asks the forge, and Checks are the names of
+	// its statuses and jobs that have to be green.
+	Forge string `yaml:"forge" enum:"checks"`
+	// Timeout is verification.default_timeout where the key is absent, and an hour for
+	// the forge's checks.
 	Timeout    Duration `yaml:"timeout" min:"1ms" bare:"seconds"`
 	Required   bool     `yaml:"required" default:"true"`
+	Checks     []string `yaml:"required" names:"true"`
 	Kind       string   `yaml:"kind" enum:"test|build|lint|typecheck|other"`
 	AllowEmpty bool     `yaml:"allow_empty" default:"false"`
 }

@@ -3,10 +3,12 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // quotes finds what a description quotes; an apostrophe is none.
-var quotes = lazily(`(^|[\s(])'([^']+)'`)
+var quotes = lazy.Regexp(`(^|[\s(])'([^']+)'`)
 
 // referenceTable is the table of every key in Markdown: docs/configuration.md
 // holds it between two markers.
@@ -76,7 +78,11 @@ func (sp *spec) row(b *strings.Builder, path string) {
 		def = "`" + def + "`"
 	}
 	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.meaning(), "|", `\|`), "$1`$2`")
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, sp.typeName(), def, meaning)
+	takes := sp.typeName()
+	if sp.lists != nil {
+		takes += ", or " + sp.lists.typeName()
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, takes, def, meaning)
 }
 
 // typeName says in a few words what a key takes.

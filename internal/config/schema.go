@@ -70,6 +70,9 @@ func (sp *spec) jsonSchema() jsonSchema {
 	if sp.short != "" {
 		s = jsonSchema{AnyOf: []jsonSchema{sp.field(sp.short).jsonType(), s}}
 	}
+	if sp.lists != nil {
+		s = jsonSchema{AnyOf: []jsonSchema{s, sp.lists.jsonType()}}
+	}
 	s.Description, s.Default, s.Examples = sp.meaning(), sp.jsonDefault(), sp.jsonExamples()
 	return s
 }

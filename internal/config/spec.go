@@ -47,9 +47,10 @@ type spec struct {
 	names    bool
 	loose    bool
 	whole    bool
-	optional bool // the field is a pointer
-	single   bool // a text stands for a list of one
-	inline   bool // a table that takes the keys of its section that no field has
+	optional bool  // the field is a pointer
+	single   bool  // a text stands for a list of one
+	inline   bool  // a table that takes the keys of its section that no field has
+	lists    *spec // what the same key takes where its value is a list
 
 	fields []*spec // of a section, in the order of the struct
 	index  int     // of the field in its section's struct
@@ -172,6 +173,10 @@ func (sp *spec) section(t reflect.Type) {
 		below.key = t.Name() + "." + cmp.Or(below.name, "*")
 		if below.shape == tableShape {
 			below.elem.key = below.key
+		}
+		if same := sp.field(below.name); same != nil {
+			below.key, same.lists = same.key, below
+			continue
 		}
 		sp.fields = append(sp.fields, below)
 	}

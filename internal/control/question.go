@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Effect is what choosing an option does.
@@ -106,7 +107,7 @@ func Verdicts(again bool) []Choice {
 // way, the facts in conflict, and the options that settle it.
 func Ask(attempts int, last Outcome, offer Offer) Question {
 	offer.Green = last.byReview()
-	lead := fmt.Sprintf("After %s", counted(attempts, "attempt"))
+	lead := fmt.Sprintf("After %s", fault.Numbered(attempts, "attempt"))
 	if !last.byReview() {
 		return askTests(lead, last, offer)
 	}
@@ -168,10 +169,3 @@ func conflict(a *failure.Analysis) (Finding, bool) {
 
 // short is a value as an option names it.
 func short(value string) string { return clip(value, 60) }
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

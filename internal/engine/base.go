@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 // tryBase runs the gates once on the files as they are, before the first agent of a
 // run. What is red already is for the first prompt. A gate that cannot run here ends the
 // run: then it returns the record of the iteration that was not begun.
-func (w *worker) tryBase(ctx context.Context, c loop.Command) *loop.Record {
-	if !w.plan.OnBase || len(w.plan.Gates) == 0 || c.Iteration != 1 || c.Attempt != 1 {
+func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
+	c := s.Command
+	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" { // an agent worked, or this is known
 		return nil
 	}
 	w.baseSnapshot(ctx)
@@ -32,17 +34,13 @@ func (w *worker) tryBase(ctx context.Context, c loop.Command) *loop.Record {
 	base.Iteration = 0
 	w.trees.headAt = time.Time{} // gates write files, too
 	defer w.dropCaches(w.place(0, c.Attempt).caches())
-	rep, err := gate.Verify(ctx, w.gates(base), func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		return w.runGate(ctx, base, n, s)
-	}, time.Now)
+	rep, red, err := w.baseGates(ctx, base)
 	f := rep.Failure
 	switch {
 	case ctx.Err() != nil:
 		return w.notBegun(c)
 	case err != nil || rep.Stopped: // the gates of the iteration say it
-	case f == nil:
-		w.keepGreen(w.trees.base)
-	case f.Class == failure.MissingCommand && f.Kind == failure.Permanent:
+	case f != nil && missing(f):
 		hint := ""
 		if len(w.plan.SetUp) > 0 {
 			hint = "; a run works on your own files, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
@@ -50,11 +48,43 @@ func (w *worker) tryBase(ctx context.Context, c loop.Command) *loop.Record {
 		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary, hint))
 		r.Failure.Class, r.Failure.Actions = f.Class, f.Actions
 		return r
-	case f.Kind != failure.Transient: // that passes by itself
-		w.notify(Notice{Kind: Note, Text: "red already: " + rep.Summary})
-		w.red = "Red already, before you did anything: " + rep.Summary
+	case len(red) > 0:
+		all := strings.Join(red, "; ")
+		w.notify(Notice{Kind: Note, Text: "red already: " + all})
+		w.red = "Red already, before you did anything: " + all
+	case f == nil:
+		w.keepGreen(w.trees.base)
 	}
 	return nil
+}
+
+func missing(f *failure.Analysis) bool {
+	return f.Class == failure.MissingCommand && f.Kind == failure.Permanent
+}
+
+// baseGates runs all gates, the ones after a red one too, and says what is red. The
+// report is that of the last red one, or of one that cannot run here or could not be judged.
+func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Report, red []string, err error) {
+	specs := w.gates(c)
+	for from := 0; from < len(specs); {
+		rep, err := gate.Verify(ctx, specs[from:], func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
+			return w.runGate(ctx, c, from+n, s)
+		}, time.Now)
+		f := rep.Failure
+		if f != nil || rep.Stopped {
+			last = rep
+		}
+		if f == nil || missing(f) || rep.Stopped || err != nil {
+			return last, red, err
+		}
+		if f.Kind != failure.Transient { // that passes by itself
+			red = append(red, rep.Summary)
+		}
+		from += 1 + slices.IndexFunc(rep.Gates, func(g loop.Gate) bool {
+			return g.Required && g.Status != loop.GatePassed
+		})
+	}
+	return last, red, nil
 }
 
 // greenTree is where the last tree is kept on which all gates of the run were green.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,21 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 	return &p, slices.Concat(env, box.GateEnv)
 }
 
+// guarded is a gate's box in which protected files are read-only: the gate runs what the
+// agent wrote, which could change a test before it is read.
+func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy, error) {
+	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
+		return p, nil
+	}
+	names, err := w.o.Tree.Names(ctx, w.id)
+	top := w.o.Tree.Repo.Top
+	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
+		top = p.Binds[at].To // the box shows a copy there
+	}
+	p.Keep = append(slices.Clone(p.Keep), w.protected().Covers(top, names)...)
+	return p, err
+}
+
 // dropCaches removes what gates wrote to their caches and to their folders for
 // temporary files: code under test could write them, too, and it counts in no other
 // verdict.
@@ -117,7 +133,8 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 		// The same again is refused again, and neither owners of files nor more time help.
 		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false, failure.Medium, nil
 	}
-	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, allowance(lines, connections, offline))
+	lift := allowance(*p, lines, connections, offline)
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)
 	f.Items = append(slices.Clone(f.Items), failure.Item{
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
@@ -134,7 +151,7 @@ func local(s string) bool {
 
 // allowance is what a person can set so that it is not refused any more. No
 // setting but the sandbox as a whole frees what is busy: git's configuration.
-func allowance(lines, connections []string, offline bool) string {
+func allowance(p sandbox.Policy, lines, connections []string, offline bool) string {
 	switch {
 	case offline && len(connections) == 0:
 		return "only a lower --safety opens the network"
@@ -144,6 +161,8 @@ func allowance(lines, connections []string, offline bool) string {
 		return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks")
 	}):
 		return "only --unsandboxed allows it"
+	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
+		return "it is a protected file; allow of the procedure lifts one"
 	}
 	return "safety.write or --unsandboxed allows it"
 }

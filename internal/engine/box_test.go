@@ -16,6 +16,7 @@ func TestRefusalsAreNamed(t *testing.T) {
 	t.Parallel()
 	closed := &sandbox.Policy{Level: sandbox.Paranoid, Closed: true, Write: []string{"/work"}}
 	open := &sandbox.Policy{Level: sandbox.Normal, Write: []string{"/work"}}
+	guarded := &sandbox.Policy{Level: sandbox.Normal, Write: []string{"/srv"}, Keep: []string{"/srv/tests/a.sh"}}
 	for _, c := range []struct {
 		name, output string
 		box          *sandbox.Policy
@@ -35,6 +36,8 @@ func TestRefusalsAreNamed(t *testing.T) {
 			failure.Permission, false, "not permitted (refused by pawl's sandbox, level normal; safety.write or --unsandboxed allows it)"},
 		{"a write", "sh: 1: cannot create /etc/motd: Read-only file system", open, nil,
 			failure.Permission, false, "safety.write or --unsandboxed allows it"},
+		{"a gate that writes a test", "sh: 1: cannot create tests/a.sh: Read-only file system", guarded, nil,
+			failure.Permission, false, "it is a protected file; allow of the procedure lifts one"},
 	} {
 		f := failure.Analyse(failure.Evidence{Source: "gate", ExitCode: 1, Output: c.output})
 		nameRefusals(&f, c.box, c.output, c.unreached)

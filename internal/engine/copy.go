@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -44,8 +45,8 @@ func (d *Driver) startCopy(ctx context.Context) error {
 	d.setup.Copy = true
 	d.useCopy(k)
 	if left := k.Left(); len(left) > 0 {
-		d.warn(fmt.Sprintf("the run's copy has %d ignored or large path(s) less than the workspace, first: %s", len(left),
-			left[0]))
+		d.warn(fmt.Sprintf("the run's copy lacks %s of the workspace, ignored or large, first: %s",
+			fault.Numbered(len(left), "path"), left[0]))
 	}
 	return nil
 }

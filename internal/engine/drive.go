@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/drive"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -38,6 +39,9 @@ type Options struct {
 	Store *store.Store
 	// Tree is nil outside of git: no snapshots.
 	Tree *workspace.Checkout
+	// BaseTree is the tree that the work began at, for a run that was on another
+	// machine; "" where there is no other.
+	BaseTree string
 	// Memory is what people said in earlier runs of the task.
 	Memory []loop.Said
 	// Accounts is where limits of providers are shared with other runs; nil
@@ -115,6 +119,7 @@ type worker struct {
 	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
 	probe   probe
 	trees   trees
+	hearing hearing
 	red     string        // what was red before the first agent, as its prompt says it
 	missing bool          // the run's folder was gone when the run was taken up
 	longest time.Duration // what the wait that the run was taken up in was to last, at most; 0 is any time
@@ -195,6 +200,7 @@ func (d *Driver) drive(ctx context.Context) error {
 	if err := d.keepSources(); err != nil {
 		d.warn(err.Error())
 	}
+	defer d.shareOutputs()()
 	defer d.jobs.close(d.warn)
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
@@ -395,7 +401,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	d.saveStateFile(true)
 	d.warnOfUnread(ctx)
 	if len(d.unsaved) > 0 {
-		d.warn(fmt.Sprintf("%d event(s) of the run could not be stored", len(d.unsaved)))
+		d.warn(fault.Numbered(len(d.unsaved), "event") + " of the run could not be stored")
 	}
 	d.notify(Notice{Kind: RunEnded, Command: d.state.Command})
 	return nil

@@ -41,7 +41,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if !w.awaitRoom(ctx) {
 		return w.over(c, w.notBegun(c))
 	}
-	if r := w.tryBase(ctx, c); r != nil {
+	if r := w.tryBase(ctx, s); r != nil {
 		return w.over(c, r)
 	}
 	if !w.acquire(ctx, c) {
@@ -56,7 +56,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}
-	return w.over(c, w.record(ctx, s, b, res)).withMessages(b)
+	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
 }
 
 // runAgent prepares an attempt, or a review, and runs its agent. The files go to
@@ -78,11 +78,14 @@ func (w *worker) runAgent(
 	if c.Kind == loop.Run {
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
+	if c.Kind == loop.Run && b.Job.Talks {
+		w.hearing.open(b, w.place(c.Iteration, c.Attempt).begun())
+	}
 	err = w.withRoom(ctx, func() error { // a job that did run is not run again
 		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 		return err
 	})
-	return b, res, err
+	return w.hearing.close(b), res, err
 }
 
 // taken is that another pawl has the run.
@@ -104,7 +107,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
 	if fate == Ended {
-		return w.over(c, w.record(ctx, s, b, res)).withMessages(b)
+		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
 	}
 	if res.StartedAt.IsZero() {
 		res.StartedAt = b.At
@@ -114,7 +117,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	if r.Exit.Ended == loop.EndedLost {
 		r.Failure = lostFailure()
 	}
-	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b)
+	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.told(res))
 }
 
 func (w *worker) over(c loop.Command, r *loop.Record) input {
@@ -164,7 +167,7 @@ func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error)
 	in.Messages, in.Said = messages, s.Memory
 	in.Iteration, in.MaxIterations, in.Run = c.Iteration, s.Limit, w.id
 	in.Agent, in.Strategy, in.Feedback = c.Agent, c.Strategy, c.Feedback
-	if c.Iteration == 1 && w.red != "" {
+	if s.Spent.Active == 0 && w.red != "" {
 		in.Rules = append([]string{w.red}, in.Rules...)
 	}
 	text, err := prompt.Compose(in)
@@ -218,7 +221,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
-		Stdin: start.Stdin, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
+		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
 		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,

@@ -70,6 +70,10 @@ func (d *Driver) controls(ctx context.Context) []input {
 		if d.seen[row.ID] {
 			continue
 		}
+		if row.Kind == store.ControlMessage {
+			d.worker.hearing.pass(row, d.warn)
+			continue
+		}
 		d.seen[row.ID] = true
 		in := input{ask: true, control: row.ID}
 		switch row.Kind {

@@ -64,6 +64,8 @@ type begun struct {
 	// Messages are the control rows whose texts are in the prompt.
 	Messages []int64  `json:"messages,omitempty"`
 	Said     []string `json:"said,omitempty"` // their texts
+	// Later is how many of them, the last ones, were left while the agent worked.
+	Later int `json:"later,omitempty"`
 	// Back is the ref that a review's tree is put back to.
 	Back string `json:"back,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
@@ -242,7 +243,8 @@ const maxReverted = 100
 
 // putBack makes the tree, which is now, what it was before the review.
 func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
-	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %d file(s)", v.Agent, len(changes))
+	changed := fault.Numbered(len(changes), "file")
+	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %s", v.Agent, changed)
 	if len(changes) == 0 {
 		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
 	}
@@ -253,7 +255,7 @@ func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes [
 	case len(back.Notes) > 0:
 		w.warn(fmt.Sprintf("%s; not all was put back: %s", what, back.Notes[0]))
 	default:
-		w.warn(fmt.Sprintf("%s; they were put back (what was there is kept as %s)", what, back.Recovery))
+		w.warn(fmt.Sprintf("%s; all was put back (what was there is kept as %s)", what, back.Recovery))
 	}
 	if tree, head, err := w.o.Tree.Look(ctx, w.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
 		withdraw(v, v.Agent+" changed files that could not be put back")

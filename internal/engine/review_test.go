@@ -192,7 +192,7 @@ func TestReviewerEditsFiles(t *testing.T) {
   say: "<promise>APPROVE</promise>"
 `)
 	p := w.start()
-	p.await("warning critic, which reviews and may change nothing, changed 3 file(s); they were put back")
+	p.await("warning critic, which reviews and may change nothing, changed 3 files; all was put back")
 	p.await("review ended 1 critic pending: critic changed what it was to review")
 	p.await("review started 1 critic 2")
 	p.await("end completed")

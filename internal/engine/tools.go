@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,11 +81,12 @@ func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.S
 	if w.o.Store == nil || len(proposed) == 0 {
 		return
 	}
-	own, _ := w.o.Store.Case(ctx, w.plan.Name) // of another kind of run there is none
+	own, _ := w.o.Store.Case(ctx, board.TaskOf(w.plan.Name)) // of another kind of run there is none
 	for i, s := range proposed {
 		c := board.FollowUp(own.Ref, fmt.Sprintf("%s.%d.%d.%d", w.id, r.Number, r.Attempt, i+1), s.Title, s.Text)
 		_, err := w.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
-		if err != nil && !strings.Contains(err.Error(), "is on the board already") {
+		var wrong *board.ProblemsError
+		if err != nil && (!errors.As(err, &wrong) || !wrong.AllKnown()) {
 			w.warn(fmt.Sprintf("a task that the agent proposes is not added: %v", err))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -29,6 +30,7 @@ type trees struct {
 	undone  []gate.Violation // what was put back in .git, and is not yet part of a record
 
 	hidden      []string           // files that the newest snapshot lacks and that must not hide
+	unread      []string           // files that it has as they were before
 	head        workspace.Snapshot // the newest
 	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
 	blind       bool               // warned that git cannot see the tree
@@ -77,6 +79,7 @@ func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.
 	w.spent(job, &res)
 	w.dropLocks(since)
 	w.undoGit(ctx)
+	w.tellRefs()
 	return res, err
 }
 
@@ -102,7 +105,25 @@ func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(ag
 	w.spent(job, &res)
 	w.dropLocks(res.StartedAt)
 	w.undoGit(ctx)
+	w.tellRefs()
 	return res, fate, err
+}
+
+// maxRefs is how many refs are told of one job.
+const maxRefs = 5
+
+// tellRefs says which of the person's branches, tags and stashes a job moved.
+func (w *worker) tellRefs() {
+	if w.o.Tree == nil || w.plan.Copy || w.plan.project() != w.plan.Root {
+		return // they are those of a copy
+	}
+	moved := w.o.Tree.MovedRefs()
+	for _, text := range moved[:min(len(moved), maxRefs)] {
+		w.warn(text)
+	}
+	if len(moved) > maxRefs {
+		w.warn(fmt.Sprintf("%d more refs were moved; git reflog knows where branches were", len(moved)-maxRefs))
+	}
 }
 
 // undoGit takes in what was added to git's objects, before anybody looks at what
@@ -168,6 +189,9 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 		}
 	}
 	t.tried = t.tried || d.state.Iteration > 0
+	if len(snaps) == 0 && t.tried && d.o.BaseTree != "" {
+		d.arrive(ctx)
+	}
 	if d.state.Status.Active() {
 		return // an agent may still be at work: nothing can be told apart
 	}
@@ -175,6 +199,21 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 		rest = t.head.Tree
 	}
 	d.lift(ctx, rest)
+}
+
+// arrive takes over the trees of a run that was on another machine: its snapshots
+// stay there, and the clone here is pawl's own work.
+func (d *Driver) arrive(ctx context.Context) {
+	t := &d.worker.trees
+	if _, _, err := d.o.Tree.Changes(ctx, t.base, d.o.BaseTree); t.base == "" || err != nil {
+		t.base = d.o.BaseTree
+	}
+	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
+	if err != nil {
+		d.worker.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
+		return
+	}
+	t.guarded = &guarded
 }
 
 // lift notes what differs from the tree at rest, and what git's hooks and
@@ -303,8 +342,13 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	}
 }
 
-// findHidden looks for files that git is made to ignore, where new files are refused.
+// findHidden looks for files whose change a snapshot cannot show, and for those that git
+// is made to ignore, where new files are refused.
 func (w *worker) findHidden(ctx context.Context) {
+	var err error
+	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
+		w.trees.unseen = err
+	}
 	if w.trees.hidden = nil; !w.plan.Protect.New {
 		return
 	}
@@ -368,8 +412,8 @@ func (w *worker) skipped(paths []string) {
 		return
 	}
 	w.trees.saidSkipped = true
-	w.warn(fmt.Sprintf("snapshots leave %d path(s) alone (nested repositories, large files), first: %s", len(paths),
-		paths[0]))
+	w.warn(fmt.Sprintf("snapshots leave %s alone (nested repositories, large files), first: %s",
+		fault.Numbered(len(paths), "path"), paths[0]))
 }
 
 // rewind puts the tree back to the best snapshot. In the user's own checkout

@@ -103,7 +103,8 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		r.Failure = rep.Failure
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
-			nameRefusals(r.Failure, &w.plan.Box.Gates, out, nil)
+			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
+			nameRefusals(r.Failure, &box, out, nil)
 		}
 		r.Flagged = loop.FlaggedFiles(out)
 	}
@@ -204,6 +205,13 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
 	box, caches := w.gateBox(p.caches())
+	if box != nil {
+		safe, err := w.guarded(ctx, *box)
+		if err != nil {
+			return supervisor.Result{}, err
+		}
+		box = &safe
+	}
 	// A file that an agent left for gates to find would be believed.
 	box = box.TempIn(filepath.Join(p.caches(), "tmp"))
 	return w.do(ctx, supervisor.Job{
@@ -271,7 +279,7 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
 			"cannot be compared with those before the run"})
 	}
-	if tree == base && len(t.hidden) == 0 {
+	if tree == base && len(t.hidden)+len(t.unread) == 0 {
 		return found
 	}
 	changes, more, err := w.changes(ctx, base, tree)
@@ -285,6 +293,9 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 	}
 	for _, name := range t.hidden {
 		changes = append(changes, gate.Change{Path: name, Status: 'A'})
+	}
+	for _, name := range t.unread {
+		changes = append(changes, gate.Change{Path: name, Status: 'M'})
 	}
 	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
 }
@@ -313,8 +324,13 @@ func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violati
 	if err != nil {
 		return nil, err
 	}
-	hidden := w.trees.hidden
+	hidden, unread := w.trees.hidden, w.trees.unread
 	w.findHidden(ctx)
+	for _, name := range w.trees.unread {
+		if !slices.Contains(unread, name) {
+			changes = append(changes, gate.Change{Path: name, Status: 'M'})
+		}
+	}
 	for _, name := range w.trees.hidden {
 		if !slices.Contains(hidden, name) {
 			changes = append(changes, gate.Change{Path: name, Status: 'A'})

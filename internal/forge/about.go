@@ -65,9 +65,9 @@ type Able struct {
 // that may not write.
 func (c *Client) Abilities(ctx context.Context) ([]Able, error) {
 	tries := []struct{ what, method, path string }{
-		{"read issues", http.MethodGet, "/issues?limit=1&per_page=1"},
+		{"read issues", http.MethodGet, "/issues?" + c.sizeWord() + "=1"},
 		{"write issues and comments", http.MethodPost, "/issues"},
-		{"read pull requests", http.MethodGet, "/pulls?limit=1&per_page=1"},
+		{"read pull requests", http.MethodGet, "/pulls?" + c.sizeWord() + "=1"},
 		{"open pull requests", http.MethodPost, "/pulls"},
 	}
 	var able []Able

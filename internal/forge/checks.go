@@ -48,7 +48,7 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 			URL         string `json:"target_url"`
 		} `json:"statuses"`
 	}
-	if err := c.get(ctx, c.repo("/commits/%s/status?per_page=100&limit=50", commit), &all); err != nil {
+	if err := c.get(ctx, c.repo("/commits/%s/status?%s=100", commit, c.sizeWord()), &all); err != nil {
 		return nil, err
 	}
 	var checks []Check
@@ -59,6 +59,23 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 	if c.gitea() {
 		return checks, nil
 	}
+	for page := 1; page <= pageLimit; page++ {
+		more, err := c.runs(ctx, commit, page)
+		if err != nil {
+			return nil, err
+		}
+		if checks = append(checks, more...); len(more) < runsPage {
+			break
+		}
+	}
+	return checks, nil
+}
+
+// runsPage is how many check runs a page has: GitHub gives no more.
+const runsPage = 100
+
+// runs is one page of GitHub's check runs.
+func (c *Client) runs(ctx context.Context, commit string, page int) ([]Check, error) {
 	var runs struct {
 		Runs []struct {
 			ID         int64  `json:"id"`
@@ -71,9 +88,10 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 			} `json:"app"`
 		} `json:"check_runs"`
 	}
-	if err := c.get(ctx, c.repo("/commits/%s/check-runs?per_page=100", commit), &runs); err != nil {
+	if err := c.get(ctx, c.repo("/commits/%s/check-runs?per_page=%d&page=%d", commit, runsPage, page), &runs); err != nil {
 		return nil, err
 	}
+	var checks []Check
 	for _, r := range runs.Runs {
 		k := Check{Name: r.Name, State: Pending, Text: r.URL}
 		if r.Status == "completed" {

@@ -35,6 +35,9 @@ type Client struct {
 	rest *LaterError       // nothing is asked before its Until
 }
 
+// errLarge is an answer over [bodyLimit].
+var errLarge = &Error{Status: http.StatusOK, Why: "its answer is larger than pawl reads"}
+
 // answer is one answer of the forge.
 type answer struct {
 	body   []byte
@@ -80,10 +83,29 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// list reads the pages of a list, [pageLimit] at most.
-func list[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
-	query.Set("per_page", pageSize)
-	query.Set("limit", pageSize) // Gitea's word for it
+// list reads the pages of a list, [pageLimit] at most. Where a page has more than pawl
+// reads, since issues are large, it asks for smaller ones.
+func list[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+	for _, size := range []string{pageSize, "10", "2"} {
+		all, err = pages[T](ctx, c, path, query, size)
+		if !errors.Is(err, errLarge) {
+			break
+		}
+	}
+	return all, err
+}
+
+// sizeWord is the parameter of a page's size. What a forge does not know it may know tomorrow,
+// as something else.
+func (c *Client) sizeWord() string {
+	if c.gitea() {
+		return "limit"
+	}
+	return "per_page"
+}
+
+func pages[T any](ctx context.Context, c *Client, path string, query url.Values, size string) ([]T, error) {
+	query.Set(c.sizeWord(), size)
 	var all []T
 	address := c.api() + path + "?" + query.Encode()
 	for range pageLimit {
@@ -171,7 +193,7 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 	}
 	switch {
 	case len(a.body) > bodyLimit:
-		return a, &Error{Status: res.StatusCode, Why: "its answer is larger than pawl reads"}
+		return a, errLarge
 	case res.StatusCode == http.StatusNotModified && known.body != nil:
 		return known, nil
 	case res.StatusCode < 300:

@@ -56,7 +56,10 @@ func (f *filed) issue() Issue {
 
 // Issues are the open issues with a label, the oldest first.
 func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
-	query := url.Values{"state": {"open"}, "type": {"issues"}, "labels": {label}}
+	query := url.Values{"state": {"open"}, "labels": {label}}
+	if c.gitea() {
+		query.Set("type", "issues") // at GitHub that is the name of a kind of issue
+	}
 	all, err := list[filed](ctx, c, c.repo("/issues"), query)
 	var issues []Issue
 	for _, f := range all {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +104,45 @@ func TestTheTokenStays(t *testing.T) {
 	}
 	if len(told) > 0 {
 		t.Errorf("another host was asked for %s", <-told)
+	}
+}
+
+// Many large issues do not fit into an answer of many: they are asked for a few at a time.
+func TestLargeIssues(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("x", 1<<20)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		first, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		var page []string
+		for n := first + 1; n <= min(first+size, 25); n++ {
+			page = append(page, fmt.Sprintf(`{"number":%d,"state":"open","title":"t","body":%q,"labels":[{"name":"pawl"}]}`, n, body))
+		}
+		if next := first + size; next < 25 {
+			q := r.URL.Query()
+			q.Set("page", strconv.Itoa(next))
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?%s>; rel="next"`, r.Host, r.URL.Path, q.Encode()))
+		}
+		_, _ = fmt.Fprintf(w, "[%s]", strings.Join(page, ","))
+	}))
+	t.Cleanup(s.Close)
+	c := forge.New(forge.Where{Kind: forge.Gitea, URL: s.URL, Repository: "olga/project"}, "")
+	t.Cleanup(c.Close)
+	if issues, err := c.Issues(t.Context(), "pawl"); err != nil || len(issues) != 25 || issues[24].Number != 25 {
+		t.Errorf("%d issues are read: %v", len(issues), err)
+	}
+}
+
+// A check counts wherever it is in a long list.
+func TestManyChecks(t *testing.T) {
+	t.Parallel()
+	s, hub := forgetest.GitHub(t)
+	for n := range 150 {
+		hub.Check("c0ffee", fmt.Sprint("job ", n), "success", "")
+	}
+	c := forge.New(s.Where, s.Token(forgetest.Owner))
+	t.Cleanup(c.Close)
+	if checks, err := c.Checks(t.Context(), "c0ffee"); err != nil || len(checks) != 150 {
+		t.Errorf("%d checks are read: %v", len(checks), err)
 	}
 }

@@ -267,6 +267,9 @@ func (s *State) remember(r *Record) {
 	if r.Outcome == Asked {
 		past.Summary = "it asked: " + firstLine(r.Signal.Text)
 	}
+	if r.Valid() && r.Signal.Kind == signal.Blocked && r.Failure == nil {
+		past.Found = "it is blocked: " + firstLine(r.Signal.Text)
+	}
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
 	}

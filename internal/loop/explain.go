@@ -148,7 +148,7 @@ func (s *State) tried(number int) []string {
 }
 
 func (p *Past) line() string {
-	text, how := cmp.Or(p.Summary, string(p.Outcome)), p.Strategy
+	text, how := cmp.Or(p.Summary, p.Found, string(p.Outcome)), p.Strategy
 	if p.Step != "" {
 		how += ", check " + p.Step
 	}

@@ -1,14 +1,13 @@
 package loop
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // The bounds of what is read of a review.
@@ -19,12 +18,10 @@ const (
 )
 
 var (
-	bullet = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`) })
+	bullet = lazy.Regexp(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`)
 	// place is a file with a line, as reviewers and compilers write it.
-	place = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
-			"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
-	})
+	place = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
+		"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
 )
 
 // Findings reads what a review's text lists: its bullets outside of code
@@ -122,14 +119,7 @@ const maxReason = 200 // bytes of a review's summary
 
 // cut is the first bytes of a text, at most limit with the mark of the cut.
 func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	n := limit - len("…")
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
+	return fault.Cut(text, limit-len("…"))
 }
 
 // cutStart is the last bytes of a text, whole lines.

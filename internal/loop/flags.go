@@ -1,13 +1,13 @@
 package loop
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
-var flagged = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bfile:\s*([^\s,]+)`) })
+var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
 
 // maxFlagged bounds what one text can flag.
 const maxFlagged = 100

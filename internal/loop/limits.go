@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -383,7 +384,7 @@ func (s *State) moveOn(e *Event, l *Limited, n int, long bool) {
 		why = s.tooLong(l)
 	case l.Named, strategy.At(s.Strategy, s.Policy.Strategies).Fallback:
 	case patience > 0:
-		why = fmt.Sprintf("%s, and %d wait(s) in a row did not help", why, patience)
+		why = fmt.Sprintf("%s, and %s in a row did not help", why, fault.Numbered(patience, "wait"))
 	case l.Times <= 1:
 		why += ", and the next agent was right before"
 	}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/control"
@@ -67,9 +68,25 @@ func (s *State) threshold(guard string) *int {
 	return nil
 }
 
-// raiseGuard lets the guard that stopped the run count to twice as many.
+// raiseGuard lets the guard that stopped the run count to twice as many, also when
+// the run is resumed later.
 func (s *State) raiseGuard(guard string) {
 	if at := s.threshold(guard); at != nil {
 		*at *= 2
+		s.Raised = maps.Clone(s.Raised)
+		if s.Raised == nil {
+			s.Raised = map[string]int{}
+		}
+		s.Raised[guard] = *at
+	}
+}
+
+// keepRaised holds what a person raised against the configuration as it is now, but
+// for a guard that is off there.
+func (s *State) keepRaised() {
+	for guard, to := range s.Raised { // order does not show: each has a threshold of its own
+		if at := s.threshold(guard); *at > 0 {
+			*at = max(*at, to)
+		}
 	}
 }

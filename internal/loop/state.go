@@ -124,6 +124,8 @@ type State struct {
 	// Limit is the highest number that an iteration may have; 0 is no limit.
 	// Invariant: Limit == 0 || Iteration <= Limit.
 	Limit int `json:"limit"`
+	// Raised are the thresholds of guards that a person has raised by an answer.
+	Raised map[string]int `json:"raised,omitempty"`
 	// Attempts counts those of the next iteration that a limit of the
 	// provider cut off.
 	Attempts int   `json:"attempts,omitempty"`
@@ -237,4 +239,5 @@ const (
 	CauseTerminate Cause = "terminate" // SIGTERM
 	CauseHangup    Cause = "hangup"    // SIGHUP
 	CauseSettled   Cause = "settled"   // somebody else landed the task, or took it over
+	CauseRaced     Cause = "raced"     // another agent has done the task
 )

@@ -186,6 +186,8 @@ func stopCommand(c Cause) *Command {
 	switch c {
 	case CauseStop:
 		return &Command{Status: Stopped, Why: "stopped by pawl stop"}
+	case CauseRaced:
+		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
 	case CauseSettled:
 		return &Command{Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile"}
 	case CauseTerminate:
@@ -325,6 +327,7 @@ func (s *State) raise(p *Policy) {
 		s.Left = nil // they are known by their place
 	}
 	s.Policy = *p
+	s.keepRaised()
 	if s.Limit > 0 {
 		s.Limit = max(s.Limit, s.Iteration)
 	}

@@ -153,6 +153,8 @@ type Record struct {
 	Flagged  []string `json:"flagged,omitempty"`
 	Commits  int      `json:"commits"`
 	Snapshot string   `json:"snapshot,omitempty"` // commit id
+	// Pushed is where other machines find what the iteration left; nil where there are none.
+	Pushed *Pushed `json:"pushed,omitempty"`
 
 	TokensIn   int64    `json:"tokens_in"`
 	TokensOut  int64    `json:"tokens_out"`
@@ -166,6 +168,13 @@ type Record struct {
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".
 	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// Pushed is the work on a task as it was sent to the remote.
+type Pushed struct {
+	Worker string `json:"worker"` // whose workspace it is of
+	Base   string `json:"base"`   // commit that the work began at
+	Commit string `json:"commit"`
 }
 
 // ModelUse is what an iteration used of one model, in tokens.

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path"
 	"strings"
@@ -37,6 +38,8 @@ func ci(t *testing.T, r *rig, hub *forgetest.Hub, states ...[]string) *rig {
 			asked[commit]++
 			return true
 		case "":
+		case "goes on":
+			hub.Check(commit, "test", "", "")
 		default:
 			hub.Check(commit, "test", state, strings.Repeat("noise\n", 300)+"--- FAIL: TestNew\n")
 		}
@@ -80,17 +83,61 @@ func TestRedChecksBeforeALanding(t *testing.T) {
 	}
 }
 
-// Checks that never come count as red, and nothing lands.
+// A check that is never reported is mostly spelled wrong. Where the target lacks it too nobody is
+// blamed, and a person hears what is reported; an entry that alone lacks it is red.
 func TestChecksThatNeverCome(t *testing.T) {
 	t.Parallel()
-	r, _, hub := proposing(t)
-	r = ci(t, r, hub, []string{""}, []string{"success"}, []string{""})
-	r.o.ChecksTimeout = time.Millisecond
-	base := r.git("rev-parse", "main")
-	id := r.land("new.txt", "new\n")
-	if got := r.left(); r.status(id) == board.Done || r.git("rev-parse", "main") != base || len(got) != 1 ||
-		!strings.Contains(got[0], "checks are not over after 1ms: test (not there)") {
-		t.Errorf("it is %s: %q", r.status(id), got)
+	for name, c := range map[string]struct {
+		states [][]string
+		others string // a check of another name
+		left   string
+		stops  string
+	}{
+		"anywhere": {[][]string{{""}}, "", "waiting: ", "reported test: does its CI run for pushes to pawl/ci/main"},
+		"misspelt": {[][]string{{""}}, "Test (ubuntu)", "waiting: ", `reported test: is it spelled as there? It reports "Test (ubuntu)"`},
+		"one task": {[][]string{{""}, {"success"}}, "", "parked: it is red on main: after 0.0s the forge has not reported test", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s, hub := proposing(t)
+			r = ci(t, r, hub, c.states...)
+			r.o.ChecksTimeout = time.Millisecond
+			if trouble := hub.Trouble; c.others != "" {
+				hub.Trouble = func(w http.ResponseWriter, req *http.Request) bool {
+					if path.Base(req.URL.Path) == "status" {
+						s.Status(path.Base(path.Dir(req.URL.Path)), c.others, "success")
+					}
+					return trouble(w, req)
+				}
+			}
+			r.land("new.txt", "new\n")
+			if got := r.left(); len(got) != 1 || !strings.Contains(got[0], c.left) {
+				t.Errorf("left: %q", got)
+			}
+			got := r.said(queue.NoteStopped)
+			if len(got) > 1 || len(got) == 0 != (c.stops == "") || !strings.Contains(strings.Join(got, ""), c.stops) {
+				t.Errorf("a person hears %q", got)
+			}
+		})
+	}
+}
+
+// While a check goes on, others may begin after it: what is not over in time is red. A forge that
+// does not answer says nothing of anybody's work.
+func TestChecksThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		"goes on": "the forge's checks are not over after 0.0s: test, next",
+		"down":    "502 Bad Gateway",
+	} {
+		r, _, hub := proposing(t)
+		r = ci(t, r, hub, []string{state})
+		r.o.Required, r.o.ChecksTimeout = []string{"test", "next"}, time.Millisecond
+		q := r.queue()
+		v, err := q.askCI(t.Context(), r.git("rev-parse", "main"), queue.Verdict{Green: true})
+		if (err != nil) != (state == "down") || v.Green || v.Absent || !strings.Contains(fmt.Sprint(v.Summary, err), want) {
+			t.Errorf("%s: %+v, %v", state, v, err)
+		}
 	}
 }
 

@@ -44,6 +44,9 @@ func (q *Queue) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (me
 
 // tryMerge is mergeTrees without running any command.
 func (q *Queue) tryMerge(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
+	if err := q.bring(ctx, e); err != nil {
+		return mergedTree{}, err
+	}
 	m, err := q.o.Repo.MergeTree(ctx, onto, e.Commit)
 	if err != nil || m.Clean {
 		return mergedTree{tree: m.Tree}, err

@@ -64,6 +64,8 @@ type Options struct {
 	Begins func(name string)
 	// Local: no remote is asked or pushed to.
 	Local bool
+	// Travel is the remote that has the work of other machines; "" where there are none.
+	Travel string
 
 	point func(name string) // called between the steps of a landing, by tests
 }
@@ -78,6 +80,8 @@ type Workspace struct {
 	// Caches are the tools' caches in the box.
 	Caches []sandbox.Cache
 	Done   func(ctx context.Context)
+
+	guarded []string // files that no gate may write
 }
 
 // Problem is what an agent is to solve: make a commit that holds what both the
@@ -179,6 +183,9 @@ func (q *Queue) wake() {
 // Offer makes ready what [Queue.Add] stores, for whoever has more to store in
 // the same transaction.
 func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
+	if err := q.bring(ctx, &e); err != nil {
+		return store.QueueAsk{}, err
+	}
 	commit, err := q.o.Repo.Find(ctx, e.Commit)
 	if err != nil {
 		return store.QueueAsk{}, err
@@ -197,6 +204,17 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
 		return store.QueueAsk{}, err
 	}
 	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil
+}
+
+// bring fetches the work of another machine.
+func (q *Queue) bring(ctx context.Context, e *Entry) error {
+	if q.o.Travel == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	_, err := q.o.Repo.FetchWork(ctx, q.o.Travel, e.ID, e.Commit, taskRef(e.ID))
+	return err
 }
 
 // taskRef is where the commit of a queued task is kept until it has landed.

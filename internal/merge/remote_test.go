@@ -6,8 +6,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
@@ -160,5 +162,43 @@ func TestARemoteThatIsNotThereIsAWarning(t *testing.T) {
 	}
 	if n := r.said(queue.NoteWarning); len(n) != 2 || !strings.Contains(n[0], "goes on with what is here") || !strings.Contains(n[1], "was not pushed") {
 		t.Errorf("told %q", n)
+	}
+}
+
+// Work that another machine did comes from the remote: where it is queued, and where
+// it lands, which may be yet another one. So it does not matter whose commit is missing.
+func TestWorkOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bare, colleague := r.upstream()
+	draft := board.Draft{Case: board.Case{Type: board.Task, Title: "theirs"}}
+	cases, err := r.store.AddCases(t.Context(), []board.Draft{draft}, board.Person, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := cases[0].ID
+	gittest.Git(t, colleague, "checkout", "-q", "-b", "work")
+	if err := os.WriteFile(filepath.Join(colleague, "theirs.txt"), []byte("theirs\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, colleague, "add", ".")
+	gittest.Git(t, colleague, "commit", "-qm", "theirs")
+	commit := gittest.Git(t, colleague, "rev-parse", "HEAD")
+	r.o.Travel = "origin"
+	q := r.queue()
+	if err := q.Add(t.Context(), Entry{ID: id, Commit: commit}); err == nil {
+		t.Fatal("a commit was queued that is nowhere")
+	}
+	gittest.Git(t, colleague, "push", "-q", "origin", commit+":"+git.WorkRef(id, commit))
+	gittest.Git(t, bare, "update-ref", git.WorkRef(id, strings.Repeat("1", 40)), commit)
+	if err := q.Add(t.Context(), Entry{ID: id, Commit: strings.Repeat("1", 40)}); err == nil {
+		t.Fatal("a commit was queued under the name of another one")
+	}
+	r.add(q, id, commit, "theirs")
+	r.git("update-ref", "-d", "refs/pawl/queue/"+id)
+	r.git("prune", "--expire=now") // as in a clone where it was never
+	r.drain(q)
+	if s := r.status(id); s != board.Done || r.read("theirs.txt") != "theirs\n" {
+		t.Errorf("it is %s: %v", s, r.left())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -81,7 +82,7 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
 		fmt.Fprintf(&b, "Closes #%d\n\n", n)
 	case err == nil && c.Description != "":
-		b.WriteString("## What was asked\n\n" + cut(c.Description, storyMost) + "\n\n")
+		b.WriteString("## What was asked\n\n" + fault.Cut(c.Description, storyMost) + "\n\n")
 	}
 	b.WriteString("## What was done\n\n")
 	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
@@ -95,14 +96,6 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), short(q.target))
 	}
 	return b.String() + "\n" + trailers([]queue.Entry{*e}, batch)
-}
-
-// cut is the beginning of a text, in whole letters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // review asks the forge what became of pull requests. One that is merged is done
@@ -305,7 +298,7 @@ func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r
 		}
 		b.WriteString(":\n" + board.Quoted(m.Body, remarkMax))
 	}
-	r.Said = cut(b.String(), saidMost)
+	r.Said = fault.Cut(b.String(), saidMost)
 	return nil
 }
 
@@ -326,7 +319,7 @@ func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request,
 	case green:
 		r.Heard = append(r.Heard, told+" are green")
 	case len(red) == 0:
-		r.Why = "it waits for its checks"
+		r.Why = "it waits for its checks: " + strings.Join(left, ", ")
 	case !slices.Contains(e.Heard, told):
 		r.Heard = append(r.Heard, told)
 		r.Red, err = q.logs(ctx, red)

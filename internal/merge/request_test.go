@@ -153,7 +153,7 @@ func TestChecksAndAutoMerge(t *testing.T) {
 	head := their(t, hub, "rev-parse", "pawl/"+id)
 	s.Status(head, "build", "success")
 	r.drain(r.queue())
-	if got := r.left(); len(got) != 1 || !strings.HasSuffix(got[0], "; it waits for its checks") {
+	if got := r.left(); len(got) != 1 || !strings.HasSuffix(got[0], "; it waits for its checks: test") {
 		t.Errorf("left: %q", got)
 	}
 	hub.Check(head, "test", "failure", strings.Repeat("noise\n", 300)+"--- FAIL: TestNew\n")

@@ -165,19 +165,20 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 		return gate.Report{}, err
 	}
 	defer done()
-	changed, err := q.watch(ctx, ws.Dir, index, tree)
+	changed, files, err := q.watch(ctx, ws.Dir, index, tree)
 	if err != nil {
 		return gate.Report{}, err
 	}
+	ws.guarded = q.o.Protect.Covers(ws.Dir, files)
 	rep, err := q.runCommands(ctx, ws, specs, changed)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
 
 // watch returns a function that lists the protected files of a folder that are not as
-// they are now. A command runs what an agent wrote: it could change the tests for the
-// commands after it, which put them back.
-func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protected, error) {
+// they are now, and the names of all files. A command runs what an agent wrote: it could
+// change the tests for the commands after it, which put them back.
+func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protected, []string, error) {
 	x := q.shadow.Over(dir).Index(indexFile, nil)
 	changed := func(ctx context.Context) ([]gate.Violation, error) {
 		scan, err := x.Scan(ctx)
@@ -190,14 +191,18 @@ func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protect
 		return gate.Tampered(all, q.o.Protect), err
 	}
 	if err := x.ReadTree(ctx, tree); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	names, err := x.Names(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	now, err := changed(ctx) // the checkout converted it, or it was copied for the gates
 	var paths []string
 	for _, v := range now {
 		paths = append(paths, v.Path)
 	}
-	return changed, errors.Join(err, x.Add(ctx, paths))
+	return changed, names, errors.Join(err, x.Add(ctx, paths))
 }
 
 // protected lists the protected files that were changed.
@@ -269,6 +274,12 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	}
 	if q.o.Begins != nil {
 		q.o.Begins(s.Name)
+	}
+	isGate := n >= len(ws.Setup)
+	if isGate && ws.Box != nil && len(ws.guarded) > 0 { // it could change a test before it is read
+		box := *ws.Box
+		box.Keep = slices.Concat(box.Keep, ws.guarded)
+		ws.Box = &box
 	}
 	job := supervisor.Job{
 		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,

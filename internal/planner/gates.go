@@ -11,7 +11,7 @@ import (
 // gates are the configuration's.
 func (d draft) gates() []gate.Spec {
 	var specs []gate.Spec
-	for _, g := range d.Config.Verification.Commands {
+	for _, g := range d.Config.Verification.Gates() {
 		specs = append(specs, gate.Spec{
 			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty,
 			Retries: d.Config.Verification.Retries, Kind: g.Kind, Fixed: g.Timeout != d.Config.Verification.DefaultTimeout,
@@ -54,7 +54,7 @@ func (pl *Planner) MissingPrograms() []Missing {
 		}
 	}
 	var missing []Missing
-	for _, g := range pl.Config.Verification.Commands {
+	for _, g := range pl.Config.Verification.Gates() {
 		for _, program := range gate.Programs(g.Command) {
 			if !made[program] && !pl.findProgram(program, "") {
 				missing = append(missing, Missing{g.Name, program, g.Required})

@@ -113,9 +113,12 @@ func (s *story) plan(words []string) (string, error) {
 	case "run":
 		plan, err = pl.Procedure(name)
 	case "task":
+		args := transcript.Arguments(given)
+		tags := strings.Fields(strings.ReplaceAll(args["tags"], ",", " "))
 		plan, err = pl.Task(autopilot.Task{
-			Case: board.Case{ID: "T-1", Title: "Greet"}, Workspace: pool.Workspace{ID: "T-1", Dir: filepath.Join(s.dir, "clone")},
-			Limits: limitsOf(s.t, transcript.Arguments(given)),
+			Case:      board.Case{ID: "T-1", Title: "Greet", Tags: tags},
+			Workspace: pool.Workspace{ID: "T-1", Dir: filepath.Join(s.dir, "clone")},
+			Agent:     args["racer"], Limits: limitsOf(s.t, args),
 		})
 	case "landing":
 		plan, err = pl.Landing()

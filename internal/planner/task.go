@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,17 +22,23 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, err
 	}
+	if task.Agent != "" {
+		own, c := *pl, *pl.Config
+		own.Flags.AgentCmd, c.Agent = "", task.Agent
+		own.Config, pl = &c, &own
+	}
 	c := task.Case
 	if c.IsOutside() {
 		outside := *pl
 		outside.Config = pl.withSafety(stricter(draft{pl, name, p}.safety(), pl.Config.Forge.Issues.Safety))
 		pl, p.Safety = &outside, outside.Config.Loop.Safety
 	}
+	p.Agent = cmp.Or(task.Agent, c.Agent(), p.Agent)
 	plan, err := draft{pl, name, p}.procedure()
 	if err != nil {
 		return plan, err
 	}
-	plan.Kind, plan.Name = "task", c.ID
+	plan.Kind, plan.Name = "task", task.RunName()
 	if plan.Policy.Reviewer == loop.Person { // people review on the board, and no run waits for them
 		plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
 	}
@@ -40,6 +47,9 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	if d := task.Limits.Timeout; d > 0 {
 		plan.Policy.TaskTimeout = d
+	}
+	if n := int64(task.Racers); n > 1 && plan.Policy.MaxCost != loop.NoLimit {
+		plan.Policy.MaxCost /= loop.MicroUSD(n)
 	}
 	plan.Prompt.Procedure = c.ID
 	plan.Prompt.Case = prompt.Case{

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // InOrder is the queue as it would land now: what is ready first, then the rest.
@@ -63,7 +65,7 @@ func (s *State) choose(now time.Time) ([]string, string) {
 	}
 	if n := len(s.Suspects); n > 0 {
 		half := s.Suspects[:(n+1)/2]
-		return slices.Clone(half), fmt.Sprintf("%s, red together: the first %d", counted(n, "entry"), len(half))
+		return slices.Clone(half), fmt.Sprintf("%s, red together: the first %d", fault.Numbered(n, "entry"), len(half))
 	}
 	most := s.width()
 	if s.Policy.Propose {
@@ -165,7 +167,7 @@ func (s *State) verified(e *Event) {
 		s.note(NoteFlaky, only(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
 	}
 	switch {
-	case !v.Green && !v.Cached && !b.Retried:
+	case !v.Green && !v.Cached && !v.Absent && !b.Retried:
 		b.Retried, b.Red = true, v.Summary
 		s.verify(want, commit, "once more, since it was red: "+v.Summary, true)
 	case b.Target:
@@ -173,7 +175,7 @@ func (s *State) verified(e *Event) {
 	case v.Green:
 		s.green(v)
 	default:
-		b.Log = v.Log
+		b.Log, b.Absent = v.Log, v.Absent
 		s.red(v.Summary, e.At)
 	}
 }
@@ -198,16 +200,13 @@ func (s *State) green(v *Verdict) {
 }
 
 // red halves what is tried together, down to one entry; before that one is
-// blamed, the target must be green by itself.
+// blamed, the target must be green by itself. A check that is not reported is
+// mostly missing for all commits, so there the target comes first.
 func (s *State) red(summary string, now time.Time) {
 	b := s.Batch
 	b.Red = summary
-	moving := ids(b.Steps)
-	if len(moving) > 1 {
-		s.Window = max(1, len(moving)/2)
-		s.Suspects = moving
-		s.drop()
-		s.next(now)
+	if len(b.Steps) > 1 && !b.Absent {
+		s.halve(b, now)
 		return
 	}
 	if b.Theirs != "" {
@@ -221,11 +220,29 @@ func (s *State) red(summary string, now time.Time) {
 	}
 	s.Window = max(1, s.Window/2)
 	if s.Green == b.Tree {
-		s.blame(b, now)
+		s.suspect(b, now)
 		return
 	}
 	b.Target, b.Retried = true, false
 	s.verify(b.Tree, b.Tip, "is the target red by itself", false)
+}
+
+// suspect is for a batch that is red on a green target.
+func (s *State) suspect(b *Batch, now time.Time) {
+	if len(b.Steps) > 1 {
+		s.halve(b, now)
+		return
+	}
+	s.blame(b, now)
+}
+
+// halve tries the entries of a batch in smaller ones.
+func (s *State) halve(b *Batch, now time.Time) {
+	moving := ids(b.Steps)
+	s.Window = max(1, len(moving)/2)
+	s.Suspects = moving
+	s.drop()
+	s.next(now)
 }
 
 // blame is for one entry that is red on a green target.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Class is how hard a conflict is.
@@ -102,8 +104,8 @@ func Classify(c Conflict) (Class, string) {
 	if class == Medium {
 		lines = hard
 	}
-	files := counted(len(c.Files)+c.More, "file")
-	why := fmt.Sprintf("%s, %s (%s)", files, counted(lines, "line"), listed(c.Paths()))
+	files := fault.Numbered(len(c.Files)+c.More, "file")
+	why := fmt.Sprintf("%s, %s (%s)", files, fault.Numbered(lines, "line"), listed(c.Paths()))
 	switch {
 	case class == Simple && c.More == 0:
 		return Simple, why
@@ -120,16 +122,6 @@ func (c *Conflict) Paths() []string {
 		list[i] = c.Files[i].Path
 	}
 	return list
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, stem)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Structural says why a conflict is about more than lines; "" when it is not.

@@ -136,6 +136,8 @@ type Verdict struct {
 	Cached  bool   `json:"cached,omitempty"`  // from an earlier run; a red one had its second try
 	Empty   bool   `json:"empty,omitempty"`   // there are no gates
 	Summary string `json:"summary,omitempty"` // why red, in one line
+	// Absent: a check of the forge that is required was not reported for this commit.
+	Absent bool `json:"absent,omitempty"`
 	// Log is what red checks of a forge printed, quoted, for an agent.
 	Log string `json:"log,omitempty"`
 	// Retried: red at first, and this is the second try.

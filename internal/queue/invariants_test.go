@@ -247,12 +247,14 @@ func (w *world) perform() {
 		w.prepare(c)
 	case queue.DoVerify:
 		ok := w.color(c.Tree)
+		absent := !ok && w.chance(5)
 		if !c.Again && ok && w.chance(10) {
 			ok = false // flaky
 		} else if ok {
 			w.green[c.Tree] = true
 		}
-		w.send(queue.Event{Kind: queue.Verified, For: c.Seq, Verdict: &queue.Verdict{Tree: c.Tree, Green: ok, Retried: c.Again, Summary: "red"}})
+		w.send(queue.Event{Kind: queue.Verified, For: c.Seq, Verdict: &queue.Verdict{Tree: c.Tree, Green: ok, Retried: c.Again,
+			Absent: absent, Summary: "red"}})
 	case queue.DoLand:
 		w.landOrNot(c)
 	case queue.DoForesee:

@@ -158,6 +158,7 @@ type Batch struct {
 	Target  bool      `json:"target,omitempty"`    // Tip itself is being verified
 	Red     string    `json:"red,omitempty"`       // why Result is red
 	Log     string    `json:"log,omitempty"`       // what a forge's checks printed then
+	Absent  bool      `json:"absent,omitempty"`    // a required check of the forge was not reported
 	Theirs  string    `json:"theirs,omitempty"`    // the remote's commit, when it brings that together with Tip
 	Landing bool      `json:"landing,omitempty"`   // it is green, and the target is being moved
 }

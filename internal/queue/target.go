@@ -50,15 +50,19 @@ func (s *State) judged(v *Verdict, now time.Time) {
 		s.goOn("the target is green again")
 	}
 	if len(b.Steps) > 0 {
-		s.blame(b, now)
+		s.suspect(b, now)
 		return
 	}
 	s.drop()
 	s.next(now)
 }
 
-// alarm names the commit, whose it is, and the gate.
+// alarm names the commit, whose it is, and the gate. A check that is not reported is
+// nobody's.
 func (s *State) alarm(v *Verdict, tip string) string {
+	if v.Absent {
+		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", short(s.Target), v.Summary)
+	}
 	at := ""
 	if v.By != "" {
 		at = " at " + abbreviated(tip) + " " + v.By

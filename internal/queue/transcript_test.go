@@ -20,7 +20,7 @@ import (
 //	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [ask] [tip=T] [lost=a,b]
 //	add ID [priority=N] [needs=a,b] [commit=C] [done]
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
-//	green [empty] [cached] · red WHY [by WHO] [cached]
+//	green [empty] [cached] · red WHY [by WHO] [cached] · absent WHY: a check of the forge is not reported
 //	landed · moved · in-the-way WHY [ID ...]
 //	ahead ID=path,… · pushed [diverged|failed|refused] · looked [tip=T] [theirs=T [apart]]
 //	together [theirs=T apart]: what the remote has is merged with the target, or cannot be
@@ -174,9 +174,10 @@ func (p *player) event(words []string, rest string) queue.Event {
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: &queue.Prepare{Facts: facts, Head: head, Result: "tree-" + head}}
 	case "merged":
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: p.merge(facts, args)}
-	case "green", "red":
+	case "green", "red", "absent":
 		c := p.s.Command
-		v := queue.Verdict{Tree: c.Tree, Green: words[0] == "green", Empty: has("empty"), Cached: has("cached"), Retried: c.Again}
+		v := queue.Verdict{Tree: c.Tree, Green: words[0] == "green", Empty: has("empty"), Cached: has("cached"), Retried: c.Again,
+			Absent: words[0] == "absent"}
 		if !v.Green {
 			v.Summary = strings.TrimSuffix(rest, " cached")
 			v.Summary, v.By, _ = strings.Cut(v.Summary, " by ")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -60,14 +61,14 @@ func (it Iteration) Tokens() int64 { return it.TokensIn + it.TokensOut }
 func (it Iteration) Warnings() []string {
 	var out []string
 	if n := len(it.Tampered); n > 0 {
-		out = append(out, fmt.Sprintf("changed %s: %s", Numbered(n, "protected file"), it.Tampered[0]))
+		out = append(out, fmt.Sprintf("changed %s: %s", fault.Numbered(n, "protected file"), it.Tampered[0]))
 	}
 	if it.Refused != nil {
 		out = append(out, "a forbidden command was refused: "+Line(it.Refused.Reason(), longText))
 	}
 	if n := len(it.Secrets); n > 0 {
 		first := it.Secrets[0]
-		places := Numbered(n, "added place")
+		places := fault.Numbered(n, "added place")
 		out = append(out, fmt.Sprintf("%s look like secrets, the first in %s:%d", places, first.File, first.Line))
 	}
 	return out
@@ -175,7 +176,7 @@ func (c Count) String() string {
 
 // String is "3 files, +12 −4 lines".
 func (c *Changes) String() string {
-	text := Numbered(len(c.Files), "file")
+	text := fault.Numbered(len(c.Files), "file")
 	if c.More {
 		text = "more than " + text
 	}
@@ -264,12 +265,4 @@ func Short(n int64) string {
 		return fmt.Sprintf("%.1fk", float64(n)/1e3)
 	}
 	return fmt.Sprint(n)
-}
-
-// Numbered is a number of things: "3 files", "1 file".
-func Numbered(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

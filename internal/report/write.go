@@ -10,6 +10,7 @@ import (
 	texttemplate "text/template"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -40,7 +41,7 @@ var functions = template.FuncMap{
 	"duration": loop.Duration,
 	"stamp":    func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },
 	"short":    Short,
-	"count":    Numbered,
+	"count":    fault.Numbered,
 	"percent":  func(n int) string { return fmt.Sprintf("%d.%02d", n/100, n%100) },
 	"round":    func(n int) int { return (n + 50) / 100 },
 	"join":     strings.Join,

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -116,7 +117,7 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		case (old || tooMany) && o.outdated(snapshots[run.ID], run.EndedAt):
 			err = errors.Join(err, o.dropRun(ctx, run.ID, dir, snapshots[run.ID], r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
-			err = errors.Join(err, o.dropOutput(dir, r))
+			err = errors.Join(err, o.dropOutput(dir, r), o.removeShared(run.ID))
 		}
 	}
 	return err
@@ -159,7 +160,7 @@ func (o *Options) dropRun(ctx context.Context, id, dir string, snapshots []git.R
 	if err := o.Store.DropRun(ctx, id); err != nil {
 		return err
 	}
-	return remove(dir)
+	return errors.Join(remove(dir), o.removeShared(id))
 }
 
 // dropOutput removes the folders of a run's iterations.
@@ -179,6 +180,14 @@ func (o *Options) dropOutput(dir string, r *Report) error {
 		}
 	}
 	return err
+}
+
+// removeShared removes what the other machines see of a run's output.
+func (o *Options) removeShared(run string) error {
+	if o.Store.Files() == "" || o.Dry {
+		return nil
+	}
+	return outputs.Remove(o.Store.Files(), run)
 }
 
 func remove(dir string) error {
@@ -251,10 +260,10 @@ func (o *Options) open(ctx context.Context, clone string) (bool, error) {
 	if err != nil || there {
 		return true, err
 	}
-	task, merged := strings.CutSuffix(clone, "-merge")
+	task := board.TaskOf(clone)
 	c, err := o.Store.Case(ctx, task)
 	if errors.Is(err, store.ErrNoCase) {
-		return !merged, nil // it may be all that is left of the work
+		return task == clone, nil // it may be all that is left of the work
 	}
 	return c.Status != board.Done, err
 }

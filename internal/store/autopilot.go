@@ -38,10 +38,17 @@ func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner
 		if err != nil {
 			return err
 		}
-		if ok && old.Owner.PID != 0 && alive(old.Owner) {
+		lives, err := s.living(ctx, w, alive)
+		if err != nil {
+			return err
+		}
+		if ok && old.Owner.PID != 0 && lives(old.Owner) {
 			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
 		}
 		before = old
+		if err := s.own(ctx, w, a.Owner); err != nil {
+			return err
+		}
 		if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
 			return err
 		}
@@ -72,7 +79,9 @@ func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
 // Autopilot is the last one of the repository; ok is false when there never
 // was one.
 func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
-	a, ok, err = readAutopilot(ctx, &s.reads)
+	if a, ok, err = readAutopilot(ctx, &s.reads); err == nil {
+		err = s.see(ctx, &a.Owner)
+	}
 	return a, ok, s.explain(ctx, "read what the autopilot does", err)
 }
 

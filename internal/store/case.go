@@ -106,6 +106,7 @@ type CaseFilter struct {
 	// NotTags none of these.
 	Within, Tags, NotTags []string
 	Issues                bool // that come from a forge
+	Labelled              bool // that not every worker may work on
 	Limit                 int  // 0 is no limit
 }
 
@@ -154,6 +155,9 @@ func (f CaseFilter) conditions() *conditions {
 	}
 	if f.Issues {
 		c.add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
+	}
+	if f.Labelled {
+		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.LabelTag)
 	}
 	if f.Parent != "" {
 		c.add(`c.parent = ?`, f.Parent)

@@ -15,6 +15,14 @@ type Learned struct {
 	UsedAt              time.Time
 }
 
+// Accuracy is how often a chosen strategy helped, and of how many uses.
+func Accuracy(list []Learned) (right, uses int) {
+	for _, l := range list {
+		right, uses = right+l.Successes, uses+l.Successes+l.Failures
+	}
+	return right, uses
+}
+
 // StrategyStat is how often a strategy helped against a class of failure.
 type StrategyStat struct {
 	Class     string    `json:"class"`

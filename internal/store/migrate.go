@@ -97,7 +97,8 @@ var errMeanwhile = errors.New("another process made the step")
 // apply makes one step. With keep the database is copied first, under the same lock: it is
 // the copy of what the step found.
 func (s *Store) apply(ctx context.Context, step database.Migration, keep bool) error {
-	return s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	// A server may lose its power while we go on, with a schema that we think is there.
+	return s.transact(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (
 			number BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
 		if _, err := s.write.conn.ExecContext(ctx, table); err != nil {

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/store/database"
 	"github.com/pawl-dev/pawl/internal/store/postgres"
@@ -22,6 +24,8 @@ type Store struct {
 
 	shared bool   // several people and machines have it: roots are theirs
 	place  string // what the ids of this machine's clones begin with
+	files  string // the folder that the machines share for this board; "" is none
+	leases leases
 }
 
 // Open opens the database at path, and makes it when there is none: folders
@@ -48,6 +52,10 @@ type Shared struct {
 	Address    string // postgres://user@host/database
 	Repository string // what the repository is called on all machines
 	Place      string // what this machine's folders of it are called among them
+	Files      string // the folder that they share for what runs print; "" is none
+	// Lease is how long a process of another machine counts as alive that is not heard
+	// of; 0 is 90 seconds.
+	Lease time.Duration
 }
 
 // OpenShared opens the board of a repository in a database of PostgreSQL, and makes
@@ -56,7 +64,11 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	db, err := postgres.Open(ctx, o.Address, o.Repository)
 	s, err := opened(ctx, db, err)
 	if err == nil {
-		s.shared, s.place = true, o.Place+"\n"
+		s.place, s.leases.over = o.Place+"\n", cmp.Or(o.Lease, leaseOver)
+		if o.Files != "" {
+			_, schema := db.Board()
+			s.files = filepath.Join(o.Files, schema)
+		}
 	}
 	return s, err
 }
@@ -79,8 +91,9 @@ func opened(ctx context.Context, db database.Database, err error) (*Store, error
 
 // over is the store of a database that has its schema.
 func over(db database.Database) *Store {
+	_, shared := db.(*postgres.DB)
 	return &Store{
-		db: db, write: newConnection(),
+		db: db, write: newConnection(), shared: shared,
 		reads: statements{prepare: db.Reader().PrepareContext, values: db.Values},
 	}
 }
@@ -88,6 +101,7 @@ func over(db database.Database) *Store {
 // Close closes the database. It waits for a write in flight; to close twice
 // does nothing.
 func (s *Store) Close() error {
+	s.endLeases()
 	s.reads.close()
 	err := s.write.close()
 	return s.explain(context.Background(), "close the database", errors.Join(err, s.db.Close()))
@@ -95,6 +109,24 @@ func (s *Store) Close() error {
 
 // Path is the absolute path of the database file, or the address of the database.
 func (s *Store) Path() string { return s.db.Name() }
+
+// Board is what a board that several machines share is called there; "" is a file.
+func (s *Store) Board() string {
+	name := ""
+	if db, shared := s.db.(*postgres.DB); shared {
+		name, _ = db.Board()
+	}
+	return name
+}
+
+// Files is the folder in which all machines of the board find what runs print; "" where
+// there is none.
+func (s *Store) Files() string {
+	if s == nil {
+		return ""
+	}
+	return s.files
+}
 
 // Check looks for damage and returns [ErrDamaged] with what it found. It is for
 // the doctor, not for a start.

@@ -56,6 +56,13 @@ func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit in
 	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
 		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+c.limit(page(limit)+1), c.args...)
 	more = len(found) > page(limit)
+	owners := make([]*Owner, len(found))
+	for i := range found {
+		owners[i] = &found[i].Owner
+	}
+	if err == nil {
+		err = s.see(ctx, owners...)
+	}
 	for _, l := range found[:min(len(found), page(limit))] {
 		runs, next = append(runs, l.Run), RunMark{ms(l.StartedAt), l.row}
 	}
@@ -117,7 +124,7 @@ func (q RunQuery) conditions() *conditions {
 		anyOf(c, `status IN (…)`, q.Status)
 	}
 	if q.Kept {
-		c.add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = runs.name))`)
+		c.add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = ` + taskOfRun + `))`)
 	}
 	if text := strings.ToLower(q.Text); text != "" {
 		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0

@@ -49,11 +49,18 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 		if q, ok, err = readQueue(ctx, w, target); err != nil {
 			return err
 		}
-		if ok && q.Owner.PID != 0 && q.Owner != owner && alive(q.Owner) {
+		lives, err := s.living(ctx, w, alive)
+		if err != nil {
+			return err
+		}
+		if ok && q.Owner.PID != 0 && q.Owner != owner && lives(q.Owner) {
 			return &QueueOwnedError{Target: target, Owner: q.Owner}
 		}
+		if err := s.own(ctx, w, owner); err != nil {
+			return err
+		}
 		q.Target, q.Owner, q.State.Target = target, owner, target
-		_, err := w.exec(ctx, `
+		_, err = w.exec(ctx, `
 			INSERT INTO queues (target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state)
 			VALUES ($1, 0, $2, $3, $4, $5, $6, '{}')
 			ON CONFLICT (target) DO UPDATE SET owner_pid = $2, owner_start = $3, owner_boot = $4, owner_host = $5`,
@@ -232,7 +239,9 @@ func readQueue(ctx context.Context, from *statements, target string) (q Queue, o
 
 // Queue returns a target's queue; ok is false when nothing was ever queued for it.
 func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err error) {
-	q, ok, err = readQueue(ctx, &s.reads, target)
+	if q, ok, err = readQueue(ctx, &s.reads, target); err == nil {
+		err = s.see(ctx, &q.Owner)
+	}
 	return q, ok, s.explain(ctx, "read the queue of "+target, err)
 }
 

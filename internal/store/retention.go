@@ -19,9 +19,9 @@ func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
 	return read(ctx, s, "list the runs that have ended", func(r *EndedRun) []any {
 		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, when(&r.EndedAt), &r.Last, &r.Open}
 	}, `SELECT id, kind, name, status, ended_at,
-			NOT EXISTS (SELECT 1 FROM runs l WHERE l.root = r.root AND l.name = r.name AND l.started_at > r.started_at),
-			r.kind = 'task' AND EXISTS (SELECT 1 FROM cases c WHERE c.status <> 'done' AND r.name IN (c.id, c.id || '-merge'))
-		FROM runs r WHERE ended_at <> 0 AND owner_pid = 0 ORDER BY ended_at DESC, id`)
+			NOT EXISTS (SELECT 1 FROM runs l WHERE l.root = runs.root AND l.name = runs.name AND l.started_at > runs.started_at),
+			runs.kind = 'task' AND EXISTS (SELECT 1 FROM cases c WHERE c.status <> 'done' AND c.id = `+taskOfRun+`)
+		FROM runs WHERE ended_at <> 0 AND owner_pid = 0 ORDER BY ended_at DESC, id`)
 }
 
 // DropRun deletes a run that has ended, with its iterations and events. What it

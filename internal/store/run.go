@@ -55,11 +55,19 @@ type Owner struct {
 	Host  string
 }
 
-// openRuns are the runs that have not ended. Of a task's runs only the last one can
+// openRuns are the runs that have not ended, and those that a guard ended: a person is
+// needed for them until a later run of their name. Of a task's runs only the last one can
 // be open, and only until the task is done: earlier ones cannot be resumed.
-const openRuns = `ended_at = 0 AND (kind <> 'task' OR NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name
-		AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))
-	AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = runs.name AND c.status = 'done')))`
+const openRuns = `(ended_at = 0 OR status = 'aborted' AND ` + lastOfName + `)
+	AND (kind <> 'task' OR ` + lastOfName + `
+		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`
+
+const lastOfName = `NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = runs.kind AND l.name = runs.name
+	AND (l.kind = 'task' OR l.root = runs.root) AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))`
+
+// taskOfRun is the SQL of what board.TaskOf says of the name of a row of runs.
+const taskOfRun = `CASE WHEN runs.name LIKE '%-race_' OR runs.name LIKE '%-merge'
+	THEN substr(runs.name, 1, length(runs.name) - 6) ELSE runs.name END`
 
 // maxCandidates is how many runs an ambiguous prefix is explained with.
 const maxCandidates = 10
@@ -82,13 +90,20 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 		if s.shared && r.Kind == "task" {
 			same, args = `kind = 'task'`, args[:1] // on any machine
 		}
-		if err := free(ctx, w, alive, same, args...); err != nil {
+		lives, err := s.living(ctx, w, alive)
+		if err == nil {
+			err = free(ctx, w, lives, same, args...)
+		}
+		if err == nil {
+			err = s.own(ctx, w, r.Owner)
+		}
+		if err != nil {
 			return err
 		}
 		if err := insertRun(ctx, w, r, e); err != nil {
 			return err
 		}
-		_, err := insertEvent(ctx, w, e)
+		_, err = insertEvent(ctx, w, e)
 		return err
 	})
 }
@@ -161,8 +176,15 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 		if !ok {
 			return fmt.Errorf("%w: %s", ErrNotFound, id)
 		}
-		if r.Owner.PID != 0 && alive(r.Owner) {
+		lives, err := s.living(ctx, w, alive)
+		if err != nil {
+			return err
+		}
+		if r.Owner.PID != 0 && lives(r.Owner) {
 			return &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
+		}
+		if err := s.own(ctx, w, owner); err != nil {
+			return err
 		}
 		r.Owner = owner
 		taken = r
@@ -188,6 +210,9 @@ func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
+	}
+	if err == nil {
+		err = s.see(ctx, &r.Owner)
 	}
 	return r, s.explain(ctx, what, err)
 }
@@ -218,14 +243,22 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 // [ErrNotFound]. On a board that several machines have, a task's last run may be of another one.
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
-	r, ok, err := first(ctx, &s.reads, wholeRunFields,
-		wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
-	if err == nil && !ok && s.shared {
+	var r Run
+	var ok bool
+	var err error
+	if s.shared { // a task may be worked on any machine, and their clocks differ
+		r, ok, err = first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
+			ORDER BY runs.rowid DESC LIMIT 1`, name)
+	}
+	if err == nil && !ok {
 		r, ok, err = first(ctx, &s.reads, wholeRunFields,
-			wholeRun+` WHERE kind = 'task' AND name = $1 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, name)
+			wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
+	}
+	if err == nil {
+		err = s.see(ctx, &r.Owner)
 	}
 	return r, s.explain(ctx, what, err)
 }
@@ -236,7 +269,7 @@ const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterati
 	started_at, updated_at, ended_at, elapsed, ` + workColumn + ` AS work`
 
 // workColumn is what the run is to do, in words; "" for none.
-const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' AND cases.id = runs.name),
+const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' AND cases.id = ` + taskOfRun + `),
 	(SELECT substr(json_extract(s.setup, '$.flags.work'), 1, 500) FROM setups s
 	WHERE s.run = runs.id AND json_valid(s.setup)), '')`
 

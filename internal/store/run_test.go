@@ -240,14 +240,20 @@ func TestListings(t *testing.T) {
 	add("r2", "build", "/a", 3*time.Hour, false)
 	add("r3", "build", "/b", 2*time.Hour, false)
 	add("r4", "build", "/a", 3*time.Hour, true) // the same time as r2: created later is later
+	for i, id := range []string{"g1", "g2"} {   // guards ended both; the first was begun anew
+		add(id, "check", "/a", -time.Duration(2-i)*time.Hour, false)
+		end := stepOf(run(id, "check"), 2)
+		end.Run.Root, end.Run.Status, end.Run.EndedAt = "/a", "aborted", noon
+		must(t, s.Commit(ctx, end))
+	}
 	for _, c := range []struct {
 		filter RunQuery
 		want   string
 	}{
-		{RunQuery{}, "r4 r2 r3 r1"},
-		{RunQuery{Active: true}, "r2 r3"},
-		{RunQuery{Root: "/a"}, "r4 r2 r1"},
-		{RunQuery{Root: "/a", Active: true}, "r2"},
+		{RunQuery{}, "r4 r2 r3 r1 g2 g1"},
+		{RunQuery{Active: true}, "r2 r3 g2"},
+		{RunQuery{Root: "/a"}, "r4 r2 r1 g2 g1"},
+		{RunQuery{Root: "/a", Active: true}, "r2 g2"},
 		{RunQuery{Root: "/none"}, ""},
 	} {
 		if s.shared && c.filter.Root != "" {

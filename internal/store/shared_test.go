@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/store/pgtest"
+	"github.com/pawl-dev/pawl/internal/store/postgres"
 )
 
 // everything is what a person sees of a board, as text.
@@ -62,6 +63,7 @@ func TestABoardIsBrought(t *testing.T) {
 	if err != nil || rows == 0 || !was.IsZero() {
 		t.Fatalf("%d rows, brought before %v: %v", rows, was, err)
 	}
+	server.SQL(t, "t1", `INSERT INTO `+postgres.SchemaOf("acme/shop")+`.leases VALUES (100, 's100', 'b', 'h', now())`)
 	if want, got := everything(ctx, t, local), everything(ctx, t, shared); got != want {
 		t.Errorf("it had\n%s\nand has\n%s", want, got)
 	}

@@ -72,22 +72,28 @@ const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), 
 	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations),
 	coalesce(min(fewest), 0), coalesce(max(most), 0)`
 
+// namesOfTask are the names of all runs for a task, as board.TaskOf knows them.
+const namesOfTask = `latest.name, latest.name || '-merge', latest.name || '-race2', latest.name || '-race3',
+		latest.name || '-race4', latest.name || '-race5'`
+
 // taskTallies reads the history of few tasks only: the index finds them.
 const taskTallies = tallyColumns + ` FROM (
 	WITH latest AS (SELECT name, max(started_at) AS at FROM (
-		SELECT name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1 ORDER BY started_at DESC LIMIT 10 * $2) AS started
+		SELECT ` + taskOfRun + ` AS name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1
+			ORDER BY started_at DESC LIMIT 10 * $2) AS started
 		GROUP BY name ORDER BY at DESC LIMIT $2)
 	SELECT latest.at, latest.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured,
 		f.elapsed, f.took AS fastest, f.took AS slowest,
 		f.cost, f.cost_known, f.tokens_in, f.tokens_out, 0 AS waited, 0 AS asked, 0 AS guards, 0 AS conflicts,
 		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked,
 		0 AS task_iterations, CAST(NULL AS BIGINT) AS fewest, CAST(NULL AS BIGINT) AS most
-	FROM latest JOIN runs r ON r.name = latest.name AND r.kind = 'task' JOIN iteration_facts f ON f.run = r.id
+	FROM latest JOIN runs ON runs.kind = 'task' AND runs.name IN (` + namesOfTask + `)
+	JOIN iteration_facts f ON f.run = runs.id
 	UNION ALL
 	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,
 		e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
-	FROM latest JOIN runs r ON r.name = latest.name AND r.kind = 'task'
-	JOIN events v ON v.run = r.id JOIN event_facts e ON e.seq = v.seq
+	FROM latest JOIN runs ON runs.kind = 'task' AND runs.name IN (` + namesOfTask + `)
+	JOIN events v ON v.run = runs.id JOIN event_facts e ON e.seq = v.seq
 	UNION ALL
 	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
 		c.started, c.landed, c.gave_up, c.timed_out, c.blocked,

@@ -86,6 +86,25 @@ type WorkspaceChange struct {
 // store; its error ends the call, is returned as it is, and nothing is stored.
 // What is stored survives a power loss.
 func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error)) error {
+	return s.editWorkspaces(ctx, edit, func(context.Context, *statements) error { return nil })
+}
+
+// SwapRacer gives a task what an agent that raced for it has, and the other way
+// round: edit swaps the rows of their workspaces, and the runs of the race swap their
+// names in the same transaction. The runs may have no owner that lives.
+func (s *Store) SwapRacer(
+	ctx context.Context, task, racer string, edit func(all []Workspace) (WorkspaceChange, error),
+) error {
+	return s.editWorkspaces(ctx, edit, func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, `UPDATE runs SET name = CASE name WHEN $1 THEN $2 ELSE $1 END
+			WHERE kind = 'task' AND name IN ($1, $2) AND started_at >= (SELECT min(started_at) FROM (SELECT max(started_at) AS started_at FROM runs
+			WHERE kind = 'task' AND name IN ($1, $2) GROUP BY name) AS latest)`, task, racer)
+		return err
+	})
+}
+
+func (s *Store) editWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error),
+	also func(context.Context, *statements) error) error {
 	var refused error
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		all, err := workspaces(ctx, w, s.place)
@@ -106,7 +125,7 @@ func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (
 				return err
 			}
 		}
-		return nil
+		return also(ctx, w)
 	})
 	if refused != nil {
 		return refused

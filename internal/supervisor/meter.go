@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/spool"
@@ -41,6 +41,7 @@ type meter struct {
 	file    *spool.Writer
 	emit    func([]json.RawMessage)
 	pass    func(loop.Ended, string) // a limit was passed
+	ended   func()                   // the program said that it is done; nil asks for nothing
 	dog     *watchdog
 	bytes   int64        // of stdout
 	silent  int64        // of them, since the last event that is known
@@ -153,10 +154,11 @@ func (m *meter) modelCall(e agent.Event) {
 
 func (m *meter) event(e agent.Event) {
 	m.totals.Add(e)
-	m.judge(e)
-	if len(e.Command) > liveCommand {
-		e.Command = strings.ToValidUTF8(e.Command[:liveCommand], "") + "…"
+	if e.Kind == agent.End && m.ended != nil {
+		m.ended()
 	}
+	m.judge(e)
+	e.Command = fault.Cut(e.Command, liveCommand)
 	m.publish(e)
 	if e.Kind != agent.Unknown {
 		m.silent = 0
@@ -196,7 +198,7 @@ func (m *meter) publish(e agent.Event) {
 		_, _ = m.out.Write(append(data, '\n'))
 	}
 	if len(e.Text) > liveText {
-		e.Text = strings.ToValidUTF8(e.Text[:liveText], "") + "…"
+		e.Text = fault.Cut(e.Text, liveText)
 		if data, err = json.Marshal(e); err != nil {
 			return
 		}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,14 +18,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/spool"
 )
 
+// prompt makes a file that a job reads.
+func (r *run) prompt(text string) string {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "prompt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
 func TestRunSaysWhatTheJobDid(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)
 	c := r.start()
-	in := filepath.Join(r.dir, "prompt")
-	if err := os.WriteFile(in, []byte("do it"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	in := r.prompt("do it")
 	job := r.job("1.1", `cat; echo; echo oops >&2; pwd; exit 3`)
 	job.Stdin = in
 	var texts []string
@@ -44,6 +52,55 @@ func TestRunSaysWhatTheJobDid(t *testing.T) {
 	}
 	if out, _ := os.ReadFile(job.Files + ".out"); string(out) != got.Stdout.Head {
 		t.Errorf("the file has %q", out)
+	}
+}
+
+// A program that talks gets the prompt and then what is added to the file of messages,
+// until it says that it is done.
+func TestAJobIsToldMessages(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	in := r.prompt("do it")
+	job := r.job("1", `read -r a; echo "first $a"; read -r b; echo "second $b"; read -r c; echo "third $c"
+echo '{"kind":"end"}'; read -r d; echo "closed $d"`)
+	job.Stdin, job.Talks, job.Parser = in, true, "json"
+	add := func(text string) {
+		f, err := os.OpenFile(job.Messages(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(agent.UserLine(text)); err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+	}
+	got := must(t)(c.Run(context.Background(), job, func(e agent.Event) {
+		switch {
+		case strings.HasPrefix(e.Text, "first"):
+			add("use tabs")
+		case strings.HasPrefix(e.Text, "second"):
+			add("say \"so\"")
+		case e.Kind == agent.End:
+			add("too late")
+		}
+	}))
+	want := fmt.Sprintf("first %ssecond %sthird %s{\"kind\":\"end\"}\nclosed \n",
+		agent.UserLine("do it"), agent.UserLine("use tabs"), agent.UserLine(`say "so"`))
+	if got.Stdout.Head != want || got.Told != 2 {
+		t.Errorf("%d told, %s, not\n%s", got.Told, got.Stdout.Head, want)
+	}
+}
+
+// One that reads nothing does not hold up its end.
+func TestAJobMayNotListen(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	in := r.prompt(strings.Repeat("x", 4<<20))
+	job := r.job("1", `exit 3`)
+	job.Stdin, job.Talks, job.Parser = in, true, "json"
+	if got := must(t)(c.Run(context.Background(), job, nil)); got.Exit.Code != 3 || got.Told != 0 {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -50,6 +50,7 @@ type task struct {
 	seen   atomic.Int64
 	box    box
 	models *models
+	talk   *talk                // nil for a program that takes no messages
 	limit  func(sandbox.Limits) // puts the supervisor under limits, once
 	logf   func(format string, args ...any)
 }
@@ -128,11 +129,13 @@ func (t *task) perform(r *Result) error {
 	defer t.models.close()
 	least := leastFree(t.job) // of what is free before the job
 	child, err := t.launch(o)
+	defer func() { t.talk.hangUp() }()
 	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
 	why := t.watch(child, o.meter, least)
+	r.Told = t.talk.end()
 	r.Elapsed = time.Since(t.started)
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
@@ -188,6 +191,12 @@ func (t *task) launch(o *output) (*process.Child, error) {
 		in, err := openInput(t.job.Stdin)
 		if err != nil {
 			return nil, err
+		}
+		if t.job.Talks && o.meter != nil {
+			if t.talk, in, err = newTalk(in, t.job.Messages()); err != nil {
+				return nil, fmt.Errorf("cannot hand over the input: %v", err)
+			}
+			o.meter.ended = t.talk.hangUp
 		}
 		theirs = append(theirs, in)
 		c.Stdin = in

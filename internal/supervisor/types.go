@@ -41,6 +41,8 @@ type Job struct {
 	Dir   string   `json:"dir"`
 	Env   []string `json:"env"`             // the whole environment
 	Stdin string   `json:"stdin,omitempty"` // a file; "" is the null device
+	// Talks: the program takes messages on stdin while it works, see [Job.Messages].
+	Talks bool `json:"talks,omitempty"`
 	// Parser names the stream format (agent.NewParser); "" parses nothing.
 	Parser string `json:"parser,omitempty"`
 	// Prompt is the file whose echo is cut off a text agent's output.
@@ -71,6 +73,10 @@ type Job struct {
 	Safety safety.Rules `json:"safety,omitzero"`
 }
 
+// Messages is the file to which the messages for a job that talks are added, each a
+// line as [agent.UserLine] makes it.
+func (j Job) Messages() string { return j.Files + ".messages" }
+
 // Result is how a job ended.
 type Result struct {
 	ID        string        `json:"id"`
@@ -80,6 +86,8 @@ type Result struct {
 	// Error is set when the process could not be started; Exit.Code is then
 	// 127 (not found), 126 (not executable) or -1.
 	Error string `json:"error,omitempty"`
+	// Told is how many messages the program was told.
+	Told int `json:"told,omitempty"`
 	// Killed counts processes that were still there after the end, and were ended.
 	Killed int `json:"killed,omitempty"`
 	// Unreached are connections that the box did not let out, the first 20.

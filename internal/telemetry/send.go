@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // poster sends messages and remembers the first failure: a collector that is
@@ -86,7 +88,7 @@ func (p *poster) trouble() error {
 	if p.failed == 0 {
 		return nil
 	}
-	return fmt.Errorf("telemetry is not complete: %d message(s) could not be sent: %w", p.failed, p.why)
+	return fmt.Errorf("telemetry is not complete: %s could not be sent: %w", fault.Numbered(p.failed, "message"), p.why)
 }
 
 func withoutSecrets(at string) string {

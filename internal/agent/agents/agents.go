@@ -111,7 +111,8 @@ func Lookup(name string) (agent.Adapter, bool) {
 }
 
 func adapter(p program.Program) program.Adapter {
-	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...)}
+	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...),
+		Found: program.Finally(exec.LookPath)}
 }
 
 // Parser returns a fresh parser of the named stream format, for one run.

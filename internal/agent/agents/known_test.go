@@ -131,3 +131,33 @@ func TestExitsOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// A program without a login is told from one with a login by each of its places alone.
+func TestLoggedIn(t *testing.T) {
+	t.Parallel()
+	for _, name := range slices.DeleteFunc(Names(), func(name string) bool { return name == "script" }) {
+		home := []string{"HOME=/home/me"}
+		if sign, known := LoggedIn(name, "/home/me", home, func(string) bool { return false }); sign != "" || !known {
+			t.Errorf("%s, not logged in: %q, %t", name, sign, known)
+		}
+		var places []string
+		LoggedIn(name, "/home/me", home, func(path string) bool { places = append(places, path); return false })
+		for _, place := range places {
+			sign, _ := LoggedIn(name, "/home/me", home, func(path string) bool { return path == place })
+			if sign != place || !strings.HasPrefix(place, "/home/me/.") {
+				t.Errorf("%s, with %s: %q", name, place, sign)
+			}
+		}
+		if len(places) == 0 {
+			t.Errorf("%s: no place is looked at", name)
+		}
+	}
+	env := []string{"OPENAI_API_KEY=", "ANTHROPIC_API_KEY=k"}
+	never := func(string) bool { return false }
+	if sign, _ := LoggedIn("claude", "/home/me", env, never); sign != "ANTHROPIC_API_KEY" {
+		t.Errorf("a key is %q", sign)
+	}
+	if sign, _ := LoggedIn("codex", "/home/me", env, never); sign != "" {
+		t.Errorf("an empty key and another's are %q", sign)
+	}
+}

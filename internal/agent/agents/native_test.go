@@ -3,12 +3,38 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/agent/codex"
 	"github.com/pawl-dev/pawl/internal/agent/program"
 )
+
+// Only Claude Code as it is installed reads lines of JSON; what else has its name reads
+// the prompt.
+func TestOnlyAnInstalledProgramIsTalkedTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		found   string
+		command []string
+		want    bool
+	}{
+		{found: "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js", want: true},
+		{found: "/home/ada/.local/share/claude/versions/2.1.197", want: true},
+		{found: "/home/ada/.local/share/claude/versions/2.1.197", command: []string{"/home/ada/.local/bin/claude"}, want: true},
+		{found: "/home/ada/.local/share/claude/versions/2.1.197", command: []string{"npx", "claude"}},
+		{found: "/home/ada/bin/claude"},
+		{found: ""},
+	} {
+		a := program.Adapter{Program: claude.Program(false), Found: func(string) string { return c.found }}
+		got, err := a.Start(agent.Invocation{Command: c.command, PromptFile: "/run/prompt.md"})
+		if err != nil || got.Talks != c.want || slices.Contains(got.Args, "--input-format") != c.want {
+			t.Errorf("%s by %q: %+v, %v", c.found, c.command, got, err)
+		}
+	}
+}
 
 // The npm package's command is a script that stays between pawl and the
 // program, which is in another package beside it.

@@ -157,6 +157,13 @@ iteration is told to work with less. While a tool of a known program runs, its s
 iteration's time limit, unless ` + "`agents.X.idle_timeout`" + ` is set. Agents that print plain text take no turns that
 could be compared.
 
+## Messages to an agent at work
+
+` + "`pawl message`" + ` reaches Claude Code while it works: with the result of the tool that runs, or before its next turn. Pawl gives
+it the prompt and the messages as lines of JSON (` + "`--input-format stream-json`" + `) and closes them when it is done. This is so
+where the command is the program as npm, its own installer or Homebrew put it; a wrapper gets the prompt as it is. All other programs have a message in the
+next prompt: they read their prompt to its end before they begin, and ACP takes one prompt at a time.
+
 ## Any other program
 
 ` + "`command`" + ` runs any program with the prompt on stdin, or with ` + "`{prompt}`, `{prompt_file}` and `{model}`" + ` in its arguments.

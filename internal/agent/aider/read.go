@@ -2,14 +2,13 @@ package aider
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -89,10 +88,8 @@ func (r *reader) retry(line string, emit func(agent.Event)) {
 }
 
 var (
-	counts = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\s([0-9.,]+)([kM]?) (sent|cache write|cache hit|received)`)
-	})
-	session = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$([0-9.,]+) session`) })
+	counts  = lazy.Regexp(`\s([0-9.,]+)([kM]?) (sent|cache write|cache hit|received)`)
+	session = lazy.Regexp(`\$([0-9.,]+) session`)
 )
 
 // answered takes the report after an answer, such as "Tokens: 2.5k sent, 300

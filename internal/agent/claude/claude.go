@@ -3,6 +3,8 @@
 //
 // What the program does, as pawl relies on it:
 //   - The prompt comes on stdin, at most 10 MiB; more is exit 1 and no request.
+//     As a line of JSON it can be followed by messages, which go with the result of the
+//     tool that runs. Then the program ends when stdin does.
 //   - `result` is the terminal event. An API failure is a `result` with
 //     subtype "success", is_error true and api_error_status; exit 1.
 //   - An interrupt may end it with exit 0 and no `result`: success is exit 0
@@ -51,11 +53,13 @@ func Program(root bool) program.Program {
 		Allow:    []string{noQuestions},
 		ReadOnly: []string{noQuestions, "--disallowedTools", writers},
 		Model:    "--model", MaxCost: "--max-budget-usd",
-		Tools:  []string{`--mcp-config={"mcpServers":{"pawl":{"command":{pawl},"args":["mcp","--run",{tools}]}}}`},
-		Limit:  10 << 20,
-		Env:    env,
-		Doors:  []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},
-		Closed: []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+		Tools:     []string{`--mcp-config={"mcpServers":{"pawl":{"command":{pawl},"args":["mcp","--run",{tools}]}}}`},
+		Talk:      []string{"--input-format", "stream-json"},
+		Installed: []string{"/@anthropic-ai/claude-code/", "/claude/versions/", "/Caskroom/claude-code"},
+		Limit:     10 << 20,
+		Env:       env,
+		Doors:     []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},
+		Closed:    []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		// Inside of a session the program takes itself for a part of that session.
 		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 		State: program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"},

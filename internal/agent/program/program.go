@@ -56,6 +56,13 @@ type Program struct {
 	Tools    []string // the arguments that give it pawl's tools, with {pawl} and {tools} quoted; nil is not known how
 	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not
 
+	// Talk are the flags with which it takes messages on stdin while it works; nil is
+	// not known how. Only a program that has one of Installed in its path gets them: its
+	// makers put it there. Anything else of its name, such as a script that starts it,
+	// gets the prompt as it is, and a message waits for the next one.
+	Talk      []string
+	Installed []string
+
 	Prompt   Delivery
 	PromptAt string // the flag before the prompt or its file, or the argument that stands for stdin
 	// Limit is the longest prompt that the program takes whole, in bytes; 0 is
@@ -146,6 +153,8 @@ type Adapter struct {
 	// Native returns the program's real binary for what its name finds, if the
 	// name may find a wrapper that does not pass signals on; nil is none.
 	Native func(binary string) string
+	// Found returns the file that a program's name means in the end; "" is none.
+	Found func(name string) string
 }
 
 // Name is the program's name.
@@ -317,11 +326,27 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
 	case Stdin:
 		start.Stdin = in.PromptFile
+		if start.Talks = a.genuine(in.Command); start.Talks {
+			start.Args = append(start.Args, a.Talk...)
+		}
 		if a.PromptAt != "" {
 			start.Args = append(start.Args, a.PromptAt)
 		}
 	}
 	return start, nil
+}
+
+// genuine tells whether a command is the program as its makers install it.
+func (a Adapter) genuine(command []string) bool {
+	if len(command) > 1 || a.Found == nil {
+		return false
+	}
+	name := a.Binary
+	if len(command) == 1 {
+		name = command[0]
+	}
+	found := filepath.ToSlash(a.Found(name))
+	return slices.ContainsFunc(a.Installed, func(part string) bool { return strings.Contains(found, part) })
 }
 
 // argument reads the prompt as an argument.
@@ -345,12 +370,10 @@ func (a Adapter) argument(in agent.Invocation) (string, error) {
 // and the first of candidates that is there, relative to the folder of the
 // file that this is in the end, is the binary. Without one it is the name.
 func Beside(look func(string) (string, error), candidates ...string) func(string) string {
+	find := Finally(look)
 	return func(name string) string {
-		path, err := look(name)
-		if err != nil {
-			return name
-		}
-		if path, err = filepath.EvalSymlinks(path); err != nil {
+		path := find(name)
+		if path == "" {
 			return name
 		}
 		for _, c := range candidates {
@@ -360,5 +383,21 @@ func Beside(look func(string) (string, error), candidates ...string) func(string
 			}
 		}
 		return name
+	}
+}
+
+// Finally returns a finder of the file that a name means in the end, through all links;
+// "" is none.
+func Finally(look func(string) (string, error)) func(string) string {
+	return func(name string) string {
+		path, err := look(name)
+		if err != nil {
+			return ""
+		}
+		path, err = filepath.EvalSymlinks(path)
+		if err != nil {
+			return ""
+		}
+		return path
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/dashboard"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -57,10 +57,6 @@ func autopilotCommand(a *command.App) *cobra.Command {
 		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
 		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
 		autopilotModeCommand(a), autopilotStatusCommand(a))
-	cmd.Long = "Work the board: the best ready tasks go into the free slots, one loop each, in a clone of its own.\n" +
-		"What is verified goes to the merge queue. It ends when nothing is ready and nothing runs."
-	cmd.Example = "  pawl autopilot\n  pawl autopilot --max-parallel 5 --keep\n" +
-		"  pawl autopilot pause     # from any terminal"
 	addAutopilotFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
@@ -188,7 +184,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store,
+		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
@@ -257,7 +253,7 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	if res.Sprint != nil {
 		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,
-			report.Numbered(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+			fault.Numbered(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
 	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
 	if err != nil {

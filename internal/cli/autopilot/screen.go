@@ -116,6 +116,9 @@ func prefixed(id, text string) string {
 // run shows what a person should see of a task's run.
 func (s *autopilotScreen) run(n autopilot.Notice) {
 	e := n.Engine
+	if n.Agent != "" {
+		n.Case += " (" + n.Agent + ")"
+	}
 	if !s.a.Verbose && tries(e) {
 		return // it is told once for all tasks
 	}

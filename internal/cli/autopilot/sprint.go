@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -40,11 +40,6 @@ func sprintCommand(a *command.App) *cobra.Command {
 			p.sprint = &f
 			return workBoard(ctx, a, p)
 		}, sprintListCommand(a), sprintShowCommand(a))
-	cmd.Long = "Work the board up to a target. When it is reached nothing new starts, and what runs may end. " +
-		"Without a target\n" +
-		"the configuration's holds (sprint.target). The statistics go to .pawl/sprints.jsonl, also after a stop or a crash."
-	cmd.Example = "  pawl sprint --count 10\n  pawl sprint --hours 4 --op op-005 --exclude-tag later\n" +
-		"  pawl sprint --until 18:00 --batch-review"
 	f.set = func(name string) bool { return cmd.Flags().Changed(name) }
 	fl := cmd.Flags()
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
@@ -244,7 +239,7 @@ func showSprint(a *command.App, live string, s schedule.SprintStats) error {
 	}
 	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how,
 		targetWords(s.Target))
-	a.Result("%s: %d complete, %d failed, %d wait for your review\n", report.Numbered(s.TotalTasks, "task"),
+	a.Result("%s: %d complete, %d failed, %d wait for your review\n", fault.Numbered(s.TotalTasks, "task"),
 		s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
 	var rows [][]any
 	for _, t := range s.TaskStats {

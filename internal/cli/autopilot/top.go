@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +18,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/dashboard"
@@ -31,7 +29,7 @@ import (
 )
 
 func topCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("top", "Watch the autopilot in this terminal, and steer it", command.AtMost(0),
+	return command.Leaf("top", "Watch the autopilot in this terminal, and steer it", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if !a.Interactive() {
 				return command.Usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
@@ -44,9 +42,6 @@ func topCommand(a *command.App) *cobra.Command {
 				return nil
 			})
 		})
-	cmd.Long = "Watch the autopilot of this repository: slots, what needs you, board, merge queue, what happened last.\n" +
-		"Keys pause, stop, answer and read along; ? lists them. Leaving changes nothing."
-	return cmd
 }
 
 // dashboardOptions looks at the autopilot of root, and does what the commands do.
@@ -63,7 +58,7 @@ func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Op
 			if err != nil {
 				return nil, err
 			}
-			return agentLines(filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(r.Iteration)))
+			return agentLines(a.Outputs(db, r, strconv.Itoa(r.Iteration)))
 		},
 		Question: func(ctx context.Context, n autopilot.Need) (loop.Question, error) {
 			return needQuestion(ctx, db, n)
@@ -159,8 +154,7 @@ func needQuestion(ctx context.Context, db *store.Store, n autopilot.Need) (q loo
 const logRead = 64 << 10
 
 // agentLines are the last things that an iteration's agent did, a line each.
-func agentLines(dir string) ([]string, error) {
-	root, err := os.OpenRoot(dir)
+func agentLines(root *os.Root, err error) ([]string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

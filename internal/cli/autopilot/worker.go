@@ -1,69 +1,159 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 func workerCommand(a *command.App) *cobra.Command {
-	var slots string
-	var f autopilotFlags
-	cmd := command.Leaf("worker", "Work tasks that the cluster's engine orders, until you stop it", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return work(ctx, a, f, slots) })
+	var f workerFlags
+	cmd := command.Group("worker", "Work tasks that the cluster's engine orders, until you stop it",
+		func(ctx context.Context) error { return work(ctx, a, f) },
+		command.Leaf("kill", "End the worker of this machine and its agents at once, also while the engine is away",
+			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
 	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; it may end meanwhile.\n" +
-		"After TERM or Ctrl-C agents go on for 90 seconds: a worker that starts by then goes on with them."
-	cmd.Example = "  pawl-cluster worker --slots 4"
-	cmd.Flags().StringVar(&slots, "slots", "", "work on `N` tasks at once; without it autopilot.max_parallel")
+		"After TERM or Ctrl-C nothing new is begun, and with --drain it waits until what runs has ended its iteration.\n" +
+		"Agents that still run go on for 90 seconds: a worker that starts by then goes on with them. A second signal\n" +
+		"ends the worker at once. A task with a tag needs:LABEL goes only to workers with that label."
+	cmd.Example = "  pawl-cluster worker --slots 4\n  pawl-cluster worker --label gpu --drain 1h"
+	fl := cmd.Flags()
+	fl.StringVar(&f.slots, "slots", "", "work on `N` tasks at once; without it autopilot.max_parallel")
+	fl.StringArrayVar(&f.labels, "label", nil, "take tasks that need `LABEL`, too; may be given several times")
+	fl.DurationVar(&f.drain, "drain", 0, "after TERM wait for so `LONG` until iterations have ended, e.g. 1h")
 	return cmd
 }
 
-func work(ctx context.Context, a *command.App, f autopilotFlags, slots string) error {
-	b, err := open(ctx, a, f)
+// workerFlags are those of a worker.
+type workerFlags struct {
+	slots  string
+	labels []string
+	drain  time.Duration
+}
+
+// maxLabels bounds the queues that a worker asks: one for each choice of labels.
+const maxLabels = 4
+
+// offer is what the flags come to.
+func (f *workerFlags) offer(slots int, shared bool) (o autopilot.Offer, err error) {
+	o = autopilot.Offer{Slots: slots, Drain: f.drain, Version: command.Version}
+	if f.slots != "" {
+		if o.Slots, err = strconv.Atoi(f.slots); err != nil || o.Slots < 1 {
+			return o, command.Usage("--slots %s: write how many tasks at once, from 1", f.slots)
+		}
+	}
+	if f.drain < 0 {
+		return o, command.Usage("--drain %s: write how long, as 30m or 1h", f.drain)
+	}
+	for _, l := range f.labels {
+		if !label().MatchString(l) {
+			return o, command.Usage("--label %q: write one word of letters, digits, - _ and ., with at most 40", l)
+		}
+		o.Labels = append(o.Labels, strings.ToLower(l))
+	}
+	slices.Sort(o.Labels)
+	o.Labels = slices.Compact(o.Labels)
+	switch {
+	case len(o.Labels) > maxLabels:
+		return o, command.Usage("%d labels; a worker has at most %d", len(o.Labels), maxLabels)
+	case len(o.Labels) > 0 && !shared:
+		return o, command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
+	}
+	return o, nil
+}
+
+var label = lazy.Regexp(`^[A-Za-z0-9._-]{1,40}$`)
+
+func work(ctx context.Context, a *command.App, f workerFlags) error {
+	b, err := open(ctx, a, autopilotFlags{})
 	if err != nil {
 		return err
 	}
 	defer b.s.Close()
 	c := b.s.Config
-	n := c.Autopilot.MaxParallel
-	if slots != "" {
-		if n, err = strconv.Atoi(slots); err != nil || n < 1 {
-			return command.Usage("--slots %s: write how many tasks at once, from 1", slots)
-		}
+	offer, err := f.offer(c.Autopilot.MaxParallel, b.s.Store.Board() != "")
+	if err != nil {
+		return err
 	}
 	if c.Cluster.Engine == "" {
 		return command.Usage("a worker needs an engine: cluster.engine is not set").
 			Hint("Name it in pawl.yaml: cluster: {engine: temporal://host:7233/namespace}")
 	}
+	if err := b.travel(ctx); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	b.o.Log, b.o.Notify = command.OpenLog(c.Root), b.screen.notice
-	a.Say("Works up to %s at once", report.Numbered(n, "task"))
-	if err := a.Cluster.Work(ctx, c.Cluster.Engine, b.repository(), n, b.o); err != nil {
+	with := ""
+	if len(offer.Labels) > 0 {
+		with = ", with the labels " + strings.Join(offer.Labels, ", ")
+	}
+	a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
+	at, err := b.engineAt()
+	if err != nil {
 		return err
 	}
-	a.Say("Ends. Agents go on for 90 seconds; a worker that starts by then goes on with them")
+	if err := a.Cluster.Work(ctx, at, b.repository(), offer, b.o); err != nil {
+		return err
+	}
+	a.Say("Ends. Agents that still run go on for 90 seconds; a worker that starts by then goes on with them")
+	return nil
+}
+
+// killWorker ends this machine's worker. It opens no database: that may be away.
+func killWorker(ctx context.Context, a *command.App) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	worked, tasks, err := a.Cluster.Kill(ctx, config.StateDir(c.Root, a.Env))
+	if err != nil {
+		return err
+	}
+	if !worked && len(tasks) == 0 {
+		a.Say("No worker of this repository runs here")
+		return nil
+	}
+	slices.Sort(tasks)
+	a.Say("Ended the worker, with what it ran of %s", cmp.Or(strings.Join(tasks, ", "), "no task"))
+	if len(tasks) > 0 {
+		a.Say("What was begun counts as lost: another worker makes it again in two minutes")
+	}
 	return nil
 }
 
 // join connects the autopilot to the engine, if the configuration names one.
 func (b *workplace) join(ctx context.Context) (leave func(), err error) {
-	at := b.s.Config.Cluster.Engine
-	if at == "" {
+	if b.s.Config.Cluster.Engine == "" {
 		return func() {}, nil
 	}
 	a := b.s.App
 	if a.Cluster == nil {
 		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
 			Hint("Start the program that has it: pawl-cluster autopilot")
+	}
+	if err := b.travel(ctx); err != nil {
+		return nil, err
+	}
+	at, err := b.engineAt()
+	if err != nil {
+		return nil, err
 	}
 	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.repository(), command.OpenLog(b.s.Config.Root))
 	if err != nil {
@@ -80,8 +170,42 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// repository names the board on the engine: that of this checkout on this machine.
+// engineAt is the engine that the configuration names.
+func (b *workplace) engineAt() (autopilot.EngineAt, error) {
+	c := b.s.Config.Cluster
+	at := autopilot.EngineAt{Address: c.Engine, CA: string(c.TLS.CA), Cert: string(c.TLS.Cert), Key: string(c.TLS.Key)}
+	if c.APIKey == "" {
+		return at, nil
+	}
+	if at.APIKey = b.s.App.Getenv(c.APIKey); at.APIKey == "" {
+		return at, command.Usage("cluster.api_key names the variable %s, which is not set", c.APIKey).
+			Hint("Set it where pawl-cluster is started; pawl.yaml must not have the key itself")
+	}
+	return at, nil
+}
+
+// repository names the board on the engine: as its database calls it, or that of
+// this checkout on this machine.
 func (b *workplace) repository() string {
+	if name := b.s.Store.Board(); name != "" {
+		return name
+	}
 	host, _ := os.Hostname()
 	return host + ":" + filepath.Base(b.s.StateDir)
+}
+
+// travel finds the remote by which work goes from machine to machine, where the board
+// is shared by several.
+func (b *workplace) travel(ctx context.Context) error {
+	c := b.s.Config.Cluster
+	if b.s.Store.Board() == "" {
+		return nil
+	}
+	if _, err := b.o.Repo.RemoteURL(ctx, c.Remote); err != nil {
+		return command.Usage("there is no git remote %q, by which work goes from one machine to another", c.Remote).
+			Hint("Add it: git remote add %s ADDRESS", c.Remote).
+			Hint("Or name another one in pawl.yaml: cluster: {remote: NAME}")
+	}
+	b.o.Remote = c.Remote
+	return nil
 }

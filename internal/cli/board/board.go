@@ -91,7 +91,6 @@ func caseExtendCommand(a *command.App) *cobra.Command {
 			}
 			return a.Done(p.Extend(ctx, id, l))
 		})
-	cmd.Example = "  pawl case extend 42 --max-iterations 80\n  pawl case extend 42 --timeout 1h"
 	cmd.Flags().StringVarP(&iterations, "max-iterations", "n", "", "allow `N` iterations in all")
 	cmd.Flags().StringVar(&timeout, "timeout", "", "allow `DURATION` in all, waits aside")
 	return cmd
@@ -114,11 +113,6 @@ func caseRollbackCommand(a *command.App) *cobra.Command {
 			return a.Done(p.RollbackTask(cmd.Context(), clones, id, to))
 		})
 	}
-	cmd.Long = "Put the workspace of a task back to the commit that it began at, or with --to N to the snapshot after\n" +
-		"iteration N of its last run, and the task to pending. What was there before is kept on a ref: --undo gets " +
-		"it back.\n" +
-		"Files that git ignores stay as they are."
-	cmd.Example = "  pawl case rollback task-007\n  pawl case rollback 7 --to 3\n  pawl case rollback 7 --undo"
 	cmd.Flags().IntVar(&to.N, "to", 0, "the iteration `N` after which the files are wanted; 0 is before the first")
 	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
 	return cmd
@@ -157,12 +151,6 @@ func caseCleanCommand(a *command.App) *cobra.Command {
 				return cleanCases(ctx, a, p, clones, ids, dry)
 			})
 		})
-	cmd.Long = "Remove the workspaces of tasks that landed or were kept for workspace.retention, and those that " +
-		"wait for\n" +
-		"a task. With ids: the workspaces of these tasks, whatever became of them. Commits and files that are not\n" +
-		"ignored go to refs/pawl/recovery/ID/N first. Nothing is removed in which a process works.\n" +
-		"With --recoveries: these refs, if they are older than workspace.retention; with ids all of these tasks."
-	cmd.Example = "  pawl case clean --dry-run\n  pawl case clean task-007\n  pawl case clean --recoveries"
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
 	cmd.Flags().BoolVar(&recoveries, "recoveries", false, "remove what was kept of workspaces, and no workspace")
 	return cmd

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -30,12 +31,6 @@ func caseAddCommand(a *command.App) *cobra.Command {
 	var f caseFields
 	cmd := &cobra.Command{
 		Use: "add TITLE | -f FILE", Short: "Add a task, or all of a list, to the board",
-		Long: "Add a task and print its id; with --operation an operation, which groups.\n\n" +
-			"With -f add all of a file, or nothing of it when something is wrong: a Markdown task list\n" +
-			"(- [ ] title; items below an item make it an operation), one JSON object a line, the JSONL export of beads,\n" +
-			"the prd.json of a ralph loop, or the issues.csv of vibe-kanban.",
-		Example: "  pawl case add 'Parse the header' --needs task-007 --tag critical --priority 1\n" +
-			"  pawl case add -f plan.md\n  bd export | pawl case add -f -",
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
@@ -159,9 +154,9 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 			}
 		}
 		if sum {
-			what := report.Numbered(len(added)-operations, "task")
+			what := fault.Numbered(len(added)-operations, "task")
 			if operations > 0 {
-				what += " and " + report.Numbered(operations, "operation")
+				what += " and " + fault.Numbered(operations, "operation")
 			}
 			a.Say("Added %s; %d can be started now.", what, ready)
 		}
@@ -196,11 +191,6 @@ func caseEditCommand(a *command.App) *cobra.Command {
 			c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(c *board.Case) error { return f.apply(cmd, c) })
 			return a.Done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
 		})
-	cmd.Long = "Change a case. --needs and --tag add to what is there, --unneed and --untag take away; --acceptance\n" +
-		"replaces all criteria; --parent '' takes a case out of its operation. A loop that works on it sees it in " +
-		"its next iteration."
-	cmd.Example = "  pawl case edit task-042 --title 'Parse the long header' --needs task-041\n" +
-		"  pawl case edit 42 --untag critical --priority -1"
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -49,8 +50,6 @@ func caseListCommand(a *command.App) *cobra.Command {
 			f.Open = !all && len(f.Status) == 0
 			return a.WithOperator(ctx, func(p *action.Operator) error { return listCases(ctx, a, p.Store, f) })
 		})
-	cmd.Example = "  pawl case list --ready --limit 5\n  pawl case list --status blocked,failed\n" +
-		"  pawl case list --all --parent op-003 --json"
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&statuses, "status", "s", nil, "only cases with this `STATUS` (repeatable)")
 	flags.BoolVarP(&f.Ready, "ready", "r", false, "only tasks that can be started, the next one first")
@@ -121,7 +120,7 @@ func tally(counts map[board.Status]int, ready int) string {
 			parts[len(parts)-1] += fmt.Sprintf(" (%d ready)", ready)
 		}
 	}
-	return report.Numbered(all, "case") + ": " + strings.Join(parts, ", ")
+	return fault.Numbered(all, "case") + ": " + strings.Join(parts, ", ")
 }
 
 // caseTable prints cases as wide as the terminal is.
@@ -161,7 +160,7 @@ func waitsFor(c *board.Case) string {
 	case c.Status == board.Done:
 		return "-"
 	case c.Unmet > 0:
-		return report.Numbered(c.Unmet, "need")
+		return fault.Numbered(c.Unmet, "need")
 	case c.Held:
 		return cmp.Or(c.Parent, "-")
 	}

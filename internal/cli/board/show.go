@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -130,7 +131,7 @@ func printCase(a *command.App, c *board.Case, needs, dependents []string) {
 		row("waits", c.NotReady())
 	}
 	if c.Type == board.Operation {
-		row("holds", fmt.Sprintf("%s, %d done", report.Numbered(c.Children, "case"), c.ChildrenDone))
+		row("holds", fmt.Sprintf("%s, %d done", fault.Numbered(c.Children, "case"), c.ChildrenDone))
 	} else {
 		score, parts := board.Score(c)
 		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))

@@ -13,14 +13,10 @@ import (
 )
 
 func caseSyncCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("sync", "Make tasks of the forge's issues, and say there what became of them",
+	return command.Leaf("sync", "Make tasks of the forge's issues, and say there what became of them",
 		command.AtMost(0), func(ctx context.Context, _ []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return syncIssues(ctx, a, p) })
 		})
-	cmd.Long = "Make a task of each open issue that has the label forge.issues.label. Until work on it begins, a task\n" +
-		"follows its issue. Comments of people who may write go to the agent. Pawl says in one comment what became of\n" +
-		"the work, and closes an issue whose work has landed. The autopilot does so by itself, every five minutes."
-	return cmd
 }
 
 func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {

@@ -43,12 +43,6 @@ func checkCommand(a *command.App) *cobra.Command {
 	var reset bool
 	cmd := &cobra.Command{
 		Use: "check [FILE|-]", Short: "Say whether an attempt may proceed, is tried again, or needs a person",
-		Long: "Read an iteration_check (YAML or JSON; - or nothing is stdin) and print the decision in the same format:\n" +
-			"the exit status is 0 to proceed, 10 to retry with the feedback, 11 to ask for the review, 4 when a person\n" +
-			"must decide, 2 for bad input. Attempts are recorded by task_id; proceed and --reset forget them.\n\n" +
-			"With --history it reads iterations so far and says as JSON whether the guards allow the next one: 0 or 4.",
-		Example: "  pawl check attempt.yaml\n  go test ./... | my-wrapper | pawl check\n  pawl check --reset task-003\n" +
-			"  pawl check --history history.json",
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
-	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // decision is what check prints. docs/json.md describes the fields; they can
@@ -65,7 +63,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		lines, past := k.attempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		if d.Context.Pattern == "" {
-			d.Context.Pattern = "none in " + report.Numbered(len(past), "attempt")
+			d.Context.Pattern = "none in " + fault.Numbered(len(past), "attempt")
 		}
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)
@@ -170,9 +168,7 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 
 // blockForm are lines that a YAML block gives back as they are: the first begins
 // with a word, one end of line is at the end, and no line is of blanks alone.
-var blockForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
-})
+var blockForm = lazy.Regexp(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
 
 func isBlock(text string) bool {
 	odd := strings.ContainsFunc(text, func(r rune) bool {

@@ -59,12 +59,6 @@ func explainCommand(a *command.App) *cobra.Command {
 			}
 			return explain(a, args, name, exit)
 		})
-	cmd.Long = "Explain reads the log of a build, a test run, a CI job or an agent and says what class of\n" +
-		"failure it shows, whether trying again may help, where the cause is, and what to do.\n" +
-		"Of several files, oldest first, the last is explained and what they have in common is named.\n" +
-		"The exit status is 0 when something could be read, whatever it shows."
-	cmd.Example = "  gh run view 1234 --log-failed | pawl explain\n  pawl explain build.log --exit 137\n" +
-		"  pawl explain --agent claude recording.jsonl --json"
 	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd

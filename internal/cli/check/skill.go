@@ -57,6 +57,7 @@ func skillCommand(a *command.App) *cobra.Command {
 			}
 			return installSkill(a, agent, dir, force)
 		})
+	command.TextOnly(install)
 	install.Long = "Write the skill into the project: " + skillPath(".claude/skills") + " by default.\n" +
 		"A file that was changed is not overwritten without --force.\n\n" + skillTable()
 	install.Example = "  pawl skill install\n  pawl skill install --agent codex\n" +
@@ -66,11 +67,7 @@ func skillCommand(a *command.App) *cobra.Command {
 	f.StringVar(&dir, "dir", "", "write it into the folder of skills `DIR`")
 	f.BoolVar(&show, "print", false, "print the skill and write nothing")
 	f.BoolVar(&force, "force", false, "overwrite a file that was changed")
-	cmd := command.Group("skill", "Teach an agent to call pawl check", nil, install)
-	cmd.Long = "A skill is a text that a coding agent finds in the project and follows. Pawl's teaches it to ask " +
-		"'pawl check'\n" +
-		"after each attempt at a task: when, in which format, and what to do on each exit status."
-	return cmd
+	return command.Group("skill", "Teach an agent to call pawl check", nil, install)
 }
 
 func skillPath(folder string) string { return folder + "/" + skillName + "/SKILL.md" }

@@ -44,10 +44,14 @@ type App struct {
 // Cluster is what only the program pawl-cluster has: the client of an engine.
 type Cluster interface {
 	// Join connects an autopilot to the engine, until leave is called.
-	Join(ctx context.Context, engine, repo string, log *slog.Logger) (e autopilot.Elsewhere, leave func(), err error)
+	Join(
+		ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
+	) (e autopilot.Elsewhere, leave func(), err error)
 	// Work works tasks that the engine orders until ctx is done. The process has to
 	// end after it.
-	Work(ctx context.Context, engine, repo string, slots int, o autopilot.Options) error
+	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
+	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
+	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }
 
 // Operator acts on the work of root, and prints the results.

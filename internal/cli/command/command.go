@@ -59,6 +59,14 @@ func Leaf(use, short string, args cobra.PositionalArgs,
 	}
 }
 
+// TextOnly marks a command that has no JSON to print.
+func TextOnly(cmd *cobra.Command) { cmd.Annotations = map[string]string{textOnly: "yes"} }
+
+// IsTextOnly is whether it is marked.
+func IsTextOnly(cmd *cobra.Command) bool { return cmd.Annotations[textOnly] != "" }
+
+const textOnly = "text-only"
+
 // Group is a command with others below it. Alone it does something; without
 // do it shows its help.
 func Group(use, short string, do func(context.Context) error, below ...*cobra.Command) *cobra.Command {
@@ -89,18 +97,25 @@ func AtMost(n int) cobra.PositionalArgs {
 }
 
 // ExactlyOne is for commands with one argument.
-func ExactlyOne(what string) cobra.PositionalArgs {
+func ExactlyOne(what string, hints ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usage("%s needs %s: %s", cmd.CommandPath(), what, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			err := Usage("%s needs %s: %s", cmd.CommandPath(), what, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			for _, h := range hints {
+				err = err.Hint("%s", h)
+			}
+			return err
 		}
 		return nil
 	}
 }
 
+// SeeRuns is the hint where a run has to be named.
+const SeeRuns = "Those that run or wait: pawl ps"
+
 // OnRun is a command that does one thing with a run.
 func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, store.Run) error) *cobra.Command {
-	return Leaf(use, short, ExactlyOne("a run or a procedure"), func(ctx context.Context, args []string) error {
+	return Leaf(use, short, ExactlyOne("a run or a procedure", SeeRuns), func(ctx context.Context, args []string) error {
 		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(ctx, p, r) })
 	})
 }

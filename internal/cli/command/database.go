@@ -1,25 +1,79 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Database opens the database that a configuration names: that of cluster.store, or
-// the file of this machine.
+// the file of this machine. It is for who uses the configuration as a whole: its address
+// is one that the person has used from now on.
 func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, error) {
 	if c.Cluster.Store == "" {
 		return a.LocalDatabase(ctx, c.Root)
 	}
+	if a.KnowsShared(c) != nil {
+		path := a.usedShared(c)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = files.Replace(path, nil, 0o600, false)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
+		}
+	}
 	return store.OpenShared(ctx, SharedBy(ctx, c))
+}
+
+// KnowsShared refuses a database that only the repository names, that the person has not
+// used with it, and that would be told their password: who just looks at a fresh clone
+// gives no stranger's server one.
+func (a *App) KnowsShared(c *config.Config) error {
+	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.tellsPassword() {
+		return nil
+	}
+	if _, err := os.Stat(a.usedShared(c)); err == nil {
+		return nil
+	}
+	host := "somewhere"
+	if u, err := url.Parse(c.Cluster.Store); err == nil {
+		host = u.Host
+	}
+	return Usage("pawl.yaml keeps the board in a database at %q, which you have not used with this repository", host).
+		Hint("If you know it: pawl cluster check")
+}
+
+// tellsPassword is whether any server gets the person's password: one in the environment,
+// or one that ~/.pgpass has for all hosts.
+func (a *App) tellsPassword() bool {
+	if a.Getenv("PGPASSWORD") != "" {
+		return true
+	}
+	path := cmp.Or(a.Getenv("PGPASSFILE"), filepath.Join(a.Getenv("HOME"), ".pgpass"))
+	text, err := os.ReadFile(path)
+	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "*:")
+	})
+}
+
+// usedShared is a file that is there once the person has used the address.
+func (a *App) usedShared(c *config.Config) string {
+	sum := sha256.Sum256([]byte(c.Cluster.Store))
+	return filepath.Join(config.StateDir(c.Root, a.Env), "shared", hex.EncodeToString(sum[:8]))
 }
 
 // LocalDatabase opens the file of this machine.
@@ -30,7 +84,7 @@ func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, err
 // SharedBy is the database that a configuration names for several people.
 func SharedBy(ctx context.Context, c *config.Config) store.Shared {
 	host, _ := os.Hostname()
-	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root}
+	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root, Files: c.Cluster.Folder()}
 	if u, err := url.Parse(s.Address); err == nil && u.Query().Has("repository") {
 		return s // it has the name itself
 	}
@@ -63,6 +117,9 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 		if err := a.trusted(read); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.KnowsShared(c); err != nil {
+		return nil, err
 	}
 	return a.Database(ctx, c)
 }

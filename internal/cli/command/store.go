@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -67,6 +69,9 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 		if err != nil {
 			return a.LookupError(err, name)
 		}
+		if run, err = p.LetGo(ctx, run); err != nil {
+			return err
+		}
 		return do(p, run)
 	})
 }
@@ -86,6 +91,12 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 		return run, err
 	}
 	return db.Run(ctx, name)
+}
+
+// Outputs opens the folder with what a run printed, or one below it: on this machine, or
+// in the folder that the board's machines share.
+func (a *App) Outputs(db *store.Store, r store.Run, below ...string) (*os.Root, error) {
+	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, below...)
 }
 
 // LookupError says what a person can do when a run is not found.

@@ -19,8 +19,6 @@ func ForgeCommand(a *command.App) *cobra.Command {
 	check := func(ctx context.Context) error { return checkForge(ctx, a) }
 	leaf := command.Leaf("check", "Ask the forge what works, and what the token may do", command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return check(ctx) })
-	leaf.Long = "Ask the forge what works, and what the token may do. Nothing is written there: what writes is tried with\n" +
-		"nothing in it, which a forge refuses in other words than a token that may not write."
 	return command.Group("forge", "The forge: where issues and pull requests are", check, leaf)
 }
 

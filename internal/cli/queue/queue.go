@@ -171,9 +171,6 @@ func queueAddCommand(a *command.App) *cobra.Command {
 				return nil
 			})
 		})
-	cmd.Long = "Queue a task's change: what its workspace was collected to, or the commit, branch or tag that " +
-		"--commit names.\n" +
-		"It lands when an autopilot runs, or with: pawl queue land"
 	cmd.Flags().StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
 	cmd.Flags().StringArrayVar(&allow, "allow", nil, "let it change protected files under this `PATTERN` (repeatable)")
 	return cmd

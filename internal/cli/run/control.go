@@ -33,13 +33,6 @@ func answerCommand(a *command.App) *cobra.Command {
 			}
 			return resume(ctx, a, run, planner.Flags{})
 		})
-	cmd.Long = "Answer a run's question, and go on with the run. Words go into the next prompt, and stay in all later " +
-		"ones.\n" +
-		"A number alone chooses an option of the question; words after it go with it. An option that ends the run\n" +
-		"is carried out at once.\n" +
-		"Where several steps of a workflow ask, --step says whose question it is."
-	cmd.Example = "  pawl answer build \"use port 8080\"\n  pawl answer build 2\n" +
-		"  pawl answer build 1 \"look at the fixture first\"\n  pawl answer release --step approve yes"
 	cmd.Flags().BoolVar(&stay, "no-resume", false, "keep the answer, and do not go on with the run")
 	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
 	return cmd
@@ -51,13 +44,8 @@ func stopCommand(a *command.App) *cobra.Command {
 }
 
 func discardCommand(a *command.App) *cobra.Command {
-	cmd := a.OnRun("discard RUN", "Give a run that waits up; files and history stay",
+	return a.OnRun("discard RUN", "Give up a run that waits; files and history stay",
 		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.DiscardRun(ctx, r) })
-	cmd.Long = "Give a run up that is interrupted, stopped, paused or waits for an answer. The next pawl run starts anew and\n" +
-		"asks nothing. Files, snapshots and history stay; what a run did in a copy of its own goes, as with\n" +
-		"pawl apply --discard."
-	cmd.Example = "  pawl discard build\n  pawl rollback build --to 0   # and put the files back"
-	return cmd
 }
 
 func pauseCommand(a *command.App) *cobra.Command {
@@ -66,18 +54,13 @@ func pauseCommand(a *command.App) *cobra.Command {
 }
 
 func messageCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("message RUN TEXT", "Tell the agent of a run something; all later prompts have it",
+	return command.Leaf("message RUN TEXT", "Tell the agent of a run something; all later prompts have it",
 		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				return p.Message(ctx, r, strings.Join(args[1:], " "), "cli")
 			})
 		})
-	cmd.Long = "Tell the agent of a run something. An agent that works is not interrupted: the text goes into the\n" +
-		"prompt of the next iteration and stays in all later ones, also when the run rests now and goes on\n" +
-		"later. Of a workflow, the agent of the step that starts next is told."
-	cmd.Example = "  pawl message build \"the fixture is in testdata/small\""
-	return cmd
 }
 
 func rollbackCommand(a *command.App) *cobra.Command {
@@ -90,9 +73,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 			}
 			return p.Rollback(ctx, r, to)
 		})
-	cmd.Long = "Put the files back to the snapshot after iteration N; 0 is before the run. Only files that differ\n" +
-		"are changed. What was there before is kept: --undo gets it back."
-	cmd.Example = "  pawl rollback build --to 0\n  pawl rollback 7k3f --to 3\n  pawl rollback build --undo"
+	command.TextOnly(cmd)
 	cmd.Flags().IntVar(&to.N, "to", -1,
 		"the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
 	cmd.Flags().Lookup("to").DefValue = "0" // help says in words what the default is
@@ -112,10 +93,6 @@ func applyCommand(a *command.App) *cobra.Command {
 			}
 			return applied(a, p, func() (action.Application, error) { return p.Apply(ctx, r, check) })
 		})
-	cmd.Long = "Bring what a run at the level paranoid did in its disposable copy into your files. Only paths that the\n" +
-		"run changed are written; if you changed one of them too, nothing is. Commits stay in the copy: files come.\n" +
-		"What was there before is kept: pawl rollback RUN --undo gets it back."
-	cmd.Example = "  pawl show build --diff\n  pawl apply build --check\n  pawl apply build"
 	cmd.Flags().BoolVar(&check, "check", false, "say what would be done, and do nothing")
 	cmd.Flags().BoolVar(&discard, "discard", false, "give the result up: remove the copy and what is kept of it")
 	return cmd

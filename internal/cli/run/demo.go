@@ -28,9 +28,6 @@ func demoCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a failing test in a scratch repository",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return demo(ctx, a, keep) })
-	cmd.Long = "A small Go module with a failing test, in a scratch folder. The scripted agent first runs into a rate\n" +
-		"limit, then claims to be done while a test is red, then repairs it. No network, no key; the folder is\n" +
-		"removed at the end."
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the scratch folder to look at")
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -45,7 +43,6 @@ type stories struct {
 type story struct {
 	*stories
 	run    store.Run
-	dir    string
 	prefix string
 	seq    int64 // of the last event
 	limit  int   // of iterations, as of that event
@@ -55,6 +52,8 @@ type story struct {
 	reads map[string]int64 // how far files of events and output are told
 	seen  map[string]bool  // gates of the attempt that were told
 	rests bool
+
+	open map[attempt]*os.Root // folders of what it prints, while one looks
 }
 
 // attempt is one try of an iteration.
@@ -135,8 +134,7 @@ func (s *stories) add(r store.Run) {
 			return
 		}
 	}
-	one := &story{stories: s, run: r, limit: r.MaxIterations, reads: map[string]int64{}, seen: map[string]bool{},
-		dir: filepath.Join(config.StateDir(r.Root, s.a.Env), "runs", r.ID)}
+	one := &story{stories: s, run: r, limit: r.MaxIterations, reads: map[string]int64{}, seen: map[string]bool{}}
 	if s.all || len(s.told) > 0 || len(s.names) > 1 {
 		one.prefix = report.Line(r.Name, 40) + " | "
 	}
@@ -145,6 +143,12 @@ func (s *stories) add(r store.Run) {
 
 // look tells what is new of one run.
 func (s *story) look(ctx context.Context, follow bool) error {
+	s.open = map[attempt]*os.Root{}
+	defer func() {
+		for _, dir := range s.open {
+			_ = dir.Close()
+		}
+	}()
 	now, err := s.p.Store.Run(ctx, s.run.ID) // before its events: what the row says, they say
 	if errors.Is(err, store.ErrNotFound) {
 		s.rests = true
@@ -207,24 +211,42 @@ func (s *story) underWay() (now attempt, at time.Time, ok bool) {
 		Attempt int       `json:"attempt"`
 		At      time.Time `json:"at"`
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, strconv.Itoa(s.run.Iteration), "begun.json"))
+	dir := s.folder(attempt{number: s.run.Iteration})
+	if dir == nil {
+		return now, at, false
+	}
+	data, err := dir.ReadFile("begun.json")
 	ok = err == nil && json.Unmarshal(data, &b) == nil && s.run.Iteration > 0
 	return attempt{s.run.Iteration, max(b.Attempt, 1)}, b.At, ok
 }
 
 func (s *story) reviews(at attempt) bool {
-	return command.FileExists(filepath.Join(s.folder(at), "review.begun.json"))
+	dir := s.folder(at)
+	return dir != nil && there(dir, "review.begun.json")
 }
 
 // folder is where the files of an attempt are: those of one that was cut off are kept
-// aside.
-func (s *story) folder(at attempt) string {
-	dir := filepath.Join(s.dir, strconv.Itoa(at.number))
-	aside := filepath.Join(dir, strconv.Itoa(at.try))
-	if info, err := os.Stat(aside); err == nil && info.IsDir() {
-		return aside
+// aside. It is nil where there is none, and stays open until the look is over.
+func (s *story) folder(at attempt) *os.Root {
+	if dir := s.open[at]; dir != nil {
+		return dir
 	}
+	dir, err := s.a.Outputs(s.p.Store, s.run, strconv.Itoa(at.number))
+	if err != nil {
+		return nil
+	}
+	if aside, err := dir.OpenRoot(strconv.Itoa(at.try)); err == nil {
+		_ = dir.Close()
+		dir = aside
+	}
+	s.open[at] = dir
 	return dir
+}
+
+// there is true for a file that is in a folder.
+func there(dir *os.Root, name string) bool {
+	info, err := dir.Stat(name)
+	return err == nil && !info.IsDir()
 }
 
 // drain tells what the agent of an attempt, and those of its reviews, said and did
@@ -232,22 +254,22 @@ func (s *story) folder(at attempt) string {
 func (s *story) drain(at attempt) {
 	dir := s.folder(at)
 	key := fmt.Sprintf("%d.%d", at.number, at.try)
-	s.agentEvents(key+"agent", filepath.Join(dir, "agent.events.jsonl"), "agent")
+	s.agentEvents(key+"agent", dir, "agent.events.jsonl", "agent")
 	for try := 1; ; try++ {
 		name := "review"
 		if try > 1 {
 			name = fmt.Sprintf("review-%d", try)
 		}
-		if !s.agentEvents(key+name, filepath.Join(dir, name+".events.jsonl"), "reviewer") {
+		if !s.agentEvents(key+name, dir, name+".events.jsonl", "reviewer") {
 			return
 		}
 	}
 }
 
 // agentEvents tells what is new in a file of events; false where there is none.
-func (s *story) agentEvents(key, path, who string) bool {
-	f, err := spool.OpenFile(path)
-	if err != nil {
+func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
+	f := opened(dir, name)
+	if f == nil {
 		return false
 	}
 	defer func() { _ = f.Close() }()
@@ -269,21 +291,36 @@ func (s *story) agentEvents(key, path, who string) bool {
 	return true
 }
 
+// opened is a stream that can be read; nil is none.
+func opened(dir *os.Root, name string) *spool.Reader {
+	if dir == nil {
+		return nil
+	}
+	f, err := spool.Open(dir, name)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
 // gates tells which gate has begun.
 func (s *story) gates(at time.Time, now attempt) {
 	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
 	}
-	n := 0
+	n, dir := 0, s.folder(now)
+	if dir == nil {
+		return
+	}
 	for _, check := range action.SetupOf(s.run).Checks {
 		if state.Command.SkipOptional && !check.Required {
 			continue
 		}
 		n++
-		file := filepath.Join(s.folder(now), fmt.Sprintf("gate-%d", n))
-		running, err := os.Stat(file + ".result.json.tmp")
-		done, derr := os.Stat(file + ".result.json")
+		file := fmt.Sprintf("gate-%d", n)
+		running, err := dir.Stat(file + ".result.json.tmp")
+		done, derr := dir.Stat(file + ".result.json")
 		key := fmt.Sprintf("%d.%d gate %d", now.number, now.try, n)
 		if err != nil && derr != nil || s.seen[key] {
 			continue
@@ -317,20 +354,21 @@ func (s *story) stepFiles(row store.StepRun) {
 		return
 	}
 	key := fmt.Sprintf("%s %d", row.Step, row.N)
-	if s.agentEvents(key, files+".events.jsonl", row.Step) {
+	dir := s.folder(attempt{number: row.Iteration})
+	if s.agentEvents(key, dir, files+".events.jsonl", row.Step) {
 		return
 	}
 	over := row.Status != store.StepRunning
 	for _, end := range []string{".out", ".err"} {
-		s.output(key+end, files+end, row.Step, over)
+		s.output(key+end, dir, files+end, row.Step, over)
 	}
 }
 
 // output tells what is new in a file of output, by whole lines; a last one without its
 // end when over is set.
-func (s *story) output(key, path, who string, over bool) {
-	f, err := spool.OpenFile(path)
-	if err != nil {
+func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
+	f := opened(dir, name)
+	if f == nil {
 		return
 	}
 	defer func() { _ = f.Close() }()

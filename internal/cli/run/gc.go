@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/retention"
 )
 
@@ -19,10 +19,6 @@ func gcCommand(a *command.App) *cobra.Command {
 	var dry bool
 	cmd := command.Leaf("gc", "Remove what is over: old runs, their output, old events", command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return gc(ctx, a, dry) })
-	cmd.Long = "Remove what is older than the keys of retention say, and pack loose objects of the repository.\n" +
-		"Pawl does so by itself, about once an hour while it works. What a run that may go on needs stays, and\n" +
-		"statistics stay. Workspaces are another matter: pawl case clean."
-	cmd.Example = "  pawl gc --dry-run\n  pawl gc"
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
 	return cmd
 }
@@ -50,11 +46,11 @@ func gc(ctx context.Context, a *command.App, dry bool) error {
 		if dry {
 			verb = "Would remove"
 		}
-		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, report.Numbered(r.Runs, "run"),
-			report.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, report.Numbered(r.Events, "event"),
-			report.Numbered(r.Refs, "ref"))
+		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, fault.Numbered(r.Runs, "run"),
+			fault.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, fault.Numbered(r.Events, "event"),
+			fault.Numbered(r.Refs, "ref"))
 		if r.Broken > 0 {
-			a.Result("Removed %s of pawl's own that led to nothing\n", report.Numbered(r.Broken, "ref"))
+			a.Result("Removed %s of pawl's own that led to nothing\n", fault.Numbered(r.Broken, "ref"))
 		}
 		if r.Packed > 0 {
 			a.Result("%s loose objects: %d\n", map[bool]string{false: "Packed", true: "Would pack"}[dry], r.Packed)

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -51,14 +50,9 @@ func logsCommand(a *command.App) *cobra.Command {
 				case gate != "":
 					return gateOutput(ctx, a, p.Store, r, gate, iteration)
 				}
-				return iterationOutput(a, r, iteration, reviewed)
+				return iterationOutput(a, p.Store, r, iteration, reviewed)
 			})
 		})
-	cmd.Long = "Tell what a run does and did: iterations, what the agent says and does, gates, decisions, and what\n" +
-		"people asked for. -f goes on until the run rests; of a procedure or a task that has no run yet it waits\n" +
-		"for one. Several runs are told together, and with -f alone all that are going on, until Ctrl+C."
-	cmd.Example = "  pawl logs build -f\n  pawl logs task-001 task-002 -f\n  pawl logs 7k3f -i 3\n" +
-		"  pawl logs 7k3f --gate test"
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
@@ -140,17 +134,24 @@ func eventText(e journal.Event) string {
 }
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
-func iterationOutput(a *command.App, r store.Run, n int, reviewed bool) error {
-	dir := iterationDir(a, r, n)
+func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, reviewed bool) error {
+	dir, err := a.Outputs(st, r, strconv.Itoa(n))
+	if errors.Is(err, fs.ErrNotExist) {
+		if n <= r.Iteration {
+			return notHere(st, r, n)
+		}
+		return command.Usage("run %s has no iteration %d", r.ID, n)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer func() { _ = dir.Close() }()
 	name, who := "agent.out", "agent"
 	if reviewed {
 		name, who = lastReview(dir), "reviewer"
 	}
-	f, err := spool.OpenFile(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		if _, serr := os.Stat(dir); serr != nil {
-			return command.Usage("run %s has no iteration %d", r.ID, n)
-		}
+	f, err := spool.Open(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
 		a.Say("The %s of iteration %d printed nothing.", who, n)
 		return nil
 	}
@@ -162,8 +163,16 @@ func iterationOutput(a *command.App, r store.Run, n int, reviewed bool) error {
 	return err
 }
 
-func iterationDir(a *command.App, r store.Run, n int) string {
-	return filepath.Join(config.StateDir(r.Root, a.Env), "runs", r.ID, strconv.Itoa(n))
+// notHere says why what an iteration printed cannot be shown.
+func notHere(st *store.Store, r store.Run, n int) error {
+	e := command.Usage("what iteration %d of run %s printed is not on this machine", n, r.ID)
+	if r.Owner.Host != "" {
+		e = e.Hint("It is on %s: run this there", r.Owner.Host)
+	}
+	if st.Files() == "" {
+		return e.Hint("To see the runs of other machines, share a folder with them: cluster.files (docs/cluster.md)")
+	}
+	return e.Hint("It was removed, or was never copied to cluster.files")
 }
 
 // gateOutput prints what a gate printed in an iteration; in 0 the last one in
@@ -183,12 +192,14 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 			if other || g.Name != name || g.Status == loop.GateNotRun {
 				continue
 			}
-			file := filepath.Join(iterationDir(a, r, rec.Number), fmt.Sprintf("gate-%d", i+1))
-			if !command.FileExists(file + ".out") {
-				a.Say("What gate %s printed in iteration %d is not kept any more.", name, rec.Number)
+			err := inFolder(a, st, r, rec.Number, func(dir *os.Root) error {
+				return copyLines(a, dir, fmt.Sprintf("gate-%d.out", i+1), "")
+			})
+			if errors.Is(err, fs.ErrNotExist) {
+				a.Say("What gate %s printed in iteration %d is not kept here.", name, rec.Number)
 				return nil
 			}
-			return copyLines(a, file+".out", "")
+			return err
 		}
 	}
 	where := "in any iteration"
@@ -205,9 +216,9 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 }
 
 // lastReview is the output of the last review of an iteration.
-func lastReview(dir string) string {
+func lastReview(dir *os.Root) string {
 	name := "review.out"
-	for try := 2; command.FileExists(filepath.Join(dir, fmt.Sprintf("review-%d.begun.json", try))); try++ {
+	for try := 2; there(dir, fmt.Sprintf("review-%d.begun.json", try)); try++ {
 		name = fmt.Sprintf("review-%d.out", try)
 	}
 	return name
@@ -242,23 +253,40 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 		if err != nil {
 			return err
 		}
+		if files == "" {
+			continue
+		}
 		prefix := row.Step + " | "
 		if step != "" {
 			prefix = ""
 		}
-		for _, end := range []string{".out", ".err"} {
-			if err := copyLines(a, files+end, prefix); err != nil {
-				return err
-			}
+		err = inFolder(a, st, r, row.Iteration, func(dir *os.Root) error {
+			return errors.Join(copyLines(a, dir, files+".out", prefix), copyLines(a, dir, files+".err", prefix))
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return notHere(st, r, row.Iteration)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// inFolder opens the folder of an iteration for do; [fs.ErrNotExist] where there is none.
+func inFolder(a *command.App, st *store.Store, r store.Run, n int, do func(*os.Root) error) error {
+	dir, err := a.Outputs(st, r, strconv.Itoa(n))
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	return do(dir)
+}
+
 // copyLines prints a file, each line with a prefix. One that is not there is empty.
-func copyLines(a *command.App, path, prefix string) error {
-	f, err := spool.OpenFile(path)
-	if errors.Is(err, os.ErrNotExist) {
+func copyLines(a *command.App, dir *os.Root, name, prefix string) error {
+	f, err := spool.Open(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
-	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
@@ -145,8 +145,8 @@ func planText(w *config.Workflow) string {
 	p := w.Plan
 	var b strings.Builder
 	fmt.Fprintf(&b, "[DRY RUN] Workflow: %s\n", console.Printable(p.Name))
-	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", report.Numbered(len(p.Instances), "step"),
-		report.Numbered(len(p.Layers), "layer"),
+	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", fault.Numbered(len(p.Instances), "step"),
+		fault.Numbered(len(p.Layers), "layer"),
 		min(p.Parallelism, p.Width()), limitText(p.Timeout))
 	if len(p.Context) > 0 {
 		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))
@@ -214,10 +214,10 @@ func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 		how = append(how, fmt.Sprintf("retry %d (%s from %s)", s.Retry.Max, s.Retry.Backoff, config.Duration(s.Retry.Delay)))
 	}
 	if n := len(s.Alternatives); n > 0 {
-		how = append(how, report.Numbered(n, "alternative"))
+		how = append(how, fault.Numbered(n, "alternative"))
 	}
 	if n := len(s.Verify); n > 0 {
-		how = append(how, report.Numbered(n, "check"))
+		how = append(how, fault.Numbered(n, "check"))
 	}
 	if len(s.Outputs) > 0 {
 		var names []string

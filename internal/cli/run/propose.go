@@ -130,7 +130,7 @@ func checkProposal(a *command.App) error {
 		return command.StatusError(command.ExitFailed)
 	}
 	if err == nil {
-		a.Result("%s, in order\n", report.Numbered(len(drafts), "task"))
+		a.Result("%s, in order\n", fault.Numbered(len(drafts), "task"))
 	}
 	return err
 }
@@ -202,11 +202,11 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 			a.Say("Note: the board has a task with this title: %s", id)
 		}
 	}
-	a.Result("\n%s, in this order:\n", report.Numbered(len(drafts), "task"))
+	a.Result("\n%s, in this order:\n", fault.Numbered(len(drafts), "task"))
 	for i, wave := range board.Waves(drafts) {
 		a.Result("  %d. %s\n", i+1, report.Line(strings.Join(wave, ", "), 1000))
 	}
-	if pl, err := p.Planner(p.Root, planner.Flags{}); err == nil && len(pl.Config.Verification.Commands) == 0 {
+	if pl, err := p.Planner(p.Root, planner.Flags{}); err == nil && len(pl.Config.Verification.Gates()) == 0 {
 		a.Say("Warning: no check judges these tasks: pawl.yaml has no verification.")
 	}
 	return nil
@@ -240,7 +240,7 @@ func addProposal(ctx context.Context, a *command.App, p *action.Operator, drafts
 	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
 		a.Say("Warning: %v", err)
 	}
-	a.Say("%s added: %s to %s. Work them off: pawl autopilot", report.Numbered(len(added), "task"), added[0].ID,
+	a.Say("%s added: %s to %s. Work them off: pawl autopilot", fault.Numbered(len(added), "task"), added[0].ID,
 		added[len(added)-1].ID)
 	return nil
 }

@@ -63,6 +63,9 @@ func (s *showing) settle(a *command.App) error {
 	if a.JSON && s.form != formJSON {
 		return command.Usage("--json and --format %s: use one of them", s.form)
 	}
+	if s.diff && s.form == formJSON {
+		return command.Usage("--diff prints a patch: it has no JSON")
+	}
 	a.JSON = s.form == formJSON
 	return nil
 }

@@ -39,12 +39,8 @@ func Commands(a *command.App) []*cobra.Command {
 func resumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
-		command.ExactlyOne("a procedure or a run"),
+		command.ExactlyOne("a procedure or a run", command.SeeRuns),
 		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
-	cmd.Long = "Go on with a run. Cost, numbering and history stay. After an abort, a block or an answer\n" +
-		"the guards count anew. The maximum of iterations stays: at a limit, raise it.\n" +
-		"The limits of a run that works are raised while it does, and hold from its next iteration."
-	cmd.Example = "  pawl resume build\n  pawl resume 7k3f --max-iterations 20"
 	limitFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
 	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
@@ -63,6 +59,9 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 			run, err = imported, nil
 		} else if !errors.Is(ierr, engine.ErrNoStateFile) {
 			err = ierr
+		}
+		if err == nil {
+			run, err = p.LetGo(ctx, run)
 		}
 		if err == nil {
 			a.PinTo(run.Root, run.ID)
@@ -105,7 +104,7 @@ func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Fla
 	if err != nil {
 		return nil, err
 	}
-	plan, err := a.Planner(c, f).Procedure(run.Name)
+	plan, err := procedure(a, c, run.Name, f)
 	if err != nil {
 		return nil, err
 	}
@@ -149,15 +148,6 @@ func runCommand(a *command.App) *cobra.Command {
 			}
 			return runProcedure(ctx, a, name, f, dry, fresh)
 		})
-	cmd.Long = "Run a procedure: one fresh agent process after the other, each verified by the gates,\n" +
-		"until the agent's COMPLETE is confirmed, a limit is reached, or a guard says stop.\n" +
-		"TEXT is what it is to do; - reads that from stdin, and a file on stdin is read without it.\n" +
-		"Without a text the procedure's own prompt says where the agent finds its work.\n" +
-		"A workflow file is run once; with --iterate until all its steps are done or a limit is reached."
-	cmd.Example = "  pawl run build \"make the parser accept tabs\"\n  pawl run build -c notes.md -n 5 --max-cost 2\n" +
-		"  pawl run build <issue.md\n  pawl run build --dry-run\n" +
-		"  pawl run audit.yaml --dry-run\n" +
-		"  pawl run audit.yaml --iterate --max-iterations 20"
 	limitFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
@@ -219,17 +209,23 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 	if dry {
 		return dryRun(a, c, name, f)
 	}
-	plan, err := a.Planner(c, f).Procedure(name)
+	plan, err := procedure(a, c, name, f)
 	if err != nil {
 		return err
 	}
-	plan.OnBase, plan.SetUp = c.Verification.OnBase, c.Workspace.Setup
 	s, err := session.Open(ctx, a, c, plan, f.Unsandboxed)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	return start(ctx, s, f, fresh)
+}
+
+// procedure is the plan of a run in the person's own files.
+func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
+	plan, err := a.Planner(c, f).Procedure(name)
+	plan.OnBase, plan.SetUp = c.Verification.OnBase, c.Workspace.Setup
+	return plan, err
 }
 
 // start starts the run, or resumes an earlier one where the person wants that.

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -60,8 +61,12 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
+		started := command.Minute(l.StartedAt)
+		if a.Columns() > 0 { // room for the words
+			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
+		}
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(titled(l.Name, l.Work), 60), l.Status,
-			console.Of(l.Iteration, l.MaxIterations), command.Minute(l.StartedAt), report.Line(l.Why, 100)}}
+			console.Of(l.Iteration, l.MaxIterations), started, report.Line(l.Why, 100)}}
 	})
 }
 
@@ -102,7 +107,7 @@ type document struct {
 func showCommand(a *command.App) *cobra.Command {
 	var s showing
 	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it",
-		command.ExactlyOne("a run or a procedure"),
+		command.ExactlyOne("a run or a procedure", command.SeeRuns),
 		func(ctx context.Context, args []string) error {
 			if err := s.settle(a); err != nil {
 				return err
@@ -119,7 +124,6 @@ func showCommand(a *command.App) *cobra.Command {
 				})
 			})
 		})
-	cmd.Example = "  pawl show build\n  pawl show build --diff\n  pawl show build --format html -o report.html"
 	s.flags(cmd)
 	return cmd
 }
@@ -144,14 +148,18 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 		return showJSON(a, l, r, state, records, steps)
 	}
 	a.Result("Run %s of %s: %s", r.ID, r.Name, l.Status)
-	if l.Why != "" {
+	if l.Why != "" && l.Why != l.Status {
 		a.Result(" (%s)", report.Line(l.Why, 500))
 	}
 	if work := action.SetupOf(r).Flags.Work; work != "" {
 		a.Result("\nTask: %s", report.Line(work, 500))
 	}
-	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"),
-		console.Iterations(state.Iteration), report.Short(r.TokensIn+r.TokensOut))
+	done := console.Iterations(state.Iteration)
+	if c := state.Command; state.Status == loop.Running && c.Iteration > state.Iteration {
+		done += fmt.Sprintf(", %d under way", c.Iteration)
+	}
+	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), done,
+		report.Short(r.TokensIn+r.TokensOut))
 	switch {
 	case r.CostKnown:
 		a.Result(", %s", loop.MicroUSD(r.Cost))
@@ -179,7 +187,11 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	return nil
 }
 
+// wide is the terminal that has room for the names of gates.
+const wide = 100
+
 func showIterations(a *command.App, records []loop.Record) {
+	narrow := a.Columns() > 0 && a.Columns() < wide
 	var rows [][]any
 	for _, r := range records {
 		number := fmt.Sprint(r.Number)
@@ -188,7 +200,7 @@ func showIterations(a *command.App, records []loop.Record) {
 		}
 		rows = append(rows, []any{
 			number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
-			exitWord(r.Exit), gateWords(r), len(r.Files), report.Line(whatHappened(r), 80),
+			exitWord(r.Exit), gateWords(r, narrow), len(r.Files), report.Line(whatHappened(r), 80),
 		})
 	}
 	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, a.Columns())
@@ -314,10 +326,20 @@ func exitWord(x loop.Exit) string {
 	return fmt.Sprint(x.Code)
 }
 
-func gateWords(r loop.Record) string {
+// gateWords are the gates of an iteration; where narrow, those that are not red are marks.
+func gateWords(r loop.Record, narrow bool) string {
 	var words []string
+	marks := ""
 	for _, g := range r.Gates {
+		red := g.Status == loop.GateFailed || g.Status == loop.GateTimedOut
+		if narrow && !red {
+			marks += report.GateMark(g)
+			continue
+		}
 		words = append(words, report.GateMark(g)+report.Line(g.Name, 20))
+	}
+	if marks != "" {
+		words = append(words, marks)
 	}
 	if r.Review != nil {
 		words = append(words, reviewMark(r.Review))
@@ -366,37 +388,6 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 	return a.Document(d)
 }
 
-// maxDiff bounds what show --diff prints.
-const maxDiff = 10 << 20
-
-func showDiff(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
-	tree, err := p.Tree(ctx, r)
-	if err != nil {
-		return err
-	}
-	if action.OnCopy(r) {
-		if err := p.Gather(ctx, r); err != nil {
-			return err
-		}
-	}
-	snaps, err := tree.Snapshots(ctx, r.ID)
-	if err != nil {
-		return err
-	}
-	if len(snaps) == 0 {
-		return command.Usage("run %s has no snapshots", r.ID)
-	}
-	patch, cut, err := tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, maxDiff)
-	if err != nil {
-		return err
-	}
-	a.Result("%s", patch)
-	if cut {
-		a.Say("The patch is cut at 10 MB. The whole: git diff %s %s", snaps[0].Commit, snaps[len(snaps)-1].Commit)
-	}
-	return nil
-}
-
 // free is true for a run on which no agent has worked: the steps of a workflow
 // were commands.
 func free(s *loop.State) bool {
@@ -428,7 +419,7 @@ func showReviews(a *command.App, records []loop.Record) {
 			a.Result("  [%s] %s\n", f.Severity, report.Line(report.ItemLine(f.Item), 300))
 		}
 		if n := len(r.Review.Reverted); n > 0 {
-			a.Result("  It changed %d file(s), which were put back: %s\n", n, report.Line(r.Review.Reverted[0], 100))
+			a.Result("  It changed %s, now put back: %s\n", fault.Numbered(n, "file"), report.Line(r.Review.Reverted[0], 100))
 		}
 	}
 }

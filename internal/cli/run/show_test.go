@@ -40,3 +40,17 @@ func TestShowModels(t *testing.T) {
 		t.Errorf("programs read %+v", shown)
 	}
 }
+
+// On a narrow terminal a gate that is not red is its mark.
+func TestGateWords(t *testing.T) {
+	t.Parallel()
+	r := loop.Record{Gates: []loop.Gate{
+		{Name: "build", Status: loop.GatePassed}, {Name: "tests", Status: loop.GateTimedOut}, {Name: "lint", Status: loop.GateNotRun},
+	}}
+	if got, want := gateWords(r, false), "✓build ✗tests ○lint"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := gateWords(r, true), "✗tests ✓○"; got != want {
+		t.Errorf("narrow: got %q, want %q", got, want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/stats"
@@ -20,7 +21,7 @@ import (
 // statsCommand is the parent of all statistics.
 func statsCommand(a *command.App) *cobra.Command {
 	var f summaryFlags
-	cmd := command.Group("stats", "What the work of this repository came to, in all or by day, agent, sprint or task",
+	cmd := command.Group("stats", "Totals of the work here: in all, or by day, agent, sprint or task",
 		func(ctx context.Context) error {
 			by, err := f.check()
 			if err != nil {
@@ -51,6 +52,9 @@ func statsStrategies(ctx context.Context, a *command.App, db *store.Store) error
 	list, err := db.Learned(ctx)
 	if err != nil {
 		return err
+	}
+	if right, uses := store.Accuracy(list); uses > 0 {
+		defer func() { a.Say("The chosen strategy helped in %s of its uses.", share(right, uses)) }()
 	}
 	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l store.Learned) command.Row {
@@ -91,10 +95,22 @@ func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
 		})
 }
 
+// share is a part of a number in percent.
+func share(part, all int) string { return fmt.Sprintf("%d %%", 100*part/all) }
+
 func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	list, err := db.GuardStats(ctx)
 	if err != nil {
 		return err
+	}
+	ended, completed := 0, 0
+	for _, g := range list {
+		ended, completed = ended+g.Runs, completed+g.Completed
+	}
+	if ended > 0 {
+		defer func() {
+			a.Say("Of the runs that a guard ended, %s went on and are complete.", share(completed, ended))
+		}()
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
 		"GUARD\tTRIPS\tRUNS\tCOMPLETED\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
@@ -183,7 +199,7 @@ func statsTotal(a *command.App, t stats.Tally) {
 			brief(t.Fastest), brief(t.Slowest))
 	}
 	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, helped(t))
-	a.Result("Landings    %d, with %d conflict(s)\n", t.Landed, t.Conflicts)
+	a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
 	a.Result("Waited      %s for providers, %s for answers\n", brief(t.Waited), brief(t.Asked))
 	a.Result("Guards      %d tripped\n", t.Guards)
 	a.Result("Cost        %s; %d tokens in, %d out\n", cost(t), t.TokensIn, t.TokensOut)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -50,7 +50,7 @@ func (s *story) event(ctx context.Context, e journal.Event) {
 		if end.Status == string(loop.Completed) {
 			color = "32"
 		}
-		s.painted(color, e.At, "The run is %s after %s: %s", end.Status, report.Numbered(end.Iteration, "iteration"),
+		s.painted(color, e.At, "The run is %s after %s: %s", end.Status, fault.Numbered(end.Iteration, "iteration"),
 			report.Line(end.Why, 500))
 	default:
 		s.asked(e)
@@ -170,7 +170,7 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.begin(r.StartedAt, now, r.Agent, "")
 	s.drain(now)
 	s.ended = now
-	if _, err := os.Stat(s.folder(now)); err != nil && s.run.Kind != "workflow" {
+	if s.folder(now) == nil && s.run.Kind != "workflow" {
 		s.note("what its agent printed is not kept any longer")
 	}
 	for _, g := range r.Gates {
@@ -290,13 +290,10 @@ func (s *story) words(head, text string) {
 	for i, l := range lines {
 		if i == maxSaidLines {
 			s.note("%s… %s more; all of it: pawl logs %s -i N", indent,
-				report.Numbered(len(lines)-i, "line"), s.run.ID)
+				fault.Numbered(len(lines)-i, "line"), s.run.ID)
 			return
 		}
-		if len(l) > maxSaidLine {
-			l = strings.ToValidUTF8(l[:maxSaidLine], "") + "…"
-		}
-		for _, part := range s.wrapped(console.Printable(strings.TrimRight(l, " \t\r")), len(head)) {
+		for _, part := range s.wrapped(console.Printable(strings.TrimRight(fault.Cut(l, maxSaidLine), " \t\r")), len(head)) {
 			s.print("", "%s%s%s", noteIndent, head, part)
 			head = indent
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/process"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/web"
 )
 
@@ -130,7 +129,7 @@ func (c *children) end() {
 	}
 	if n := len(c.list); n > 0 {
 		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' goes on.",
-			report.Numbered(n, "run"))
+			fault.Numbered(n, "run"))
 	}
 }
 

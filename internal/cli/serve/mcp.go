@@ -18,10 +18,7 @@ func MCPCommand(a *command.App) *cobra.Command {
 	var inside string
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve pawl's tools to a program over the Model Context Protocol",
-		Long: "Serve the board, runs and iteration control as tools on stdin and stdout. A program such as Claude Code\n" +
-			"starts this command; it ends when the program does, and so do the runs that were started by it.",
-		Example: "  claude mcp add pawl -- pawl mcp\n  codex mcp add pawl -- pawl mcp\n  pawl -C ~/project mcp",
-		Args:    command.AtMost(0),
+		Args: command.AtMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if inside != "" {
 				return mcp.NewInside(inside, command.BuildVersion()).Serve(cmd.Context(), a.Stdin, a.Stdout)

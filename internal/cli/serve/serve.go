@@ -46,10 +46,7 @@ func Command(a *command.App) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the web UI and the API on this machine",
-		Long: "Serve the web UI and the API. The address that is printed holds the session's token: open it in a\n" +
-			"browser once. Only this machine can reach it, unless --address says otherwise.",
-		Example: "  pawl serve\n  pawl serve --url\n  pawl serve --address 127.0.0.1:9000",
-		Args:    command.AtMost(0),
+		Args: command.AtMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.url {
 				return serveURL(a)

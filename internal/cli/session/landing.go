@@ -90,14 +90,17 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
+	if l.store.Board() != "" && l.c.Cluster.Engine != "" {
+		o.Travel = l.c.Cluster.Remote
+	}
 	return o, nil
 }
 
 // UseForge gives the queue the forge that it opens pull requests at, and refuses
 // those that could not be opened, before work is done for them.
 func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
-	m := l.c.Merge
-	if !o.Policy.Propose && len(m.RequiredChecks) == 0 {
+	checks := l.c.Verification.Checks()
+	if !o.Policy.Propose && checks.Forge == "" {
 		return nil
 	}
 	remote, _, err := l.Repo.UpstreamOf(ctx, merge.Ref(o.Target))
@@ -105,7 +108,7 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 		return err
 	}
 	if remote == "" && !o.Policy.Propose {
-		return command.Usage("merge.required_checks: %s %v", command.BranchName(o.Target), merge.ErrNoRemote).
+		return command.Usage("gate %q asks the forge: %s %v", checks.Name, command.BranchName(o.Target), merge.ErrNoRemote).
 			Hint("Name one: git remote add origin URL")
 	}
 	if remote == "" {
@@ -113,7 +116,7 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
 	}
 	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
-	o.AutoMerge, o.Required, o.ChecksTimeout = m.AutoMerge, m.RequiredChecks, m.ChecksTimeout.Std()
+	o.AutoMerge, o.Required, o.ChecksTimeout = l.c.Merge.AutoMerge, checks.Checks, checks.Timeout.Std()
 	var refused *fault.Error
 	if errors.As(err, &refused) && o.Policy.Propose {
 		return refused.Hint("Or land here: set merge.mode to local")
@@ -219,6 +222,11 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, state
 	if err != nil {
 		return nil, plan, err
 	}
+	for _, name := range c.Autopilot.Race { // one that cannot work is found before work begins
+		if _, err := t.planner.Task(autopilot.Task{Agent: name}); err != nil {
+			return nil, plan, err
+		}
+	}
 	if t.Verdict, err = judge(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
 		return nil, plan, err
 	}
@@ -245,7 +253,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 		return plan, nil, err
 	}
 	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
-		StateDir: autopilot.TreeDir(t.stateDir, task.Case.ID), MaxFile: plan.SnapshotMaxFile,
+		StateDir: autopilot.TreeDir(t.stateDir, task.RunName()), MaxFile: plan.SnapshotMaxFile,
 	})
 	if err != nil {
 		return plan, nil, err

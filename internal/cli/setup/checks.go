@@ -47,7 +47,7 @@ type checks struct {
 }
 
 func (k *checks) add(state, what, found string, hints ...string) {
-	k.list = append(k.list, check{what, state, report.Line(found, 300), hints})
+	k.list = append(k.list, check{what, state, report.Line(found, 1200), hints})
 }
 
 // wrong adds an error, with its hints.
@@ -90,7 +90,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 	missing := k.programs(c)
 	boards := k.repository(ctx, c)
 	switch {
-	case len(c.Verification.Commands) == 0:
+	case len(c.Verification.Gates()) == 0:
 		k.add(doubt, "gates", "none are configured: everything that an agent calls complete is",
 			"Name how the project is tested: verification.commands in pawl.yaml")
 	case quick, missing, !boards:
@@ -104,6 +104,10 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 func (k *checks) database(ctx context.Context, c *config.Config) {
 	path := filepath.Join(config.StateDir(c.Root, k.a.Env), "pawl.db")
 	if _, err := os.Stat(path); err != nil && c.Cluster.Store == "" {
+		return
+	}
+	if err := k.a.KnowsShared(c); err != nil {
+		k.wrong("database", err)
 		return
 	}
 	db, err := k.a.Database(ctx, c)
@@ -157,12 +161,17 @@ func (k *checks) login(c *config.Config) {
 	own := c.Agents.Named[c.Agent]
 	name := agents.Program(c.Agent, own.Output, own.Command)
 	sign, known := agents.LoggedIn(name, k.a.Getenv("HOME"), k.a.Env, func(path string) bool {
+		if entries, err := os.ReadDir(path); err == nil {
+			return len(entries) > 0 // a run makes the folders, too
+		}
 		_, err := os.Stat(path)
 		return err == nil
 	})
 	what := "login of " + c.Agent
 	switch {
-	case !known, len(own.Env) > 0:
+	case !known:
+		k.add(sound, "agent "+c.Agent, "a program of your own: "+strings.Join(own.Command, " "))
+	case len(own.Env) > 0:
 	case sign == "":
 		k.add(doubt, what, "no key in the environment and no login of "+name+" was found",
 			"Log in with the program itself, or set its key, before work is started")
@@ -218,7 +227,7 @@ func judged(t merge.Trial, c *config.Config) []check {
 	}
 	var list []check
 	if n := len(c.Workspace.Setup); n > 0 {
-		list = append(list, check{"set-up", sound, report.Numbered(n, "command"), nil})
+		list = append(list, check{"set-up", sound, fault.Numbered(n, "command"), nil})
 	}
 	at := ""
 	if !t.Cached.IsZero() {

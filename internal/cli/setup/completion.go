@@ -40,8 +40,6 @@ func completionInstall(a *command.App, root *cobra.Command) *cobra.Command {
 			}
 			return installCompletion(a, root, shell)
 		})
-	cmd.Long = "Write the completion script to where the shell looks for it, of bash, zsh or fish; without a word of the\n" +
-		"one that $SHELL names. A file that pawl did not write is left alone, and no other file is touched."
 	cmd.ValidArgs = []string{"bash", "zsh", "fish"}
 	return cmd
 }

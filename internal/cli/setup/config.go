@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/survey"
 )
 
 // Commands are the commands about the installation.
@@ -36,7 +37,6 @@ func configCommand(a *command.App) *cobra.Command {
 			}
 			return printConfig(a, c, strings.Join(args, ""))
 		})
-	cmd.Example = "  pawl config\n  pawl config explain loop.safety\n  pawl config set loop.safety paranoid"
 	cmd.AddCommand(configSetCommand(a), configExplainCommand(a))
 	return cmd
 }
@@ -82,7 +82,6 @@ func initCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return writeConfig(ctx, a, try) })
-	cmd.Example = "  pawl init\n  pawl init --try"
 	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without a question")
 	return cmd
 }
@@ -98,9 +97,12 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 			found = append(found, p.Name)
 		}
 	}
-	p, err := config.Propose(root, found, a.LookPath)
+	p, err := survey.Of(root, found, a.LookPath)
 	if err != nil {
 		return err
+	}
+	if name, from := agentOfUser(a); name != "" {
+		p.Agent, p.AgentFrom, p.Others = name, from, nil
 	}
 	path := filepath.Join(root, config.FileName)
 	if err := config.WriteNew(path, p.YAML()); err != nil {
@@ -127,11 +129,28 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	return nil
 }
 
+// agentOfUser is the agent that the user-wide file names, and where it does.
+func agentOfUser(a *command.App) (name, from string) {
+	c, err := a.Peek()
+	if err != nil {
+		return "", "" // what is wrong is said by whoever needs the file
+	}
+	for _, e := range c.Entries() {
+		if from, ok := strings.CutPrefix(e.Source, "user-wide "); ok && e.Path == "agent" {
+			return e.Value, from
+		}
+	}
+	return "", ""
+}
+
 // sayProposal says what was found, and where.
-func sayProposal(a *command.App, p *config.Proposal) {
-	if p.Agent == "" {
+func sayProposal(a *command.App, p *survey.Proposal) {
+	switch {
+	case p.Agent == "":
 		a.Say("No agent program was found on this machine; pawl doctor -v says how to get one.")
-	} else {
+	case p.AgentFrom != "":
+		a.Say("Agent:  %s (from %s)", p.Agent, p.AgentFrom)
+	default:
 		a.Say("Agent:  %s", p.Agent)
 	}
 	for _, s := range p.Setup {

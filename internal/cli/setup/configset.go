@@ -26,10 +26,7 @@ func configSetCommand(a *command.App) *cobra.Command {
 			return nil
 		},
 		func(_ context.Context, args []string) error { return configSet(a, args[0], args[1]) })
-	cmd.Long = "Change one setting in pawl.yaml, or in the file of --config. Comments and the order of keys stay. What\n" +
-		"pawl would not load is refused, and the file stays as it is. VALUE is YAML on one line."
-	cmd.Example = "  pawl config set loop.iteration_timeout 45m\n" +
-		"  pawl config set verification.protect '[\"**/*_test.go\"]'"
+	command.TextOnly(cmd)
 	return cmd
 }
 

@@ -30,11 +30,6 @@ func doctorCommand(a *command.App) *cobra.Command {
 	quick := false
 	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return doctor(ctx, a, quick) })
-	cmd.Long = "Say what pawl finds on this machine and in this repository.\n\n" +
-		"Each agent program that is installed is asked for its version. With -v also those that are not, and how to get them.\n" +
-		"The gates run once on the branch that work starts from, in a clone that is set up like that of a task; what was\n" +
-		"green there is not run again. The exit status is 1 where a run or the board cannot work."
-	cmd.Example = "  pawl doctor\n  pawl doctor --quick"
 	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
 	return cmd
 }
@@ -74,8 +69,11 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 	} else {
 		k.print(a)
 	}
+	if !slices.ContainsFunc(k.list, func(c check) bool { return c.State != sound }) {
+		a.Say("A run and the board can work here.")
+	}
 	if n := k.failed(); n > 0 && err == nil {
-		a.Say("%s: a run or the board cannot work as it is.", report.Numbered(n, "problem"))
+		a.Say("%s: a run or the board cannot work as it is.", fault.Numbered(n, "problem"))
 		return command.StatusError(command.ExitFailed)
 	}
 	return err
@@ -138,6 +136,9 @@ func sharedFound(ctx context.Context, a *command.App, c *config.Config) string {
 	if c.Cluster.Store == "" {
 		return ""
 	}
+	if err := a.KnowsShared(c); err != nil {
+		return err.Error()
+	}
 	db, err := a.Database(ctx, c)
 	if err != nil {
 		return err.Error()
@@ -166,8 +167,8 @@ func configFound(c *config.Config) string {
 	if c.File == "" {
 		return "none: there is no pawl.yaml in " + c.Root + "; 'pawl init' writes one"
 	}
-	return fmt.Sprintf("%s: %s, %s", c.Name(), report.Numbered(len(c.Procedures), "procedure"),
-		report.Numbered(len(c.Verification.Commands), "gate"))
+	return fmt.Sprintf("%s: %s, %s", c.Name(), fault.Numbered(len(c.Procedures), "procedure"),
+		fault.Numbered(len(c.Verification.Commands), "gate"))
 }
 
 func processFound() string {

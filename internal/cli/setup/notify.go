@@ -35,16 +35,12 @@ func notifyCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			return try(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
 		})
-	test.Example, test.ValidArgsFunction = "  pawl notify test\n  pawl notify test budget", complete
+	test.ValidArgsFunction = complete
 	run := command.Leaf("hook EVENT", "Run the hooks of an event, with a made-up one", command.ExactlyOne("an event"),
 		func(ctx context.Context, args []string) error { return try(ctx, a, args[0], true) })
-	run.Example, run.ValidArgsFunction = "  pawl notify hook complete", complete
-	cmd := command.Group("notify", "Show who is told what: hooks and notifications; try them",
+	run.ValidArgsFunction = complete
+	return command.Group("notify", "Show who is told what: hooks and notifications; try them",
 		func(context.Context) error { return listReceivers(a) }, test, run)
-	cmd.Long = "Show the hooks and notifications of the configuration. 'pawl notify test' tells every receiver " +
-		"of a made-up event,\n" +
-		"'pawl notify hook EVENT' runs the hooks of one."
-	return cmd
 }
 
 // receiver is one line of `pawl notify`: a hook or a notification.

@@ -9,11 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // This file starts pawl at certain times, by the timers that the machine has.
@@ -61,13 +60,6 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			t.sayKeys(a)
 			return nil
 		})
-	cmd.Long = "Print or install a systemd user timer, or print a line of a crontab, that starts pawl in this project.\n" +
-		"WHEN is: daily 02:00, weekdays 18:30, monday 09:00, hourly, or every 30 minutes; \"every night 02:00\" is daily.\n" +
-		"The command finds this project, its configuration and today's PATH. Keys are never written down: it reads\n" +
-		"them from ~/.config/pawl/env, lines such as ANTHROPIC_API_KEY=…, if you make that file."
-	cmd.Example = "  pawl schedule \"every night 02:00\" sprint --count 20\n" +
-		"  pawl schedule --install \"weekdays 18:30\" autopilot --max-cost 10\n" +
-		"  pawl schedule --cron hourly run triage"
 	cmd.Flags().BoolVar(&cron, "cron", false, "print a line for crontab -e")
 	cmd.Flags().BoolVar(&install, "install", false, "install and start the timer for this user (systemd)")
 	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
@@ -78,10 +70,8 @@ func scheduleCommand(a *command.App) *cobra.Command {
 type moment struct{ systemd, cron string }
 
 // moments are the forms of WHEN, without "every".
-var moments = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
-		`mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?) )?(?:at )?(\d{1,2}):(\d\d))$`)
-})
+var moments = lazy.Regexp(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
+	`mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?) )?(?:at )?(\d{1,2}):(\d\d))$`)
 
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
@@ -19,6 +21,7 @@ const (
 	TaskName    = "Task"    // the workflow of one task
 	PerformName = "perform" // the activity that carries an order out
 	HearName    = "hear"    // the update by which the worker tells what somebody asked of the run
+	NoRoom      = "no room" // the error of a worker that cannot take the order
 	LookName    = "look"    // the signal that something was asked of a run that may be waiting
 )
 
@@ -26,6 +29,30 @@ const (
 type Queues struct {
 	Board string `json:"board"` // workflows: any worker
 	Slots string `json:"slots"` // orders for any worker with room
+}
+
+// For is the queue of orders for workers that have some labels, which are sorted.
+func (q Queues) For(labels []string) string {
+	if len(labels) == 0 {
+		return q.Slots
+	}
+	return q.Slots + "+" + strings.Join(labels, "+")
+}
+
+// Serves are the queues that a worker with some labels takes orders from: one for each
+// choice of them, since a task names all that it needs.
+func (q Queues) Serves(labels []string) []string {
+	queues := []string{}
+	for choice := range 1 << len(labels) {
+		var some []string
+		for i, l := range labels {
+			if choice&(1<<i) != 0 {
+				some = append(some, l)
+			}
+		}
+		queues = append(queues, q.For(some))
+	}
+	return queues
 }
 
 // Worker is the queue of orders for one worker.
@@ -40,30 +67,36 @@ func TaskID(repo, task string) string { return "task:" + repo + ":" + task }
 // Limits of a task's workflow.
 const (
 	// Heartbeat is how long a worker may be silent before its order is lost: longer
-	// than the lease of its agents.
+	// than the lease of its agents. An order waits half of it for the worker that has
+	// the task's workspace.
 	Heartbeat = 120 * time.Second
-	// stay is how long an order waits for the worker that has the task's workspace.
-	stay = time.Minute
 	// longest is what one iteration may take with all that belongs to it.
 	longest = 7 * 24 * time.Hour
 	// orders in one history, before the workflow goes on with an empty one.
 	orders = 100
 )
 
-// Begin is what a task's workflow begins with. All but Case and Queues is of the
-// history before.
+// Begin is what a task's workflow begins with. Run, Worker and Last are of the history
+// before.
 type Begin struct {
 	Queues Queues         `json:"queues"`
 	Case   string         `json:"case"`
+	Labels []string       `json:"labels,omitempty"` // that its worker has to have, sorted
 	Run    string         `json:"run,omitempty"`
 	Worker string         `json:"worker,omitempty"`
 	Last   *loop.Decision `json:"last,omitempty"`
+	// Base is the commit that the task's work begins at, as it is on the remote; "" is
+	// where the worker's checkout is.
+	Base string `json:"base,omitempty"`
+	// Heartbeat is how long a worker may be silent; 0 is [Heartbeat].
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 }
 
 // Order asks a worker to store a decision and to carry its command out.
 type Order struct {
 	Case string `json:"case"`
 	Run  string `json:"run,omitempty"` // "" until the task has one
+	Base string `json:"base,omitempty"`
 	// Decision is nil until something is decided: the worker takes the task up.
 	Decision *loop.Decision `json:"decision,omitempty"`
 }
@@ -130,14 +163,15 @@ func Task(ctx workflow.Context, b Begin) (Result, error) {
 // workspace if it is there, else by any.
 func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 	for {
+		silent := cmp.Or(t.Heartbeat, Heartbeat)
 		o := workflow.ActivityOptions{
-			TaskQueue: t.Queues.Slots, StartToCloseTimeout: longest, HeartbeatTimeout: Heartbeat,
+			TaskQueue: t.Queues.For(t.Labels), StartToCloseTimeout: longest, HeartbeatTimeout: silent,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		}
 		if t.Worker != "" {
-			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), stay
+			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), silent/2
 		}
-		order := Order{Case: t.Case, Run: t.Run, Decision: t.Last}
+		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Decision: t.Last}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
 		if !lost(err) {
 			return a, err
@@ -146,9 +180,13 @@ func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 	}
 }
 
-// lost is true when no worker answered: it died, or never took the order.
+// lost is true when no worker answered: it died, never took the order, or has no room.
 func lost(err error) bool {
 	var late *temporal.TimeoutError
+	var refused *temporal.ApplicationError
+	if errors.As(err, &refused) && refused.Type() == NoRoom {
+		return true
+	}
 	if !errors.As(err, &late) {
 		return false
 	}

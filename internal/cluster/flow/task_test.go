@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -203,5 +204,34 @@ func TestHearing(t *testing.T) {
 	}
 	if refused == nil {
 		t.Error("what nobody needs was not refused")
+	}
+}
+
+// An order that no worker had room for is given again, to any worker with the labels.
+func TestNoRoom(t *testing.T) {
+	full := func(flow.Order) (flow.Answer, error) {
+		return flow.Answer{}, temporal.NewNonRetryableApplicationError("full", flow.NoRoom, nil)
+	}
+	again := func(o flow.Order) (flow.Answer, error) { return full(o) } // the linter takes two of one for a slip
+	s := newStory(t, full, started, again, ended(signal.Complete), rested)
+	if r := s.play(); r.Outcome.Status != loop.Completed {
+		t.Errorf("the task ended as %+v", r)
+	}
+	q := flow.QueuesOf("repo")
+	if s.queues[1] != q.Slots || s.queues[2] != q.Worker("w1") || s.queues[3] != q.Slots {
+		t.Errorf("the orders went to %q", s.queues)
+	}
+	if s.orders[2].Decision.State.Seq != s.orders[3].Decision.State.Seq {
+		t.Error("another order was given")
+	}
+}
+
+// A worker serves each choice of its labels.
+func TestServes(t *testing.T) {
+	q := flow.Queues{Slots: "s"}
+	got := q.Serves([]string{"arm", "big", "gpu"})
+	want := []string{"s", "s+arm", "s+big", "s+arm+big", "s+gpu", "s+arm+gpu", "s+big+gpu", "s+arm+big+gpu"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it serves %q", got)
 	}
 }

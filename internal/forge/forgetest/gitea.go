@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +43,9 @@ const (
 )
 
 const repository = "project"
+
+// sites counts those of this process.
+var sites atomic.Uint32
 
 // environ is the user's own, before a test takes another home.
 var environ = os.Environ()
@@ -79,7 +83,11 @@ func client() *http.Client {
 func (s *Site) start(program, static string) {
 	t := s.t
 	dir := t.TempDir()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	// An address of its own: Gitea takes no listener, so another test's could get
+	// the port before it does.
+	pid := os.Getpid()
+	host := net.IPv4(127, byte(64+sites.Add(1)%128), byte(pid>>8), byte(pid))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", host.String()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +96,8 @@ func (s *Site) start(program, static string) {
 	_, port, _ := net.SplitHostPort(address)
 	s.URL = "http://" + address
 	config := filepath.Join(dir, "app.ini")
-	text := fmt.Sprintf(settings, port, s.URL, static, filepath.Join(dir, "gitea.db"), filepath.Join(dir, "repositories"))
+	text := fmt.Sprintf(settings, host, port, s.URL, static, filepath.Join(dir, "gitea.db"),
+		filepath.Join(dir, "repositories"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +326,7 @@ func (s *Site) CloseBy(login string, number int64) {
 const settings = `
 RUN_MODE = prod
 [server]
-HTTP_ADDR = 127.0.0.1
+HTTP_ADDR = %s
 HTTP_PORT = %s
 ROOT_URL = %s/
 STATIC_ROOT_PATH = %s

@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,6 +32,7 @@ type Hub struct {
 	site     string // its address
 	numbers  int
 	calls    []string
+	wrong    []string // calls and answers that are not as GitHub describes them
 	issues   []object // pull requests too
 	pulls    []object
 	comments map[int][]object
@@ -72,7 +74,12 @@ func GitHub(t testing.TB) (*Site, *Hub) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(hub)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.Close()
+		for _, w := range hub.Wrong() {
+			t.Error("not as GitHub describes it: " + w)
+		}
+	})
 	s := &Site{
 		Where:  forge.Where{Kind: forge.GitHub, URL: server.URL, Repository: Owner + "/" + repository},
 		Remote: hub.Bare, t: t, web: client(), tokens: map[string]string{},
@@ -92,6 +99,13 @@ func (h *Hub) Calls() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
+}
+
+// Wrong are the calls so far that are not as GitHub describes them, with what is wrong.
+func (h *Hub) Wrong() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.wrong)
 }
 
 func (h *Hub) git(args ...string) (string, error) {
@@ -115,7 +129,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	path, ok := strings.CutPrefix(r.URL.Path, "/api/v3")
+	path, _ := strings.CutPrefix(r.URL.Path, "/api/v3")
 	h.site = "http://" + r.Host
 	h.calls = append(h.calls, r.Method+" "+path)
 	login, known := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"),
@@ -129,16 +143,23 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var answer any
 	no := refusal{http.StatusNotFound, "Not Found"}
+	as, ok := described().call(r.Method, path)
+	wrong := "there is no such call"
+	if ok {
+		wrong = described().wrong(&as, r, body)
+	}
 	switch name, rest, in := cutRepository(path); {
+	case wrong != "":
+		h.wrong = append(h.wrong, fmt.Sprintf("%s %s: %s", r.Method, r.URL, wrong))
+		no = refusal{http.StatusUnprocessableEntity, wrong}
 	case !known:
 		no = refusal{http.StatusUnauthorized, "Bad credentials"}
-	case !ok:
 	case path == "/user":
 		answer = person(login)
 	case in && name == Owner+"/"+repository:
 		answer, no = h.answer(r, login, strings.Split(strings.Trim(rest, "/"), "/"), body)
 	}
-	h.write(w, r, answer, no)
+	h.write(w, r, &as, answer, no)
 }
 
 func cutRepository(path string) (name, rest string, ok bool) {
@@ -150,7 +171,7 @@ func cutRepository(path string) (name, rest string, ok bool) {
 	return parts[0] + "/" + parts[1], strings.Join(parts[2:], ""), true
 }
 
-func (h *Hub) write(w http.ResponseWriter, r *http.Request, answer any, no refusal) {
+func (h *Hub) write(w http.ResponseWriter, r *http.Request, as *call, answer any, no refusal) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if text, ok := answer.(string); ok {
 		_, _ = w.Write([]byte(text))
@@ -164,11 +185,11 @@ func (h *Hub) write(w http.ResponseWriter, r *http.Request, answer any, no refus
 	if all, ok := answer.([]object); ok {
 		answer = h.page(w, r, all)
 	}
-	data, err := json.Marshal(answer)
+	data, err := as.whole(answer)
 	if err != nil {
-		panic(err)
+		h.wrong = append(h.wrong, fmt.Sprintf("%s %s: %v", r.Method, r.URL, err))
 	}
-	etag := fmt.Sprintf(`W/"%x"`, len(data)*31+int(data[len(data)/2])) + strconv.Itoa(h.numbers)
+	etag := fmt.Sprintf(`W/"%x"`, sha256.Sum256(data))
 	if r.Method == http.MethodGet {
 		w.Header().Set("ETag", etag)
 		if r.Header.Get("If-None-Match") == etag {
@@ -176,22 +197,32 @@ func (h *Hub) write(w http.ResponseWriter, r *http.Request, answer any, no refus
 			return
 		}
 	}
+	w.WriteHeader(as.Status)
 	_, _ = w.Write(data)
 }
 
 // page is the part of a list that is asked for.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request, all []object) []object {
-	q := r.URL.Query()
-	size, _ := strconv.Atoi(q.Get("per_page"))
-	page, _ := strconv.Atoi(q.Get("page"))
-	if size == 0 {
-		size = 30
-	}
-	page = max(page, 1)
+	page, size := pageOf(r)
 	if len(all) > page*size {
+		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(page+1))
 		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?%s>; rel="next"`, r.Host, r.URL.Path, q.Encode()))
 	}
+	return cut(all, page, size)
+}
+
+func pageOf(r *http.Request) (page, size int) {
+	size, _ = strconv.Atoi(r.URL.Query().Get("per_page"))
+	page, _ = strconv.Atoi(r.URL.Query().Get("page"))
+	if size == 0 {
+		size = 30
+	}
+	return max(page, 1), min(size, 100)
+}
+
+// cut is one page of a list.
+func cut(all []object, page, size int) []object {
 	from, to := min((page-1)*size, len(all)), min(page*size, len(all))
 	return append([]object{}, all[from:to]...)
 }
@@ -252,7 +283,9 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 		h.statuses[path[1]] = append([]object{body}, h.statuses[path[1]]...)
 		return body, missing
 	case "GET commits check-runs":
-		return object{"total_count": len(h.runs[path[1]]), "check_runs": append([]object{}, h.runs[path[1]]...)}, missing
+		runs := h.runs[path[1]]
+		page, size := pageOf(r)
+		return object{"total_count": len(runs), "check_runs": cut(runs, page, size)}, missing
 	case "GET collaborators permission":
 		may := "read"
 		if mayWrite(path[1]) {
@@ -413,17 +446,16 @@ func (h *Hub) review(login string, n int, body object) object {
 	return o
 }
 
-// Check gives a commit a check run of a job, with its log.
+// Check gives a commit a check run of a job, with its log. One without a conclusion goes on.
 func (h *Hub) Check(commit, name, conclusion, log string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.numbers++
-	status := "completed"
-	if conclusion == "" {
-		status = "in_progress"
-	}
-	run := object{"id": h.numbers, "name": name, "status": status, "conclusion": conclusion, "html_url": "",
+	run := object{"id": h.numbers, "name": name, "status": "completed", "conclusion": conclusion, "html_url": "",
 		"app": object{"slug": "github-actions"}}
+	if conclusion == "" {
+		run["status"], run["conclusion"] = "in_progress", nil
+	}
 	h.runs[commit] = slices.DeleteFunc(h.runs[commit], func(o object) bool { return o["name"] == name })
 	h.runs[commit] = append(h.runs[commit], run)
 	h.logs[h.numbers] = log

@@ -20,6 +20,9 @@ func (h *Hub) listed(all []object, r *http.Request) []object {
 		if i["state"] != state && state != "all" {
 			continue
 		}
+		if q.Get("type") != "" { // of an organisation; none is of one
+			continue
+		}
 		if label := q.Get("labels"); label != "" && !strings.Contains(fmt.Sprint(i["labels"]), "name:"+label) {
 			continue
 		}

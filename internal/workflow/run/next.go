@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -56,14 +58,15 @@ func executionOf(row store.StepRun) (*execution, error) {
 	return e, nil
 }
 
-// Files is the prefix of the files that an execution left: Files+".out" and
-// Files+".err"; "" for one that left none.
+// Files is the prefix of the files that an execution left in the folder of its
+// iteration: Files+".out" and Files+".err"; "" for one that left none.
 func Files(row store.StepRun) (string, error) {
 	e, err := executionOf(row)
 	if err != nil || e.record.Job == nil {
 		return "", err
 	}
-	return e.record.Job.Files, nil
+	parts := strings.Split(e.record.Job.Files, string(filepath.Separator)) // …/ITERATION/steps/STEP.N/step
+	return filepath.Join(parts[max(0, len(parts)-3):]...), nil
 }
 
 // Shown is an execution as people see it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -200,9 +201,5 @@ func (t *tail) look(last bool) {
 }
 
 func printed(line []byte) string {
-	text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
-	if len(text) > maxLine {
-		text = strings.ToValidUTF8(text[:maxLine], "") + "…"
-	}
-	return text
+	return fault.Cut(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD"), maxLine)
 }

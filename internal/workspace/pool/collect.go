@@ -28,21 +28,38 @@ const listed = 5
 // allows, a file is too large, a submodule was moved, or content has a filter
 // program that pawl does not run. Nothing is changed then.
 func (p *Pool) Collect(ctx context.Context, w Workspace, message string) (string, error) {
-	commit, err := p.collect(ctx, w.ID, message)
-	switch {
-	case errors.Is(err, ErrRefused):
-		return "", fmt.Errorf("the work of %s %w", w.ID, err)
-	case err != nil:
-		return "", fmt.Errorf("cannot collect the work of %s: %w", w.ID, err)
-	}
-	return commit, nil
+	row, commit, err := p.collect(ctx, w.ID, message, true)
+	return commit, collectError(row, err)
 }
 
-func (p *Pool) collect(ctx context.Context, id, message string) (string, error) {
-	row, err := p.edit(ctx, id, func(*store.Workspace) {})
-	if err != nil {
-		return "", err
+// Copy is [Pool.Collect] for work that goes on: what is checked out in the clone
+// stays as it is. It returns the commit that the work began at, too.
+func (p *Pool) Copy(ctx context.Context, id, message string) (base, commit string, err error) {
+	row, commit, err := p.collect(ctx, id, message, false)
+	return row.Base, commit, collectError(row, err)
+}
+
+func collectError(row store.Workspace, err error) error {
+	switch {
+	case errors.Is(err, ErrRefused):
+		return fmt.Errorf("the work of %s %w", row.ID, err)
+	case err != nil:
+		return fmt.Errorf("cannot collect the work of %s: %w", row.ID, err)
 	}
+	return nil
+}
+
+func (p *Pool) collect(
+	ctx context.Context, id, message string, move bool,
+) (row store.Workspace, commit string, err error) {
+	if row, err = p.edit(ctx, id, func(*store.Workspace) {}); err != nil {
+		return store.Workspace{ID: id}, "", err
+	}
+	commit, err = p.collectRow(ctx, row, message, move)
+	return row, commit, err
+}
+
+func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message string, move bool) (string, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return "", err
@@ -71,14 +88,14 @@ func (p *Pool) collect(ctx context.Context, id, message string) (string, error) 
 		}
 	}
 	p.step("delivered")
-	if err := p.repo.KeepRefs(ctx, basePrefix+id+"/head", commit, taskPrefix+id, commit); err != nil {
+	if err := p.repo.KeepRefs(ctx, basePrefix+row.ID+"/head", commit, taskPrefix+row.ID, commit); err != nil {
 		return "", err
 	}
 	p.step("collected")
-	if _, err := p.edit(ctx, id, func(r *store.Workspace) { r.Head = commit }); err != nil {
+	if _, err := p.edit(ctx, row.ID, func(r *store.Workspace) { r.Head = commit }); err != nil {
 		return "", err
 	}
-	if commit != head.Commit {
+	if move && commit != head.Commit {
 		_ = c.MoveHead(head, commit) // an agent may have put something in the way; the work is collected all the same
 	}
 	return commit, nil

@@ -38,8 +38,8 @@ type Recovery struct {
 }
 
 // Recoveries lists what was kept of the workspace with an id, oldest first; of
-// all workspaces with an empty one, by task. A task can have two: its own, and
-// the one where an agent brings its work together with the target.
+// all workspaces with an empty one, by task. A task can have several: its own,
+// those of agents that race for it, and the one where its work is brought together with the target.
 func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 	prefix := recoveryPrefix
 	if id != "" {
@@ -53,7 +53,7 @@ func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 	for _, r := range refs {
 		owner, number, _ := strings.Cut(strings.TrimPrefix(r.Name, recoveryPrefix), "/")
 		n, err := strconv.Atoi(number)
-		task := strings.TrimSuffix(owner, MergeSuffix)
+		task := board.TaskOf(owner)
 		if _, _, isCase := board.ParseID(task); isCase && err == nil { // runs have theirs beside them
 			all = append(all, Recovery{task, n, r.Name, r.Commit, r.When})
 		}

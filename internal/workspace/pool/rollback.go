@@ -106,7 +106,7 @@ func (p *Pool) goTo(ctx context.Context, row store.Workspace, to Point) (string,
 	if err := files.RemoveAll(filepath.Join(row.Dir, ".git")); err != nil {
 		return s.Ref, err
 	}
-	row.Base = to.Head
+	row.Base, row.Head = to.Head, ""
 	return s.Ref, p.createRepository(ctx, c, row)
 }
 

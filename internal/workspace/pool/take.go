@@ -21,19 +21,25 @@ import (
 // its own base. The error is [ErrTaken] while a live process works in it, also
 // this one, and [ErrDisk] when there is no room to start anything.
 func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
+	return p.TakeAt(ctx, id, base, "")
+}
+
+// TakeAt is [Pool.Take] for work that began at base, and that another machine
+// brought to the commit head: a new clone has that checked out.
+func (p *Pool) TakeAt(ctx context.Context, id, base, head string) (Workspace, error) {
 	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
 		return Workspace{}, fmt.Errorf("cannot make a workspace for %q: it is no id of a task", id)
 	}
 	if err := p.room(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
-	return p.take(ctx, kindTask, id, branchPrefix+id, base)
+	return p.take(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base, Head: head})
 }
 
 // Reclaim gives a workspace that is there as [Pool.Take] does, however little room
 // there is: to give it back.
 func (p *Pool) Reclaim(ctx context.Context, id, base string) (Workspace, error) {
-	return p.take(ctx, kindTask, id, branchPrefix+id, base)
+	return p.take(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base})
 }
 
 func takeError(id string, err error) error {
@@ -49,24 +55,24 @@ func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error
 	if err := p.room(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
-	return p.take(ctx, kindIntegration, id, branchPrefix+id, commit)
+	return p.take(ctx, store.Workspace{Kind: kindIntegration, ID: id, Branch: branchPrefix + id, Base: commit})
 }
 
 // serial is a name that no other clone has.
 func serial() string { return strings.ToLower(rand.Text()[:10]) }
 
-func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspace, error) {
+// take gives the clone that want says: kind, id, branch, base and head.
+func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error) {
+	id := want.ID
 	fail := func(err error) (Workspace, error) {
 		return Workspace{}, takeError(id, err)
 	}
-	commit, err := p.repo.Resolve(ctx, base)
-	if err != nil {
+	var err error
+	if want.Base, err = p.repo.Resolve(ctx, want.Base); err != nil {
 		return fail(err)
 	}
-	want := store.Workspace{
-		ID: id, Kind: kind, State: making, Repo: p.repo.Common, Dir: filepath.Join(p.o.Dir, id), Branch: branch,
-		Base: commit, Owner: p.me, TakenAt: time.Now(), UpdatedAt: time.Now(),
-	}
+	want.State, want.Repo, want.Dir, want.Owner = making, p.repo.Common, filepath.Join(p.o.Dir, id), p.me
+	want.TakenAt, want.UpdatedAt = time.Now(), time.Now()
 	if _, ok, err := p.o.Store.Workspace(ctx, id); err != nil {
 		return fail(err)
 	} else if _, err := os.Lstat(want.Dir); err == nil && !ok {
@@ -87,7 +93,7 @@ func (p *Pool) take(ctx context.Context, kind, id, branch, base string) (Workspa
 		if err != nil {
 			return fail(errors.Join(err, p.let(ctx, row, was)))
 		}
-		want.Own, want.Ports = row.Own, row.Ports
+		want.Dir, want.Own, want.Ports = row.Dir, row.Own, row.Ports
 		row, was = want, making
 		notes = append(notes, fmt.Sprintf("its workspace was gone, with what it held; it begins anew from %.12s", row.Base))
 	}
@@ -119,6 +125,11 @@ func (p *Pool) claim(ctx context.Context, want store.Workspace) (row store.Works
 // works with, and the state that it was found in.
 func decide(all []store.Workspace, want store.Workspace, own string, busy func(store.Workspace) bool,
 ) (store.Workspace, string, store.WorkspaceChange, error) {
+	for _, r := range all {
+		if r.ID != want.ID && r.Dir == want.Dir { // the winner of a race has kept its folder
+			want.Dir += "-" + filepath.Base(own)
+		}
+	}
 	for _, r := range all {
 		if r.ID != want.ID {
 			continue
@@ -265,7 +276,7 @@ func (p *Pool) fill(ctx context.Context, c *git.Clone, row store.Workspace, was 
 		return fmt.Errorf("cannot make the folder of the workspace: %w", err)
 	}
 	p.step("made")
-	if err := c.Checkout(ctx, row.Base); err != nil {
+	if err := c.Checkout(ctx, begins(row)); err != nil {
 		return err
 	}
 	p.step("checked out")
@@ -281,7 +292,7 @@ func (p *Pool) reuse(ctx context.Context, c *git.Clone, row store.Workspace, wai
 		return err
 	}
 	p.step("renamed")
-	if err := c.Checkout(ctx, row.Base); err != nil {
+	if err := c.Checkout(ctx, begins(row)); err != nil {
 		return err
 	}
 	return p.createRepository(ctx, c, row)
@@ -293,8 +304,11 @@ func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row store.Wor
 	if err != nil {
 		return err
 	}
-	return c.CreateRepository(ctx, git.CloneRefs{Branch: row.Branch, Commit: row.Base, Beside: head.Branch})
+	return c.CreateRepository(ctx, git.CloneRefs{Branch: row.Branch, Commit: begins(row), Beside: head.Branch})
 }
+
+// begins is the commit that a new clone has checked out.
+func begins(row store.Workspace) string { return cmp.Or(row.Head, row.Base) }
 
 // unmake removes what a failed attempt to make a workspace left. No agent was in it.
 func (p *Pool) unmake(ctx context.Context, row store.Workspace) error {
@@ -315,6 +329,9 @@ func (p *Pool) pinAll(ctx context.Context, row store.Workspace) error {
 	tips, err := p.repo.Tips(ctx)
 	if err != nil {
 		return err
+	}
+	if row.Head != "" {
+		tips = append(tips, row.Head)
 	}
 	for range gcTries {
 		var bound string

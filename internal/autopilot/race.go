@@ -1,0 +1,272 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// This file has races: several agents on one task, in one slot.
+//
+// The first racer is the task's own slot, run and workspace. Each other one has a
+// slot, a run and a workspace beside them, with names as [board.RacerName] makes
+// them. The first whose work is verified wins: the others are stopped, its run and
+// workspace become the task's in one transaction, and it goes on as if it had been
+// alone. Until then a crash leaves runs that the next start finds and weighs again.
+
+// racer is one that takes part.
+type racer struct {
+	*slot
+	cancel context.CancelFunc // ends what comes before its run
+	past   *loop.State        // what it came to before a crash, if that still holds
+	w      pool.Workspace
+	state  loop.State
+	err    error
+}
+
+func (r *racer) won() bool { return r.err == nil && r.state.Status == loop.Completed }
+
+// racers are the agents that are to race for the task of a slot; one that works
+// alone is the winner of an earlier race.
+func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
+	names := schedule.Racers(l.task.Tags, p.o.Race)
+	if len(names) < 2 || p.kernel != nil {
+		return nil, nil
+	}
+	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
+	if err != nil {
+		return nil, err
+	}
+	last, err := p.o.Store.Latest(ctx, p.o.Root, l.task.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if last.Status != string(loop.Completed) && !schedule.RacedFor(history) {
+		return names, nil
+	}
+	if slices.Contains(names, last.Agent) {
+		l.agent = last.Agent
+	}
+	for n := 2; n <= board.MaxRacers; n++ { // those that pawl did not get to stop
+		if err := p.endRacer(ctx, board.RacerName(l.task.ID, n)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// endRacer ends what the last run of a name still has running, when nobody drives it.
+func (p *pilot) endRacer(ctx context.Context, name string) error {
+	return endLeft(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
+}
+
+func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) error {
+	run, err := db.Latest(ctx, root, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || !loop.Status(run.Status).Active() || engine.Alive(run.Owner) {
+		return err
+	}
+	return engine.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
+}
+
+// race has several agents work on a task, and gives it what the first of them
+// made whose work is verified.
+func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
+	all, err := p.lineUp(ctx, l, agents)
+	if err != nil {
+		return notBegun(err)
+	}
+	winner, err := p.runAll(ctx, ready, l, all)
+	l.setOthers(nil)
+	if err != nil {
+		return notBegun(err)
+	}
+	if winner == nil {
+		return p.noWinner(ctx, all)
+	}
+	if err := p.crown(ctx, l, all[0], winner); err != nil {
+		for _, r := range all {
+			p.releaseRacer(ctx, r, pool.Keep("its race could not be ended"))
+		}
+		return notBegun(err)
+	}
+	for _, r := range all {
+		if r != winner {
+			p.releaseRacer(ctx, r, pool.GivenUp("another agent was the first with verified work"))
+		}
+	}
+	won := winner.label()
+	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
+	l.setRun(winner.state, winner.runID())
+	o := p.ended(ctx, l, winner.w, winner.state, nil)
+	o.Why = fmt.Sprintf("%s was the first of %d agents: %s", won, len(all), o.Why)
+	return o
+}
+
+// lineUp makes the racers of a task.
+func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
+	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
+	if err != nil {
+		return nil, err
+	}
+	var all []*racer
+	for i, name := range agents {
+		r := &racer{slot: l}
+		if i > 0 {
+			r.slot = newSlot(l.task, false)
+			r.name, r.lead = board.RacerName(l.task.ID, i+1), l
+		}
+		r.agent, r.racers = name, len(agents)
+		run, err := p.o.Store.Latest(ctx, p.o.Root, r.name)
+		var past schedule.Past
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			if err := p.pastRun(ctx, run, &past); err != nil {
+				return nil, err
+			}
+		}
+		if s := past.Run; s != nil && schedule.Stands(history, *s, past.RestedAt) {
+			r.past = s
+		}
+		r.adopt = past.Run != nil && (l.adopt || r.past != nil)
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// runAll lets the racers run until one has won, or none goes on. It returns when
+// all have ended. Where one had won before a crash, the others do not start again.
+func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
+	start := all
+	won := slices.IndexFunc(all, func(r *racer) bool { return r.past != nil && r.past.Status == loop.Completed })
+	if won >= 0 {
+		start = all[won : won+1]
+		for _, r := range all {
+			if err := p.endRacer(ctx, r.name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var others []*slot
+	ended := make(chan *racer, len(start))
+	for _, r := range start {
+		var begin context.Context
+		begin, r.cancel = context.WithCancel(ready)
+		if r.slot != l {
+			others = append(others, r.slot)
+		}
+		go func() {
+			r.w, r.state, r.err = p.attempt(ctx, begin, r.slot)
+			ended <- r
+		}()
+	}
+	l.setOthers(others)
+	var winner *racer
+	for range start {
+		r := <-ended
+		if r.err != nil && winner == nil && ready.Err() == nil {
+			p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: r.label() + " does not race: " + r.err.Error()})
+		}
+		if winner == nil && r.won() {
+			winner = r
+			for _, r := range start {
+				r.stopRun(loop.CauseRaced)
+				r.cancel()
+			}
+		}
+	}
+	for _, r := range start {
+		r.cancel()
+	}
+	l.drain()
+	return winner, nil
+}
+
+// crown makes what a racer has the task's.
+func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
+	if r == first {
+		return nil
+	}
+	own, task := TreeDir(p.o.StateDir, r.name), TreeDir(p.o.StateDir, l.task.ID)
+	w, err := p.o.Pool.Swap(ctx, l.task.ID, r.w)
+	if err != nil {
+		return err
+	}
+	if first.w.ID != "" {
+		first.w.ID = r.w.ID
+	}
+	r.w = w
+	between := own + ".swap"
+	for _, move := range [][2]string{{task, between}, {own, task}, {between, own}} {
+		if err := os.Rename(move[0], move[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot give a task what its winner knew of the tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// noWinner is what a race comes to in which nobody's work was verified. Where a
+// run goes on later, so does the race; else it is what the first racer came to.
+func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
+	first, rests := all[0], all[0]
+	for _, r := range all {
+		if r.err == nil && r.state.Status == loop.Paused && r.state.Question == nil {
+			rests = r
+			break
+		}
+	}
+	var outcome schedule.Outcome
+	why := ""
+	for _, r := range all {
+		o := p.ended(ctx, r.slot, r.w, r.state, r.err)
+		if r == rests {
+			outcome = o
+		} else if r != first {
+			why += fmt.Sprintf("; %s is %s: %s", r.label(), cmp.Or(string(o.Status), "not at work"), o.Why)
+		}
+	}
+	outcome.Why += why
+	return outcome
+}
+
+// releaseRacer gives a workspace back, where there is one.
+func (p *pilot) releaseRacer(ctx context.Context, r *racer, how pool.How) {
+	if r.w.ID != "" {
+		p.release(ctx, r.w, how)
+	}
+}
+
+// label tells one that races from the others; "" is for one that works alone.
+func (l *slot) label() string {
+	if l.racers < 2 {
+		return ""
+	}
+	return cmp.Or(l.agent, l.name)
+}
+
+func (l *slot) others() []*slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.also
+}
+
+func (l *slot) setOthers(all []*slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.also = all
+}

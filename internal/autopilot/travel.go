@@ -1,0 +1,212 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/drive"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
+)
+
+// This file has the way of work between machines: commits on the remote, each under
+// a ref of its own (git.WorkRef). The record of an iteration says which commit has
+// what it left.
+
+// pushPatience is how long a push of an iteration's work is tried. After it, another
+// machine would go on from what was pushed before.
+const pushPatience = 10 * time.Minute
+
+// push sends a commit of a task's work to the remote, until it is there.
+func (o *Options) push(ctx context.Context, task, commit string) error {
+	until := time.Now().Add(pushPatience)
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := o.Repo.PushWork(ctx, o.Remote, task, commit)
+		if err == nil || ctx.Err() != nil || time.Now().Add(wait).After(until) {
+			return err
+		}
+		o.Log.Warn("the work is pushed again", "task", task, "error", err)
+		drive.Sleep(ctx, time.Now().Add(wait))
+	}
+}
+
+// Push sends what an iteration left of a task's work to the remote. Nil is that it
+// was not possible: the work stays on this machine, and the iteration counts.
+func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
+	c, err := o.Store.Case(ctx, task)
+	pushed := &loop.Pushed{Worker: o.Worker}
+	if err == nil {
+		pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, message(c, run))
+	}
+	if err == nil {
+		err = o.push(ctx, task, pushed.Commit)
+	}
+	if err != nil {
+		o.Log.Warn("other machines do not get the work", "task", task, "error", err)
+		return nil
+	}
+	return pushed
+}
+
+// fetch brings a commit of a task's work here, to stay as its collected work does.
+func (o *Options) fetch(ctx context.Context, task, commit string) (found bool, err error) {
+	return o.Repo.FetchWork(ctx, o.Remote, task, commit, "refs/pawl/tasks/"+task)
+}
+
+// orderedBase makes base, which the autopilot chose, the commit that a task begins at.
+func (o *Options) orderedBase(task, base string) {
+	o.Base = func(ctx context.Context) (string, error) {
+		found, err := o.Repo.FetchWork(ctx, o.Remote, task, base, "refs/pawl/base/"+task+"/ordered")
+		if err == nil && !found {
+			err = fmt.Errorf("%s does not have commit %s, which %s begins at", o.Remote, base, task)
+		}
+		return base, err
+	}
+}
+
+// lastPushed is what other machines have of a task's work; nil for nothing. What was
+// decided last may not be stored.
+func (p *pilot) lastPushed(ctx context.Context, id string) (*loop.Pushed, error) {
+	if d := p.kernel.Pending(); d != nil && d.Record != nil && d.Record.Pushed != nil {
+		return d.Record.Pushed, nil
+	}
+	run, err := p.o.Store.Latest(ctx, p.o.Root, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // nothing is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	records, err := p.o.Store.LastIterations(ctx, run.ID, lookedAt)
+	for _, r := range slices.Backward(records) {
+		if r.Pushed != nil {
+			return r.Pushed, err
+		}
+	}
+	return nil, err
+}
+
+// lookedAt is how many iterations are looked at for one whose work was pushed.
+const lookedAt = 100
+
+// takeToWork gives the workspace of a task. A retry begins anew at the target when
+// the workspace began at a commit that was red: what it held goes to a recovery ref.
+func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
+	if p.o.Remote != "" {
+		return p.arrive(ctx, l)
+	}
+	return p.takeHere(ctx, l)
+}
+
+func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+	w, err := p.take(ctx, l.name)
+	if err != nil || !w.Kept || l.adopt {
+		return w, err
+	}
+	red, err := p.beganRed(ctx, w)
+	if err == nil && red {
+		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
+		if err == nil {
+			p.notify(Notice{Kind: Warning, Case: w.ID, Text: "its workspace began at a commit that is red; it begins anew"})
+			w, err = p.take(ctx, l.name)
+		}
+	}
+	return w, err
+}
+
+// beganRed is true for a task that is to begin anew, whose workspace began at a
+// commit that was red and is not the target any more.
+func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
+	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
+	if err != nil || !schedule.Retried(history) {
+		return false, err
+	}
+	if base, err := p.o.Base(ctx); err != nil || base == w.Base {
+		return false, err
+	}
+	return p.queue.WasRed(ctx, w.Base)
+}
+
+// arrive gives the workspace of a task that any machine may have worked on: the one
+// that is here, if its work was done here last, else one made from what was pushed.
+func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
+	id := l.task.ID
+	last, err := p.lastPushed(ctx, id)
+	found := false
+	if err == nil && last != nil {
+		found, err = p.o.fetch(ctx, id, last.Commit)
+	}
+	if err != nil {
+		return pool.Workspace{}, err
+	}
+	if found && !l.adopt {
+		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: last.Base})
+		if err != nil {
+			return pool.Workspace{}, err
+		}
+		found = !red
+	}
+	if last != nil && last.Worker != p.o.Worker {
+		if err := p.giveUp(ctx, id, last.Base); err != nil {
+			return pool.Workspace{}, err
+		}
+	}
+	if !found {
+		return p.takeHere(ctx, l)
+	}
+	w, err := p.o.Pool.TakeAt(ctx, id, last.Base, last.Commit)
+	w.Kept = true
+	return w, err
+}
+
+// giveUp removes the workspace of a task that another machine went on with. What is
+// in it goes to a recovery ref.
+func (p *pilot) giveUp(ctx context.Context, id, base string) error {
+	row, ok, err := p.o.Store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return err
+	}
+	if row.Base != "" {
+		base = row.Base
+	}
+	w, err := p.o.Pool.Reclaim(ctx, id, base)
+	if err != nil {
+		return err
+	}
+	return p.o.Pool.Release(ctx, w, pool.GivenUp("another machine went on with it"))
+}
+
+// dropTravelled removes from the remote what it has of tasks that are done or gone.
+// What landed here and was not pushed may be needed.
+func (p *pilot) dropTravelled(ctx context.Context) error {
+	if p.o.Remote == "" || p.o.Elsewhere == nil {
+		return nil
+	}
+	row, _, err := p.o.Store.Queue(ctx, p.queue.Target())
+	if err != nil || row.State.Unpushed != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tasks, err := p.o.Repo.Work(ctx, p.o.Remote)
+	if err != nil {
+		return err
+	}
+	var over []string
+	for task, refs := range tasks {
+		c, err := p.o.Store.Case(ctx, task)
+		switch {
+		case errors.Is(err, store.ErrNoCase), err == nil && c.Status == board.Done:
+			over = append(over, refs...)
+		case err != nil:
+			return err
+		}
+	}
+	return p.o.Repo.DropWork(ctx, p.o.Remote, over)
+}

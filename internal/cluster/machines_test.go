@@ -1,0 +1,362 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/store/pgtest"
+	"github.com/pawl-dev/pawl/internal/supervisor"
+)
+
+// team is several machines: each has a clone and a state folder of its own; they
+// share a database, an engine and a remote. The first one has the autopilot.
+type team struct {
+	t        *testing.T
+	dir      string
+	remote   string
+	machines []site
+	store    *store.Store
+}
+
+// newTeam makes a board of tasks whose agent is a shell script. A machine that is
+// silent for a while is lost: on a loaded one that may be seconds.
+func newTeam(t *testing.T, machines, tasks int, silent time.Duration, shell string) *team {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	m := &team{t: t, dir: dir, remote: filepath.Join(dir, "remote.git")}
+	engine, database := engineAt(t, dir), pgtest.Start(t)
+	address := database.New(t)
+	gittest.Git(t, dir, "init", "-q", "--bare", m.remote)
+	first := filepath.Join(dir, "m0")
+	gittest.Git(t, dir, "clone", "-q", m.remote, first)
+	gittest.Git(t, first, "commit", "-q", "--allow-empty", "-m", "first")
+	gittest.Git(t, first, "push", "-q", "origin", "main")
+	program := filepath.Join(dir, "agent.sh")
+	must(t, os.WriteFile(program, []byte(strings.ReplaceAll(shell, "$DIR", dir)), 0o600))
+	for i := range machines {
+		s := site{
+			Address: engine, Repo: filepath.Join(dir, fmt.Sprint("m", i)), State: filepath.Join(dir, fmt.Sprint("state", i)),
+			Store: address, Shell: program, Heartbeat: silent,
+		}
+		if i > 0 {
+			gittest.Git(t, dir, "clone", "-q", m.remote, s.Repo)
+		}
+		m.machines = append(m.machines, s)
+	}
+	m.store, err = m.machines[0].open(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, m.store.Close()) })
+	drafts := make([]board.Draft, tasks)
+	for i := range drafts {
+		drafts[i] = board.Draft{Case: board.Case{Title: fmt.Sprint("Task ", i)}}
+	}
+	_, err = m.store.AddCases(t.Context(), drafts, board.Person, time.Now())
+	must(t, err)
+	return m
+}
+
+// pilot runs the autopilot of a machine; what it returns waits for its end.
+func (m *team) pilot(n int) func() autopilot.Result {
+	m.t.Helper()
+	s := m.machines[n]
+	o, err := s.options(m.t.Context())
+	must(m.t, err)
+	type end struct {
+		res autopilot.Result
+		err error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		res, err := s.pilot(context.WithoutCancel(m.t.Context()), o)
+		ended <- end{res, errors.Join(err, o.Store.Close())}
+	}()
+	return func() autopilot.Result {
+		e := <-ended
+		must(m.t, e.err)
+		return e.res
+	}
+}
+
+// kill ends a process at once.
+func (m *team) kill(c *exec.Cmd) {
+	m.t.Helper()
+	must(m.t, c.Process.Kill())
+	_ = c.Wait()
+}
+
+// pipes makes what an agent waits for.
+func (m *team) pipes(names ...string) {
+	m.t.Helper()
+	for _, name := range names {
+		must(m.t, syscall.Mkfifo(filepath.Join(m.dir, name), 0o600))
+	}
+}
+
+// starts fails the test if the agent was started another number of times.
+func (m *team) starts(want int) {
+	m.t.Helper()
+	data, err := os.ReadFile(filepath.Join(m.dir, "starts"))
+	if n := strings.Count(string(data), "\n"); err != nil || n != want {
+		m.t.Errorf("the agent was started %d times, not %d (%v)", n, want, err)
+	}
+}
+
+// lose takes a machine away with all that it has.
+func (m *team) lose(n int, worker *exec.Cmd, task string) {
+	m.t.Helper()
+	m.kill(worker)
+	run, err := m.store.Latest(m.t.Context(), "", task)
+	must(m.t, err)
+	_, err = process.Sweep(m.t.Context(), supervisor.Mark(run.ID), 0)
+	must(m.t, err)
+	for _, dir := range []string{m.machines[n].State, m.machines[n].Repo} {
+		must(m.t, os.RemoveAll(dir))
+	}
+}
+
+// landed fails the test unless each task landed once, and nothing is left on the remote.
+func (m *team) landed(tasks int) {
+	m.t.Helper()
+	log := gittest.Git(m.t, m.remote, "log", "--first-parent", "--format=%(trailers:key=Pawl-Task,valueonly)", "main")
+	for i := range tasks {
+		id := fmt.Sprintf("task-%03d", i+1)
+		if n := strings.Count(log, id); n != 1 {
+			m.t.Errorf("%s landed %d times", id, n)
+		}
+		if c, err := m.store.Case(m.t.Context(), id); err != nil || c.Status != board.Done {
+			m.t.Errorf("%s is %s: %s (%v)", id, c.Status, c.Why, err)
+		}
+	}
+	if left := gittest.Git(m.t, m.remote, "for-each-ref", "refs/pawl/"); left != "" {
+		m.t.Errorf("the remote has:\n%s", left)
+	}
+	if m.t.Failed() {
+		row, _, err := m.store.Queue(m.t.Context(), "refs/heads/main")
+		m.t.Logf("the queue: %+v, not pushed: %+v (%v)", row.State, row.State.Unpushed, err)
+	}
+}
+
+// twice is an agent that needs two iterations, of which the second goes on with what
+// the first left. The first time that it begins the second, it waits for ever.
+const twice = `
+echo x >> $DIR/starts
+[ -f one.txt ] || { echo one > one.txt; echo so far so good; exit; }
+if mkdir $DIR/waited 2> $DIR/null; then echo up > $DIR/up; read x < $DIR/go; fi
+echo two > two.txt
+echo "<promise>COMPLETE</promise>"
+`
+
+// A machine is lost for good while it works. Another one goes on with what the last
+// iteration left, and the task lands once, by an autopilot on a third machine.
+func TestAMachineIsLost(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, 10*time.Second, twice)
+	m.pipes("up", "go")
+	first := m.machines[1].start(t)
+	ended := m.pilot(0)
+	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	m.lose(1, first, "task-001")
+	m.machines[2].start(t)
+	if res := ended(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	for _, name := range []string{"one.txt", "two.txt"} {
+		gittest.Git(t, m.remote, "show", "main:"+name)
+	}
+	m.starts(3)
+}
+
+// The autopilot's machine is lost. One on another machine takes over what is worked,
+// or was done meanwhile, and lands it; the agents do not notice.
+func TestTheAutopilotIsLost(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]bool{"it is worked": false, "it was done meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newTeam(t, 3, 1, time.Minute, `
+echo x >> $DIR/starts
+echo up > $DIR/up
+read x < $DIR/go
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+			m.pipes("up", "go")
+			m.machines[1].start(t)
+			first := m.machines[0]
+			first.Pilot = true
+			pilot := first.start(t)
+			_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+			must(t, err)
+			m.kill(pilot)
+			for _, dir := range []string{first.State, first.Repo} {
+				must(t, os.RemoveAll(dir))
+			}
+			letGo := func() { must(t, os.WriteFile(filepath.Join(m.dir, "go"), []byte("on\n"), 0o600)) }
+			if meanwhile {
+				letGo()
+				m.done("task-001")
+			}
+			ended := m.pilot(2)
+			if !meanwhile {
+				letGo()
+			}
+			if res := ended(); res.Tally.Landed != 1 {
+				t.Errorf("it ended with %+v", res)
+			}
+			m.landed(1)
+			m.starts(1)
+		})
+	}
+}
+
+// done waits until a task that is worked is done.
+func (m *team) done(task string) {
+	m.t.Helper()
+	engine, leave, err := cluster.Program{}.Join(m.t.Context(), m.machines[0].at(), "repo", nil)
+	must(m.t, err)
+	defer leave()
+	_, _, err = engine.Work(m.t.Context(), board.Case{ID: task}, "", "")
+	must(m.t, err)
+}
+
+// staying runs an autopilot of a machine that stays, and tells which tasks land.
+func (m *team) staying(n int, landed func(task string)) (end func()) {
+	m.t.Helper()
+	s := m.machines[n]
+	o, err := s.options(m.t.Context())
+	must(m.t, err)
+	stops := make(chan loop.Cause, 1)
+	o.Stops, o.Settings.Keep = stops, true
+	o.Notify = func(n autopilot.Notice) {
+		if n.Kind == autopilot.Landed {
+			landed(n.Case)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.pilot(context.WithoutCancel(m.t.Context()), o)
+		ended <- errors.Join(err, o.Store.Close())
+	}()
+	return func() {
+		stops <- loop.CauseStop
+		must(m.t, <-ended)
+	}
+}
+
+// A task that needs a label goes to the worker that has it. Until one is there the task
+// keeps no slot, and what others can do is done.
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 2, time.Minute, `
+pwd >> $DIR/where
+echo done > "done.$(date +%N)"
+echo "<promise>COMPLETE</promise>"
+`)
+	_, err := m.store.EditCase(t.Context(), "task-001", board.Person, time.Now(), func(c *board.Case) error {
+		c.Tags = []string{"needs:GPU", "needs:arm"}
+		return nil
+	})
+	must(t, err)
+	m.machines[1].Offer.Labels = []string{"arm"}
+	m.machines[2].Offer.Labels = []string{"arm", "big", "gpu"}
+	landed := make(chan string, 2)
+	end := m.staying(0, func(task string) { landed <- task })
+	m.machines[1].start(t)
+	if task := <-landed; task != "task-002" {
+		t.Fatalf("%s landed first", task)
+	}
+	if list, err := m.store.Unserved(t.Context()); err != nil || len(list) != 1 || list[0].ID != "task-001" {
+		t.Errorf("no worker is there for %v (%v)", list, err)
+	}
+	m.machines[2].start(t)
+	if task := <-landed; task != "task-001" {
+		t.Fatalf("%s landed next", task)
+	}
+	end()
+	where, err := os.ReadFile(filepath.Join(m.dir, "where"))
+	must(t, err)
+	w := strings.Fields(string(where))
+	if len(w) != 2 || !strings.Contains(w[0], "state1") || !strings.Contains(w[1], "state2") {
+		t.Errorf("they were worked in %q", w)
+	}
+}
+
+// A worker that drains lets its iteration end, and hands the task to another one.
+func TestAWorkerDrains(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, time.Minute, `
+echo x >> $DIR/starts
+[ -f one.txt ] || { echo up > $DIR/up; read x < $DIR/go; echo one > one.txt; echo so far so good; exit; }
+echo two > two.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	m.pipes("up", "go")
+	m.machines[1].Offer.Drain = time.Hour
+	first := m.machines[1].start(t)
+	ended := m.pilot(0)
+	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	must(t, first.Process.Signal(syscall.SIGTERM))
+	for drains := false; !drains; {
+		list, err := m.store.Workers(t.Context())
+		must(t, err)
+		drains = len(list) == 1 && list[0].Drains
+	}
+	m.machines[2].start(t)
+	must(t, os.WriteFile(filepath.Join(m.dir, "go"), []byte("on\n"), 0o600))
+	must(t, first.Wait())
+	if res := ended(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	m.starts(2)
+}
+
+// A worker is ended at once with its agents, by nobody but its own machine.
+func TestAWorkerIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, 10*time.Second, `
+echo x >> $DIR/starts
+if mkdir $DIR/waited; then echo up > $DIR/up; read x < $DIR/go; fi
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	m.pipes("up", "go")
+	m.machines[1].start(t)
+	ended := m.pilot(0)
+	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	worked, tasks, err := cluster.Program{}.Kill(t.Context(), m.machines[1].State)
+	if !worked || len(tasks) != 1 || err != nil {
+		t.Errorf("it ended a worker: %v, with %v: %v", worked, tasks, err)
+	}
+	run, err := m.store.Latest(t.Context(), "", "task-001")
+	must(t, err)
+	if left, err := process.Sweep(t.Context(), supervisor.Mark(run.ID), 0); err != nil || left != (process.Ended{}) {
+		t.Errorf("of the agent it left %+v (%v)", left, err)
+	}
+	m.machines[2].start(t)
+	if res := ended(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	m.starts(2)
+}

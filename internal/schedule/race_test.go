@@ -1,0 +1,62 @@
+package schedule
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/loop"
+)
+
+func TestRacers(t *testing.T) {
+	t.Parallel()
+	both := []string{"claude", "codex"}
+	for _, c := range []struct {
+		tag      string
+		settings []string
+		want     []string
+	}{
+		{"", nil, nil},
+		{"", both, both},
+		{"docs", both, both},
+		{"race:3", nil, []string{"", "", ""}},
+		{"race:1", both, []string{""}},
+		{"race:-4", both, []string{}},
+		{"race:99999999", nil, make([]string, board.MaxRacers)},
+		{"race:gemini+codex", both, []string{"gemini", "codex"}},
+		{"", strings.Split("a b c d e f g", " "), strings.Split("a b c d e", " ")},
+	} {
+		if got := Racers([]string{"old", c.tag}, c.settings); !slices.Equal(got, c.want) {
+			t.Errorf("%q over %q: %q race, want %q", c.tag, c.settings, got, c.want)
+		}
+	}
+}
+
+// What a racer came to holds after a crash and after a stop, and not after a person had
+// the task begin anew.
+func TestStands(t *testing.T) {
+	t.Parallel()
+	at := func(n int) time.Time { return time.UnixMilli(int64(n)) }
+	entry := func(a board.Action, n int) board.Entry {
+		return board.Entry{Action: a, From: board.Active, To: board.Pending, At: at(n)}
+	}
+	for _, c := range []struct {
+		name    string
+		history []board.Entry
+		status  loop.Status
+		want    bool
+	}{
+		{"nothing came between", nil, loop.Completed, true},
+		{"a crash", []board.Entry{entry(board.Crash, 20)}, loop.Completed, true},
+		{"a stop, and it had failed", []board.Entry{entry(board.Stop, 20)}, loop.FailedRun, true},
+		{"it was only stopped", []board.Entry{entry(board.Stop, 20)}, loop.Stopped, false},
+		{"a retry before it", []board.Entry{entry(board.Retry, 5), entry(board.Crash, 20)}, loop.Completed, true},
+		{"a retry after it", []board.Entry{entry(board.Retry, 15), entry(board.Crash, 20)}, loop.Completed, false},
+	} {
+		if got := Stands(c.history, loop.State{Status: c.status}, at(10)); got != c.want {
+			t.Errorf("%s: it stands is %v, want %v", c.name, got, c.want)
+		}
+	}
+}

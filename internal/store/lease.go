@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// On a board that several machines have, nobody sees whether a process of another
+// machine lives. So who owns something beats a lease there, and counts as dead when it
+// is over. Times are the server's.
+const (
+	leaseBeat = 20 * time.Second
+	leaseOver = 90 * time.Second
+)
+
+// leases are those that this process beats.
+type leases struct {
+	mu   sync.Mutex
+	mine map[Owner]bool
+	over time.Duration
+	stop context.CancelFunc // nil until there is one
+	done chan struct{}
+}
+
+const beat = `INSERT INTO leases (pid, start, boot, host, beat_at) VALUES ($1, $2, $3, $4, clock_timestamp())
+	ON CONFLICT (host, boot, pid, start) DO UPDATE SET beat_at = excluded.beat_at`
+
+// own begins the lease of an owner with a transaction, and beats it until the store
+// is closed.
+func (s *Store) own(ctx context.Context, w *statements, o Owner) error {
+	if !s.shared || o.PID == 0 {
+		return nil
+	}
+	if _, err := w.exec(ctx, beat, o.PID, o.Start, o.Boot, o.Host); err != nil {
+		return err
+	}
+	if _, err := w.exec(ctx, `DELETE FROM leases WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
+		return err
+	}
+	l := &s.leases
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mine == nil {
+		l.mine, l.done = map[Owner]bool{}, make(chan struct{})
+		var beating context.Context
+		beating, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+		go s.keepLeases(beating)
+	}
+	l.mine[o] = true
+	return nil
+}
+
+func (s *Store) keepLeases(ctx context.Context) {
+	defer close(s.leases.done)
+	tick := time.NewTicker(leaseBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.beatLeases(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// beatLeases wakes nobody, and waits for no other who writes. A beat that fails is
+// made up for by the next one.
+func (s *Store) beatLeases(ctx context.Context) {
+	s.leases.mu.Lock()
+	mine := slices.Collect(maps.Keys(s.leases.mine))
+	s.leases.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, leaseBeat)
+	defer cancel()
+	for _, o := range mine {
+		_, _ = s.db.Reader().ExecContext(ctx, beat, o.PID, o.Start, o.Boot, o.Host)
+	}
+}
+
+func (s *Store) endLeases() {
+	s.leases.mu.Lock()
+	stop := s.leases.stop
+	s.leases.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-s.leases.done
+	}
+}
+
+// living is alive where it can be seen, and else whether the lease is beaten. While
+// the server was away nobody could beat one.
+func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
+	if !s.shared {
+		return alive, nil
+	}
+	beaten := map[Owner]bool{}
+	list, err := list(ctx, from, func(o *Owner) []any { return []any{&o.PID, &o.Start, &o.Boot, &o.Host} },
+		`SELECT pid, start, boot, host FROM leases WHERE beat_at > clock_timestamp() - $1 * interval '1 second'
+			OR pg_postmaster_start_time() > clock_timestamp() - $1 * interval '1 second'`, s.leases.over.Seconds())
+	for _, o := range list {
+		beaten[o] = true
+	}
+	here, _ := os.Hostname()
+	return func(o Owner) bool {
+		elsewhere := o.Host != here && o.Host != ""
+		return alive(o) && (!elsewhere || beaten[o])
+	}, err
+}
+
+// see forgets owners of other machines whose leases are over.
+func (s *Store) see(ctx context.Context, owners ...*Owner) error {
+	here, _ := os.Hostname()
+	for _, o := range owners {
+		if !s.shared || o.PID == 0 || o.Host == here {
+			continue
+		}
+		lives, err := s.living(ctx, &s.reads, func(Owner) bool { return true })
+		if err != nil {
+			return err
+		}
+		for _, o := range owners {
+			if !lives(*o) {
+				*o = Owner{}
+			}
+		}
+		return nil
+	}
+	return nil
+}

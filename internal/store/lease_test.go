@@ -1,0 +1,121 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/store/pgtest"
+	"github.com/pawl-dev/pawl/internal/store/postgres"
+)
+
+// A machine is lost for good: what it owned can be taken once its lease is over, and
+// nobody is shown as its owner.
+func TestALeaseIsOver(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	address := server.New(t)
+	open := func(lease time.Duration) *Store {
+		s, err := OpenShared(t.Context(), Shared{Address: address, Repository: "acme/shop", Place: "p", Lease: lease})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	lost, here := Owner{PID: 1, Start: "2", Boot: "b", Host: "lost"}, Owner{PID: 2, Start: "2", Boot: "c", Host: "here"}
+	alive := func(Owner) bool { return true }
+	first, patient, second := open(time.Hour), open(time.Hour), open(time.Millisecond)
+	_, err := first.TakeAutopilot(t.Context(), Autopilot{Session: "one", Owner: lost, State: []byte("{}")}, alive)
+	must(t, err)
+	_, err = first.TakeQueue(t.Context(), "main", lost, time.Now(), alive)
+	must(t, err)
+	schema := postgres.SchemaOf("acme/shop")
+	beaten := func(when string) {
+		server.SQL(t, "t1", `UPDATE `+schema+`.leases SET beat_at = now() + interval '`+when+`'`)
+	}
+	next := Autopilot{Session: "two", Owner: here, State: []byte("{}")}
+
+	beaten("-2 hours")
+	first.beatLeases(t.Context())
+	if n := server.SQL(t, "t1", `SELECT count(*) FROM `+schema+`.leases WHERE beat_at > now() - interval '1 hour'`); n != "1" {
+		t.Errorf("%s leases were beaten", n)
+	}
+	beaten("1 hour")
+	if _, err := second.TakeAutopilot(t.Context(), next, alive); !errors.Is(err, ErrRunning) {
+		t.Errorf("an autopilot whose lease is beaten was taken: %v", err)
+	}
+	if a, _, err := second.Autopilot(t.Context()); err != nil || a.Owner != lost {
+		t.Errorf("its owner is %+v (%v)", a.Owner, err)
+	}
+	beaten("-2 hours")
+	if _, err := patient.TakeAutopilot(t.Context(), next, alive); !errors.Is(err, ErrRunning) {
+		t.Errorf("a lease is over that could not be beaten, since the server was away: %v", err)
+	}
+	if a, _, err := second.Autopilot(t.Context()); err != nil || a.Owner.PID != 0 {
+		t.Errorf("the owner that is lost is still shown as %+v (%v)", a.Owner, err)
+	}
+	_, err = second.TakeAutopilot(t.Context(), next, alive)
+	must(t, err)
+	_, err = second.TakeQueue(t.Context(), "main", here, time.Now(), alive)
+	must(t, err)
+	if err := first.SaveAutopilot(t.Context(), Autopilot{Session: "one", Owner: lost, State: []byte("{}")}); !errors.Is(err, ErrNotOwner) {
+		t.Errorf("the lost one came back and stored: %v", err)
+	}
+}
+
+// Workers say what they have. A task that needs labels is served by one that has all of
+// them, and is heard of.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	s, err := OpenShared(t.Context(), Shared{Address: server.New(t), Repository: "acme/shop", Place: "p"})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	drafts := []board.Draft{
+		{Case: board.Case{Title: "any"}},
+		{Case: board.Case{Title: "big", Tags: []string{"needs:GPU", "needs:big"}}},
+	}
+	_, err = s.AddCases(t.Context(), drafts, board.Person, time.Now())
+	must(t, err)
+	unserved := func(want string, workers ...Worker) {
+		t.Helper()
+		for _, w := range workers {
+			must(t, s.SaveWorker(t.Context(), w))
+		}
+		list, err := s.Unserved(t.Context())
+		must(t, err)
+		got := ""
+		for _, c := range list {
+			got += c.ID
+		}
+		if got != want {
+			t.Errorf("with %+v nobody serves %q, not %q", workers, got, want)
+		}
+	}
+	unserved("task-002", Worker{Name: "a", Labels: []string{"gpu"}}, Worker{Name: "b", Labels: []string{"big"}})
+	before, err := s.DataVersion(t.Context())
+	must(t, err)
+	unserved("", Worker{Name: "b", Labels: []string{"big", "gpu"}, Slots: 2})
+	for now := before; now == before; {
+		now, err = s.DataVersion(t.Context()) // who watches hears of it
+		must(t, err)
+	}
+	all, err := s.Workers(t.Context())
+	must(t, err)
+	if len(all) != 2 || all[1].Slots != 2 || all[1].Silent || all[1].Behind > 60 || all[1].Behind < -60 {
+		t.Errorf("the workers are %+v", all)
+	}
+	unserved("task-002", Worker{Name: "b", Labels: []string{"big", "gpu"}, Drains: true})
+	unserved("", Worker{Name: "b", Labels: []string{"big", "gpu"}})
+	server.SQL(t, "t1", `UPDATE `+postgres.SchemaOf("acme/shop")+`.workers SET beat_at = now() - interval '2 minutes'`)
+	unserved("task-002")
+	unserved("", Worker{Name: "b", Labels: []string{"big", "gpu"}})
+	must(t, s.DropWorker(t.Context(), "b"))
+	unserved("task-002")
+}

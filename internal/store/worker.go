@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+)
+
+// Worker is a process that works tasks of a board that several machines have, as it
+// said itself.
+type Worker struct {
+	Name    string    `json:"name"`
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Labels  []string  `json:"labels,omitempty"`
+	Slots   int       `json:"slots"`
+	Used    int       `json:"used"`
+	Drains  bool      `json:"drains"`  // it takes no more tasks
+	Behind  float64   `json:"behind"`  // seconds that its clock is behind the server's
+	BeatAt  time.Time `json:"beat_at"` // when it said so
+	Silent  bool      `json:"silent"`  // it has said nothing for as long as a lease lasts
+}
+
+// workerColumns are read with the length of a lease as the first value.
+const workerColumns = `name, host, pid, version, labels, slots, used, drains,
+	(extract(epoch FROM beat_at) - clock / 1000.0)::float8, (extract(epoch FROM beat_at) * 1000)::bigint,
+	beat_at < clock_timestamp() - $1 * interval '1 second'`
+
+// SaveWorker stores what a worker says of itself. What is new wakes those who watch.
+// On a board of one machine it does nothing, as all of this file.
+func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
+	if !s.shared {
+		return nil
+	}
+	const save = `INSERT INTO workers (name, host, pid, version, labels, slots, used, drains, clock, beat_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET
+		(host, pid, version, labels, slots, used, drains, clock, beat_at) = (excluded.host, excluded.pid, excluded.version,
+		excluded.labels, excluded.slots, excluded.used, excluded.drains, excluded.clock, excluded.beat_at)`
+	args := []any{w.Name, w.Host, w.PID, w.Version, joinTags(w.Labels), w.Slots, w.Used, w.Drains, ms(time.Now())}
+	all, err := s.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	known := slices.ContainsFunc(all, func(o Worker) bool {
+		return o.Name == w.Name && o.Drains == w.Drains && !o.Silent && slices.Equal(o.Labels, w.Labels)
+	})
+	if known { // nobody has to look, and nobody who writes is waited for
+		_, err := s.db.Reader().ExecContext(ctx, save, s.db.Values(args)...)
+		return s.explain(ctx, "say that the worker lives", err)
+	}
+	return s.change(ctx, powerSafe, "say that the worker lives", func(ctx context.Context, t *statements) error {
+		if _, err := t.exec(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, save, args...)
+		return err
+	})
+}
+
+// DropWorker forgets a worker that has ended.
+func (s *Store) DropWorker(ctx context.Context, name string) error {
+	if !s.shared {
+		return nil
+	}
+	return s.change(ctx, powerSafe, "say that the worker ends", func(ctx context.Context, w *statements) error {
+		_, err := w.exec(ctx, `DELETE FROM workers WHERE name = $1`, name)
+		return err
+	})
+}
+
+// Workers are those that were heard of within a day, by name.
+func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
+	if !s.shared {
+		return nil, nil
+	}
+	return read(ctx, s, "list the workers", func(w *Worker) []any {
+		return []any{
+			&w.Name, &w.Host, &w.PID, &w.Version, split(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains, &w.Behind,
+			when(&w.BeatAt), &w.Silent,
+		}
+	}, `SELECT `+workerColumns+` FROM workers ORDER BY name`, s.leases.over.Seconds())
+}
+
+// Unserved are the ready tasks that need labels which no worker has that is there.
+func (s *Store) Unserved(ctx context.Context) ([]board.Case, error) {
+	if !s.shared {
+		return nil, nil
+	}
+	all, err := s.Cases(ctx, CaseFilter{Ready: true, Labelled: true})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	workers, err := s.Workers(ctx)
+	return slices.DeleteFunc(all, func(c board.Case) bool {
+		return slices.ContainsFunc(workers, func(w Worker) bool { return !w.Silent && !w.Drains && c.Fits(w.Labels) })
+	}), err
+}
