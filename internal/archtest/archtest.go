@@ -54,6 +54,7 @@ var rules = []rule{
 	{"git", "the user's git has hooks, filters and configuration that pawl must switch off; internal/git does that for every call", checkGit},
 	{"opens", "an agent may put a link, a pipe or another file's name in the place of any file that it can write: package files opens what lies below a work tree or a .git; opens.go lists what else may be opened", checkOpens},
 	{"sql", "all the SQL there is lives in internal/store and below, one file per noun, so that a migration sees every reader", checkSQL},
+	{"plural", "1 file(s) reads like a form; fault.Numbered says 1 file and 2 files", checkPlural},
 	{"name", "packages are nouns of the domain; a drawer without a label collects everything", checkNames},
 	{"length", "a file tells one story in at most 500 lines", checkLength},
 	{"machine", "paths and addresses of one machine do not work on another, and say more about it than they should; a registry is the user's own choice", checkMachine},

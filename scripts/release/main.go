@@ -1,6 +1,6 @@
 // Command release makes what a release consists of, in dist/: for each system an archive
-// with pawl, its manual and its completions, a list of its parts, and checksums. It
-// publishes nothing.
+// with pawl and one with pawl-cluster, each with the manual and the completions, lists of
+// their parts, and checksums. It publishes nothing.
 package main
 
 import (
@@ -58,23 +58,25 @@ func release(version string, targets []string, out string) error {
 		if !ok {
 			return fmt.Errorf("cannot build for %q: write linux/amd64", target)
 		}
-		name := fmt.Sprintf("pawl-%s-%s-%s", version, system, processor)
-		binary := filepath.Join(out, name)
-		if err := build(binary, version, system, processor); err != nil {
-			return err
-		}
-		files := maps.Clone(docs)
-		if files["pawl"], err = os.ReadFile(binary); err != nil {
-			return err
-		}
-		if made[name+".cdx.json"], err = parts(binary, version); err != nil {
-			return err
-		}
-		if made[name+".tar.gz"], err = archive(name, files, when); err != nil {
-			return err
-		}
-		if err := os.Remove(binary); err != nil {
-			return err
+		for _, program := range []string{"pawl", "pawl-cluster"} {
+			name := fmt.Sprintf("%s-%s-%s-%s", program, version, system, processor)
+			binary := filepath.Join(out, name)
+			if err := build(binary, program, version, system, processor); err != nil {
+				return err
+			}
+			files := maps.Clone(docs)
+			if files[program], err = os.ReadFile(binary); err != nil {
+				return err
+			}
+			if made[name+".cdx.json"], err = parts(binary, version); err != nil {
+				return err
+			}
+			if made[name+".tar.gz"], err = archive(name, files, when); err != nil {
+				return err
+			}
+			if err := os.Remove(binary); err != nil {
+				return err
+			}
 		}
 	}
 	made["SHA256SUMS"] = sums(made)
@@ -87,9 +89,9 @@ func release(version string, targets []string, out string) error {
 	return nil
 }
 
-func build(binary, version, system, processor string) error {
+func build(binary, program, version, system, processor string) error {
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-trimpath",
-		"-ldflags", "-s -w -X main.version="+version, "-o", binary, "./cmd/pawl")
+		"-ldflags", "-s -w -X main.version="+version, "-o", binary, "./cmd/"+program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -160,7 +162,7 @@ func archive(folder string, files map[string][]byte, when time.Time) ([]byte, er
 	tape := tar.NewWriter(zip)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		mode := fs.FileMode(0o644)
-		if name == "pawl" {
+		if name == "pawl" || name == "pawl-cluster" {
 			mode = 0o755
 		}
 		h := &tar.Header{Name: path.Join(folder, name), Mode: int64(mode), Size: int64(len(files[name])), ModTime: when}

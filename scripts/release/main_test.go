@@ -26,7 +26,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["pawl"] = []byte("the program")
+	files["pawl"], files["pawl-cluster"] = []byte("the program"), []byte("the other")
 	made, err := archive("pawl-v1-linux-amd64", files, when)
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +45,10 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%s has no %q", name, want)
 		}
 	}
-	if mode := modes["pawl-v1-linux-amd64/pawl"]; mode != 0o755 {
-		t.Errorf("the program has mode %o", mode)
+	for _, program := range []string{"pawl", "pawl-cluster"} {
+		if mode := modes["pawl-v1-linux-amd64/"+program]; mode != 0o755 {
+			t.Errorf("%s has mode %o", program, mode)
+		}
 	}
 }
 
