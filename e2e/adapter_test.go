@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -65,15 +66,33 @@ func (s session) run(t *testing.T) (agent.Outcome, int, string) {
 	return got, code, said
 }
 
+// stdin is what the program reads, until done is called: its prompt, or for one that
+// takes messages a pipe that begins with it.
+func (s session) stdin(t *testing.T, start agent.Start) (in *os.File, done func()) {
+	t.Helper()
+	if !start.Talks {
+		in, err := os.Open(start.Stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in, sync.OnceFunc(func() { _ = in.Close() })
+	}
+	in, out, err := os.Pipe()
+	if err == nil {
+		_, err = out.Write(agent.UserLine(s.prompt)) // shorter than what a pipe holds
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, sync.OnceFunc(func() { _, _ = in.Close(), out.Close() })
+}
+
 func (s session) play(t *testing.T, start agent.Start) (agent.Outcome, int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	stdin, err := os.Open(start.Stdin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
+	stdin, done := s.stdin(t, start)
+	defer done()
 	c := exec.CommandContext(ctx, start.Args[0], start.Args[1:]...)
 	c.Dir, c.Env, c.Stdin = s.dir, start.Env, stdin
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -86,6 +105,9 @@ func (s session) play(t *testing.T, start agent.Start) (agent.Outcome, int, stri
 	collector := agent.NewCollector()
 	take := func(e agent.Event) {
 		collector.Add(e)
+		if e.Kind == agent.End {
+			done()
+		}
 		if s.watch != nil && s.watch(e) {
 			_ = c.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 		}

@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -116,5 +119,42 @@ func TestInterrupt(t *testing.T) {
 	}
 	if _, err := os.Stat(started); err != nil {
 		t.Errorf("the shell command did not run: %v", err)
+	}
+}
+
+// What a person says reaches the program between two of its tools, and its prompt has it
+// only once.
+func TestAMessageReachesTheAgentAtWork(t *testing.T) {
+	t.Parallel()
+	const word = "use the name of the ship"
+	asked := make(chan struct{}, 1000)
+	var mu sync.Mutex
+	var u *user
+	heard := 0
+	decide := func(r modelserver.Request) modelserver.Reply {
+		asked <- struct{}{}
+		mu.Lock()
+		defer mu.Unlock()
+		if !bytes.Contains(r.Body, []byte(word)) {
+			return modelserver.Reply{Text: "More.", Tools: []modelserver.Tool{claudeProgram.shell("date +%N >> log.txt; sleep 0.2")}}
+		}
+		heard++
+		return u.writes("done.txt")[min(heard, 2)-1]
+	}
+	model := serve(t, modelserver.Scenario{Decide: decide, Asides: true})
+	mu.Lock()
+	u = newUser(t, claudeProgram, model, "loop: {iteration_timeout: 30s}")
+	mu.Unlock()
+	r, s := u.run(func(*os.Process) {
+		<-asked
+		if said := u.do(nil, "message", "fix", word); said.code != 0 {
+			t.Errorf("pawl message: exit %d: %s", said.code, said.stderr)
+		}
+	})
+	if r.code != 0 || len(s.Iterations) != 1 || !s.Iterations[0].Complete {
+		t.Fatalf("exit %d, %+v\n%s", r.code, s, r.stderr)
+	}
+	if strings.Contains(r.stderr, "reached no agent") {
+		t.Errorf("the message is said to be lost: %s", r.stderr)
 	}
 }

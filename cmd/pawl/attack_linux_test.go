@@ -422,7 +422,7 @@ func TestAttack(t *testing.T) {
 		t.Cleanup(table.print)
 	}
 	names := map[string]bool{}
-	for nth, a := range slices.Concat(attacks, gitAttacks) {
+	for nth, a := range slices.Concat(attacks, gitAttacks, blindAttacks, trustAttacks) {
 		if names[a.name] {
 			t.Errorf("two attacks have the name %q", a.name)
 		}

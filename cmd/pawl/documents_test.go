@@ -127,7 +127,11 @@ func documentEnv(t *testing.T, dir, page string) []string {
 	if err := os.WriteFile(config, []byte("agents: {script: {command: ["+agent+"]}}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return append(env, "PAWL_AGENT=script")
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(env, "PAWL_AGENT=script", "GOCACHE="+strings.TrimSpace(string(cache)))
 }
 
 // runDocument runs the commands of a page in a repository made of testdata/docs.
@@ -172,11 +176,7 @@ func runTutorial(t *testing.T, dir string, env []string, blocks []block, script 
 	if _, err := exec.LookPath(needed[language]); err != nil {
 		t.Skipf("there is no %s", needed[language])
 	}
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)), "npm_config_offline=true")
+	env = append(env, "npm_config_offline=true")
 	start := filepath.Join(dir, "work")
 	if err := os.Mkdir(start, 0o755); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-dev/pawl/internal/cli"
+	"github.com/pawl-dev/pawl/internal/store/pgtest"
 )
 
 // The scripts of testdata/script run the whole program: each shows one thing
@@ -70,9 +71,20 @@ var programs = map[string]func(){"pawl": func() {
 	os.Exit(code)
 }, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly}
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "script") }
+
+// The scripts about boards that several machines share have a server of PostgreSQL.
+func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it needs PostgreSQL")
+	}
+	t.Setenv("PAWL_TEST_STORE_SERVER", pgtest.Start(t).Address("postgres"))
+	scripts(t, "cluster")
+}
+
+func scripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                filepath.Join("..", "..", "testdata", "script"),
+		Dir:                filepath.Join("..", "..", "testdata", folder),
 		RequireUniqueNames: true,
 		Setup:              setup,
 		Condition:          condition,

@@ -1,0 +1,21 @@
+package main
+
+// What pawl, its user or the machine keeps in places of their own, and what pawl reads later.
+var trustAttacks = []attack{
+	{name: "passwords of the machine", tries: "reads what only root may", rooted: true,
+		agent: `if [ -n "$(cat /etc/shadow)" ]; then echo I got out; fi`},
+	{name: "a test within one gate", tries: "has the code under test weaken a test before the same gate reads it", green: true, mounts: true,
+		before: protectedTest, more: protects, agent: `echo "cp tests/check.sh old; echo 'cp old tests/check.sh; exit 0' >tests/check.sh" >build.sh`,
+		gate: `sh build.sh; sh tests/check.sh`},
+	{name: "a test's folder within one gate", tries: "puts another folder of tests in the place of the protected one, and that back",
+		green: true, mounts: true, before: protectedTest, more: protects,
+		agent: `echo "mv tests old; mkdir tests; echo 'rm -r tests; mv old tests; exit 0' >tests/check.sh" >build.sh`, gate: `sh build.sh; sh tests/check.sh`},
+	{name: "a test exchanged within one gate", tries: "exchanges the names of a protected test and another", green: true, mounts: true,
+		before: protectedTest, more: protects, python: true,
+		agent: `import ctypes
+open("build.sh", "w").write("python3 x.py")
+open("x.py", "w").write("""import ctypes
+open('other', 'w').write('python3 x.py; exit 0')
+ctypes.CDLL(None).renameat2(-100, b'other', -100, b'tests/check.sh', 2)
+""")`, gate: `sh build.sh; sh tests/check.sh`},
+}
