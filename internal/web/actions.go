@@ -74,7 +74,13 @@ func (s *Server) onRun(ctx context.Context, in *RunPath,
 	if err != nil {
 		return nil, err
 	}
-	return s.act(ctx, func(p *action.Operator) (string, error) { return r.ID, do(p, ctx, r) })
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		r, err := p.LetGo(ctx, r)
+		if err != nil {
+			return r.ID, err
+		}
+		return r.ID, do(p, ctx, r)
+	})
 }
 
 func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
@@ -151,7 +157,7 @@ func (s *Server) startable(wish StartWish) (what, name string, err error) {
 				return filepath.Join(s.o.Root, w.File), w.Name, nil
 			}
 		}
-		return "", "", fault.Refuse("there is no workflow %q here", clip(wish.Workflow, 100))
+		return "", "", fault.Refuse("there is no workflow %q here", fault.Cut(wish.Workflow, 100))
 	}
 	c, err := s.config()
 	if err == nil {

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -58,7 +57,6 @@ type watcher struct {
 // watchedRun is what is known of one running attempt.
 type watchedRun struct {
 	root   *os.Root
-	dir    string // runs/<run>/<n>
 	tail   tailing
 	totals *agent.Collector
 	now    Activity
@@ -155,12 +153,11 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	if len(g.runs) >= maxWatched || ctx.Err() != nil {
 		return nil
 	}
-	dir := filepath.Join(g.s.o.StateDir, "runs", r.ID, strconv.Itoa(r.Iteration))
-	root, err := os.OpenRoot(dir)
+	root, err := g.s.outputs(r, r.Iteration)
 	if err != nil {
 		return nil // it has not begun
 	}
-	one = &watchedRun{root: root, dir: dir, tail: tailing{root: root}, totals: agent.NewCollector()}
+	one = &watchedRun{root: root, tail: tailing{root: root}, totals: agent.NewCollector()}
 	one.now = Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
 	if r.Status == string(loop.Waiting) {
 		one.now.Phase = "waiting"
@@ -245,7 +242,7 @@ func (o *watchedRun) read() {
 		switch e.Kind {
 		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
 			if shown, ok := readEvent(o.tail.lines.Line, o.tail.lines.At); ok {
-				shown.Text, shown.Command = clip(shown.Text, 500), clip(shown.Command, 500)
+				shown.Text, shown.Command = fault.Cut(shown.Text, 500), fault.Cut(shown.Command, 500)
 				o.now.Last = &shown
 			}
 		case agent.Session, agent.ToolEnd, agent.UsageSeen, agent.CostSeen, agent.End, agent.Unknown:

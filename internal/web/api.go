@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 const (
@@ -61,7 +63,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.streamRoutes(api)
 	mux.HandleFunc("GET "+base+"/openapi.json", s.describe)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is nothing at %s %s", r.Method, clip(r.URL.Path, 200)).
+		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is nothing at %s %s", r.Method, fault.Cut(r.URL.Path, 200)).
 			suggest("See what there is: GET " + base + "/openapi.json").write(w)
 	})
 	return api

@@ -11,7 +11,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -288,7 +290,7 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error
 		return nil, gone(err)
 	}
 	if patch == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", clip(of.Path, 200)).
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", fault.Cut(of.Path, 200)).
 			suggest("See which files do: leave out /file")
 	}
 	out := readPatch(patch)
@@ -296,7 +298,7 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error
 	return answer(out), nil
 }
 
-var hunkHead = regexpOnUse(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
+var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
 
 // readPatch reads git's patch of one file.
 func readPatch(patch string) FileDiff {

@@ -9,12 +9,9 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,7 +19,10 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -35,7 +35,7 @@ const (
 
 // fileNames are the files of an iteration that a person may see. What else is
 // in its folder (environment, policies) is pawl's own.
-var fileNames = regexpOnUse(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
+var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
 
 // eventsFile is where the supervisor writes what the agent's parser made of
 // its stream.
@@ -70,25 +70,26 @@ func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store
 	if err != nil {
 		return nil, r, err
 	}
-	runs, err := os.OpenRoot(filepath.Join(s.o.StateDir, "runs"))
-	if err != nil {
-		return nil, r, noFiles(r.ID, in.Number)
+	root, err := s.outputs(r, in.Number)
+	if err == nil && in.Attempt > 0 && !isAttempt(root, in.Attempt) {
+		all := root
+		root, err = all.OpenRoot(strconv.Itoa(in.Attempt)) // one that was cut off is kept aside
+		_ = all.Close()
 	}
-	defer func() { _ = runs.Close() }()
-	dir := path.Join(r.ID, strconv.Itoa(in.Number))
-	if in.Attempt > 0 && !isAttempt(runs, dir, in.Attempt) {
-		dir = path.Join(dir, strconv.Itoa(in.Attempt)) // one that was cut off is kept aside
-	}
-	root, err := runs.OpenRoot(dir)
 	if err != nil {
 		return nil, r, noFiles(r.ID, in.Number)
 	}
 	return root, r, nil
 }
 
+// outputs opens the folder of an iteration, on this machine or in the shared folder.
+func (s *Server) outputs(r store.Run, number int) (*os.Root, error) {
+	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.Files(), r.ID, strconv.Itoa(number))
+}
+
 // isAttempt is true when the folder's files are those of the attempt.
-func isAttempt(root *os.Root, dir string, attempt int) bool {
-	data, err := root.ReadFile(path.Join(dir, "begun.json"))
+func isAttempt(root *os.Root, attempt int) bool {
+	data, err := root.ReadFile("begun.json")
 	var begun struct {
 		Attempt int `json:"attempt"`
 	}
@@ -126,7 +127,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
 	if !fileNames().MatchString(name) {
 		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
-			clip(name, 100)).
+			fault.Cut(name, 100)).
 			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
 	}
 	root, r, err := s.folder(ctx, in)
@@ -375,10 +376,4 @@ func readEvent(line []byte, at int64) (AgentEvent, bool) {
 		out.Error = e.Error.Message
 	}
 	return out, true
-}
-
-// regexpOnUse compiles an expression when it is first used: most processes of
-// pawl serve no page.
-func regexpOnUse(source string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(source) })
 }

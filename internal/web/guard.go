@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // This file says who may ask. Its rules, in the order in which they are held:
@@ -91,14 +93,14 @@ const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 func (s *Server) refuse(r *http.Request) *ProblemError {
 	if !s.listener.answers(r.Host) {
 		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
-			clip(r.Host, 100)).
+			fault.Cut(r.Host, 100)).
 			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
 	origin := r.Header.Get("Origin")
 	elsewhere := origin != "" && !s.listener.sameOrigin(origin, r.Host)
 	if elsewhere || len(r.Header.Values("Origin")) > 1 {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
-			clip(origin, 100)).suggest(ownPages)
+			fault.Cut(origin, 100)).suggest(ownPages)
 	}
 	if s.foreign(r) {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
@@ -109,7 +111,7 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 	case http.MethodPost, http.MethodPatch, http.MethodDelete:
 	default:
 		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here",
-			clip(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
+			fault.Cut(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
@@ -212,11 +214,3 @@ const unauthorizedPage = `<!doctype html>
 <p>Open the address that <code>pawl serve --url</code> prints. If you have just done so, reload this page.</p>
 </html>
 `
-
-// clip shortens what a stranger sent, for a message.
-func clip(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
@@ -59,6 +60,9 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
+	if err := s.unserved(ctx, &of); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(of.needs, func(a, b Need) int {
 		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
 			return d
@@ -66,6 +70,24 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 		return a.Since.Compare(b.Since)
 	})
 	return of.needs, nil
+}
+
+// unserved adds the tasks that wait for a worker with their labels. Where no worker
+// ever was, labels have no meaning.
+func (s *Server) unserved(ctx context.Context, of *runNeeds) error {
+	workers, err := s.o.Store.Workers(ctx)
+	if err != nil || len(workers) == 0 {
+		return err
+	}
+	cases, err := s.o.Store.Unserved(ctx)
+	for i := range cases[:min(len(cases), maxNeeds)] {
+		c := showCase(&cases[i])
+		of.needs = append(of.needs, Need{
+			Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+			Why: "no worker is there with " + strings.Join(cases[i].Labels(), ", "),
+		})
+	}
+	return err
 }
 
 // runNeeds are what runs wait for.
@@ -110,7 +132,7 @@ func (s *Server) passed(ctx context.Context, r store.Run) bool {
 	if r.Kind != string(loop.Task) {
 		return false
 	}
-	c, err := s.o.Store.Case(ctx, r.Name)
+	c, err := s.o.Store.Case(ctx, board.TaskOf(r.Name))
 	if errors.Is(err, store.ErrNoCase) {
 		return true
 	}

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // dist is what the browser gets: built from the sources in web at the top, and kept beside
@@ -38,7 +40,7 @@ func pages(w http.ResponseWriter, r *http.Request) {
 	kind := types[path.Ext(name)]
 	if err != nil || kind == "" {
 		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
-			clip(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
+			fault.Cut(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
 		return
 	}
 	w.Header().Set("Content-Type", kind)

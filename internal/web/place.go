@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type Overview struct {
 	Ready    int            `json:"ready" doc:"Tasks that can be started."`
 	Today    Today          `json:"today"`
 	Gates    []GateSpec     `json:"gates" nullable:"false" doc:"The verification commands; without any, work counts unverified."`
+	Agents   []string       `json:"agents" nullable:"false" doc:"Those that the configuration names. A task has another than the first with a tag: agent:NAME."`
 	Problem  string         `json:"problem" doc:"What is wrong with the configuration; empty when nothing is."`
 	Warnings []string       `json:"warnings" nullable:"false" doc:"Remarks about the configuration."`
 }
@@ -109,7 +111,7 @@ func (s *Server) placeRoutes(api huma.API) {
 func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
 	now := time.Now().UTC()
 	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil,
-		Active: []Run{}, Gates: []GateSpec{}, Warnings: []string{}, Cases: map[string]int{}}
+		Active: []Run{}, Gates: []GateSpec{}, Agents: []string{}, Warnings: []string{}, Cases: map[string]int{}}
 	runs, err := s.active(ctx)
 	if err != nil {
 		return nil, err
@@ -177,11 +179,17 @@ func (s *Server) verification(out *Overview) {
 		return
 	}
 	out.Warnings, out.Gates = list(c.Warnings), configured(c)
+	named := slices.Concat(c.Agents.Fallback, []string{c.Agents.Stronger}, slices.Sorted(maps.Keys(c.Agents.Named)))
+	for _, name := range append([]string{c.Agent}, named...) {
+		if name != "" && !slices.Contains(out.Agents, name) {
+			out.Agents = append(out.Agents, name)
+		}
+	}
 }
 
 // configured are the checks of the configuration.
 func configured(c *config.Config) []GateSpec {
-	return each(c.Verification.Commands, func(g config.Gate) GateSpec {
+	return each(c.Verification.Gates(), func(g config.Gate) GateSpec {
 		return GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -81,8 +82,18 @@ func New(d *Listener, o Options) *Server {
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.HandleFunc("/", pages)
-	s.mux, s.handler = mux, s.guard(mux)
+	s.mux, s.handler = mux, s.guard(squeezed(mux))
 	return s
+}
+
+// squeezed compresses answers for who takes them so. Events are not: they are
+// small, and each is to arrive when it happens.
+func squeezed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}), gzhttp.EnableZstd(false))
+	if err != nil {
+		panic(err) // these options are right
+	}
+	return wrap(next)
 }
 
 // API answers who needs no token: this process itself.

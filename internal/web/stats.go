@@ -135,11 +135,7 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 	if err != nil {
 		return nil, err
 	}
-	right, uses := 0, 0
-	for _, l := range learned {
-		right, uses = right+l.Successes, uses+l.Successes+l.Failures
-	}
-	if uses > 0 {
+	if right, uses := store.Accuracy(learned); uses > 0 {
 		share := float64(right) / float64(uses)
 		out.StrategyAccuracy = &share
 	}

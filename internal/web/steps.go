@@ -92,16 +92,21 @@ func (s *Server) listSteps(ctx context.Context, in *RunPath) (*body[Steps], erro
 		if at < 0 || broken != nil || files == "" {
 			continue
 		}
-		if printed := endOf(files+".out") + endOf(files+".err"); printed != "" {
+		dir, oerr := s.outputs(r, row.Iteration)
+		if oerr != nil {
+			continue
+		}
+		if printed := endOf(dir, files+".out") + endOf(dir, files+".err"); printed != "" {
 			out.Steps[at].Output = printed
 		}
+		_ = dir.Close()
 	}
 	return answer(out), err
 }
 
 // endOf is the end of what a stream has, as text; "" when it cannot be read.
-func endOf(path string) string {
-	f, err := spool.OpenFile(path)
+func endOf(dir *os.Root, name string) string {
+	f, err := spool.Open(dir, name)
 	if err != nil {
 		return ""
 	}

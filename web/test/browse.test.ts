@@ -11,6 +11,7 @@ import './alike.test';
 import './settle.test';
 import './find.test';
 import './wall.test';
+import './zoom.test';
 import './compare.test';
 import './choose.test';
 import './help.test';

@@ -11,7 +11,7 @@ import { api, dialogs, entered, quiet, violations } from './rig';
 const files = {
   'pawl.yaml': `
 agent: script
-agents: {script: {command: [agent.yaml]}}
+agents: {script: {command: [agent.yaml]}, careful: {command: [agent.yaml], output: script}}
 loop: {max_iterations: 2, safety: permissive}
 autopilot: {max_parallel: 2, error_threshold: 0}
 review: {mode: person}
@@ -144,11 +144,12 @@ story('a task with two needs, and the graph of them', async (page) => {
   }
   await form.getByRole('button', { name: 'Take task-004 out' }).waitFor();
   await form.getByLabel('Priority').fill('2');
+  await form.getByLabel(/^Agent/).selectOption('careful');
   await page.keyboard.press('Control+Enter');
   await dialogs(page, 0);
   const id = `task-00${++added}`;
-  const c = (await api(page, `/api/v1/cases/${id}`)) as { needs: string[]; priority: number };
-  assert.deepEqual([c.needs, c.priority], [['task-003', 'task-004'], 2]);
+  const c = (await api(page, `/api/v1/cases/${id}`)) as { needs: string[]; priority: number; tags: string[] };
+  assert.deepEqual([c.needs, c.priority, c.tags], [['task-003', 'task-004'], 2, ['agent:careful']]);
   await page.getByRole('button', { name: 'By needs' }).click();
   const graph = page.getByRole('region', { name: 'Graph of needs' });
   await graph.getByRole('button', { name: /Digits of yen/ }).waitFor();
@@ -204,6 +205,7 @@ story('a review: what was asked, both sides, comments on lines, and redo', async
   const work = page.getByRole('region', { name: 'The chosen work' });
   for (const text of ['Marks have two digits', 'Marks are', 'What the agent said last', 'Amounts take their digits from the']) await work.getByText(text).waitFor();
   const diff = page.locator('.diff');
+  await diff.locator('.p1', { hasText: 'return' }).first().waitFor(); // code has its colours
   if (!small) {
     await page.getByRole('button', { name: 'Side by side' }).click();
     const right = (await diff.locator('.two .code.added').first().boundingBox())!;

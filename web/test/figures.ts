@@ -1,6 +1,7 @@
 // The figures of the pages, measured in Chromium on a real server with 10,000
 // cases and 200 runs:
 //
+//	thin    the board over a line of 50 kB a second: the first card, and all of them
 //	board   first useful paint, filter, from an event to the screen, a server with 20 viewers
 //	log     an agent's log of 100 MB, scrolled to anywhere
 //	diff    a diff of 10,000 lines
@@ -97,6 +98,26 @@ async function board(p: Project, page: Page): Promise<void> {
     events.push(when - Date.parse(c.created_at));
   }
   console.log(`board: first useful paint ${said(paints)}; filter ${said(filters)}; event on screen ${said(events)}`);
+}
+
+/** thin opens the board in a browser that has nothing of it yet. */
+async function thin(p: Project, browser: Browser): Promise<void> {
+  const page = await browser.newPage();
+  await page.goto(p.url);
+  page.setDefaultTimeout(200_000);
+  const line = await page.context().newCDPSession(page);
+  await line.send('Network.enable');
+  await line.send('Network.setCacheDisabled', { cacheDisabled: true });
+  await line.send('Network.emulateNetworkConditions', { offline: false, latency: 40, downloadThroughput: 50_000, uploadThroughput: 50_000 });
+  let bytes = 0;
+  line.on('Network.loadingFinished', (e) => (bytes += e.encodedDataLength));
+  const began = Date.now();
+  await page.goto(new URL('/board', p.url).href, { waitUntil: 'commit' });
+  await page.locator('[role=option]').first().waitFor();
+  const first = Date.now() - began;
+  await page.getByText('10,000 tasks', { exact: true }).waitFor();
+  console.log(`thin: at 50 kB a second the first card after ${first} ms, all 10,000 after ${Date.now() - began} ms, ${Math.round(bytes / 1000)} kB`);
+  await page.close();
 }
 
 /** viewers are 20 that read the events, and ask as a page does. */
@@ -269,9 +290,12 @@ const p = await make(process.env.PAWL ?? 'pawl');
 let browser: Browser | undefined;
 try {
   browser = await chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
-  if (wants('board')) {
+  if (wants('board') || wants('thin')) {
     writeFileSync(join(p.dir, 'many.md'), Array.from({ length: 10_000 }, (_, i) => `- [ ] Case number ${i + 1} of many\n  tags: t${i % 50}\n`).join(''));
     p.run('case', 'add', '-f', 'many.md');
+  }
+  if (wants('thin')) await thin(p, browser);
+  if (wants('board')) {
     writeFileSync(join(p.dir, 'src/ok'), '');
     for (let i = 0; i < 200; i++) p.run('run', 'reviewed', '-q', '--fresh');
   }

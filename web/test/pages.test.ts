@@ -120,6 +120,33 @@ test('what another does is seen at once, and takes away neither focus nor text',
   await two.close();
 });
 
+test('tasks that wait change places by mouse and by key', async () => {
+  const ids = ['first', 'second', 'third'].map((name) => /task-\d+/.exec(p.run('case', 'add', `Order: the ${name}`, '--priority', '-5'))![0]);
+  const context = await viewer(1280);
+  const page = await context.newPage();
+  await page.goto(at('/board?q=Order'));
+  const rows = page.getByRole('listbox', { name: 'Pending' }).getByRole('option');
+  const order = async (...names: string[]) => {
+    await page.waitForFunction((names) => [...document.querySelectorAll('[role=listbox][aria-label=Pending] [role=option]')].map((o) => /Order: the (\w+)/.exec(o.textContent!)?.[1]).join() === names.join(), names);
+    assert.deepEqual(((await until(page, '/api/v1/cases?q=Order', () => true)) as { cases: { id: string; priority: number }[] }).cases.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1)).map((c) => c.id), names.map((n) => ids[['first', 'second', 'third'].indexOf(n)]));
+  };
+  await rows.nth(2).waitFor();
+  await rows.nth(2).dragTo(rows.nth(0));
+  await page.getByText(`${ids[2]} goes before ${ids[0]}`).waitFor();
+  await order('third', 'first', 'second');
+  await rows.nth(0).dragTo(rows.nth(1));
+  await order('first', 'third', 'second');
+  await rows.nth(2).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.press('<');
+  await order('first', 'second', 'third');
+  await page.keyboard.press('>');
+  await order('first', 'third', 'second');
+  for (const id of ids) p.run('case', 'rm', id);
+  await context.close();
+});
+
 test('a drag asks for the move that leads there', async () => {
   const context = await viewer(1920);
   const page = await context.newPage();

@@ -6,10 +6,12 @@ import { Painter, plain } from '../src/lib/ansi';
 import { address } from '../src/lib/api';
 import { coalesce } from '../src/lib/coalesce';
 import { daysUntil, shortDay } from '../src/lib/days';
-import { pairs, rows } from '../src/lib/diff';
+import { pairs, rows, segments, wrapped } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
 import { isPlain, markdown, spans, type Block, type Span } from '../src/lib/markdown';
+import { paint } from '../src/lib/paint';
+import { moved } from '../src/lib/order';
 import { Piece, placeOf, tall } from '../src/lib/parts';
 import { Newest } from '../src/lib/newest';
 import { long, turns } from '../src/lib/talk';
@@ -246,4 +248,35 @@ test('an older answer never takes the place of a newer one', () => {
   assert.deepEqual(more, [item('new', 'running')]);
   // What is asked for now is newest again, and what it does not have is gone.
   assert.deepEqual(newest.merge([item('a', 'done')], [...list, ...more], newest.ask()), { list: [item('a', 'done')], more: [] });
+});
+
+test('code has colours, as it was and as it is', () => {
+  const list = rows([{ old_start: 1, new_start: 1, heading: '', lines: [' // a <b>sum</b>', '-const n = "two";', '+const n = 2;', ' /* from here', '+ return */'] }]);
+  paint('src/Money.TS', list);
+  const look = (i: number) => segments(list[i]!).map((s) => `${s.paint}${s.mark ? '!' : ''} ${s.text}`);
+  assert.deepEqual(look(1), ['5 // a <b>sum</b>']);
+  assert.deepEqual(look(2), ['1 const', '0  n = ', '2! "two"', '0 ;']);
+  assert.deepEqual(look(3), ['1 const', '0  n = ', '4! 2', '0 ;']);
+  assert.deepEqual(look(5), ['5  return */']);
+  // What is broken into rows keeps them.
+  const broken = wrapped(pairs(list), 8).find((p) => p.left?.text === 'const n ');
+  assert.deepEqual(segments(broken!.left!).map((s) => s.text), ['const', ' n ']);
+  // A file of nobody's language, and lines that a program made, stay plain.
+  for (const [path, text] of [['notes.unknown', 'const a = 1'], ['a.js', `const a = ${'1 + '.repeat(300)}1`]] as const) {
+    const plain = rows([{ old_start: 1, new_start: 1, heading: '', lines: [`+${text}`] }]);
+    paint(path, plain);
+    assert.deepEqual(segments(plain[1]!).map((s) => s.paint), [0]);
+  }
+});
+
+test('a place is a priority, and few others change', () => {
+  const list = (...priorities: number[]) => priorities.map((priority, i) => ({ id: 'abcdefgh'[i]!, priority }));
+  // There is room between two.
+  assert.deepEqual(moved(list(9, 3, 0), 2, 1), [['c', 4]]);
+  assert.deepEqual(moved(list(0, 0, 0), 2, 0), [['c', 1]]);
+  assert.deepEqual(moved(list(0, 0, 0), 0, 2), [['a', -1]]);
+  // Those above go up together, and no more than they must.
+  assert.deepEqual(moved(list(9, 1, 0, 0, 0), 4, 3), [['e', 1], ['c', 2], ['b', 3]]);
+  assert.deepEqual(moved(list(2, 1, 1, 0), 3, 2), [['d', 2], ['b', 3], ['a', 4]]);
+  assert.deepEqual(moved(list(0, 0, 0, 0), 0, 1), [['a', 1], ['b', 2]]);
 });

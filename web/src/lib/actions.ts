@@ -1,10 +1,11 @@
 // What a person can do with runs and cases. Each is one request; what would be
 // lost is asked about first.
 
-import { get, patch, post, remove, type Case, type CaseDetail, type Done, type Run, type RunDetail } from './api';
+import { get, patch, post, Problem, remove, type Case, type CaseDetail, type Done, type Run, type RunDetail } from './api';
 import { asking, type Answers, type Asking, type Field } from './ask.svelte';
 import { inBrowser, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
+import { moved } from './order';
 import { store } from './store.svelte';
 
 /** show says what an action did, and shows the run as it is now. */
@@ -243,21 +244,31 @@ export async function move(c: Case, how: Move, comments = ''): Promise<boolean> 
 function fieldsOf(c?: CaseDetail): Field[] {
   const operations = store.cases.filter((o) => o.type === 'operation' && o.id !== c?.id);
   const others = store.cases.filter((o) => o.id !== c?.id && (o.status !== 'done' || c?.needs.includes(o.id)));
+  const agents = store.overview?.agents ?? [];
+  const [agent, tags] = agentOf(c?.tags ?? []);
+  const named = [...new Set([...agents.slice(1), agent])].filter((a) => a !== '');
   return [
     { name: 'title', label: c ? 'Title' : 'What is to be done?', value: c?.title ?? '', needed: true },
     { name: 'description', label: 'Description', value: c?.description ?? '', lines: true },
     { name: 'acceptance', label: 'Done when', value: (c?.acceptance ?? []).join('\n'), lines: true, hint: 'one criterion a line' },
     ...(operations.length === 0 || c?.type === 'operation' ? [] : [{ name: 'parent', label: 'In operation', value: c?.parent ?? '', choices: [['', 'None'], ...operations.map((o) => [o.id, `${o.id}: ${short(o.title, 80)}`])] as [string, string][] }]),
     { name: 'needs', label: 'Needs first', value: (c?.needs ?? []).join(' '), picks: others.map((o) => [o.id, short(o.title, 100)]) },
-    { name: 'tags', label: 'Labels', value: (c?.tags ?? []).join(' '), hint: 'separated by spaces' },
+    { name: 'tags', label: 'Labels', value: tags.join(' '), hint: 'separated by spaces' },
+    ...(named.length === 0 ? [] : [{ name: 'agent', label: 'Agent', value: agent, choices: [['', `The usual one: ${agents[0]}`], ...named.map((a) => [a, a])] as [string, string][] }]),
     { name: 'priority', label: 'Priority', value: String(c?.priority ?? 0), hint: 'higher goes first' },
   ];
+}
+
+/** agentOf takes the agent of a task out of its tags. */
+function agentOf(tags: string[]): [string, string[]] {
+  const agents = tags.filter((t) => t.startsWith('agent:'));
+  return [agents[0]?.slice(6) ?? '', tags.filter((t) => !agents.includes(t))];
 }
 
 /** textOf is what was filled in, as the server takes it. */
 function textOf(a: Answers) {
   return {
-    title: a.title ?? '', description: a.description ?? '', acceptance: linesOf(a.acceptance), tags: wordsOf(a.tags), needs: wordsOf(a.needs),
+    title: a.title ?? '', description: a.description ?? '', acceptance: linesOf(a.acceptance), tags: [...wordsOf(a.tags), ...(a.agent ? [`agent:${a.agent}`] : [])], needs: wordsOf(a.needs),
     priority: Number.parseInt(a.priority ?? '', 10) || 0, ...(a.parent === undefined ? {} : { parent: a.parent }),
   };
 }
@@ -296,6 +307,19 @@ export async function addCase(): Promise<string> {
   store.touchCase(now.id);
   notes.done(`${now.id} is on the board.`);
   return now.id;
+}
+
+/** reorder gives a task another place among those that wait like it. */
+export async function reorder(list: Case[], from: number, to: number): Promise<void> {
+  const changes = moved(list, from, to);
+  if (changes.length > 50) return notes.failed(new Problem('MANY', `${changes.length} tasks would need another priority.`, 'medium', [], ['Move it further up, or edit its priority']));
+  for (const [id, priority] of changes) {
+    const now = await attempt(() => patch('/api/v1/cases/{id}', { path: { id }, body: { priority } }));
+    if (!now) return;
+    store.touchCase(id);
+  }
+  const [next] = list.filter((_, i) => i !== from).slice(to);
+  notes.done(`${changes[0]![0]} goes ${next ? `before ${next.id}` : 'last'}, with the priority ${changes[0]![1]}.`);
 }
 
 export async function importCases(): Promise<void> {

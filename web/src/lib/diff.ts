@@ -8,6 +8,20 @@ export interface Row {
   text: string;
   /** What differs from the line on the other side: from, to in text. */
   mark?: [number, number];
+  /** What each character is part of (paint.ts). */
+  paint?: Uint8Array;
+}
+
+/** segments cuts a row into what looks alike. */
+export function segments(r: Row): { text: string; mark: boolean; paint: number }[] {
+  const [from, to] = r.mark ?? [0, 0];
+  const look = (i: number) => (r.paint?.[i] ?? 0) + (i >= from && i < to ? 100 : 0);
+  const out = [];
+  for (let at = 0, end; at < r.text.length; at = end) {
+    for (end = at + 1; end < r.text.length && look(end) === look(at); ) end++;
+    out.push({ text: r.text.slice(at, end), mark: look(at) >= 100, paint: look(at) % 100 });
+  }
+  return out;
 }
 
 /** Pair is a row of two columns; null where a side has no line. */
@@ -126,6 +140,7 @@ function pieces(r: Row | null, cols: number): Row[] {
   const out: Row[] = [];
   for (let at = 0; at < r.text.length && out.length < most; at += cols) {
     const piece: Row = { kind: r.kind, before: at === 0 ? r.before : 0, after: at === 0 ? r.after : 0, text: r.text.slice(at, at + cols) };
+    if (r.paint) piece.paint = r.paint.subarray(at, at + cols);
     const [from, to] = r.mark ? [Math.max(0, r.mark[0] - at), Math.min(cols, r.mark[1] - at)] : [0, 0];
     if (from < to) piece.mark = [from, to];
     out.push(piece);
