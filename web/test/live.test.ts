@@ -50,8 +50,9 @@ test('a search that goes into the address keeps the focus and every letter', asy
   await context.close();
 });
 
-test('of a conversation of any length the place in view is there, and what comes', async () => {
+test('of a conversation of any length the place in view is there, and what comes', async (t) => {
   p.begin('run', 'talk', '-q');
+  t.after(() => p.run('stop', 'talk'));
   const context = await viewer(1280);
   const page = await context.newPage();
   await page.goto(at('/'));
@@ -59,7 +60,7 @@ test('of a conversation of any length the place in view is there, and what comes
   const run = ((await api(page, '/api/v1/runs')).runs as { name: string; run: string }[]).find((r) => r.name === 'talk')!.run;
   await page.goto(at(`/runs/${run}`));
   const box = '[role=log]';
-  const scroll = (to: number) => page.evaluate(([box, to]) => { const b = document.querySelector(box as string)!; b.scrollTop = b.scrollHeight * (to as number); }, [box, to]);
+  const scroll = (to: number, less = 0) => page.evaluate(([box, to, less]) => { const b = document.querySelector(box as string)!; b.scrollTop = b.scrollHeight * (to as number) - (less as number); }, [box, to, less]);
   await seen(page, box, 'Thing 20000 of');
   tell('The first thing that comes.');
   await seen(page, box, 'The first thing that comes.');
@@ -85,6 +86,11 @@ test('of a conversation of any length the place in view is there, and what comes
   assert.equal(await first(), before);
   await scroll(1);
   await seen(page, box, 'The second thing that comes.');
+  // Who comes near the end sees it too: it may have moved on meanwhile.
+  await scroll(0.5);
+  await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent!));
+  await scroll(1, (await page.evaluate(() => document.querySelector('[role=log]')!.clientHeight)) + 200);
+  await seen(page, box, 'The second thing that comes.');
 
   // The raw output likewise.
   await page.keyboard.press('l');
@@ -96,7 +102,6 @@ test('of a conversation of any length the place in view is there, and what comes
   await page.getByRole('button', { name: 'Beginning' }).click();
   await seen(page, raw, 'Thing 1 of');
   await context.close();
-  p.run('stop', run);
 });
 
 test('more pages of one browser than it has connections see everything', async () => {

@@ -180,7 +180,8 @@ export class Reel<P extends Part> {
       const end = begin + this.content.offsetHeight;
       if ((top + height <= begin && this.piece.from > 0 && !this.bottom) || (top >= end && this.piece.to < this.size)) {
         const was = this.piece.from;
-        const last = top + height >= this.box.scrollHeight - 2;
+        // The stream may have grown since the box was scrolled to its end.
+        const last = top + height > this.box.scrollHeight - near;
         const place = top >= end ? this.piece.to + placeOf(top - end, this.size) : placeOf(top, this.size);
         await this.open(last ? 'end' : Math.min(place, Math.max(0, this.size - 1)));
         more = this.piece.from !== was;
