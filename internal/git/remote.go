@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,42 +98,73 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 // hook of it says no.
 var ErrRefused = errors.New("refuses it")
 
-// remoteSaid is the part of a command's messages that the remote sent.
-func remoteSaid(stderr string) string {
-	var said []string
-	for line := range strings.Lines(stderr) {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
-			said = append(said, strings.TrimSpace(text))
-		}
-	}
-	return strings.Join(said, " ")
-}
-
 // Push sends a commit to a ref of a remote, never with force. Rejected is true
 // when the remote has commits that are not here, or gets some just now; [ErrRefused]
-// says that it takes none.
+// says that it takes none. Any other error may pass.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
 	c, err := r.pushWith(ctx, "--porcelain", "--end-of-options", remote, commit+":"+ref)
 	if err != nil {
 		return false, err
 	}
 	out, err := run(ctx, c)
-	var e *Error
-	switch said := errors.As(err, &e); {
-	case said && strings.Contains(string(out)+e.Stderr, "[rejected]"), said && raced(e.Stderr):
+	if err == nil {
+		return false, nil
+	}
+	reason, said := remoteSaid(string(out), err)
+	switch text := reason + " " + said; {
+	case strings.Contains(string(out), "[rejected]"), outrun(reason, said):
 		return true, nil
-	case said && !OfMachine(e) && strings.Contains(string(out)+e.Stderr, "[remote rejected]"):
-		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, remoteSaid(e.Stderr))
+	case reason != "" && !OfMachine(err) && hasAny(text, refusals) && !hasAny(text, passing):
+		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, cmp.Or(said, reason))
+	case reason != "" && said == "":
+		return false, fmt.Errorf("cannot push to %s: %s: %w", remote, reason, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("cannot push to %s: %w", remote, err)
-	}
-	return false, nil
+	return false, fmt.Errorf("cannot push to %s: %w", remote, err)
 }
 
-// raced is true for a push that met another one just as that moved the branch.
-func raced(said string) bool {
-	return strings.Contains(said, "cannot lock ref") || strings.Contains(said, "failed to update ref")
+// remoteSaid is the reason for which a remote did not take a push, empty when it was not
+// asked, and the messages that it sent.
+func remoteSaid(out string, err error) (reason, said string) {
+	for line := range strings.Lines(out) {
+		if _, text, ok := strings.Cut(strings.TrimSpace(line), "[remote rejected] "); ok {
+			reason = strings.Trim(text, "()")
+		}
+	}
+	var lines []string
+	var e *Error
+	if errors.As(err, &e) {
+		for line := range strings.Lines(e.Stderr) {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
+				lines = append(lines, strings.TrimSpace(text))
+			}
+		}
+	}
+	return reason, strings.TrimSpace(strings.Join(lines, " "))
+}
+
+// outrun is true for a push that met another one just as that moved the branch.
+func outrun(reason, said string) bool {
+	return strings.Contains(said, "but expected") || strings.Contains(said, "reference already exists") ||
+		reason == "failed to update ref" && said == ""
+}
+
+// What remotes say in small letters. A refusal stands until a person does something,
+// unless the remote also says that it is in trouble just now.
+var (
+	refusals = []string{
+		"declined", "denied", "deny", "protected", "prohibited", "forbidden", "refus", "not allowed",
+		"not permitted", "exceeds", "checked out",
+	}
+	passing = []string{
+		"timed out", "timeout", "time out", "temporar", "try again", "unavailable", "internal error",
+		"internal server error", "bad gateway", "too many", "rate limit", "overload", "busy", "cannot lock",
+		"unable to create", "connection re", "no space", "disk full", "disk is full", "quota exceeded", "maintenance",
+	}
+)
+
+func hasAny(text string, words []string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // ErrTheirs means that somebody else pushed to a branch of pawl's own.
@@ -187,7 +219,10 @@ func WorkRef(task, commit string) string { return workPrefix + task + "/" + comm
 
 // PushWork sends a commit of a task's work to a remote. To do it again does nothing.
 func (r *Repo) PushWork(ctx context.Context, remote, task, commit string) error {
-	_, err := r.Push(ctx, remote, commit, WorkRef(task, commit))
+	rejected, err := r.Push(ctx, remote, commit, WorkRef(task, commit))
+	if rejected {
+		err = fmt.Errorf("cannot push to %s: somebody else pushes the same just now", remote)
+	}
 	return err
 }
 
