@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -19,7 +20,7 @@ import (
 // landAndDie is a pawl that lands what is queued and kills itself at a point:
 // the nth time that it comes there.
 func landAndDie(args []string) int {
-	dir, state, gate, point := args[0], args[1], args[2], args[3]
+	dir, state, gate, point, travel := args[0], args[1], args[2], args[3], args[4]
 	ctx := context.Background()
 	db, err := store.Open(ctx, filepath.Join(state, "pawl.db"))
 	if err != nil {
@@ -35,6 +36,7 @@ func landAndDie(args []string) int {
 	if gate != "" {
 		o.Gates = gates(gate)
 	}
+	o.Travel, o.Policy.Push = travel, travel != ""
 	o.point = func(name string) {
 		if name == point {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -59,7 +61,7 @@ func (r *rig) killed(gate, point string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	out, err := exec.Command(exe, landCommand, r.dir, r.state, gate, point).CombinedOutput()
+	out, err := exec.Command(exe, landCommand, r.dir, r.state, gate, point, r.o.Travel).CombinedOutput()
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		r.t.Fatalf("it was to be killed at %q: %v\n%s", point, err, out)
 	}
@@ -99,6 +101,56 @@ func TestKilledAtEachPoint(t *testing.T) {
 			}
 			r.audit(base)
 		})
+	}
+}
+
+// A machine is lost for good while it lands, or just after. Another one with a clone of
+// its own goes on, and each task lands once: what counts as done is at the remote.
+func TestAMachineIsLostAtEachPoint(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{
+		"after verified", "before sent", "after sent", "before ref", "after ref", "before landed", "after landed", "before pushed",
+	} {
+		for _, how := range []string{"lost", "again"} {
+			t.Run(point+" "+how, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				bare, colleague := r.upstream()
+				r.o.Travel, r.o.Policy.Push = "origin", true
+				base := r.git("rev-parse", "main")
+				q := r.queue()
+				var ids []string
+				for _, name := range []string{"x", "y"} {
+					id, commit := r.task("Add "+name, base, name+".txt", name+"\n")
+					r.git("push", "-q", "origin", commit+":"+git.WorkRef(id, commit))
+					r.add(q, id, commit, "Add "+name)
+					ids = append(ids, id)
+				}
+				r.killed("", point)
+				if how == "lost" {
+					repo, err := git.OpenStore(t.Context(), colleague)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.o.Repo, r.o.Dir = repo, folder(t)
+				}
+				r.drain(r.queue())
+				for _, id := range ids {
+					if s := r.status(id); s != board.Done {
+						t.Errorf("%s is %s: %v %v", id, s, r.left(), r.notes)
+					}
+				}
+				log := gittest.Git(t, bare, "log", "--first-parent", "--format=%(trailers:key=Pawl-Task,valueonly)", "main")
+				for _, id := range ids {
+					if n := strings.Count(log, id); n != 1 {
+						t.Errorf("%s landed %d times at the remote", id, n)
+					}
+				}
+				if here := gittest.Git(t, r.o.Repo.Top, "rev-parse", "main"); here != gittest.Git(t, bare, "rev-parse", "main") {
+					t.Error("the remote has something else")
+				}
+			})
+		}
 	}
 }
 
@@ -160,7 +212,7 @@ func TestTwoWorkers(t *testing.T) {
 	}
 	var all []*exec.Cmd
 	for range 3 {
-		cmd := exec.Command(exe, landCommand, r.dir, r.state, "true", "never")
+		cmd := exec.Command(exe, landCommand, r.dir, r.state, "true", "never", "")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -95,6 +95,9 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold 
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
+	if r, err := q.sendFirst(ctx, s, c); err != nil || r != nil {
+		return queue.Event{Kind: queue.Refused, Refusal: r}, err
+	}
 	if err := (movement{Target: q.target, From: c.From, To: c.To, Boot: process.Boot()}).write(hold); err != nil {
 		return queue.Event{}, err
 	}

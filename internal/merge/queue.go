@@ -141,11 +141,24 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, err
 	}
 	if !o.Local {
-		if q.remote.name, q.remote.ref, err = o.Repo.UpstreamOf(ctx, q.target); err != nil {
-			return nil, err
-		}
+		err = q.findRemote(ctx)
 	}
-	return q, nil
+	return q, err
+}
+
+// findRemote finds where the target is pushed to. One that follows no branch goes where
+// the work of other machines comes from.
+func (q *Queue) findRemote(ctx context.Context) (err error) {
+	if q.remote.name, q.remote.ref, err = q.o.Repo.UpstreamOf(ctx, q.target); err != nil {
+		return err
+	}
+	if q.remote.name != "" || q.o.Travel == "" {
+		return nil
+	}
+	if _, err := q.o.Repo.RemoteURL(ctx, q.o.Travel); err == nil {
+		q.remote.name, q.remote.ref = q.o.Travel, q.target
+	}
+	return nil
 }
 
 // Ref is the full name of a branch.

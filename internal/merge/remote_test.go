@@ -3,6 +3,7 @@ package merge
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -200,5 +201,129 @@ func TestWorkOfAnotherMachine(t *testing.T) {
 	r.drain(q)
 	if s := r.status(id); s != board.Done || r.read("theirs.txt") != "theirs\n" {
 		t.Errorf("it is %s: %v", s, r.left())
+	}
+}
+
+// The target goes where the work travels when it follows no branch. Where there is
+// nothing to push to, that is said.
+func TestWhereATargetIsPushed(t *testing.T) {
+	t.Parallel()
+	for name, travel := range map[string]string{"by the work's remote": "upstream", "nowhere": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			bare, _ := r.upstream()
+			r.git("remote", "rename", "origin", "upstream")
+			r.git("branch", "-q", "--unset-upstream", "main")
+			r.o.Travel, r.o.Policy.Push = travel, true
+			before := gittest.Git(t, bare, "rev-parse", "main")
+			id := r.land("a.txt", "landed\n")
+			if s := r.status(id); s != board.Done {
+				t.Fatalf("it is %s: %v", s, r.left())
+			}
+			here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main")
+			row, _, err := r.store.Queue(t.Context(), "refs/heads/main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if travel != "" {
+				if here != there || row.State.Unpushed != nil {
+					t.Errorf("the target is at %s, the remote at %s: %+v", here, there, row.State.Unpushed)
+				}
+				return
+			}
+			if there != before || !row.State.Unpushed.Stuck() || !strings.Contains(row.State.Unpushed.Why, "has no remote") {
+				t.Errorf("it is not said that nothing was pushed: %+v", row.State.Unpushed)
+			}
+		})
+	}
+}
+
+// Where several machines work, what the remote does not take does not land: it would
+// be on this machine only.
+func TestNothingLandsUnpushedAmongMachines(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ hook, why string }{
+		"refused":    {"echo main is protected; exit 1", "main is protected"},
+		"in trouble": {"echo disk full; exit 1", "disk full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			bare, _ := r.upstream()
+			r.o.Travel, r.o.Policy.Push = "origin", true
+			hook := filepath.Join(bare, "hooks", "pre-receive")
+			if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+tt.hook+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			before := r.git("rev-parse", "main")
+			id, commit := r.task("One", before, "a.txt", "landed\n")
+			q := r.queue()
+			r.add(q, id, commit, "One")
+			err := q.Drain(t.Context())
+			told := strings.Join(append(r.said(queue.NoteWaiting), r.said(queue.NoteTrouble)...), "\n")
+			if r.git("rev-parse", "main") != before || r.status(id) == board.Done || !strings.Contains(told, tt.why) {
+				t.Errorf("it is %s (%v); told %q", r.status(id), err, told)
+			}
+			if err := os.Remove(hook); err != nil {
+				t.Fatal(err)
+			}
+			r.drain(r.queue())
+			if s := r.status(id); s != board.Done {
+				t.Errorf("then it is %s: %v", s, r.left())
+			}
+			if here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main"); here != there {
+				t.Errorf("the target is at %s, the remote at %s", here, there)
+			}
+		})
+	}
+}
+
+// What somebody pushed just before a landing comes first, also where machines share the
+// work; where a person said that the target goes on without it, it lands here.
+func TestALandingThatSomebodyWasQuickerWith(t *testing.T) {
+	t.Parallel()
+	for _, ignored := range []bool{false, true} {
+		t.Run(strconv.FormatBool(ignored), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			bare, colleague := r.upstream()
+			r.o.Travel, r.o.Policy.Push = "origin", true
+			r.o.Gates = gates("! test -f bad.txt")
+			file := "theirs.txt"
+			if ignored {
+				file = "bad.txt"
+			}
+			once := sync.OnceFunc(func() { r.colleagueCommits(colleague, file) })
+			r.o.point = func(name string) {
+				if name == "before sent" {
+					once()
+				}
+			}
+			if ignored {
+				r.write("own.txt", "own\n")
+				r.git("add", ".")
+				r.git("commit", "-qm", "own")
+			}
+			id := r.land("a.txt", "landed\n")
+			if ignored {
+				if n := r.said(queue.NoteStopped); len(n) != 1 || !strings.Contains(n[0], "together they are red") {
+					t.Errorf("told %q", n)
+				}
+				q := r.queue()
+				if err := q.Ask(t.Context(), queue.Ask{Wish: queue.WishResume}); err != nil {
+					t.Fatal(err)
+				}
+				r.drain(q)
+			}
+			if s := r.status(id); s != board.Done {
+				t.Fatalf("it is %s: %v", s, r.left())
+			}
+			here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main")
+			row, _, err := r.store.Queue(t.Context(), "refs/heads/main")
+			if err != nil || (here == there) == ignored || (row.State.Unpushed == nil) == ignored {
+				t.Errorf("the target is at %s, the remote at %s: %+v, %v", here, there, row.State.Unpushed, err)
+			}
+		})
 	}
 }

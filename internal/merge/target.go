@@ -45,6 +45,7 @@ type remote struct {
 	at        time.Time // of the last try to fetch
 	away      bool      // it failed
 	known     bool      // it has the target: the tracking ref says where that was
+	sent      string    // what was pushed before the target moved
 }
 
 const (
@@ -138,30 +139,79 @@ func (q *Queue) forward(ctx context.Context, here, there string) ([]string, erro
 	return append(left, e.Warnings...), nil
 }
 
-// push sends the target to its remote.
+// push sends the target to its remote, unless that was done before it moved.
 func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) {
 	p := queue.Push{}
-	if q.remote.name != "" {
-		bounded, cancel := context.WithTimeout(ctx, pushLimit)
-		defer cancel()
-		rejected, err := q.o.Repo.Push(bounded, q.remote.name, c.To, q.remote.ref)
-		switch {
-		case ctx.Err() != nil:
-			return queue.Event{}, ctx.Err()
-		case rejected:
-			p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
-				short(q.remote.ref))
-			q.remote.at = time.Time{}
-		case errors.Is(err, git.ErrRefused):
-			p.Refused = true
-			p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
-		case err != nil:
-			p.Failed = err.Error()
-		default:
-			_ = q.o.Repo.UpdateRef(ctx, q.tracking(), c.To, "", "pawl: pushed") // else the next fetch sets it
-		}
+	if q.remote.sent != c.To {
+		p = q.send(ctx, c.To)
 	}
-	return queue.Event{Kind: queue.Pushed, Push: &p}, nil
+	q.remote.sent = ""
+	return queue.Event{Kind: queue.Pushed, Push: &p}, ctx.Err()
+}
+
+// send pushes a commit as the target of the remote, never with force.
+func (q *Queue) send(ctx context.Context, commit string) (p queue.Push) {
+	if q.remote.name == "" {
+		p.Refused = true
+		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false", short(q.target),
+			ErrNoRemote)
+		return p
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	rejected, err := q.o.Repo.Push(ctx, q.remote.name, commit, q.remote.ref)
+	switch {
+	case rejected:
+		p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
+			short(q.remote.ref))
+		q.remote.at = time.Time{}
+	case errors.Is(err, git.ErrRefused):
+		p.Refused = true
+		p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
+	case err != nil:
+		p.Failed = err.Error()
+	default:
+		_ = q.o.Repo.UpdateRef(ctx, q.tracking(), commit, "", "pawl: pushed") // else the next fetch sets it
+	}
+	return p
+}
+
+// sendFirst pushes what is about to land, where several machines work on the board: what
+// is done is then never on this machine only. The refusal says why it does not land.
+func (q *Queue) sendFirst(ctx context.Context, s *queue.State, c queue.Command) (*queue.Refusal, error) {
+	if q.o.Travel == "" || q.remote.name == "" || !s.Policy.Push {
+		return nil, nil //nolint:nilnil // there is nothing to do
+	}
+	q.o.point("before sent")
+	p := q.send(ctx, c.To)
+	switch {
+	case p.Diverged != "":
+		return q.outrun(ctx, s, c)
+	case p.Refused:
+		return &queue.Refusal{Why: p.Failed}, nil
+	case p.Failed != "":
+		return nil, errors.New(p.Failed)
+	}
+	q.remote.sent = c.To
+	q.o.point("after sent")
+	return nil, nil //nolint:nilnil // it was sent
+}
+
+// outrun is for a push that the remote rejects: what it has is brought together with the
+// landing first. Where a person said that the target goes on without it, it lands here.
+func (q *Queue) outrun(ctx context.Context, s *queue.State, c queue.Command) (*queue.Refusal, error) {
+	if warnings, err := q.askRemote(ctx, true); err != nil || q.remote.away {
+		return nil, errors.Join(err, errors.New(strings.Join(warnings, "; ")))
+	}
+	there, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || there == s.Ignored && there != "" {
+		return nil, err
+	}
+	if old, err := q.o.Repo.IsAncestor(ctx, there, c.To); err != nil || old {
+		return nil, errors.Join(err, fmt.Errorf("%s rejects a push to %s, and has nothing new there", q.remote.name,
+			short(q.remote.ref)))
+	}
+	return &queue.Refusal{Moved: true}, nil
 }
 
 // maxRepair is how many landings are looked at, the last ones.

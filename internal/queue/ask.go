@@ -97,7 +97,7 @@ func (s *State) asked(ev *Event) {
 	case WishResume:
 		if s.Stop != nil {
 			if s.Stop.Cause == Diverged {
-				s.Ignored = s.Stop.Theirs
+				s.Ignored, s.Theirs = s.Stop.Theirs, ""
 			}
 			s.goOn(reason(a.Why, "a person resumed it"))
 			s.Green, s.Fresh = "", true
