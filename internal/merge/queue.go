@@ -65,6 +65,7 @@ type Options struct {
 	// Local: no remote is asked or pushed to.
 	Local bool
 	// Travel is the remote that has the work of other machines; "" where there are none.
+	// Where it is set, a landing is pushed before it counts, if the policy pushes.
 	Travel string
 
 	point func(name string) // called between the steps of a landing, by tests
