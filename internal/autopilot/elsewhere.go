@@ -51,6 +51,10 @@ type elsewhere struct {
 // workElsewhere is a slot whose task is worked by another process. What is asked
 // of the slot goes there by the database.
 func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
+	if n := len(schedule.Racers(l.task.Tags, nil)); n > 1 {
+		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: fmt.Sprintf(
+			"%d agents are to race for %s, but those of an engine do not race: one works on it alone", n, l.task.ID)})
+	}
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan elsewhere, 1)

@@ -37,6 +37,8 @@ type Options struct {
 	// Race has the agents that race for each task that does not say otherwise; fewer
 	// than two is no race.
 	Race []string
+	// PickBest waits for all that race, and the best work wins; see [schedule.PicksBest].
+	PickBest bool
 	// Plan makes the plan of a task's run, and the tree that it works on.
 	Plan func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
 	// Base is the commit that a new task starts from: what its work will land on.

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
@@ -20,15 +21,17 @@ import (
 //
 // The first racer is the task's own slot, run and workspace. Each other one has a
 // slot, a run and a workspace beside them, with names as [board.RacerName] makes
-// them. The first whose work is verified wins: the others are stopped, its run and
-// workspace become the task's in one transaction, and it goes on as if it had been
-// alone. Until then a crash leaves runs that the next start finds and weighs again.
+// them. The first whose work is verified wins, and the others are stopped; where the
+// best is picked, all are waited for. The winner's run and workspace become the task's
+// in one transaction, and it goes on as if it had been alone. Until then a crash
+// leaves runs that the next start finds and weighs again.
 
 // racer is one that takes part.
 type racer struct {
 	*slot
 	cancel context.CancelFunc // ends what comes before its run
 	past   *loop.State        // what it came to before a crash, if that still holds
+	merit  schedule.Merit     // of its work, where the best is picked
 	w      pool.Workspace
 	state  loop.State
 	err    error
@@ -51,7 +54,13 @@ func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if last.Status != string(loop.Completed) && !schedule.RacedFor(history) {
+	over := schedule.RacedFor(history)
+	if !over && last.Status == string(loop.Completed) {
+		if over, err = p.allEnded(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	if !over {
 		return names, nil
 	}
 	if slices.Contains(names, last.Agent) {
@@ -64,6 +73,26 @@ func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
 	}
 	return nil, nil
 }
+
+// allEnded reports whether nobody is to be waited for, now that the task's own run is
+// complete: a crash may have come before the best was picked.
+func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
+	if !p.picksBest(l) {
+		return true, nil
+	}
+	for n := 2; n <= board.MaxRacers; n++ {
+		run, err := p.o.Store.Latest(ctx, p.o.Root, board.RacerName(l.task.ID, n))
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil || loop.Status(run.Status).Active() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (p *pilot) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
 
 // endRacer ends what the last run of a name still has running, when nobody drives it.
 func (p *pilot) endRacer(ctx context.Context, name string) error {
@@ -81,8 +110,7 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 	return engine.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
 }
 
-// race has several agents work on a task, and gives it what the first of them
-// made whose work is verified.
+// race has several agents work on a task, and gives it what the winner made.
 func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
 	all, err := p.lineUp(ctx, l, agents)
 	if err != nil {
@@ -104,14 +132,18 @@ func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) sched
 	}
 	for _, r := range all {
 		if r != winner {
-			p.releaseRacer(ctx, r, pool.GivenUp("another agent was the first with verified work"))
+			p.releaseRacer(ctx, r, pool.GivenUp("another agent has won the race"))
 		}
 	}
 	won := winner.label()
 	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
 	l.setRun(winner.state, winner.runID())
 	o := p.ended(ctx, l, winner.w, winner.state, nil)
-	o.Why = fmt.Sprintf("%s was the first of %d agents: %s", won, len(all), o.Why)
+	how := "was the first"
+	if p.picksBest(l) {
+		how = "did best"
+	}
+	o.Why = fmt.Sprintf("%s %s of %d agents: %s", won, how, len(all), o.Why)
 	return o
 }
 
@@ -150,11 +182,11 @@ func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer,
 }
 
 // runAll lets the racers run until one has won, or none goes on. It returns when
-// all have ended. Where one had won before a crash, the others do not start again.
+// all have ended. Where the first had won before a crash, the others do not start again.
 func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
-	start := all
+	start, best := all, p.picksBest(l)
 	won := slices.IndexFunc(all, func(r *racer) bool { return r.past != nil && r.past.Status == loop.Completed })
-	if won >= 0 {
+	if won >= 0 && !best {
 		start = all[won : won+1]
 		for _, r := range all {
 			if err := p.endRacer(ctx, r.name); err != nil {
@@ -182,7 +214,7 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 		if r.err != nil && winner == nil && ready.Err() == nil {
 			p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: r.label() + " does not race: " + r.err.Error()})
 		}
-		if winner == nil && r.won() {
+		if winner == nil && !best && r.won() {
 			winner = r
 			for _, r := range start {
 				r.stopRun(loop.CauseRaced)
@@ -194,7 +226,43 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 		r.cancel()
 	}
 	l.drain()
+	if best {
+		winner = p.best(ctx, start)
+	}
 	return winner, nil
+}
+
+// best is the one whose verified work is the best; nil where there is none. Of equals
+// it is the one that is named first.
+func (p *pilot) best(ctx context.Context, all []*racer) (best *racer) {
+	for _, r := range all {
+		if !r.won() {
+			continue
+		}
+		var err error
+		if r.merit, err = p.merit(ctx, r); err != nil {
+			p.notify(Notice{Kind: Warning, Case: r.task.ID, Text: "cannot judge the work of " + r.label() + ": " + err.Error()})
+		}
+		if best == nil || r.merit.Beats(best.merit) {
+			best = r
+		}
+	}
+	return best
+}
+
+// merit is that of what the last iteration of a racer left.
+func (p *pilot) merit(ctx context.Context, r *racer) (schedule.Merit, error) {
+	m := schedule.Merit{Score: -1}
+	last, err := p.o.Store.LastIterations(ctx, r.runID(), 1)
+	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
+		return m, err
+	}
+	tree, err := workspace.Open(ctx, r.w.Dir, workspace.Options{StateDir: TreeDir(p.o.StateDir, r.name)})
+	if err != nil {
+		return m, err
+	}
+	stat, err := tree.DiffStat(ctx, r.w.Base, last[0].TreeAfter)
+	return schedule.Merit{Score: last[0].Score, Files: stat.Files, Lines: stat.Added + stat.Deleted}, err
 }
 
 // crown makes what a racer has the task's.

@@ -15,6 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -84,6 +87,52 @@ func TestTheFirstVerifiedWorkWinsARace(t *testing.T) {
 			if left, err := d.o.Pool.List(t.Context()); err != nil || len(left) != 0 {
 				t.Errorf("workspaces are left: %+v, %v", left, err)
 			}
+		})
+	}
+}
+
+// Where the best is picked, an agent that is ready does not stop the other one, and the
+// smaller change wins, but not one that changes nothing. Who loses lands nothing.
+func TestTheBestWorkWinsARace(t *testing.T) {
+	t.Parallel()
+	const (
+		large   = "  - - write: {path: greet.txt, content: \"hello\\nand\\nmore\\n\"}\n    - say: <promise>COMPLETE</promise>\n"
+		nothing = "  - - say: <promise>COMPLETE</promise>\n"
+	)
+	for _, c := range []struct {
+		name, soon, late, winner string
+		tag                      bool // it is the task that says so
+	}{
+		{"the smaller change", large, waits, "late", false},
+		{"by a tag", large, waits, "late", true},
+		{"equal work", ready, waits, "soon", false},
+		{"no change", nothing, waits, "late", false},
+		{"one gives up", "  - - say: \"<promise>BLOCKED: no idea</promise>\"\n", waits, "late", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := course(t, map[string]string{"soon": c.soon, "late": c.late}, "soon", "late")
+			d.o.PickBest = !c.tag
+			if c.tag {
+				_, err := d.store.EditCase(t.Context(), "task-001", board.Person, time.Now(), func(b *board.Case) error {
+					b.Tags = []string{"pick:best"}
+					return nil
+				})
+				must(t, err)
+			}
+			var told sync.WaitGroup
+			notify, begun := d.o.Notify, filepath.Join(filepath.Dir(d.repo), "begun")
+			d.o.Notify = func(n autopilot.Notice) {
+				if notify(n); n.Kind == autopilot.RunNotice && n.Agent == "soon" && n.Engine.Kind == engine.RunEnded {
+					told.Go(func() { _ = os.WriteFile(begun, nil, 0o600) }) // the other one may be ready now
+				}
+			}
+			got := d.work()
+			told.Wait()
+			if got.Status != board.Done {
+				t.Fatalf("the task is %s, want done: %s", got.Status, got.Why)
+			}
+			d.won(c.winner)
 		})
 	}
 }
@@ -173,4 +222,38 @@ func TestAWonRaceIsNotRunAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// alone is another process that works on tasks, and asks a person about each.
+type alone struct{}
+
+func (alone) Work(context.Context, board.Case, string, string) (schedule.Outcome, queue.Entry, error) {
+	return schedule.Outcome{Status: loop.Blocked, Why: "no idea"}, queue.Entry{}, nil
+}
+func (alone) Look(context.Context, string) error          { return nil }
+func (alone) Works(context.Context, string) (bool, error) { return false, nil }
+func (alone) Workers(context.Context) (int, error)        { return 1, nil }
+func (alone) Kill(context.Context, string) error          { return nil }
+
+// A task for which agents are to race elsewhere, where they do not, is worked on by one, and
+// a person is told.
+func TestATaskDoesNotRaceElsewhere(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, greets)
+	d.o.Elsewhere = alone{}
+	_, err := d.store.EditCase(t.Context(), "task-001", board.Person, time.Now(), func(c *board.Case) error {
+		c.Tags = []string{"race:3"}
+		return nil
+	})
+	must(t, err)
+	if got := d.work(); got.Status != board.Blocked || got.Why != "no idea" {
+		t.Errorf("the task is %s: %s", got.Status, got.Why)
+	}
+	want := "3 agents are to race for task-001, but those of an engine do not race: one works on it alone"
+	for _, n := range d.told {
+		if n.Kind == autopilot.Warning && n.Text == want {
+			return
+		}
+	}
+	t.Errorf("nobody is told %q: %+v", want, d.told)
 }

@@ -69,6 +69,27 @@ type SlotView struct {
 	TokensOut     int64         `json:"tokens_out"`
 	Activity      string        `json:"activity,omitempty"`
 	ActivityAt    time.Time     `json:"activity_at,omitzero"`
+	// Racers are those that race for the task, in order; what is above of cost and
+	// tokens is theirs together.
+	Racers []RacerView `json:"racers,omitempty"`
+}
+
+// RacerView is the run of an agent that races with others.
+type RacerView struct {
+	Agent         string        `json:"agent"`
+	Run           string        `json:"run"`
+	Status        string        `json:"status"`
+	Iteration     int           `json:"iteration"`
+	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
+	Cost          loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown     bool          `json:"cost_known"`
+}
+
+func racerView(r store.Run) RacerView {
+	return RacerView{
+		Agent: r.Agent, Run: r.ID, Status: r.Status, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
+		Cost: loop.MicroUSD(r.Cost), CostKnown: r.CostKnown,
+	}
 }
 
 // Need is a task that waits for a person.
@@ -178,7 +199,7 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 			}
 			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
 			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
-			if err := l.addRacers(ctx, db, root); err != nil {
+			if err := l.addRacers(ctx, db, root, r); err != nil {
 				return err
 			}
 		}
@@ -187,8 +208,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 	return nil
 }
 
-// addRacers counts the other agents in that race for the task.
-func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string) error {
+// addRacers counts in the other agents that race for the task of a run.
+func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string, first store.Run) error {
 	for n := 2; n <= board.MaxRacers; n++ {
 		r, err := db.Latest(ctx, root, board.RacerName(l.Case, n))
 		if errors.Is(err, store.ErrNotFound) {
@@ -200,6 +221,10 @@ func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string) 
 		if r.UpdatedAt.Before(l.Since) {
 			continue
 		}
+		if l.Racers == nil {
+			l.Racers = []RacerView{racerView(first)}
+		}
+		l.Racers = append(l.Racers, racerView(r))
 		l.Agent += ", " + r.Agent
 		l.Cost, l.CostKnown = l.Cost+loop.MicroUSD(r.Cost), l.CostKnown || r.CostKnown
 		l.TokensIn, l.TokensOut = l.TokensIn+r.TokensIn, l.TokensOut+r.TokensOut

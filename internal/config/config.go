@@ -313,6 +313,7 @@ type Autopilot struct {
 	Procedure      string   `yaml:"procedure"`
 	Racers         int      `yaml:"race" default:"0" min:"0"`
 	Race           []string `yaml:"race" names:"true"`
+	Pick           string   `yaml:"pick" default:"first" enum:"first|best"`
 }
 
 // RacingAgents are the agents that race for each task; "" is the task's own.

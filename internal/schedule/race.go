@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,35 @@ func Racers(tags, settings []string) []string {
 		}
 	}
 	return names[:min(len(names), board.MaxRacers)]
+}
+
+// PicksBest reports whether a race for a task goes on until all of its agents have
+// ended, and the best work wins: as its tag says, pick:best or pick:first, else as the
+// settings do.
+func PicksBest(tags []string, setting bool) bool {
+	for _, t := range tags {
+		if how, ok := strings.CutPrefix(t, "pick:"); ok {
+			setting = how == "best"
+		}
+	}
+	return setting
+}
+
+// Merit is what the work of an agent that raced is judged by.
+type Merit struct {
+	Score int // of its gates, per mille; -1 is not known
+	Files int // that it changed
+	Lines int // that it added and deleted
+}
+
+// Beats reports whether work is better than other work: it changes something, then its
+// gates' score is higher, then it is smaller. Equal work does not.
+func (m Merit) Beats(other Merit) bool {
+	if (m.Files > 0) != (other.Files > 0) {
+		return m.Files > 0
+	}
+	return cmp.Or(cmp.Compare(other.Score, m.Score), cmp.Compare(m.Lines, other.Lines),
+		cmp.Compare(m.Files, other.Files)) < 0
 }
 
 // RacedFor reports whether a race for a task is over: its work was verified once. It

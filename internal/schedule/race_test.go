@@ -34,6 +34,44 @@ func TestRacers(t *testing.T) {
 	}
 }
 
+func TestPicksBest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tag           string
+		setting, want bool
+	}{
+		{"docs", false, false},
+		{"docs", true, true},
+		{"pick:best", false, true},
+		{"pick:first", true, false},
+	} {
+		if got := PicksBest([]string{"old", c.tag}, c.setting); got != c.want {
+			t.Errorf("%q over %v: %v, want %v", c.tag, c.setting, got, c.want)
+		}
+	}
+}
+
+// Each beats those after it, and none beats itself or one before it.
+func TestMerit(t *testing.T) {
+	t.Parallel()
+	order := []Merit{
+		{Score: 1000, Files: 1, Lines: 2},
+		{Score: 1000, Files: 1, Lines: 9},
+		{Score: 1000, Files: 2, Lines: 9},
+		{Score: 500, Files: 1, Lines: 1},
+		{Score: -1, Files: 1, Lines: 1},
+		{Score: 1000}, // nothing was done
+		{Score: -1},
+	}
+	for i, m := range order {
+		for j, other := range order {
+			if got, want := m.Beats(other), i < j; got != want {
+				t.Errorf("%+v beats %+v: %v, want %v", m, other, got, want)
+			}
+		}
+	}
+}
+
 // What a racer came to holds after a crash and after a stop, and not after a person had
 // the task begin anew.
 func TestStands(t *testing.T) {

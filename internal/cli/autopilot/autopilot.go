@@ -185,6 +185,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	p := c.Autopilot
 	o = autopilot.Options{
 		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
+		PickBest: p.Pick == "best",
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),

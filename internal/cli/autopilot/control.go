@@ -121,15 +121,22 @@ func nextStep(n autopilot.Need) string {
 
 func slotTable(a *command.App, v autopilot.View) {
 	var rows [][]any
-	for _, l := range v.Slots {
-		cost := "unknown"
-		if l.CostKnown {
-			cost = fmt.Sprint(l.Cost)
+	cost := func(c loop.MicroUSD, known bool) string {
+		if !known {
+			return "unknown"
 		}
+		return fmt.Sprint(c)
+	}
+	for _, l := range v.Slots {
 		rows = append(rows, []any{
-			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed), cost,
-			report.Line(l.Activity, 40), report.Line(l.Title, 60),
+			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed),
+			cost(l.Cost, l.CostKnown), report.Line(l.Activity, 40), report.Line(l.Title, 60),
 		})
+		for _, r := range l.Racers {
+			rows = append(rows, []any{
+				"  " + r.Agent, r.Run, r.Status, console.Of(r.Iteration, r.MaxIterations), "", cost(r.Cost, r.CostKnown), "", "",
+			})
+		}
 	}
 	if len(rows) > 0 {
 		a.Table("TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE", rows, 0)

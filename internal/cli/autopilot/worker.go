@@ -143,6 +143,10 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if b.s.Config.Cluster.Engine == "" {
 		return func() {}, nil
 	}
+	if len(b.o.Race) > 1 {
+		return nil, command.Usage("autopilot.race is set, and so is cluster.engine: the agents of an engine do not race").
+			Hint("Set autopilot.race to 0, or work the board without the engine: remove cluster.engine")
+	}
 	a := b.s.App
 	if a.Cluster == nil {
 		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
