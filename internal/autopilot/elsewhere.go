@@ -17,6 +17,12 @@ import (
 // first is its address, the next three are files; each may be "".
 type EngineAt struct{ Address, CA, Cert, Key, APIKey string }
 
+// EngineState is what a look at an engine finds.
+type EngineState struct {
+	Version string // of its server
+	Workers int    // that ask for the board's tasks
+}
+
 // Offer is what a worker has for tasks.
 type Offer struct {
 	Slots  int      // tasks at once

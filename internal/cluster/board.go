@@ -12,6 +12,7 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
@@ -41,6 +42,21 @@ func (p Program) Join(
 		return nil, nil, err
 	}
 	return b, b.client.Close, nil
+}
+
+// Inspect looks whether the engine can be reached and has the namespace.
+func (p Program) Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (s autopilot.EngineState, err error) {
+	b, err := p.join(ctx, at, repo, nil)
+	if err != nil {
+		return s, err
+	}
+	defer b.client.Close()
+	i, err := b.client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err == nil {
+		s.Version = i.GetServerVersion()
+		s.Workers, err = b.Workers(ctx)
+	}
+	return s, err
 }
 
 // Work works tasks of a board until ctx is done. The process has to end after it.

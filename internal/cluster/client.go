@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdklog "go.temporal.io/sdk/log"
@@ -27,7 +29,8 @@ type Address struct{ HostPort, Namespace string }
 // ParseAddress reads the words of cluster.engine: temporal://host:port/namespace.
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "temporal" || u.Host == "" || u.User != nil || strings.Count(u.Path, "/") > 1 {
+	if err != nil || u.Scheme != "temporal" || u.Hostname() == "" || u.User != nil || strings.Count(u.Path, "/") > 1 ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return Address{}, errors.New("cluster.engine is no address of an engine: write temporal://host:port/namespace")
 	}
 	a := Address{u.Host, cmp.Or(strings.TrimPrefix(u.Path, "/"), "default")}
@@ -71,6 +74,13 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, &awayError{fmt.Sprintf("cannot reach the engine at %s, namespace %s: %v", a.HostPort, a.Namespace, err)}
+	}
+	var none *serviceerror.NamespaceNotFound
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
+	if errors.As(err, &none) { // any other answer is told where the engine is used
+		c.Close()
+		return nil, fmt.Errorf("the engine at %s has no namespace %s: make it, or write another one at the end of cluster.engine",
+			a.HostPort, a.Namespace)
 	}
 	return c, nil
 }

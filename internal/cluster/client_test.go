@@ -65,9 +65,9 @@ func keyOf(t *testing.T, c tls.Certificate) []byte {
 // A worker that starts while the engine is away says so, and waits.
 func TestAnEngineThatIsAway(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(nil)
-	address := gone.Listener.Addr().String()
-	gone.Close()
+	other := httptest.NewServer(nil) // no engine, at a port that stays taken
+	defer other.Close()
+	address := other.Listener.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var said []string
@@ -81,5 +81,33 @@ func TestAnEngineThatIsAway(t *testing.T) {
 	})
 	if err != nil || len(said) != 1 || !strings.Contains(said[0], address) {
 		t.Errorf("it said %q, and ended with %v", said, err)
+	}
+}
+
+// An address that is none, a namespace that is not there and a server that is no engine
+// are each told in words, with what was written.
+func TestAnEngineThatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"temporal://", "temporal://:7233/pawl", "http://127.0.0.1:7233/pawl", "127.0.0.1:7233", "temporal://host:port/pawl",
+		"temporal://user:hunter2@host/pawl", "temporal://host/pawl/x", "temporal://host/pawl?tls=yes", "temporal://host/pawl#x", "",
+	} {
+		_, err := cluster.ParseAddress(address)
+		if err == nil || !strings.Contains(err.Error(), "temporal://host:port/namespace") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	at := autopilot.EngineAt{Address: strings.TrimSuffix(engineAt(t, t.TempDir()), "/pawl") + "/elsewhere"}
+	if _, _, err := (cluster.Program{}).Join(t.Context(), at, "repo", nil); err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
+		t.Errorf("a namespace that is not there: %v", err)
+	}
+	err := cluster.Program{}.Work(t.Context(), at, "repo", autopilot.Offer{Slots: 1}, autopilot.Options{StateDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
+		t.Errorf("a worker of a namespace that is not there: %v", err)
+	}
+	at.Address = strings.TrimSuffix(at.Address, "elsewhere") + "pawl"
+	s, err := cluster.Program{}.Inspect(t.Context(), at, "repo")
+	if err != nil || !strings.HasPrefix(s.Version, "1.") || s.Workers != 0 {
+		t.Errorf("it found %+v (%v)", s, err)
 	}
 }

@@ -71,6 +71,10 @@ func newTeam(t *testing.T, machines, tasks int, silent time.Duration, shell stri
 	return m
 }
 
+// lost is how long a machine is silent that is lost, where a test waits for that. A
+// worker that lives is never silent for so long, however loaded the machine is.
+const lost = 30 * time.Second
+
 // pilot runs the autopilot of a machine; what it returns waits for its end.
 func (m *team) pilot(n int) func() autopilot.Result {
 	m.t.Helper()
@@ -166,7 +170,7 @@ echo "<promise>COMPLETE</promise>"
 // iteration left, and the task lands once, by an autopilot on a third machine.
 func TestAMachineIsLost(t *testing.T) {
 	t.Parallel()
-	m := newTeam(t, 3, 1, 10*time.Second, twice)
+	m := newTeam(t, 3, 1, lost, twice)
 	m.pipes("up", "go")
 	first := m.machines[1].start(t)
 	ended := m.pilot(0)
@@ -333,7 +337,7 @@ echo "<promise>COMPLETE</promise>"
 // A worker is ended at once with its agents, by nobody but its own machine.
 func TestAWorkerIsKilled(t *testing.T) {
 	t.Parallel()
-	m := newTeam(t, 3, 1, 10*time.Second, `
+	m := newTeam(t, 3, 1, lost, `
 echo x >> $DIR/starts
 if mkdir $DIR/waited; then echo up > $DIR/up; read x < $DIR/go; fi
 echo one > one.txt

@@ -49,9 +49,9 @@ type workerFlags struct {
 // maxLabels bounds the queues that a worker asks: one for each choice of labels.
 const maxLabels = 4
 
-// offer is what the flags come to.
-func (f *workerFlags) offer(slots int, shared bool) (o autopilot.Offer, err error) {
-	o = autopilot.Offer{Slots: slots, Drain: f.drain, Version: command.Version}
+// offer is what the flags come to; without --slots it has none.
+func (f *workerFlags) offer() (o autopilot.Offer, err error) {
+	o = autopilot.Offer{Drain: f.drain, Version: command.Version}
 	if f.slots != "" {
 		if o.Slots, err = strconv.Atoi(f.slots); err != nil || o.Slots < 1 {
 			return o, command.Usage("--slots %s: write how many tasks at once, from 1", f.slots)
@@ -68,11 +68,8 @@ func (f *workerFlags) offer(slots int, shared bool) (o autopilot.Offer, err erro
 	}
 	slices.Sort(o.Labels)
 	o.Labels = slices.Compact(o.Labels)
-	switch {
-	case len(o.Labels) > maxLabels:
+	if len(o.Labels) > maxLabels {
 		return o, command.Usage("%d labels; a worker has at most %d", len(o.Labels), maxLabels)
-	case len(o.Labels) > 0 && !shared:
-		return o, command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
 	}
 	return o, nil
 }
@@ -80,15 +77,19 @@ func (f *workerFlags) offer(slots int, shared bool) (o autopilot.Offer, err erro
 var label = lazy.Regexp(`^[A-Za-z0-9._-]{1,40}$`)
 
 func work(ctx context.Context, a *command.App, f workerFlags) error {
+	offer, err := f.offer() // what was typed wrong is told before anything is opened
+	if err != nil {
+		return err
+	}
 	b, err := open(ctx, a, autopilotFlags{})
 	if err != nil {
 		return err
 	}
 	defer b.s.Close()
 	c := b.s.Config
-	offer, err := f.offer(c.Autopilot.MaxParallel, b.s.Store.Board() != "")
-	if err != nil {
-		return err
+	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
+	if len(offer.Labels) > 0 && b.s.Store.Board() == "" {
+		return command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
 	}
 	if c.Cluster.Engine == "" {
 		return command.Usage("a worker needs an engine: cluster.engine is not set").
@@ -105,7 +106,7 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 		with = ", with the labels " + strings.Join(offer.Labels, ", ")
 	}
 	a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
-	at, err := b.engineAt()
+	at, err := b.s.App.EngineAt(c)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err := b.travel(ctx); err != nil {
 		return nil, err
 	}
-	at, err := b.engineAt()
+	at, err := a.EngineAt(b.s.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -170,22 +171,20 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	}
 	if n == 0 {
 		a.Say("Warning: no worker is there; tasks begin when one is: pawl-cluster worker")
+		b.tellOthers(ctx)
 	}
 	return leave, nil
 }
 
-// engineAt is the engine that the configuration names.
-func (b *workplace) engineAt() (autopilot.EngineAt, error) {
-	c := b.s.Config.Cluster
-	at := autopilot.EngineAt{Address: c.Engine, CA: string(c.TLS.CA), Cert: string(c.TLS.Cert), Key: string(c.TLS.Key)}
-	if c.APIKey == "" {
-		return at, nil
+// tellOthers names the workers that are there and take no orders from this autopilot.
+func (b *workplace) tellOthers(ctx context.Context) {
+	workers, _ := b.s.Store.Workers(ctx) // a list that cannot be had names nobody
+	for _, w := range workers {
+		if !w.Silent && w.Version != command.Version {
+			b.s.App.Say("Warning: worker %s is pawl %s and this is %s; put the same on all machines", w.Name, w.Version,
+				command.Version)
+		}
 	}
-	if at.APIKey = b.s.App.Getenv(c.APIKey); at.APIKey == "" {
-		return at, command.Usage("cluster.api_key names the variable %s, which is not set", c.APIKey).
-			Hint("Set it where pawl-cluster is started; pawl.yaml must not have the key itself")
-	}
-	return at, nil
 }
 
 // repository names the board on the engine: as its database calls it, or that of

@@ -27,7 +27,7 @@ import (
 // Command is the parent of the commands about what is shared.
 func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
-		command.Leaf("check", "Try whether the shared database does what a board needs", command.AtMost(0),
+		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, check) }),
 		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, status) }),
@@ -52,58 +52,6 @@ func withShared(ctx context.Context, a *command.App,
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	return do(ctx, a, c, db)
-}
-
-// apart is how many seconds clocks may differ before it is worth a word: times in
-// lists are those of the machine that wrote them.
-const apart = 2
-
-func check(ctx context.Context, a *command.App, _ *config.Config, db *store.Store) error {
-	i, err := db.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	if a.JSON {
-		err = a.JSONLine(i)
-	} else {
-		show(a, i)
-	}
-	if err == nil && !i.Notified {
-		a.Say("What others do is not seen here: the server's notices do not arrive.")
-		a.Say("  A pooler between pawl and the server must keep sessions: pool_mode = session")
-		return command.StatusError(command.ExitFailed)
-	}
-	return err
-}
-
-// shown is how many other boards are named.
-const shown = 10
-
-func show(a *command.App, i store.Inspection) {
-	clock := "the server's, as far as it matters"
-	if math.Abs(i.Behind) >= apart {
-		clock = fmt.Sprintf("%.0f s from the server's: set it by NTP, or times in lists will not fit", math.Abs(i.Behind))
-	}
-	notices := "arrive"
-	if !i.Notified {
-		notices = "do not arrive"
-	}
-	a.Table("", [][]any{
-		{"address", i.Address}, {"server", "PostgreSQL " + i.Version}, {"board", i.Board},
-		{"schema", fmt.Sprintf("%s, step %d; it can be written", i.Schema, i.Steps)},
-		{"clock here", clock}, {"notices", notices},
-	}, 0)
-	if len(i.Others) > 0 {
-		a.Result("%s in the same database:\n", fault.Numbered(len(i.Others), "other board"))
-		for _, o := range i.Others[:min(len(i.Others), shown)] {
-			a.Result("  %s\n", o)
-		}
-		if len(i.Others) > shown {
-			a.Result("  …\n")
-		}
-		a.Say("If one of them is this repository's, two people name it differently: have all name it the same way,")
-		a.Say("with ?repository=NAME at the end of cluster.store.")
-	}
 }
 
 // Work is what a process of some machine does on the board.

@@ -50,6 +50,8 @@ type Cluster interface {
 	// Work works tasks that the engine orders until ctx is done. The process has to
 	// end after it.
 	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
+	// Inspect looks whether the engine can be reached and has the namespace.
+	Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (autopilot.EngineState, error)
 	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
 	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/forge"
@@ -79,6 +80,20 @@ func (a *App) usedShared(c *config.Config) string {
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
 	return store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+}
+
+// EngineAt is the engine that the configuration names, with the key of this machine.
+func (a *App) EngineAt(c *config.Config) (autopilot.EngineAt, error) {
+	k := c.Cluster
+	at := autopilot.EngineAt{Address: k.Engine, CA: string(k.TLS.CA), Cert: string(k.TLS.Cert), Key: string(k.TLS.Key)}
+	if k.APIKey == "" {
+		return at, nil
+	}
+	if at.APIKey = a.Getenv(k.APIKey); at.APIKey == "" {
+		return at, Usage("cluster.api_key names the variable %s, which is not set", k.APIKey).
+			Hint("Set it where pawl-cluster is started; pawl.yaml must not have the key itself")
+	}
+	return at, nil
 }
 
 // SharedBy is the database that a configuration names for several people.

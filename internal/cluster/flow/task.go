@@ -58,8 +58,15 @@ func (q Queues) Serves(labels []string) []string {
 // Worker is the queue of orders for one worker.
 func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
 
+// Protocol is what workflows and workers agree on. It goes up when an order means what a
+// program before would not understand, as labels did. It is in the names of the queues, so
+// that such a program gets none.
+const Protocol = 2
+
 // QueuesOf are the queues of a repository's board.
-func QueuesOf(repo string) Queues { return Queues{repo + "/board", repo + "/slots"} }
+func QueuesOf(repo string) Queues {
+	return Queues{fmt.Sprintf("%s/board.%d", repo, Protocol), fmt.Sprintf("%s/slots.%d", repo, Protocol)}
+}
 
 // TaskID is the id of a task's workflow. The engine refuses a second one.
 func TaskID(repo, task string) string { return "task:" + repo + ":" + task }

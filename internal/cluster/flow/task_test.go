@@ -235,3 +235,15 @@ func TestServes(t *testing.T) {
 		t.Errorf("it serves %q", got)
 	}
 }
+
+// A program from before labels asks acme/shop/board and acme/shop/slots. It must get
+// nothing: it would work a task that needs a label wherever there is room.
+func TestQueuesHaveTheProtocol(t *testing.T) {
+	t.Parallel()
+	q := flow.QueuesOf("acme/shop")
+	names := []string{q.Board, q.For(nil), q.For([]string{"arm", "gpu"}), q.Worker("host-1")}
+	want := []string{"acme/shop/board.2", "acme/shop/slots.2", "acme/shop/slots.2+arm+gpu", "acme/shop/slots.2@host-1"}
+	if !slices.Equal(names, want) {
+		t.Errorf("the queues are %q", names)
+	}
+}
