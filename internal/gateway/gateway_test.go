@@ -635,10 +635,8 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%s: status %d of a route without a fallback", name, status)
 		}
 	}
-	gone := modelserver.New(modelserver.Scenario{})
-	gone.Close()
 	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 401, Type: "authentication_error", Message: "invalid key"}}}, func(c *Config) {
-		c.Routes[0].Next = c.Routes[0].Other(gone.URL(), "")
+		c.Routes[0].Next = c.Routes[0].Other(nobody, "")
 	})
 	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
 	if status != http.StatusBadGateway || len(r.ended) != 1 || r.ended[0] != loop.EndedRetries || len(r.provider.Requests()) != 1 {
@@ -694,12 +692,14 @@ func TestNoRedirect(t *testing.T) {
 	}
 }
 
+// nobody is an address where no server is: the port is the system's. One that a server
+// has left would soon be another test's.
+const nobody = "http://127.0.0.1:1"
+
 // A provider that cannot be reached was not called: no call is counted.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	r := before(t, gone.URL, nil)
+	r := before(t, nobody, nil)
 	status, answer, _ := r.post(kinds[1].path, kinds[1].header, kinds[1].stream)
 	if status != http.StatusBadGateway || !strings.Contains(answer, "cannot reach the provider") {
 		t.Errorf("status %d: %s", status, answer)
