@@ -192,14 +192,16 @@ func FuzzHello(f *testing.F) {
 // A client that takes its time is turned away, in each phase.
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	r := start(t, []string{"api.example.com", "http://plain.example.com"}, func(c *Config) { c.Limits.HeaderTime = soon })
-	r.lead("api.example.com", "443", lines(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
+	r := start(t, nil, func(c *Config) { c.Limits.HeaderTime = soon })
 	for _, text := range []string{"", "C", "CONNECT api.example.com:443 HTTP/1.1\r\nX: "} {
 		if answer := r.say(text); !strings.HasPrefix(answer, "HTTP/1.1 408 ") {
 			t.Errorf("%q: %q", text, answer)
 		}
 		r.refused("", "was not complete")
 	}
+	// The tunnels themselves have to be asked for in time.
+	r = start(t, []string{"api.example.com", "http://plain.example.com"}, func(c *Config) { c.Limits.HeaderTime = inTime })
+	r.lead("api.example.com", "443", lines(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
 	c, br, _ := r.tunnel("api.example.com:443")
 	_, _ = c.Write(helloFor(t, "api.example.com")[:20])
 	if after := rest(br); after != alert {
@@ -333,7 +335,7 @@ func TestIdleTunnel(t *testing.T) {
 	t.Parallel()
 	gone := make(chan bool, 1)
 	hello := helloFor(t, "api.example.com")
-	r := start(t, []string{"api.example.com"}, func(c *Config) { c.Limits.Idle = soon })
+	r := start(t, []string{"api.example.com"}, func(c *Config) { c.Limits.Idle = inTime })
 	r.lead("api.example.com", "443", lines(t, func(c net.Conn) { _, _ = io.Copy(c, c); gone <- true }))
 	c, br, _ := r.tunnel("api.example.com:443")
 	_, _ = c.Write(hello)
@@ -347,12 +349,13 @@ func TestIdleTunnel(t *testing.T) {
 func TestIdleIsOfBothDirections(t *testing.T) {
 	t.Parallel()
 	hello := helloFor(t, "api.example.com")
-	r := start(t, []string{"api.example.com"}, func(c *Config) { c.Limits.Idle = 20 * soon })
+	r := start(t, []string{"api.example.com"}, func(c *Config) { c.Limits.Idle = inTime })
 	r.lead("api.example.com", "443", lines(t, func(c net.Conn) {
 		_, _ = io.ReadFull(c, make([]byte, len(hello)))
-		tick := time.NewTicker(soon)
+		const ticks = 30
+		tick := time.NewTicker(inTime * 3 / 2 / ticks)
 		defer tick.Stop()
-		for range 40 {
+		for range ticks {
 			<-tick.C
 			_, _ = c.Write([]byte("x"))
 		}
@@ -362,7 +365,7 @@ func TestIdleIsOfBothDirections(t *testing.T) {
 	}))
 	c, br, _ := r.tunnel("api.example.com:443")
 	_, _ = c.Write(hello)
-	_, _ = io.ReadFull(br, make([]byte, 40))
+	_, _ = io.ReadFull(br, make([]byte, 30))
 	_, _ = c.Write([]byte("y"))
 	if got := rest(br); got != "y" {
 		t.Errorf("the client got %q", got)

@@ -240,3 +240,7 @@ func helloFor(t testing.TB, name string) []byte {
 
 // soon is a limit that a test lets run out.
 const soon = 30 * time.Millisecond
+
+// inTime is a limit that runs out as well, after something that a busy machine has to
+// do within it.
+const inTime = 2 * time.Second

@@ -71,9 +71,16 @@ func TestRepeatedTurnsWithChangedFilesGoOn(t *testing.T) {
 	if got := must(t)(c.Run(context.Background(), still, nil)); got.Exit.Ended != loop.EndedRepeats {
 		t.Errorf("without a change: %+v", got.Exit)
 	}
-	busy := r.job("2", "i=0; while [ $i -lt 12 ]; do echo '"+turn+"'; echo $i >>work; sleep 0.02; i=$((i+1)); done")
+	// Each change comes after its turn was read, by more than the file system's clock may be late.
+	r.fifo("go")
+	busy := r.job("2", "i=0; while [ $i -lt 12 ]; do echo '"+turn+"'; read x <go; sleep 0.02; echo $i >>work; i=$((i+1)); done")
 	busy.Watch, busy.Guards = r.dir, agent.Guards{Repeats: 4}
-	if got := must(t)(c.Run(context.Background(), busy, nil)); got.Exit.Ended != loop.NotEnded || got.Exit.Code != 0 {
+	next := func(e agent.Event) {
+		if e.Kind == agent.Text {
+			r.open("go")
+		}
+	}
+	if got := must(t)(c.Run(context.Background(), busy, next)); got.Exit.Ended != loop.NotEnded || got.Exit.Code != 0 {
 		t.Errorf("with changes: %+v", got.Exit)
 	}
 }
@@ -81,6 +88,8 @@ func TestRepeatedTurnsWithChangedFilesGoOn(t *testing.T) {
 // A tool that runs counts as life for programs that cannot speak meanwhile,
 // whether their stream tells its start or only the process is there.
 func TestTheSilenceOfATool(t *testing.T) {
+	// The process starts after the words before it were read.
+	const process = `echo '{"kind":"text","text":"Now."}'; read x <go; sleep 0.1; cat "$GATE"`
 	for name, tt := range map[string]struct {
 		script string
 		tools  bool
@@ -89,8 +98,8 @@ func TestTheSilenceOfATool(t *testing.T) {
 		"told":                     {`echo '{"kind":"tool","tool":"shell"}'; read gate <"$GATE"`, true, loop.NotEnded},
 		"told, and not asked":      {`echo '{"kind":"tool","tool":"shell"}'; read gate <"$GATE"`, false, loop.EndedIdle},
 		"ended":                    {`echo '{"kind":"tool"}'; echo '{"kind":"tool_end"}'; read gate <"$GATE"`, true, loop.EndedIdle},
-		"a process":                {`echo; sleep 0.1; cat "$GATE"`, true, loop.NotEnded},
-		"a process, and not asked": {`echo; sleep 0.1; cat "$GATE"`, false, loop.EndedIdle},
+		"a process":                {process, true, loop.NotEnded},
+		"a process, and not asked": {process, false, loop.EndedIdle},
 		"nothing said":             {`cat "$GATE"`, true, loop.EndedIdle},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,12 +108,17 @@ func TestTheSilenceOfATool(t *testing.T) {
 			gate := r.fifo("gate")
 			job := r.job("1", tt.script)
 			job.Env = append(job.Env, "GATE="+gate)
-			job.Limits = Limits{Idle: 300 * time.Millisecond, Tools: tt.tools}
-			if tt.want == loop.NotEnded { // long enough for many looks, then on
-				job.Limits.Wall = 2 * time.Second
+			job.Limits = Limits{Idle: time.Second, Tools: tt.tools} // a busy machine says its first word by then
+			if tt.want == loop.NotEnded {                           // long enough for several looks, then on
+				job.Limits.Wall = 4 * time.Second
 				tt.want = loop.EndedTimeout
 			}
-			got := must(t)(r.start().Run(context.Background(), job, nil))
+			r.fifo("go")
+			got := must(t)(r.start().Run(context.Background(), job, func(e agent.Event) {
+				if e.Kind == agent.Text {
+					r.open("go")
+				}
+			}))
 			if got.Exit.Ended != tt.want {
 				t.Errorf("got %+v, want %q", got.Exit, tt.want)
 			}

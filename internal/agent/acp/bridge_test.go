@@ -211,7 +211,7 @@ func TestStop(t *testing.T) {
 // One that does not obey gets TERM after it, and KILL after that.
 func TestStubborn(t *testing.T) {
 	t.Parallel()
-	short := bounds{start: time.Minute, cancel: 50 * time.Millisecond, end: 50 * time.Millisecond}
+	short := bounds{start: time.Minute, cancel: time.Second, end: time.Second} // for it to write down what came
 	got := play{scenario: "stubborn", bounds: short, onText: func(s chan<- os.Signal) { s <- syscall.SIGTERM }}.run(t)
 	if got.code != exitStopped || got.Terminal != loop.TerminalFailed {
 		t.Errorf("exit %d, %+v", got.code, got.Outcome)
