@@ -35,7 +35,7 @@ import (
 //	lines FILE            the lines of progress in the last stderr are those of
 //	                      FILE, exactly and in order, times and durations aside
 //	signal NAME           send a signal to the last background command
-//	until REGEXP COMMAND  run COMMAND again and again until its stdout matches
+//	until REGEXP COMMAND  run COMMAND until its stdout matches, again after each change
 //	outside VAR           set VAR to a folder that is in no temporary one
 //	collect VAR FILE      serve on loopback at $VAR; what is posted goes to FILE
 //	workspace take|collect|keep|land VAR ID [WHY]
@@ -307,7 +307,7 @@ func signalLast(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(running[len(running)-1].Process.Signal(signals[args[0]]))
 }
 
-// manyTimes bounds until: minutes, for a command that takes milliseconds.
+// manyTimes bounds until: minutes at least.
 const manyTimes = 10_000
 
 func until(ts *testscript.TestScript, neg bool, args []string) {
@@ -316,11 +316,15 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
+	seen, err := watch(ts.Getenv("WORK"), ts.Getenv("XDG_STATE_HOME"))
+	ts.Check(err)
+	defer seen.Close()
 	for range manyTimes {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
+		ts.Check(seen.await())
 	}
 	ts.Fatalf("%s did not print %s", strings.Join(args[1:], " "), args[0])
 }
