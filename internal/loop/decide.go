@@ -52,6 +52,7 @@ func (s *State) settle(e *Event, r *Record) {
 // follow issues the command that follows from an iteration.
 func (s *State) follow(e *Event, r *Record) {
 	if c := s.ending(r); c != nil {
+		c.Warnings = append(c.Warnings, r.uncountedNote()...)
 		s.conclude(c, r)
 		return
 	}
@@ -394,7 +395,7 @@ func (s *State) guard(r *Record) *Command {
 			return s.tripped(t)
 		}
 	}
-	return s.stuck()
+	return s.stuck(r)
 }
 
 func (s *State) tripped(t Trip) *Command {
@@ -424,12 +425,12 @@ func (s *State) lastSummary() string {
 
 // stuck pauses when the policy says so, or when nothing else would ever end
 // the run: a procedure without a maximum.
-func (s *State) stuck() *Command {
+func (s *State) stuck(r *Record) *Command {
 	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)
 	if !tripped && endless {
-		t, tripped = s.Guards.Idling(p.Stuck)
+		t, tripped = s.Guards.Idling(p.Stuck, r.uncounted())
 	}
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
 		return nil
@@ -455,7 +456,7 @@ func (s *State) permanent(r *Record) *Command {
 
 // warnings are what a person should see of an iteration that did not end the run.
 func (s *State) warnings(r *Record) []string {
-	var w []string
+	w := r.uncountedNote()
 	switch {
 	case !r.claimsComplete():
 	case r.rejected():
@@ -465,7 +466,7 @@ func (s *State) warnings(r *Record) []string {
 	}
 	if t, tripped := s.Guards.Stuck(s.Policy.Stuck); tripped && s.Guards.Still == s.Policy.Stuck {
 		w = append(w, t.Message)
-	} else if t, tripped := s.Guards.Idling(s.Policy.Stuck); tripped && s.Guards.Idle == s.Policy.Stuck {
+	} else if t, tripped := s.Guards.Idling(s.Policy.Stuck, r.uncounted()); tripped && s.Guards.Idle == s.Policy.Stuck {
 		w = append(w, t.Message)
 	}
 	if s.nearCost() && !s.Warned {

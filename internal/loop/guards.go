@@ -264,9 +264,14 @@ func (g *Guards) Stuck(threshold int) (Trip, bool) {
 }
 
 // Idling trips after threshold iterations that did nothing at all; 0 is off.
-func (g *Guards) Idling(threshold int) (Trip, bool) {
+// uncounted is why the last one's claim did not count; "" when it made none.
+func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
 	if threshold <= 0 || g.Idle < threshold {
 		return Trip{}, false
+	}
+	if uncounted != "" {
+		return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing, and "+
+			"what it said did not count. %s", g.Idle, uncounted)
 	}
 	return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
 		"claimed nothing.", g.Idle)

@@ -294,6 +294,9 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 		r.Progress, _ = strconv.Atoi(v)
 	}
 	said(r, args["say"])
+	if v, ok := args["nearly"]; ok {
+		r.Malformed = []string{"Line 1: " + strings.ReplaceAll(v, "_", " ")}
+	}
 	gates(r, args["gates"])
 	if v, ok := args["score"]; ok {
 		r.Score, _ = strconv.Atoi(v)

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/safety"
+	"github.com/pawl-dev/pawl/internal/signal"
 )
 
-// This file has what a person is told at 80 % of a limit, and what the agent
-// is told of secrets.
+// This file has what a person is told at 80 % of a limit and of words that did not
+// count, and what the agent is told of secrets.
 
 func (s *State) nearCost() bool {
 	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
@@ -53,6 +54,23 @@ func (s *State) nearIteration(r *Record) []string {
 		fmt.Sprint(p.MaxIterationCalls))
 	near(int64(r.Elapsed), int64(p.IterationTimeout), "took "+Duration(r.Elapsed), Duration(p.IterationTimeout))
 	return w
+}
+
+// uncounted is why nothing that the agent said counts as a signal; "" when one
+// counts, or nothing was like one.
+func (r *Record) uncounted() string {
+	if !r.Valid() || r.Signal.Kind != signal.None || len(r.Malformed) == 0 {
+		return ""
+	}
+	return r.Malformed[0]
+}
+
+// uncountedNote tells a person what is in the agent's next prompt, too.
+func (r *Record) uncountedNote() []string {
+	if why := r.uncounted(); why != "" {
+		return []string{"no signal in the agent's last message counts: " + why}
+	}
+	return nil
 }
 
 // secretNote asks the agent to take out what must not be in a commit. It never
