@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -155,15 +156,31 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err != nil {
 		return gate.Exec{}, err
 	}
-	e := gate.Exec{
-		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
-		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
-	}
+	e := gateExec(res)
 	e.Green = w.green(s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
 	return e, nil
+}
+
+// gateExec is how a gate's job ended.
+func gateExec(res supervisor.Result) gate.Exec {
+	return gate.Exec{
+		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
+		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
+		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
+	}
+}
+
+// ReadGate reads from the folder of an attempt how its gate n, from 1, ended; false
+// while it has not.
+func ReadGate(dir *os.Root, n int, c Check) (loop.Gate, bool) {
+	var res supervisor.Result
+	data, err := dir.ReadFile(fmt.Sprintf("gate-%d.result.json", n))
+	if err != nil || json.Unmarshal(data, &res) != nil {
+		return loop.Gate{}, false
+	}
+	return gate.Judge(gate.Spec{Name: c.Name, Required: c.Required, Timeout: c.Timeout}, gateExec(res)), true
 }
 
 // maxGreen is how much is kept of what a green gate printed.

@@ -192,6 +192,14 @@ func (r *Report) tampered(gate string, all []Violation) bool {
 	return false
 }
 
+// Judge is what one command that ended was as a gate, by itself: how often it was
+// tried is not known, nor whether it changed protected files.
+func Judge(s Spec, e Exec) loop.Gate {
+	g := loop.Gate{Name: s.label(), Required: s.Required, Total: -1}
+	judge(&g, s, e)
+	return g
+}
+
 // judge sets the gate's status and counts.
 func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	g.Elapsed, g.ExitCode = e.Elapsed, e.ExitCode

@@ -47,10 +47,10 @@ type story struct {
 	seq    int64 // of the last event
 	limit  int   // of iterations, as of that event
 
-	begun attempt          // the last whose beginning is told
-	ended attempt          // the last whose end is told
-	reads map[string]int64 // how far files of events and output are told
-	seen  map[string]bool  // gates of the attempt that were told
+	begun attempt           // the last whose beginning is told
+	ended attempt           // the last whose end is told
+	reads map[string]int64  // how far files of events and output are told
+	seen  map[string]string // gates that were told: "" when one began, and how one ended
 	rests bool
 
 	open map[attempt]*os.Root // folders of what it prints, while one looks
@@ -134,7 +134,7 @@ func (s *stories) add(r store.Run) {
 			return
 		}
 	}
-	one := &story{stories: s, run: r, limit: r.MaxIterations, reads: map[string]int64{}, seen: map[string]bool{}}
+	one := &story{stories: s, run: r, limit: r.MaxIterations, reads: map[string]int64{}, seen: map[string]string{}}
 	if s.all || len(s.told) > 0 || len(s.names) > 1 {
 		one.prefix = report.Line(r.Name, 40) + " | "
 	}
@@ -303,13 +303,14 @@ func opened(dir *os.Root, name string) *spool.Reader {
 	return f
 }
 
-// gates tells which gate has begun.
+// gates tells which gate has begun, and how the one before it ended.
 func (s *story) gates(at time.Time, now attempt) {
 	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
 	}
 	n, dir := 0, s.folder(now)
+	var last engine.Check
 	if dir == nil {
 		return
 	}
@@ -321,11 +322,15 @@ func (s *story) gates(at time.Time, now attempt) {
 		file := fmt.Sprintf("gate-%d", n)
 		running, err := dir.Stat(file + ".result.json.tmp")
 		done, derr := dir.Stat(file + ".result.json")
-		key := fmt.Sprintf("%d.%d gate %d", now.number, now.try, n)
-		if err != nil && derr != nil || s.seen[key] {
+		key := gateKey(now, n)
+		if _, seen := s.seen[key]; err != nil && derr != nil || seen {
+			last = check
 			continue
 		}
-		s.seen[key] = true
+		if g, ok := engine.ReadGate(dir, n-1, last); ok {
+			s.gate(now, n-1, g)
+		}
+		s.seen[key], last = "", check
 		if err != nil {
 			running = done
 		}
@@ -335,6 +340,8 @@ func (s *story) gates(at time.Time, now attempt) {
 		s.line(at, "Gate %s runs: %s", check.Name, report.Line(check.Command, 100))
 	}
 }
+
+func gateKey(now attempt, n int) string { return fmt.Sprintf("%d.%d gate %d", now.number, now.try, n) }
 
 // liveSteps tells what the steps of a workflow print.
 func (s *story) liveSteps(ctx context.Context) {

@@ -173,8 +173,8 @@ func (s *story) iterationEnded(e journal.Event) {
 	if s.folder(now) == nil && s.run.Kind != "workflow" {
 		s.note("what its agent printed is not kept any longer")
 	}
-	for _, g := range r.Gates {
-		s.gate(g)
+	for i, g := range r.Gates {
+		s.gate(now, i+1, g)
 	}
 	color, word := "", "ended"
 	switch r.Outcome {
@@ -196,8 +196,8 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.next(e.At, end.Next)
 }
 
-// gate tells how a gate ended.
-func (s *story) gate(g loop.Gate) {
+// gate tells how gate n of an attempt ended, unless that was told.
+func (s *story) gate(now attempt, n int, g loop.Gate) {
 	color, how := "31", " "+string(g.Status)
 	switch g.Status {
 	case loop.GatePassed:
@@ -214,7 +214,11 @@ func (s *story) gate(g loop.Gate) {
 	if g.Note != "" {
 		how += ", " + report.Line(g.Note, 200)
 	}
-	s.print(color, "           %s gate %s%s (%s)", report.GateMark(g), g.Name, how, loop.Duration(g.Elapsed))
+	text := fmt.Sprintf("%s gate %s%s (%s)", report.GateMark(g), g.Name, how, loop.Duration(g.Elapsed))
+	if key := gateKey(now, n); s.seen[key] != text {
+		s.seen[key] = text
+		s.print(color, "%s%s", noteIndent, text)
+	}
 }
 
 func (s *story) question(e journal.Event) {
