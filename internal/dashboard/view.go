@@ -223,7 +223,7 @@ func (m *model) slotLine(s *autopilot.SlotView) string {
 		iteration = fmt.Sprintf("%d/%d", s.Iteration, s.MaxIterations)
 	}
 	line := m.mark(row{slot: s}) + cell(s.Case, 10) + cell(iteration, 6) + cell(short(m.now.Sub(s.Since)), 7)
-	if m.width >= 70 {
+	if m.width >= 90 { // the sum is in the first line of the screen
 		cost := "cost ?"
 		if s.CostKnown {
 			cost = s.Cost.String()
@@ -237,7 +237,7 @@ func (m *model) slotLine(s *autopilot.SlotView) string {
 	case s.Phase != string(schedule.Working):
 		does = warn.Render(s.Phase) + " " + does
 	}
-	if m.width >= 100 {
+	if m.width >= 64 {
 		line += cell(report.Line(s.Title, 80), min(40, m.width/3))
 		return line + does
 	}

@@ -10,7 +10,7 @@ func TestColumnsByWidth(t *testing.T) {
 	for _, c := range []struct {
 		width       int
 		cost, title bool
-	}{{69, false, false}, {70, true, false}, {99, true, false}, {100, true, true}} {
+	}{{63, false, false}, {64, false, true}, {80, false, true}, {89, false, true}, {90, true, true}} {
 		row := ""
 		for line := range strings.Lines(newTable(t, busy(), c.width, 24).text()) {
 			if strings.Contains(line, "▸ task-001") {
