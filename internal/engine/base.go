@@ -20,6 +20,8 @@ import (
 // tryBase runs the gates once on the files as they are, before the first agent of a
 // run. What is red already is for the first prompt. A gate that cannot run here ends the
 // run: then it returns the record of the iteration that was not begun.
+//
+// It may be stopped meanwhile: its caller looks at ctx.
 func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
 	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" { // an agent worked, or this is known
@@ -37,9 +39,7 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	rep, red, err := w.baseGates(ctx, base)
 	f := rep.Failure
 	switch {
-	case ctx.Err() != nil:
-		return w.notBegun(c)
-	case err != nil || rep.Stopped: // the gates of the iteration say it
+	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it
 	case f != nil && missing(f):
 		hint := ""
 		if len(w.plan.SetUp) > 0 {

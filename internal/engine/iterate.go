@@ -39,12 +39,12 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 		return w.over(c, w.cannotStart(c, errors.New(w.goneFailure().Summary)))
 	}
 	if !w.awaitRoom(ctx) {
-		return w.over(c, w.notBegun(c))
+		return w.throttled(c)
 	}
 	if r := w.tryBase(ctx, s); r != nil {
 		return w.over(c, r)
 	}
-	if !w.acquire(ctx, c) {
+	if ctx.Err() != nil || !w.acquire(ctx, c) { // an iteration that was not begun is not used up
 		return w.throttled(c)
 	}
 	b, res, err := w.runAgent(ctx, s, w.begin)

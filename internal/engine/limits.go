@@ -78,7 +78,8 @@ func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 	return !throttled
 }
 
-// throttled is the event of a command whose agent may not be called yet.
+// throttled is the event of a command that was not begun: its agent may not be called
+// yet, or the run is stopped before that.
 func (w *worker) throttled(c loop.Command) input {
 	return input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq})}
 }
