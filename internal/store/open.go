@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -45,6 +46,19 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		s.BackUp(ctx)
 	}
 	return s, err
+}
+
+// Restore puts the last copy that Open made in the place of a file that is gone or
+// damaged, and says what it did. What was there is kept beside it.
+func Restore(ctx context.Context, path string) (done string, err error) {
+	return sqlite.Restore(ctx, path)
+}
+
+// There is false where a file has neither a database nor a copy of one.
+func There(path string) bool {
+	_, err := os.Stat(path)
+	_, copied := os.Stat(path + ".backup")
+	return err == nil || copied == nil
 }
 
 // Shared is a database that several people and machines have.

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // The states of a check. A problem is that a run or the board cannot work.
@@ -103,7 +104,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 
 func (k *checks) database(ctx context.Context, c *config.Config) {
 	path := filepath.Join(config.StateDir(c.Root, k.a.Env), "pawl.db")
-	if _, err := os.Stat(path); err != nil && c.Cluster.Store == "" {
+	if c.Cluster.Store == "" && !store.There(path) {
 		return
 	}
 	if err := k.a.KnowsShared(c); err != nil {

@@ -3,8 +3,8 @@ package setup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -27,10 +27,17 @@ import (
 )
 
 func doctorCommand(a *command.App) *cobra.Command {
-	quick := false
+	quick, restored := false, false
 	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return doctor(ctx, a, quick) })
+		func(ctx context.Context, _ []string) error {
+			if restored {
+				return restore(ctx, a)
+			}
+			return doctor(ctx, a, quick)
+		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
+	cmd.Flags().BoolVar(&restored, "restore", false,
+		"put the last copy in the place of a database that is gone or damaged")
 	return cmd
 }
 
@@ -149,18 +156,47 @@ func sharedFound(ctx context.Context, a *command.App, c *config.Config) string {
 
 func databaseFound(ctx context.Context, dir string) string {
 	path := filepath.Join(dir, "pawl.db")
-	if _, err := os.Stat(path); err != nil {
+	if !store.There(path) {
 		return "none yet"
 	}
-	db, err := store.Open(ctx, path)
-	if err != nil {
-		return err.Error()
-	}
-	defer db.Close()
-	if err := db.Check(ctx); err != nil {
+	if err := databaseState(ctx, path); err != nil {
 		return err.Error()
 	}
 	return "sound"
+}
+
+func databaseState(ctx context.Context, path string) error {
+	db, err := store.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.Check(ctx)
+}
+
+// restore puts a copy of the database back where there is no sound one.
+func restore(ctx context.Context, a *command.App) error {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	path := filepath.Join(config.StateDir(root, a.Env), "pawl.db")
+	if !store.There(path) {
+		return fault.Refuse("there is no database of %s, and no copy of one", root)
+	}
+	err = databaseState(ctx, path)
+	if !errors.Is(err, store.ErrDamaged) {
+		if err == nil {
+			a.Say("The database is sound; nothing was restored.")
+		}
+		return err
+	}
+	done, err := store.Restore(ctx, path)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	a.Say("%s What was done since is not in it: compare 'pawl case list' with 'git log' before the board goes on.", done)
+	return nil
 }
 
 func configFound(c *config.Config) string {

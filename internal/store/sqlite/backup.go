@@ -12,6 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
@@ -41,9 +42,46 @@ func (d *DB) restoring() string {
 	if err != nil {
 		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
 	}
-	return fmt.Sprintf("stop every pawl of the repository, and put back the copy of %s: cp %q %q && rm -f %q %q; "+
-		"or move both away to start with an empty one", info.ModTime().Format("2006-01-02 15:04"),
-		d.backup(), d.path, d.path+"-wal", d.path+"-shm")
+	return fmt.Sprintf("stop every pawl of the repository, and put back the copy of %s with: pawl doctor --restore; "+
+		"or move both away to start with an empty one", info.ModTime().Format(minutes))
+}
+
+const minutes = "2006-01-02 15:04"
+
+// Restore puts the copy in the place of a database that is gone or damaged, and says so.
+// What was there stays beside it. A database that somebody has open stays as it is, and
+// so it does where there is no copy, or no sound one.
+func Restore(ctx context.Context, path string) (done string, err error) {
+	d := &DB{path: path}
+	info, err := os.Stat(d.backup())
+	if err != nil {
+		return "", fmt.Errorf("there is no copy of the database: %v", err)
+	}
+	if user := files.User(path, aloneAt, aloneLen); user != "" {
+		return "", fmt.Errorf("%s has %s open; stop every pawl of the repository first", user, path)
+	}
+	fresh := path + ".restored"
+	if err := (&DB{path: d.backup()}).copyTo(ctx, fresh); err != nil {
+		return "", fmt.Errorf("cannot read the copy %s: %v", d.backup(), err)
+	}
+	defer os.Remove(fresh)
+	aside := path + ".damaged-" + time.Now().Format("20060102-150405.000")
+	kept := false
+	for _, end := range []string{"-shm", "-wal", ""} { // a log that is left would be played into the copy
+		err := os.Rename(path+end, aside+end)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		kept = err == nil
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return "", err
+	}
+	done = "The database is the copy of " + info.ModTime().Format(minutes) + " again."
+	if kept {
+		done += " What was there is kept as " + aside + "."
+	}
+	return done, nil
 }
 
 // BackUp makes a copy if it is time for one. Without room for it there is none.
