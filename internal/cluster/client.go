@@ -21,6 +21,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // Address is where the engine is.
@@ -31,7 +32,7 @@ func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "temporal" || u.Hostname() == "" || u.User != nil || strings.Count(u.Path, "/") > 1 ||
 		u.RawQuery != "" || u.Fragment != "" {
-		return Address{}, errors.New("cluster.engine is no address of an engine: write temporal://host:port/namespace")
+		return Address{}, fault.Refuse("cluster.engine is no address of an engine: write temporal://host:port/namespace")
 	}
 	a := Address{u.Host, cmp.Or(strings.TrimPrefix(u.Path, "/"), "default")}
 	if u.Port() == "" {
@@ -79,8 +80,8 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
 	if errors.As(err, &none) { // any other answer is told where the engine is used
 		c.Close()
-		return nil, fmt.Errorf("the engine at %s has no namespace %s: make it, or write another one at the end of cluster.engine",
-			a.HostPort, a.Namespace)
+		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).
+			Hint("Make it there, or write another one at the end of cluster.engine")
 	}
 	return c, nil
 }

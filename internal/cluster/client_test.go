@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/fault"
 )
 
 // The engine sees the machine's certificate and the key, and what it answers is no
@@ -93,7 +95,8 @@ func TestAnEngineThatIsNone(t *testing.T) {
 		"temporal://user:hunter2@host/pawl", "temporal://host/pawl/x", "temporal://host/pawl?tls=yes", "temporal://host/pawl#x", "",
 	} {
 		_, err := cluster.ParseAddress(address)
-		if err == nil || !strings.Contains(err.Error(), "temporal://host:port/namespace") || strings.Contains(err.Error(), "hunter2") {
+		var refused *fault.Error
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "temporal://host:port/namespace") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

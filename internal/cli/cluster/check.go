@@ -159,7 +159,10 @@ func ofEngine(ctx context.Context, a *command.App, c *config.Config, board strin
 		}
 		err = ierr
 	}
-	if err != nil {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		l.OK, l.Says, l.Do = false, oneLine(err), known.Hints
+	} else if err != nil {
 		l.OK, l.Says = false, oneLine(err)
 		l.Do = []string{"Look at cluster.engine, cluster.tls and cluster.api_key, and whether the server runs"}
 	}
