@@ -95,11 +95,20 @@ func (m *matcher) code(text string, c *call) {
 		literals = append(literals, "~")
 	}
 	for _, l := range literals {
-		folder := l == "." || l == ".git" || beginsWith(l, []string{"/", "~", ".."})
+		folder := l == "." && !chosen(text, names, literals) || l == ".git" || beginsWith(l, []string{"/", "~", ".."})
 		if folder && !strings.ContainsAny(l, " \n") {
 			m.removes([]word{{text: l}}, true, c.words)
 		}
 	}
+}
+
+// chosen tells whether a program picks what it deletes by its name: not all of a
+// folder.
+func chosen(text string, names, literals []string) bool {
+	if strings.Contains(text, "!") || anyOf(names, "not", "unless") {
+		return false // all but some
+	}
+	return anyOf(names, list("chooses")...) && !anyOf(literals, "", "*", "**", "**/*", "*.*")
 }
 
 var codeTokens = lazy.Regexp("(?s)" + strings.Join([]string{

@@ -33,7 +33,11 @@ func (m *matcher) sql(text string, c *call) {
 	if m.found != nil || !m.pay(len(text)) {
 		return
 	}
-	if why := destroysData(text); why != "" {
+	why := destroysData(text, false)
+	if why != "" && m.sparesData(c) {
+		why = destroysData(text, true)
+	}
+	if why != "" {
 		m.high(c, "sql-destroy", why)
 	}
 	for _, escape := range []string{`\!`, ".shell ", ".system "} {
@@ -65,9 +69,12 @@ type sqlRule struct {
 	why        string // $1 is what was matched
 }
 
+var databaseName = lazy.Regexp(`\bDROP\s+DATABASE\s+(?:IF\s+EXISTS\s+)?(\w+)\s*(?:WITH\b.*)?$`)
+
 // destroysData says what SQL would destroy; "" when nothing. Strings and
-// comments are no SQL.
-func destroysData(text string) string {
+// comments are no SQL. Of a database that is for tests only others count, which
+// it may name.
+func destroysData(text string, tests bool) string {
 	text = sqlWords().ReplaceAllStringFunc(text, func(s string) string {
 		if s[0] == '"' || s[0] == '`' {
 			return " name "
@@ -75,8 +82,12 @@ func destroysData(text string) string {
 		return " "
 	})
 	for one := range strings.SplitSeq(strings.ToUpper(text), ";") {
+		if name := databaseName().FindStringSubmatch(one); name != nil && namesTest(name[1]) {
+			continue
+		}
+		spared := tests && !strings.Contains(one, "DATABASE")
 		for _, r := range sqlDestroys() {
-			if what := r.is.FindStringSubmatch(one); what != nil && !r.unless.MatchString(one) {
+			if what := r.is.FindStringSubmatch(one); what != nil && !spared && !r.unless.MatchString(one) {
 				return strings.ReplaceAll(r.why, "$1", strings.ToLower(what[len(what)-1]))
 			}
 		}

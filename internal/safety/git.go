@@ -9,12 +9,19 @@ import (
 // those that run or delete something.
 func git(m *matcher, c *call) {
 	args := c.args
+	defer func(cwd string) { m.cwd = cwd }(m.cwd)
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		if strings.HasPrefix(args[0].text, "--git-dir") || strings.HasPrefix(args[0].text, "--work-tree") {
+			m.cwd = "" // anywhere
+		}
 		switch args[0].text {
 		case "-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix":
 			if len(args) > 1 {
 				name, value, _ := strings.Cut(args[1].text, "=")
 				m.gitAlias(name, value, c.depth)
+				if args[0].text == "-C" {
+					moves(m, &call{args: args[1:]})
+				}
 				args = args[1:]
 			}
 		}

@@ -70,7 +70,7 @@ func (m *matcher) services(c *call) {
 		return
 	}
 	for _, p := range of {
-		if p.matches(c.args) {
+		if p.matches(c.args) && !m.spared(p.pattern, c) {
 			m.report(p.finding, c.words)
 		}
 	}

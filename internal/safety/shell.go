@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -44,6 +45,7 @@ type command struct {
 	drained   bool     // its output is piped on
 	mark      byte     // '(' or ')' of a subshell, which has a working folder of its own; 0 for a command
 	defines   string   // the name of a function; its body follows
+	env       []string // NAME=value of the variables that say what sort of run it is
 }
 
 type word struct {
@@ -70,6 +72,7 @@ type shell struct {
 	tangled bool
 	vars    map[string]string
 	lists   map[string]bool // variables of a for loop
+	env     []string        // NAME=value of the variables that say what sort of run it is
 	out     []*command      // all commands, those of substitutions before the command that they are in
 	depth   int
 }
@@ -170,9 +173,11 @@ func (s *shell) stmt(stmt *syntax.Stmt) []*command {
 	case *syntax.CallExpr:
 		s.assign(c.Assigns)
 		cmd.words = s.words(c.Args)
+		s.environ(cmd, c.Assigns, len(c.Args) == 0)
 	case *syntax.DeclClause:
 		cmd.words = append(cmd.words, word{text: c.Variant.Value})
 		s.assign(c.Args)
+		s.environ(cmd, c.Args, true)
 	case *syntax.BinaryCmd:
 		all = s.chain(c)
 	case nil:
@@ -301,6 +306,20 @@ func (s *shell) assign(list []*syntax.Assign) {
 			}
 			s.set(a.Name.Value, value)
 		}
+	}
+}
+
+// environ notes the variables that say what sort of run a command is: those in
+// front of it, and those that stay.
+func (s *shell) environ(cmd *command, list []*syntax.Assign, stay bool) {
+	cmd.env = s.env[:len(s.env):len(s.env)]
+	for _, a := range list {
+		if a.Name != nil && slices.Contains(lists()["kind of run"], a.Name.Value) {
+			cmd.env = append(cmd.env, a.Name.Value+"="+s.vars[a.Name.Value])
+		}
+	}
+	if stay && len(cmd.env) < 100 {
+		s.env = cmd.env
 	}
 }
 
