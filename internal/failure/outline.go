@@ -156,7 +156,7 @@ var forms = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`>? *\d+ *\||\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                            // source
 	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-	`(?i:usage: |options:|hint|see |for more |try |run |did you mean|learn more|documentation|if you |you can |https?://)`,
+	`(?i:usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 	`(?i:done|finished|completed)[.!]?$`,
 }, "|") + `)`)
 
@@ -333,7 +333,7 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 	if v.line < 0 && v.class != Unknown {
 		return v.line
 	}
-	if v.line >= 0 && o.parts[v.line] != aside && o.parts[v.line] != result {
+	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
 		if o.t.line(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it goes on with the line above
 			return v.line - 1
 		}

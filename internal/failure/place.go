@@ -119,6 +119,10 @@ func lineAfter(s string, i int) (line, col, end int) {
 		if i < len(s) && s[i] == '[' { // maven: [12,3]
 			return numbers(s, i+1, "]")
 		}
+		if strings.HasPrefix(s[i:], "line ") { // .NET: file:line 12
+			line, end = number(s, i+len("line "))
+			return line, 0, end
+		}
 		line, i = number(s, i)
 		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && isDigit(s[i+1]) {
 			col, i = number(s, i+1)

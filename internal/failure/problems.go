@@ -3,6 +3,8 @@ package failure
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // parseProblems reads what a compiler, a linter or a type checker reports, at
@@ -53,6 +55,9 @@ func (p *problems) line(l string) {
 func (p *problems) rust(l, said string) bool {
 	if strings.HasPrefix(said, "--> ") {
 		at, ok := placeIn(said)
+		if p.message == "" && p.i > 0 { // ruff has a rule's name in front
+			p.message = aboveArrow(p.t.line(p.i - 1))
+		}
 		if ok && p.message != "" {
 			warning := strings.HasPrefix(p.message, "warning")
 			it := Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}
@@ -68,6 +73,15 @@ func (p *problems) rust(l, said string) bool {
 		return false
 	}
 	return false
+}
+
+// aboveArrow is the message that stands above a place with an arrow; "" for a
+// note or a part of the source.
+func aboveArrow(l string) string {
+	if strings.HasPrefix(l, " ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "note: ") || strings.HasPrefix(l, "help: ") {
+		return ""
+	}
+	return strings.TrimSpace(l)
 }
 
 // values are the two of a problem whose source is shown below it: "^^^ expected `a`, found `b`".
@@ -129,6 +143,9 @@ func (p *problems) located(l, said string) bool {
 	if strings.HasPrefix(at.rest, `"`) || strings.HasPrefix(at.rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.rest, `"':,`))
 	}
+	if has(msg, ": error executing ") { // Bazel's command, whose compiler says why
+		return true
+	}
 	if msg == "" || has(said, ": note:", ": In function", "required from", "note: ") {
 		if msg == "" {
 			msg = p.following()
@@ -136,6 +153,12 @@ func (p *problems) located(l, said string) bool {
 		if msg == "" || has(said, ": note:", " note: ", "required from") {
 			return true
 		}
+	}
+	if bareError().MatchString(msg) && p.i+1 < p.t.len() { // GHC says what on the next line
+		msg += " " + strings.TrimSpace(p.t.line(p.i+1))
+	}
+	if rule, ok := strings.CutPrefix(msg, "• "); ok { // Dart: error • message • place • rule
+		msg = strings.Trim(before, " •") + " • " + rule
 	}
 	msg = strings.TrimRight(msg, "━─ ")
 	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") { // the name of a rule
@@ -146,6 +169,9 @@ func (p *problems) located(l, said string) bool {
 	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
+
+// bareError names an error by no more than its number.
+var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 
 // following is the message of a place that stands alone on its line: the next
 // line that begins a sentence.

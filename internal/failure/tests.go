@@ -10,7 +10,8 @@ import (
 // ParseTests reads what a test runner says in output: its counts and its
 // failing tests, at most 20. It knows go test (plain, -v and -json), jest,
 // vitest, Playwright, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
-// rspec, minitest, ExUnit, PHPUnit, Pest, surefire and dotnet test. False
+// rspec, minitest, ExUnit, PHPUnit, Pest, surefire, Gradle, dotnet test, GoogleTest,
+// CTest, XCTest, Swift Testing, cargo nextest, zig, Deno and Bun. False
 // means that no runner's summary was recognised; true with Passed and Failed
 // both 0 means that a runner ran and executed no tests.
 //
@@ -29,7 +30,11 @@ type runner struct {
 
 // The order decides where one runner's summary contains another's.
 var runners = sync.OnceValue(func() []runner {
-	return []runner{
+	var all []runner
+	for _, r := range lineRunners {
+		all = append(all, runner{r.words, r.read})
+	}
+	return append(all, []runner{
 		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
 			goTests},
 		{[]string{"Test Suites:", "Tests:  "}, jest},
@@ -47,7 +52,7 @@ var runners = sync.OnceValue(func() []runner {
 		{[]string{"OK (", "Tests: ", "No tests executed", "Tests:    "}, phpunit},
 		{[]string{"Failed:  ", "Passed!  - "}, dotnet},
 		{[]string{"ok 1", "1..0", "not ok"}, tap},
-	}
+	}...)
 })
 
 func parseTests(t text) (Tests, bool) {
@@ -206,7 +211,7 @@ func nameGoesOn(b *body, l string, naming *bool) bool {
 		}
 		return true
 	}
-	if !strings.HasPrefix(l, "       ") || said == "" || b.item.Message != "" {
+	if !strings.HasPrefix(l, "       ") || said == "" || valueLine().MatchString(said) || b.item.Message != "" {
 		return false
 	}
 	b.item.Test += " › " + strings.TrimSuffix(said, ":")
@@ -216,6 +221,9 @@ func nameGoesOn(b *body, l string, naming *bool) bool {
 
 // numbered reads "  12) name".
 func numbered(l string) (string, bool) {
+	if l == "Failure:" || l == "Error:" { // Rails leaves the number out
+		return l, true
+	}
 	s := strings.TrimLeft(l, " ")
 	n, i := number(s, 0)
 	if n == 0 || !strings.HasPrefix(s[i:], ") ") {

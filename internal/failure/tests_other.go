@@ -221,7 +221,17 @@ func phpunit(t text) (Tests, bool) {
 		out.Passed = count(strings.Replace(l, "(", " ", 1), " test")
 		return has(l, " assertion")
 	})
-	if out.Failed > 0 {
+	if out.Runner == "pest" && out.Failed > 0 {
+		out.Items = failures(t, func(f *failing, l string) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(l), "FAILED  "); ok {
+				f.begin(Item{Test: name})
+			} else if strings.HasPrefix(l, "  Tests:") {
+				f.end()
+			} else {
+				f.add(l)
+			}
+		})
+	} else if out.Failed > 0 {
 		out.Items = blocks(t, 0, func(l string) bool {
 			return strings.HasPrefix(l, "FAILURES!") || strings.HasPrefix(l, "ERRORS!")
 		})
@@ -298,6 +308,7 @@ func dotnet(t text) (Tests, bool) {
 		case strings.HasPrefix(l, "  Failed ") && strings.HasSuffix(said, "]"):
 			name, _, _ := strings.Cut(said[len("Failed "):], " [")
 			f.begin(Item{Test: name})
+		case said == "Error Message:", said == "Stack Trace:":
 		default:
 			f.add(said)
 		}

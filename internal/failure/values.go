@@ -43,14 +43,15 @@ func (b *body) add(l string) {
 		b.value = nil
 		return
 	}
-	mayBe := strings.IndexByte(">|0123456789gmr", said[0]) >= 0 // asking the first letter is cheap
+	mayBe := strings.IndexByte(">|0123456789gmr\xe2", said[0]) >= 0 // asking the first byte is cheap
 	if mayBe && (sourceLine().MatchString(said) || runnerLine().MatchString(said)) {
 		return
 	}
 	if said == "stacktrace:" { // it knows better than what came before
 		b.stand(place{})
 	}
-	if p, ok := placeIn(said); ok && !has(said, "at java.base/", "at jdk.") {
+	p, ok := placeIn(said)
+	if ok && !has(said, "at java.base/", "at jdk.", "org.junit.", "org.opentest4j.", "org.assertj.", "org.hamcrest.") {
 		nearer := foreign(b.item.File) && !foreign(p.file)
 		if b.item.File == "" || nearer {
 			b.stand(p)
@@ -60,6 +61,9 @@ func (b *body) add(l string) {
 		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|")), indentOf(l))
 	}
 	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
+	if ok && p.from == 0 && p.rest == "" {                                            // nothing but a place
+		return
+	}
 	if b.silent || panics || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
 		return
 	}
@@ -74,7 +78,7 @@ func (b *body) add(l string) {
 
 // sourceLine shows a line of a file with its number in front: it names no place,
 // and nobody said it.
-var sourceLine = lazy.Regexp(`^>? *\d+ \||^\|$|^\| +\d`)
+var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)
 
 // runnerLine is what a runner says about itself and names its own file.
 var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
@@ -83,7 +87,7 @@ var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
 // line that says so, and tells whether l belongs there.
 func (b *body) difference(l string) bool {
 	var m []string
-	if strings.Contains(l, "- ") || strings.Contains(l, "+ ") {
+	if strings.Contains(l, "- ") || strings.Contains(l, "+ ") || strings.HasPrefix(l, "[Diff] ") {
 		m = differenceHead().FindStringSubmatch(l)
 	}
 	if m != nil {
@@ -103,8 +107,8 @@ func (b *body) difference(l string) bool {
 }
 
 // differenceHead says which lines of a difference were expected: "-", or "+".
-var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
-	`|(\+ expected|- actual|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
+var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|\[Diff\] Expected / Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
+	`|(\+ expected|- actual|\[Diff\] Actual / Expected|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
 
 // joined is a value with one more line.
 func joined(value, more string) string { return ellipsis(strings.TrimSpace(value+" "+more), 300) }
