@@ -82,7 +82,7 @@ func destroysData(text string, tests bool) string {
 		return " "
 	})
 	for one := range strings.SplitSeq(strings.ToUpper(text), ";") {
-		if name := databaseName().FindStringSubmatch(one); name != nil && namesTest(name[1]) {
+		if name := databaseName().FindStringSubmatch(one); len(name) > 0 && namesTest(name[1]) {
 			continue
 		}
 		spared := tests && !strings.Contains(one, "DATABASE")
