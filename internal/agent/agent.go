@@ -177,11 +177,15 @@ type UsageFile struct {
 	Days string `json:"days"`
 	// The name ends with the session's id and Suffix.
 	Suffix string `json:"suffix"`
+	// Path is a file that the program writes once, at its end, and that is
+	// removed when it was read; then the other fields are empty. "" is none.
+	Path string `json:"path,omitempty"`
 }
 
 // Recorder is optionally implemented by a [Parser] whose program has a [UsageFile].
 type Recorder interface {
-	// Record takes one line of that file.
+	// Record takes one line of that file, or the whole of one that is written
+	// at the end.
 	Record(line []byte, emit func(Event))
 }
 

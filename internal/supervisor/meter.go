@@ -103,7 +103,7 @@ func (m *meter) finish() agent.Outcome {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.guard(func() {
-		m.usage.read(m.totals.Session())
+		m.usage.end(m.totals.Session())
 		m.usage.close()
 		m.lines.Flush()
 		m.parser.Close(m.said)

@@ -14,6 +14,8 @@ import (
 const (
 	// usageBytes is how much of it is read at once.
 	usageBytes = 16 << 20
+	// usageWhole is how large a file may be that is read as a whole.
+	usageWhole = 1 << 20
 	// usageNames is how many files of a day are looked at.
 	usageNames = 50_000
 )
@@ -25,6 +27,8 @@ type usage struct {
 	from               time.Time // the job's start
 	file               *os.File  // nil until it is there
 	lines              *agent.Lines
+	whole              string       // the file that is written at the end; "" is none
+	record             func([]byte) // takes it
 }
 
 // newUsage returns nil for a program that has no such file.
@@ -32,6 +36,9 @@ func newUsage(job Job, from time.Time, parser agent.Parser, emit func(agent.Even
 	r, ok := parser.(agent.Recorder)
 	if job.Usage == nil || !ok {
 		return nil
+	}
+	if job.Usage.Path != "" {
+		return &usage{whole: job.Usage.Path, record: func(file []byte) { r.Record(file, emit) }}
 	}
 	value := map[string]string{}
 	for _, kv := range job.Env {
@@ -49,7 +56,7 @@ func newUsage(job Job, from time.Time, parser agent.Parser, emit func(agent.Even
 // read takes what is new in the file of a session. It is called whenever the stream
 // says something: what a call has used is noted before its tools run.
 func (u *usage) read(session string) {
-	if u == nil {
+	if u == nil || u.whole != "" {
 		return
 	}
 	if u.file == nil {
@@ -98,6 +105,18 @@ func (u *usage) names(day string) []string {
 	defer func() { _ = dir.Close() }()
 	names, _ := dir.Readdirnames(usageNames)
 	return names
+}
+
+// end takes what the program has noted at its end.
+func (u *usage) end(session string) {
+	if u.read(session); u == nil || u.whole == "" {
+		return
+	}
+	dir, name := filepath.Split(u.whole)
+	if file, err := files.ReadBelow(dir, name, usageWhole); err == nil {
+		u.record(file)
+	}
+	_ = os.Remove(u.whole) // it is not needed any more, and may never have been there
 }
 
 func (u *usage) close() {

@@ -77,6 +77,22 @@ func TestUsageFile(t *testing.T) {
 	if u.read("s1"); len(n.lines) != 0 {
 		t.Errorf("behind a link: read %q", n.lines)
 	}
+	once, n := filepath.Join(t.TempDir(), "usage.json"), &noted{}
+	u = newUsage(Job{Usage: &agent.UsageFile{Path: once}}, now, n, func(agent.Event) {})
+	if err := os.WriteFile(once, []byte("{\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.read("s1")
+	u.end("s1")
+	if _, err := os.Stat(once); !slices.Equal(n.lines, []string{"{\n}\n"}) || err == nil {
+		t.Errorf("written at the end: read %q, and afterwards %v", n.lines, err)
+	}
+	if err := os.Symlink(filepath.Join(root, day, "rollout-s1.jsonl"), once); err != nil {
+		t.Fatal(err)
+	}
+	if u.end("s1"); len(n.lines) != 1 {
+		t.Errorf("written at the end, behind a link: read %q", n.lines)
+	}
 	if newUsage(Job{}, now, &noted{}, nil) != nil {
 		t.Error("a program without a file has one")
 	}

@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/agent/codex"
+	"github.com/pawl-dev/pawl/internal/agent/copilot"
 	"github.com/pawl-dev/pawl/internal/agent/program"
 )
 
@@ -32,6 +34,29 @@ func TestOnlyAnInstalledProgramIsTalkedTo(t *testing.T) {
 		got, err := a.Start(agent.Invocation{Command: c.command, PromptFile: "/run/prompt.md"})
 		if err != nil || got.Talks != c.want || slices.Contains(got.Args, "--input-format") != c.want {
 			t.Errorf("%s by %q: %+v, %v", c.found, c.command, got, err)
+		}
+	}
+}
+
+// Only Copilot as it is installed is told to write down what it used, and not where the
+// gateway counts.
+func TestOnlyAnInstalledProgramWritesItsUsage(t *testing.T) {
+	t.Parallel()
+	const npm = "/usr/lib/node_modules/@github/copilot/npm-loader.js"
+	for _, c := range []struct {
+		found  string
+		routes []agent.Route
+		want   bool
+	}{
+		{found: npm, want: true},
+		{found: npm, routes: []agent.Route{{}}},
+		{found: "/home/ada/bin/copilot"},
+	} {
+		a := program.Adapter{Program: copilot.Program(), Found: func(string) string { return c.found }}
+		got, err := a.Start(agent.Invocation{StateDir: "/state", Routes: c.routes, PromptFile: "/run/prompt.md", Now: time.Unix(0, 7)})
+		told := slices.Contains(got.Args, "--usage-output-file") && slices.Contains(got.Args, "/state/usage-7.json")
+		if err != nil || told != c.want || (got.Usage != nil) != c.want || got.Talks {
+			t.Errorf("%s with %d routes: %+v, %v", c.found, len(c.routes), got, err)
 		}
 	}
 }

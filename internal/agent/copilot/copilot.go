@@ -8,7 +8,8 @@
 //   - Every failed model call is told with its status and the provider's own
 //     words, among them when a limit ends; `session.error` is the one that
 //     the run fails with.
-//   - No tokens and no money are in the stream.
+//   - No tokens and no money are in the stream. The tokens are in a file that it
+//     writes at its end, if it is told to; there, the input has the cached part.
 //   - The npm package's `copilot` is a wrapper that leaves the program running
 //     when it is signalled; the binary beside it is started instead.
 package copilot
@@ -36,6 +37,7 @@ func Program() program.Program {
 		Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
+		UsageFlag: "--usage-output-file", Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
 		Own: program.Lines(NewParser,
 			program.Mark{Type: `(session|assistant|user|model|tool)\.`, Keys: []string{"data"}}),
 		Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
@@ -47,9 +49,10 @@ func Program() program.Program {
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
 		Facts: agent.Facts{
 			Package: "npm @github/copilot", Versions: "1.0.102",
-			Tokens: agent.NotKnown, Cost: "none",
+			Tokens: "at the end, from a file; none when it is ended before", Cost: "none",
 			Problems: []string{
-				"Neither tokens nor money are in its stream: limits on them cannot hold, those on calls and time do.",
+				"Neither tokens nor money are in its stream. Pawl reads the tokens from a file that it writes at its end, if it " +
+					"is installed by npm or Homebrew.",
 				"It unpacks 240 MB into the cache of each new home folder.",
 			},
 		},

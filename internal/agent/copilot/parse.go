@@ -48,6 +48,27 @@ type data struct {
 	StatusCode        int
 }
 
+// Record takes the file that --usage-output-file names: the sums of all models.
+func (p *Parser) Record(file []byte, emit func(agent.Event)) {
+	var f struct {
+		ModelMetrics map[string]struct {
+			Usage struct{ InputTokens, OutputTokens, CacheReadTokens, CacheWriteTokens int64 }
+		}
+	}
+	if json.Unmarshal(file, &f) != nil || len(f.ModelMetrics) == 0 {
+		return
+	}
+	var sum agent.Usage
+	for _, m := range f.ModelMetrics {
+		u := m.Usage
+		sum.Input += max(0, u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens) // it has all of them
+		sum.Output += u.OutputTokens
+		sum.CacheRead += u.CacheReadTokens
+		sum.CacheWrite += u.CacheWriteTokens
+	}
+	emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: sum})
+}
+
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
 func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {

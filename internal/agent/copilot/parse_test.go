@@ -109,3 +109,21 @@ func TestSubAgents(t *testing.T) {
 }
 
 func read(lines ...string) (agent.Outcome, []agent.Event) { return reading.Run(NewParser(), lines...) }
+
+// The file of usage has the sums of all models; its input has the cached part.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	c := agent.NewCollector()
+	p := NewParser()
+	for _, file := range []string{
+		"rubbish", "", "{}", `{"modelMetrics":7}`,
+		"{\n  \"totalUserRequests\": 1,\n  \"modelMetrics\": {\n" +
+			`"a": {"requests": {"count": 2}, "usage": {"inputTokens": 1000, "outputTokens": 50, "cacheReadTokens": 300, "cacheWriteTokens": 0}},` +
+			`"b": {"usage": {"inputTokens": 10, "outputTokens": 1, "cacheReadTokens": 20, "cacheWriteTokens": 5}}}}`,
+	} {
+		p.Record([]byte(file), c.Add)
+	}
+	if u := c.Outcome().Usage; u != (agent.Usage{Input: 700, Output: 51, CacheRead: 320, CacheWrite: 5}) {
+		t.Errorf("the sum is %+v", u)
+	}
+}

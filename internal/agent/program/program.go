@@ -113,7 +113,10 @@ type Program struct {
 	Services []Service
 
 	// Usage is where it notes what it uses while it works; nil is nowhere.
-	Usage *agent.UsageFile
+	// UsageFlag stands before a file to which it writes that at its end, where it is
+	// the program as its makers install it and the gateway does not count.
+	Usage     *agent.UsageFile
+	UsageFlag string
 
 	Install string
 	// Exits are what exit statuses of the program's own stand for.
@@ -232,6 +235,11 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 			start.Args = append(start.Args, quoted.Replace(arg))
 		}
 	}
+	if a.UsageFlag != "" && in.StateDir != "" && len(in.Routes) == 0 && a.genuine(in.Command) {
+		path := filepath.Join(in.StateDir, fmt.Sprintf("usage-%d.json", in.Now.UnixNano()))
+		start.Args = append(start.Args, a.UsageFlag, path)
+		start.Usage = &agent.UsageFile{Path: path}
+	}
 	return a.deliver(start, in)
 }
 
@@ -326,7 +334,7 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
 	case Stdin:
 		start.Stdin = in.PromptFile
-		if start.Talks = a.genuine(in.Command); start.Talks {
+		if start.Talks = a.Talk != nil && a.genuine(in.Command); start.Talks {
 			start.Args = append(start.Args, a.Talk...)
 		}
 		if a.PromptAt != "" {
