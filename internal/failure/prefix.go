@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
@@ -37,4 +38,40 @@ func prefixOf(l string) int {
 		n += at[1]
 	}
 	return n
+}
+
+// owners are what a runner of several packages puts before the lines of each:
+// "web:test: " of Turborepo, "packages/web test: " of pnpm.
+type owners []string
+
+// ownerForm begins a line by which such a runner shows itself.
+var ownerForm = lazy.Regexp(`(?m)^(?:(@?[\w./@-]+[:#][A-Za-z][\w:-]*): (?:cache (?:miss|hit|bypass)|> |$)|([\w./@-]+ [A-Za-z][\w:-]*)\$ \S)`)
+
+const maxOwners = 50
+
+func ownersIn(s string) owners {
+	if !strings.Contains(s, ": cache ") && !strings.Contains(s, ": > ") && !strings.Contains(s, ": \n") && !strings.Contains(s, "$ ") {
+		return nil
+	}
+	var all owners
+	for _, m := range ownerForm().FindAllStringSubmatch(s, 20*maxOwners) {
+		one := m[1] + m[2] + ": "
+		if len(all) < maxOwners && !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// before is the length of the owner in front of a line; 0 when there is none.
+func (all owners) before(l string) int {
+	for _, one := range all {
+		if strings.HasPrefix(l, one) {
+			return len(one)
+		}
+		if l == one[:len(one)-1] {
+			return len(l)
+		}
+	}
+	return 0
 }

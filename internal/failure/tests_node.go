@@ -44,7 +44,7 @@ func bulleted(t text) []Item {
 			file = strings.TrimPrefix(strings.Fields(rest + " ?")[0], "./")
 			return
 		}
-		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") ||
+		if strings.HasPrefix(l, "PASS ") || strings.HasPrefix(l, "Test Suites:") || strings.HasPrefix(l, "Tests:  ") ||
 			strings.HasPrefix(l, "Summary of all failing") {
 			f.end()
 		}

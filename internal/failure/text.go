@@ -36,9 +36,11 @@ func newText(output string) text {
 
 func split(s string) text {
 	t := text{s: s}
-	start := 0
+	start, owners := 0, ownersIn(s)
 	for l := range strings.SplitSeq(s, "\n") {
-		t.lines = append(t.lines, textLine{start, start + prefixOf(l), start + len(l)})
+		own := prefixOf(l)
+		own += owners.before(l[own:])
+		t.lines = append(t.lines, textLine{start, start + own, start + len(l)})
 		start += len(l) + 1
 	}
 	return t
@@ -56,7 +58,7 @@ func (t text) line(i int) string {
 // owner is the program of several whose line i is, as a runner shows it before the line.
 func (t text) owner(i int) string {
 	before := t.s[t.lines[i].start:t.lines[i].own]
-	if strings.HasSuffix(before, "| ") || strings.HasSuffix(before, "] ") {
+	if strings.HasSuffix(before, "| ") || strings.HasSuffix(before, "] ") || strings.HasSuffix(before, ": ") {
 		return before
 	}
 	return ""
