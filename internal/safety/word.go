@@ -155,7 +155,8 @@ func unslash(s, escapes string) string {
 
 // unescape is what printf, echo -e and $'…' make of backslashes.
 func unescape(s string) string {
-	text, _, _ := expand.Format(nil, s, nil) // without arguments nothing can be wrong
+	// Without arguments nothing can be wrong. A configuration of none would be one that all share.
+	text, _, _ := expand.Format(&expand.Config{}, s, nil)
 	return text
 }
 
