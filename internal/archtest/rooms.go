@@ -171,6 +171,7 @@ var modules = map[string]struct {
 	"github.com/ncruces/go-sqlite3":          {[]string{"store/sqlite"}, "the database has one door"},
 	"github.com/jackc/pgx":                   {[]string{"store/postgres"}, "the database has one door"},
 	"mvdan.cc/sh":                            {[]string{"gate", "safety"}, "commands and patterns of files are read as a shell reads them; it touches nothing"},
+	"golang.org/x/net":                       {[]string{"egress"}, "NO_PROXY means what it means to net/http, which the gateway asks"},
 	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"go.opentelemetry.io/otel":               {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":                {[]string{"dashboard"}, "reads keys and draws only what changed"},

@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // Upstream is the user's own proxy, through which TLS leaves the machine. The
@@ -22,7 +24,7 @@ import (
 // is left to the upstream. Plain http is always dialled directly.
 type Upstream struct {
 	URL    *url.URL // http:// or https://; a user in it is sent to the proxy only
-	Except []string // hosts that are dialled directly, in the words of NO_PROXY
+	Except string   // hosts that are dialled directly, in the words of NO_PROXY
 }
 
 // UpstreamFrom reads HTTPS_PROXY, ALL_PROXY and NO_PROXY, in upper or lower
@@ -44,13 +46,13 @@ func UpstreamFrom(getenv func(string) string) (Upstream, error) {
 		return Upstream{}, fmt.Errorf(message, name, u.Scheme)
 	}
 	_, except := firstSet(getenv, "NO_PROXY", "no_proxy")
-	up := Upstream{URL: u}
-	for item := range strings.SplitSeq(except, ",") {
-		if item = strings.ToLower(strings.TrimSpace(item)); item != "" {
-			up.Except = append(up.Except, item)
+	items := strings.Split(except, ",")
+	for i, item := range items { // an address may stand in brackets, as in a URL
+		if a, err := netip.ParseAddr(strings.Trim(strings.TrimSpace(item), "[]")); err == nil {
+			items[i] = a.String()
 		}
 	}
-	return up, nil
+	return Upstream{URL: u, Except: strings.Join(items, ",")}, nil
 }
 
 func firstSet(getenv func(string) string, names ...string) (name, value string) {
@@ -67,41 +69,9 @@ func (u Upstream) covers(host string, port uint16) bool {
 	if u.URL == nil {
 		return false
 	}
-	addr, _ := netip.ParseAddr(host)
-	if host == "localhost" || addr.IsLoopback() {
-		return false
-	}
-	for _, item := range u.Except {
-		if excepts(item, host, addr, port) {
-			return false
-		}
-	}
-	return true
-}
-
-// excepts is whether one item of NO_PROXY covers a host; addr is the host as an
-// address, if it is one.
-func excepts(item, host string, addr netip.Addr, port uint16) bool {
-	if item == "*" {
-		return true
-	}
-	if prefix, err := netip.ParsePrefix(item); err == nil {
-		return addr.IsValid() && prefix.Contains(addr)
-	}
-	if a, err := netip.ParseAddr(strings.Trim(item, "[]")); err == nil {
-		return a == addr
-	}
-	if name, text, err := net.SplitHostPort(item); err == nil {
-		if text != strconv.Itoa(int(port)) {
-			return false
-		}
-		item = name
-	}
-	item = strings.TrimPrefix(item, "*")
-	if suffix, ok := strings.CutPrefix(item, "."); ok {
-		return strings.HasSuffix(host, "."+suffix)
-	}
-	return host == item || strings.HasSuffix(host, "."+item)
+	asked := httpproxy.Config{HTTPSProxy: u.URL.String(), NoProxy: u.Except}
+	by, err := asked.ProxyFunc()(&url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+	return by != nil || err != nil
 }
 
 // dialUpstream opens a tunnel through the user's proxy.
