@@ -35,7 +35,7 @@ func (p *Plan) exposed() []trust.File {
 // keepSources keeps the sources as they are, before an agent can write them.
 func (d *Driver) keepSources() error {
 	if list := d.plan.exposed(); len(list) > 0 {
-		return trust.Keep(d.o.StateDir, d.id, d.plan.Name, d.self, list)
+		return trust.Keep(d.o.StateDir, d.id, d.plan.Name, d.plan.Root, d.self, list)
 	}
 	return nil
 }

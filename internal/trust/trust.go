@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -37,6 +38,12 @@ type record struct {
 	Name  string           `json:"name"`  // of what runs
 	Owner process.Identity `json:"owner"` // of the session that drives it
 	Files []File           `json:"files"`
+	// Root is the tree that agents can write while the run works, since the time of
+	// Since; zero when the run rests.
+	Root  string    `json:"root,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Settled are paths below Root that a person took as they are, after a crash.
+	Settled []string `json:"settled,omitempty"`
 	// Doubted are other files that an agent made or changed, from which pawl could take
 	// commands; what they were is not kept.
 	Doubted []File `json:"doubted,omitempty"`
@@ -53,17 +60,42 @@ func folder(stateDir string) string { return filepath.Join(stateDir, "trust") }
 
 func path(stateDir, run string) string { return filepath.Join(folder(stateDir), run+".json") }
 
-// Keep keeps files for a run that is about to begin or to go on.
-func Keep(stateDir, run, name string, owner process.Identity, list []File) error {
+// Keep keeps files for a run that is about to begin or to go on, whose agents can write
+// root. Until [Release] every other file there that comes to be, or changes, is not
+// believed.
+func Keep(stateDir, run, name, root string, owner process.Identity, list []File) error {
 	err := os.MkdirAll(folder(stateDir), 0o700)
 	if err == nil {
 		before, _ := read(path(stateDir, run)) // mostly there is none
-		err = write(path(stateDir, run), record{Name: name, Owner: owner, Files: list, Doubted: before.Doubted})
+		r := record{Name: name, Owner: owner, Files: list, Doubted: before.Doubted, Root: root, Since: before.Since}
+		if r.Since.IsZero() { // else the run was cut off
+			r.Since = time.Now().Add(-clockStep)
+		}
+		err = write(path(stateDir, run), r)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
 	}
 	return nil
+}
+
+// clockStep is by how much the times that the kernel gives to files may be behind.
+const clockStep = 20 * time.Millisecond
+
+// known reports whether a record has a file by name.
+func (r record) known(name string) bool {
+	return slices.Contains(r.Settled, name) ||
+		slices.ContainsFunc(slices.Concat(r.Files, r.Doubted), func(f File) bool { return f.Path == name })
+}
+
+// late reports whether a file came to be, or changed, while an agent could write it.
+func (r record) late(name string) bool {
+	if r.Since.IsZero() || r.known(name) {
+		return false
+	}
+	_, below := files.Below(r.Root, name)
+	changed, err := files.Changed(name)
+	return below && err == nil && changed.After(r.Since)
 }
 
 // maxDoubted bounds the files that are noted of a run.
@@ -79,11 +111,10 @@ func Doubt(stateDir, run, name, top string, paths []string) error {
 	had := len(r.Doubted)
 	for _, p := range paths {
 		ext := strings.ToLower(filepath.Ext(p))
-		f := File{Path: filepath.Join(top, filepath.FromSlash(p)), Why: "what it was is not known"}
-		known := func(g File) bool { return g.Path == f.Path }
+		name := filepath.Join(top, filepath.FromSlash(p))
 		commands := ext == ".yaml" || ext == ".yml"
-		if commands && len(r.Doubted) < maxDoubted && !slices.ContainsFunc(slices.Concat(r.Files, r.Doubted), known) {
-			r.Doubted = append(r.Doubted, f)
+		if commands && len(r.Doubted) < maxDoubted && !r.known(name) {
+			r.Doubted = append(r.Doubted, unknown(name))
 		}
 	}
 	if err == nil && len(r.Doubted) > had {
@@ -94,6 +125,9 @@ func Doubt(stateDir, run, name, top string, paths []string) error {
 	}
 	return nil
 }
+
+// unknown is a file of which nothing was kept.
+func unknown(name string) File { return File{Path: name, Why: "what it was is not known"} }
 
 func write(name string, r record) error {
 	data, err := json.Marshal(r)
@@ -110,6 +144,7 @@ func Release(stateDir, run, root string) error {
 	r, err := read(name)
 	if err == nil {
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return Read(root, f.Path) == f })
+		r.Root, r.Since, r.Settled = "", time.Time{}, nil
 		err = r.store(name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +176,13 @@ func Kept(stateDir, run string) []File {
 func Changed(stateDirs []string, list []File) ([]Change, error) {
 	var found []Change
 	err := each(stateDirs, func(name string, r record) error {
-		for _, f := range slices.Concat(r.Files, r.Doubted) {
+		was := slices.Concat(r.Files, r.Doubted)
+		for _, now := range list {
+			if r.late(now.Path) {
+				was = append(was, unknown(now.Path))
+			}
+		}
+		for _, f := range was {
 			for _, now := range list {
 				if now.Path == f.Path && now != f {
 					run := strings.TrimSuffix(filepath.Base(name), ".json")
@@ -168,7 +209,15 @@ func Accept(stateDirs []string, list []File) error {
 		r.Doubted = slices.DeleteFunc(r.Doubted, func(f File) bool {
 			return slices.ContainsFunc(list, func(now File) bool { return now.Path == f.Path })
 		})
-		if process.Alive(r.Owner) {
+		alive := process.Alive(r.Owner)
+		for _, now := range list {
+			if r.late(now.Path) && alive {
+				r.Files = append(r.Files, now)
+			} else if r.late(now.Path) {
+				r.Settled = append(r.Settled, now.Path)
+			}
+		}
+		if alive {
 			return write(name, r)
 		}
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return slices.Contains(list, f) })

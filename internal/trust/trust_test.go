@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -56,7 +58,7 @@ func TestDoubt(t *testing.T) {
 	s.changed(false)
 	s.check(Doubt(s.state, "run", "build", s.root, []string{"a.txt", "pawl.yaml"}))
 	s.changed(true)
-	s.check(Keep(s.state, "run", "build", s.self, []File{{Path: "/x"}}))
+	s.check(Keep(s.state, "run", "build", s.TempDir(), s.self, []File{{Path: "/x"}}))
 	s.changed(true)
 	if got := Kept(s.state, "run"); len(got) != 1 {
 		t.Errorf("kept %+v", got)
@@ -75,7 +77,7 @@ func TestDoubt(t *testing.T) {
 func TestRun(t *testing.T) {
 	s := newStage(t)
 	s.write("a")
-	s.check(Keep(s.state, "run", "build", s.self, s.now()))
+	s.check(Keep(s.state, "run", "build", s.root, s.self, s.now()))
 	s.changed(false)
 	s.write("b")
 	s.changed(true) // while the run works
@@ -103,7 +105,7 @@ func TestCutOff(t *testing.T) {
 	s := newStage(t)
 	dead := s.self
 	dead.Start++
-	s.check(Keep(s.state, "run", "build", dead, s.now()))
+	s.check(Keep(s.state, "run", "build", s.root, dead, s.now()))
 	s.write("made by it")
 	s.changed(true)
 	s.check(Accept([]string{s.state}, s.now()))
@@ -111,11 +113,48 @@ func TestCutOff(t *testing.T) {
 	s.changed(false)
 }
 
+// While a run works, and after it was cut off, no file is believed that came to be
+// since then where agents write, whatever its name. Once a person took it, only
+// another change counts.
+func TestLate(t *testing.T) {
+	s := newStage(t)
+	path := filepath.Join(s.root, "pawl.yaml")
+	s.check(os.Mkdir(filepath.Join(s.state, "trust"), 0o700))
+	dead := s.self
+	dead.Start++
+	for _, owner := range []process.Identity{s.self, dead} {
+		s.write("a")
+		at, err := files.Changed(path)
+		s.check(err)
+		r := record{Owner: owner, Files: []File{{Path: "/x"}}, Root: s.root, Since: at}
+		s.check(write(filepath.Join(s.state, "trust", "run.json"), r))
+		s.changed(false) // it was there before
+		r.Since = at.Add(-1)
+		s.check(write(filepath.Join(s.state, "trust", "run.json"), r))
+		s.changed(true)
+		s.check(Accept([]string{s.state}, s.now()))
+		s.changed(false)
+		s.write("b")
+		s.changed(owner == s.self) // nobody but a person is there after a crash
+		s.check(Release(s.state, "run", s.root))
+		s.write("c")
+		s.changed(owner == s.self)
+	}
+	other := t.TempDir()
+	s.check(write(filepath.Join(s.state, "trust", "run.json"), record{Files: []File{{Path: "/x"}}, Root: other, Since: time.Unix(1, 0)}))
+	s.changed(false) // agents write elsewhere
+	s.check(Keep(s.state, "run", "build", s.root, s.self, []File{{Path: "/x"}}))
+	r, err := read(filepath.Join(s.state, "trust", "run.json"))
+	if err != nil || !r.Since.Equal(time.Unix(1, 0)) || r.Root != s.root {
+		t.Errorf("after a crash it is kept %+v, %v", r, err)
+	}
+}
+
 // A session that is under way compares with what was accepted.
 func TestAcceptedMeanwhile(t *testing.T) {
 	s := newStage(t)
 	s.write("a")
-	s.check(Keep(s.state, "run", "build", s.self, s.now()))
+	s.check(Keep(s.state, "run", "build", s.root, s.self, s.now()))
 	s.write("b")
 	s.check(Accept([]string{s.state}, s.now()))
 	s.write("c")
@@ -126,7 +165,7 @@ func TestAcceptedMeanwhile(t *testing.T) {
 func TestRead(t *testing.T) {
 	s := newStage(t)
 	s.write("a")
-	s.check(Keep(s.state, "run", "build", s.self, s.now()))
+	s.check(Keep(s.state, "run", "build", s.root, s.self, s.now()))
 	path := filepath.Join(s.root, "pawl.yaml")
 	s.check(os.Remove(path))
 	s.changed(true)

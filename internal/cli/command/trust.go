@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -114,6 +115,9 @@ func (a *App) trusted(read []trust.File) error {
 	if err != nil || len(read) == 0 {
 		return err
 	}
+	if err := a.outside(root); err != nil {
+		return err
+	}
 	// Records of a root further up count too: an agent may have made this one.
 	var dirs []string
 	for at := root; ; at = filepath.Dir(at) {
@@ -144,6 +148,20 @@ func (a *App) trusted(read []trust.File) error {
 			Hint("Put it back as it was, or take it as it is: --trust-config")
 	}
 	return trust.Accept(dirs, now)
+}
+
+// outside refuses to take commands from the folder of a workspace, which is an agent's
+// to write for as long as it is there. Agents and gates, who are in one, may.
+func (a *App) outside(root string) error {
+	base, err := filepath.EvalSymlinks(config.StateBase(a.Env))
+	if err != nil || a.TrustConfig || a.Getenv("PAWL_RUN") != "" {
+		return nil //nolint:nilerr // without the folder there is no workspace
+	}
+	if _, below := files.Below(base, root); !below {
+		return nil
+	}
+	return Usage("cannot take commands from the files in %s: agents write there", report.Line(root, 200)).
+		Hint("Start pawl in your own repository, or take it as it is: --trust-config")
 }
 
 // agrees asks on a terminal.
