@@ -180,8 +180,8 @@ func onceInto(ctx context.Context, c call, f *os.File) error {
 	p := prepare(ctx, c)
 	defer p.cancel()
 	p.cmd.Stdout = f
-	if err := p.cmd.Start(); err != nil {
-		return startError(p.name, err)
+	if err := p.begin(); err != nil {
+		return err
 	}
 	return p.failure(ctx, p.cmd.Wait())
 }

@@ -19,13 +19,37 @@ var ErrBroken = errors.New("the clone's repository is broken")
 // ResetIndex makes pawl's index of the clone start from a commit, so that a file
 // that was committed although it is ignored counts as tracked; what is known of
 // files that did not change is kept.
+// A commit with too many files is [ErrBroken].
 func (c *Clone) ResetIndex(ctx context.Context, commit string) error {
+	if err := c.countable(ctx, commit); err != nil {
+		return err
+	}
 	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
 		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
 		}
 	}
 	return nil
+}
+
+// namesMost is how many bytes the names of all files of a commit may have: some two
+// million files.
+const namesMost = 128 << 20
+
+// countable refuses a commit that has more files than can be looked at. A few trees,
+// each many times in the next, have any number, and git would keep all in memory.
+func (c *Clone) countable(ctx context.Context, commit string) error {
+	k := c.call("ls-tree", "-r", "-z", "--name-only", commit)
+	k.max = namesMost
+	p, err := start(ctx, k)
+	if err != nil {
+		return err
+	}
+	_, more, err := p.wait(ctx, true)
+	if err == nil && more {
+		err = fmt.Errorf("%w: commit %s has too many files", ErrBroken, commit)
+	}
+	return err
 }
 
 // Scan compares the work tree with what was staged. Head is not filled in.

@@ -90,8 +90,8 @@ func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, s
 	if err != nil {
 		return fmt.Errorf("cannot read objects: %w", err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		return startError(p.name, err)
+	if err := p.begin(); err != nil {
+		return err
 	}
 	err = stream(bufio.NewReaderSize(pipe, 64<<10), objects, each)
 	if err != nil {

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,14 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 const (
 	callLimit   = 10 * time.Minute // no local git command is waited for longer
 	outputLimit = 256 << 20        // bytes of output that a listing may have
 	stderrLimit = 16 << 10         // bytes of messages that are kept
+	memoryLimit = 8 << 30          // bytes of memory that a command may have; half of the machine's, if that is less
 	slowCall    = 2 * time.Second  // after it a pipe in the work tree may be what git waits for
 )
 
@@ -73,6 +76,7 @@ type call struct {
 	trees    []string // in which agents work, beside the one of dir: no program is taken from there
 	stdin    io.Reader
 	max      int64    // bytes of output; 0 is outputLimit
+	memory   uint64   // bytes of memory; 0 is memoryLimit
 	cut      bool     // output over max is dropped instead of being an error
 	warned   *capped  // gets git's messages too; nil is nobody
 	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
@@ -102,6 +106,7 @@ type running struct {
 	ctx    context.Context // with the limit of the call
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
+	memory uint64 // bytes that it may have
 	out    capped
 	errs   capped
 	name   string
@@ -185,7 +190,7 @@ func keptPath(path string, trees []string) string {
 // prepare makes the command without starting it.
 func prepare(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	p := &running{ctx: ctx, cancel: cancel, name: c.args[0]}
+	p := &running{ctx: ctx, cancel: cancel, name: c.args[0], memory: cmp.Or(c.memory, mostMemory())}
 	path, git := c.programs()
 	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
@@ -215,13 +220,31 @@ func prepare(ctx context.Context, c call) *running {
 	return p
 }
 
+// mostMemory keeps the machine from what a few objects can make of git: trees within
+// trees that stand for more files than any disk has.
+var mostMemory = sync.OnceValue(func() uint64 {
+	if all := process.MachineMemory(); all > 0 {
+		return min(memoryLimit, all/2)
+	}
+	return memoryLimit
+})
+
+// begin starts the command.
+func (p *running) begin() error {
+	if err := p.cmd.Start(); err != nil {
+		return startError(p.name, err)
+	}
+	_ = process.LimitMemory(p.cmd.Process.Pid, p.memory) // where that is refused, git goes without
+	return nil
+}
+
 // start runs the command with its output kept in memory.
 func start(ctx context.Context, c call) (*running, error) {
 	p := prepare(ctx, c)
 	p.cmd.Stdout = &p.out
-	if err := p.cmd.Start(); err != nil {
+	if err := p.begin(); err != nil {
 		p.cancel()
-		return nil, startError(p.name, err)
+		return nil, err
 	}
 	return p, nil
 }

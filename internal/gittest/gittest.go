@@ -61,3 +61,24 @@ func Git(t testing.TB, dir string, args ...string) string {
 	}
 	return strings.TrimRight(string(out), "\n")
 }
+
+// ManyFiles stores a tree that stands for more files than any disk has, in nine objects:
+// each is a hundred times in the next. It returns the tree's id.
+func ManyFiles(t testing.TB, dir string) string {
+	t.Helper()
+	entry := "100644 blob " + Git(t, dir, "hash-object", "-w", "-t", "blob", os.DevNull)
+	for range 8 {
+		var list strings.Builder
+		for n := range 100 {
+			fmt.Fprintf(&list, "%s\tf%d\n", entry, n)
+		}
+		cmd := exec.CommandContext(t.Context(), "git", "mktree")
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(list.String())
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry = "040000 tree " + strings.TrimSpace(string(out))
+	}
+	return strings.TrimPrefix(entry, "040000 tree ")
+}

@@ -143,14 +143,14 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 // commit commits what is uncommitted and not ignored, and returns the commit
 // that has all of the work.
 func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, message string) (string, error) {
+	if err := c.ResetIndex(ctx, head.Commit); err != nil {
+		return "", p.broken(ctx, err)
+	}
 	// Sizes first: a scan reads the content of what was committed.
 	if large, err := p.committedLarge(ctx, c, base, head.Commit); err != nil {
 		return "", p.broken(ctx, err)
 	} else if len(large) > 0 {
 		return "", p.refuseLarge(large)
-	}
-	if err := c.ResetIndex(ctx, head.Commit); err != nil {
-		return "", p.broken(ctx, err)
 	}
 	if moved := c.StagedModules(ctx); len(moved) > 0 {
 		return "", refuseModules(moved, head.Commit)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // What an agent does to its clone, and what a collect makes of it.
@@ -79,6 +81,9 @@ func TestCollectOfAHostileClone(t *testing.T) {
 		}, "HEAD cannot be read"},
 		{"a path that is none", func(r *rig, w Workspace) { r.evilTree(w, ".git") }, "hasDotgit"},
 		{"a path that leads out", func(r *rig, w Workspace) { r.evilTree(w, "..") }, "hasDotdot"},
+		{"a tree that is its own hundredfold", func(r *rig, w Workspace) {
+			r.git(w.Dir, "update-ref", "HEAD", r.git(w.Dir, "commit-tree", "-p", w.Base, "-m", "many", gittest.ManyFiles(r.t, w.Dir)))
+		}, "too many files"},
 		{"a moved submodule", func(r *rig, w Workspace) {
 			r.git(w.Dir, "update-index", "--add", "--cacheinfo", "160000,"+w.Base+",module")
 			r.git(w.Dir, "commit", "-qm", "mine")
