@@ -18,6 +18,10 @@ import (
 // packedLimit is the size in bytes of a file with many refs.
 const packedLimit = 8 << 20
 
+// openGit opens the agent's .git. The slash has it be a folder: to open a pipe would
+// wait for somebody who writes to it.
+func (c *Clone) openGit() (*os.Root, error) { return os.OpenRoot(filepath.Join(c.Top, ".git") + "/") }
+
 // Head reads what is checked out in the clone. A .git that is not as git makes it
 // is [ErrBroken].
 func (c *Clone) Head() (Head, error) {
@@ -27,7 +31,7 @@ func (c *Clone) Head() (Head, error) {
 			return Head{}, fmt.Errorf("%w: %s is no folder", ErrBroken, d)
 		}
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := c.openGit()
 	if err != nil {
 		return Head{}, fmt.Errorf("%w: %v", ErrBroken, err)
 	}
@@ -70,7 +74,7 @@ func packedRef(root *os.Root, name string) string {
 // entries of the stash too, without repetition and at most limit of them. Refs of
 // pawl's own do not count. Files that cannot be read have none.
 func (c *Clone) Tips(limit int) []string {
-	root, err := os.OpenRoot(filepath.Join(c.Top, ".git"))
+	root, err := c.openGit()
 	if err != nil {
 		return nil
 	}

@@ -308,7 +308,7 @@ func (c *Clone) within(do func(*os.Root) error) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("cannot use the clone's repository: %s is no folder any more", dir)
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := c.openGit()
 	if err != nil {
 		return fmt.Errorf("cannot use the clone's repository: %w", err)
 	}

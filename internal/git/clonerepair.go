@@ -63,7 +63,7 @@ const namesLimit = 10_000
 // LastWhole is the newest of the snapshots of iterations that is whole: the
 // commit that was checked out, and the tree. They are empty when there is none.
 func (c *Clone) LastWhole(ctx context.Context, base string) (head, tree string) {
-	root, err := os.OpenRoot(filepath.Join(c.Top, ".git"))
+	root, err := c.openGit()
 	if err != nil {
 		return "", ""
 	}

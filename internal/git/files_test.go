@@ -1,10 +1,12 @@
 package git
 
 import (
+	"errors"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/gittest"
@@ -65,6 +67,21 @@ func TestHead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A pipe in the place of .git keeps nobody waiting for who writes to it.
+func TestPipeInThePlaceOfGit(t *testing.T) {
+	t.Parallel()
+	c := &Clone{Top: t.TempDir()}
+	if err := syscall.Mkfifo(filepath.Join(c.Top, ".git"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Head()
+	tips := c.Tips(1)
+	head, tree := c.LastWhole(t.Context(), "")
+	if !errors.Is(err, ErrBroken) || tips != nil || head+tree != "" {
+		t.Errorf("read %v, %v, %q, %q", err, tips, head, tree)
 	}
 }
 

@@ -34,6 +34,9 @@ func (f *filter) calls() {
 	f.refuseBits(unix.SYS_FCHMODAT2, 2, setID)
 	f.refuseBits(unix.SYS_MKNODAT, 2, setID)
 	f.refuseMaking(unix.SYS_OPENAT, 2, 3)
+	// A lease on a file that can only be read holds up whoever opens it to write, for
+	// most of a minute each time.
+	f.refuseWith(unix.SYS_FCNTL, 1, unix.F_SETLEASE)
 	f.oldCalls()
 	f.answer(unavailable, unix.SYS_CLONE3, unix.SYS_OPENAT2)
 	// The kernel's insides: programs in it, its counters and its log, page faults

@@ -136,6 +136,22 @@ func TestCallsThatActOnTheMachine(t *testing.T) {
 	})
 }
 
+// Who has a lease on a file holds up all that want to write it.
+func TestNoLeaseOutside(t *testing.T) {
+	file := filepath.Join(newPlace(t).outside, "file")
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	_ = f.Close()
+	if err != nil {
+		t.Skip("files here have no leases:", err)
+	}
+	control(t, "", "lease", file)
+	inEach(t, func(t *testing.T, p place, pol Policy) { p.try(t, pol, "lease", filepath.Join(p.outside, "file")) })
+}
+
 func TestSharedMemoryIsNotTheMachines(t *testing.T) {
 	const key = 0x7061776c
 	id, _, errno := unix.Syscall(unix.SYS_SHMGET, key, 4096, unix.IPC_CREAT|0o600)

@@ -92,6 +92,13 @@ func init() { //nolint:gochecknoinits // attempts that other systems do not have
 			}
 			return err
 		},
+		"lease": func(a []string) error {
+			f, err := os.Open(a[0])
+			if err == nil {
+				_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+			}
+			return err
+		},
 		"message queue": func(a []string) error { _, err := openQueue(a[0], unix.O_RDWR); return err },
 		"descriptor": func(a []string) error {
 			_, err := unix.Write(number(a[0]), []byte("escaped"))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -98,7 +99,8 @@ func (u *usage) names(day string) []string {
 		return nil
 	}
 	defer func() { _ = root.Close() }()
-	dir, err := root.Open(day)
+	// No other open ends at once where an agent put a pipe.
+	dir, err := root.OpenFile(day, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return nil
 	}

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,6 +95,13 @@ func TestUsageFile(t *testing.T) {
 	if u.end("s1"); len(n.lines) != 1 {
 		t.Errorf("written at the end, behind a link: read %q", n.lines)
 	}
+	piped, n := t.TempDir(), &noted{}
+	put(t, piped, "other", "")
+	if err := errors.Join(os.RemoveAll(filepath.Join(piped, day)), syscall.Mkfifo(filepath.Join(piped, day), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	u = follow(n, "TOOL_HOME="+piped)
+	u.read("s1") // it does not wait for somebody who writes
 	if newUsage(Job{}, now, &noted{}, nil) != nil {
 		t.Error("a program without a file has one")
 	}

@@ -111,11 +111,25 @@ func (c *Checkout) Exclude(ctx context.Context) error {
 	return nil
 }
 
+// hasRule reports whether a rule is a line of a file.
+func hasRule(text []byte, rule string) bool {
+	for line := range bytes.Lines(text) {
+		if strings.TrimRight(string(line), " \t\r\n") == rule {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	path := c.Repo.Exclude
 	name, below := files.Below(c.Repo.Common, path)
 	if !below {
 		return errors.New("it is outside of the git folder")
+	}
+	// An agent may hold the lock, so it is not waited for without need.
+	if old, err := files.ReadBelow(c.Repo.Common, name, rulesLimit); err == nil && hasRule(old, rule) {
+		return nil
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
@@ -137,10 +151,8 @@ func (c *Checkout) addExclude(ctx context.Context, rule string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for line := range bytes.Lines(old) {
-		if strings.TrimRight(string(line), " \t\r\n") == rule {
-			return nil
-		}
+	if hasRule(old, rule) {
+		return nil
 	}
 	if len(old) > 0 && old[len(old)-1] != '\n' {
 		old = append(old, '\n')

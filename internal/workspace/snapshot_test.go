@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -550,6 +551,14 @@ func TestExcludeIsAddedOnce(t *testing.T) {
 	p.remove(".git/info")
 	if err := p.c.Exclude(t.Context()); err != nil || p.read(".git/info/exclude") != "/.pawl/\n" {
 		t.Errorf("without a folder: %v, %q", err, p.read(".git/info/exclude"))
+	}
+	lock, err := files.Lock(t.Context(), filepath.Join(p.top, ".git", "info"), os.O_RDONLY) // as an agent may
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := p.c.Exclude(t.Context()); err != nil {
+		t.Errorf("while somebody holds the lock: %v", err)
 	}
 }
 
