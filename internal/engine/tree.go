@@ -147,7 +147,10 @@ func (w *worker) undoGit(ctx context.Context) {
 	if t.guarded == nil {
 		return
 	}
-	names, err := w.o.Tree.PutBack(ctx, *t.guarded)
+	// What an agent added may have taken all of the time.
+	late, end := aftermath(context.WithoutCancel(ctx))
+	defer end()
+	names, err := w.o.Tree.PutBack(late, *t.guarded)
 	for _, name := range names {
 		t.undone = append(t.undone, gate.Violation{Path: name, Why: "git would act on it, and it was put back as it was"})
 	}

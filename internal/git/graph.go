@@ -147,6 +147,9 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 // Landing is a merge on the first-parent line of a branch.
 type Landing struct{ Commit, Message string }
 
+// linksMemory is enough for a million files that differ.
+const linksMemory = 512 << 20
+
 // Links are the nested repositories that commits name and base does not. What cannot be
 // read names none.
 func (r *Repo) Links(ctx context.Context, base string, commits []string) ([]string, error) {
@@ -155,7 +158,7 @@ func (r *Repo) Links(ctx context.Context, base string, commits []string) ([]stri
 		fmt.Fprintln(&in, strings.TrimSpace(id+" "+base)) // compared as if it were its parent
 	}
 	c := r.call("diff-tree", "--stdin", "--root", "-r", "-z", "--raw", "--no-renames")
-	c.stdin = strings.NewReader(in.String())
+	c.stdin, c.memory = strings.NewReader(in.String()), linksMemory
 	out, err := run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for nested repositories: %w", err)

@@ -37,6 +37,8 @@ type Checkout struct {
 	stateDir string
 	maxFile  int64
 
+	mostNames int // see placesLimit
+
 	mu       sync.Mutex
 	runs     map[string]memory
 	unmade   map[string]bool // refs that are recorded and not made yet
@@ -84,6 +86,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 	}
 	return &Checkout{
 		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]memory{},
+		mostNames: placesLimit,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,7 +26,7 @@ import (
 // anybody runs git there.
 
 const (
-	placesLimit = 200000         // names in a git folder that are looked at
+	placesLimit = 200000         // names in each folder of a git folder that are looked at
 	textLimit   = 16 << 10       // bytes of a file that can be put back
 	marksLimit  = 64 << 10       // bytes of names: with more the user has a sparse checkout, and they are left alone
 	resolutions = "rr-cache"     // how conflicts are resolved: git does so where the folder is
@@ -33,6 +34,7 @@ const (
 	linkWord    = "a link to "   // what stands at a name: a symbolic link,
 	textWord    = "a file with " // a file that can be put back,
 	otherWord   = "something"    // anything else
+	crowded     = "too many names"
 )
 
 // lead is one name that git is led by.
@@ -54,38 +56,14 @@ const unfinished = `(sequencer|rebase-merge|rebase-apply)/|BISECT_`
 // ended is whether a file that went away is that of an operation which has ended.
 var ended = lazy.Regexp(`(^|/)(` + unfinished + `)`)
 
-// places are the names that lead git elsewhere, with what stands there.
-func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead]string, error) {
-	found := map[lead]string{}
-	looked, refs := 0, ""
+// places are the names that lead git elsewhere, with what stands there. After an error
+// some may be missing.
+func (c *Checkout) places(ctx context.Context, settings []git.Setting) (found map[lead]string, err error) {
+	found = map[lead]string{}
+	var refs strings.Builder
 	for _, root := range slices.Compact([]string{c.Repo.Common, c.Repo.Dir}) {
-		err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
-			if looked++; looked > placesLimit {
-				return fmt.Errorf("%s has over %d files", root, placesLimit)
-			}
-			p := lead{root, name}
-			if isRef(name) {
-				refs += name + " " + fileKey(p.path()) + "\n"
-			}
-			switch {
-			case err != nil && name == ".":
-				return err
-			case err != nil:
-				return nil //nolint:nilerr // what just went, or cannot be read
-			case d.IsDir() && d.Name() == resolutions:
-				found[p] = otherWord
-				return fs.SkipDir
-			case d.IsDir():
-				return skipped(name)
-			case !d.Type().IsRegular():
-				found[p] = standsAt(p)
-			case strings.HasPrefix(name, "modules/") && d.Name() == "config", leading().MatchString(name):
-				found[p] = standsAt(p)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
-			return nil, fmt.Errorf("cannot look for what leads git elsewhere: %w", err)
+		if werr := c.placesBelow(ctx, root, found, &refs); werr != nil {
+			err = errors.Join(err, fmt.Errorf("cannot look for what leads git elsewhere: %w", werr))
 		}
 	}
 	top := lead{c.Repo.Top, ".git"}
@@ -93,10 +71,8 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 		found[top] = standsAt(top)
 	}
 	links, folders := c.indexed(ctx)
-	committed, err := c.committed(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
+	committed, cerr := c.committed(ctx, refs.String())
+	err = errors.Join(err, cerr)
 	for _, name := range slices.Concat(links, committed) {
 		p := lead{c.Repo.Top, filepath.Join(filepath.FromSlash(name), ".git")}
 		found[p] = standsAt(p)
@@ -117,7 +93,61 @@ func (c *Checkout) places(ctx context.Context, settings []git.Setting) (map[lead
 			found[p] = standsAt(p)
 		}
 	}
-	return found, nil
+	return found, err
+}
+
+// placesBelow finds those in a git folder, and notes the files of refs. A folder in it
+// with too many names is one such place, whatever it has.
+func (c *Checkout) placesBelow(ctx context.Context, root string, found map[lead]string, refs *strings.Builder) error {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	visit := func(name string, d fs.DirEntry) error {
+		p := lead{root, name}
+		if isRef(name) {
+			refs.WriteString(name + " " + fileKey(p.path()) + "\n")
+		}
+		switch {
+		case d.IsDir() && d.Name() == resolutions:
+			found[p] = otherWord
+			return fs.SkipDir
+		case d.IsDir():
+			return skipped(name)
+		case !d.Type().IsRegular():
+			found[p] = standsAt(p)
+		case strings.HasPrefix(name, "modules/") && d.Name() == "config", leading().MatchString(name):
+			found[p] = standsAt(p)
+		}
+		return ctx.Err()
+	}
+	for _, e := range entries { // first, since they are not many, and git reads them first
+		if !e.IsDir() {
+			if err := visit(e.Name(), e); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range entries {
+		looked := 0
+		walk := func(name string, d fs.DirEntry, err error) error {
+			if looked++; looked > c.mostNames {
+				found[lead{root, e.Name()}] = crowded
+				return fs.SkipAll
+			}
+			if err != nil {
+				return nil //nolint:nilerr // what just went, or cannot be read
+			}
+			return visit(name, d)
+		}
+		if !e.IsDir() {
+			continue
+		}
+		if err := fs.WalkDir(os.DirFS(root), e.Name(), walk); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isRef is whether a file of a git folder says where a ref of the user's is.
@@ -158,7 +188,7 @@ func (c *Checkout) committed(ctx context.Context, refs string) ([]string, error)
 	if !first && len(fresh) > 0 {
 		more, err := c.Repo.Links(ctx, c.base, fresh)
 		if err != nil {
-			return nil, err
+			return c.moved, err
 		}
 		c.moved = slices.Concat(c.moved, more)
 	}
@@ -340,38 +370,24 @@ func (c *Checkout) PutBack(ctx context.Context, before Fingerprint) (undone []st
 		undone = append(undone, top.name)
 	}
 	mended, err := c.mendHead(before.Head)
-	if err != nil {
-		return undone, err
-	}
 	if mended != "" {
 		undone = append(undone, mended)
 	}
-	replaced, err := c.undoReplacing(ctx, before.Replace)
-	undone = append(undone, replaced...)
-	if err != nil {
-		return undone, err
+	// An agent can make each of these fail: the others are done all the same.
+	replaced, rerr := c.undoReplacing(ctx, before.Replace)
+	led, lerr := c.undoPlaces(ctx, was)
+	remade, ierr := c.mendIndex(ctx, before.Marks)
+	if ierr != nil {
+		ierr = fmt.Errorf("cannot put the index in order: %w", ierr)
 	}
-	led, err := c.undoPlaces(ctx, was)
-	undone = append(undone, led...)
-	if err != nil {
-		return undone, err
-	}
-	remade, err := c.mendIndex(ctx, before.Marks)
-	undone = append(undone, remade...)
-	if err != nil {
-		return undone, fmt.Errorf("cannot put the index in order: %w", err)
-	}
-	moved, err := c.undoRefs(ctx)
-	return append(undone, moved...), err
+	moved, merr := c.undoRefs(ctx)
+	return slices.Concat(undone, replaced, led, remade, moved), errors.Join(err, rerr, lerr, ierr, merr)
 }
 
 // undoPlaces puts the places back that are not as they were.
 func (c *Checkout) undoPlaces(ctx context.Context, was map[lead]string) (undone []string, err error) {
-	settings, _ := c.Repo.Config(ctx) // what was found before counts all the same
-	now, err := c.places(ctx, settings)
-	if err != nil {
-		return nil, err
-	}
+	settings, _ := c.Repo.Config(ctx)   // what was found before counts all the same
+	now, err := c.places(ctx, settings) // what was found is undone also after an error
 	all := maps.Clone(now)
 	for p := range was {
 		if _, known := now[p]; !known {
@@ -394,19 +410,28 @@ func (c *Checkout) undoPlaces(ctx context.Context, was map[lead]string) (undone 
 		over := now[p] == "" && ended().MatchString(p.name) // the agent finished it
 		// Without such a file the history is not whole, and this one is too large to be put back.
 		cut := p.name == "shallow" && strings.HasPrefix(was[p], otherWord)
-		if now[p] == was[p] || watched || over || cut {
+		if now[p] == was[p] || watched || over || cut || was[p] == crowded {
 			continue
 		}
-		if err := c.putBack(p, was[p], now[p]); err != nil {
-			return undone, fmt.Errorf("cannot put %s back: %w", p.path(), err)
+		if now[p] == crowded && slices.Contains(personal, p.name) {
+			err = errors.Join(err, fmt.Errorf("%s has over %d names", p.path(), c.mostNames))
+			continue
+		}
+		if perr := c.putBack(p, was[p], now[p]); perr != nil {
+			err = errors.Join(err, fmt.Errorf("cannot put %s back: %w", p.path(), perr))
+			continue
 		}
 		undone = append(undone, c.shown(p))
 		if now[p] != "" && ended().MatchString(p.name) && filepath.Dir(p.name) != "." {
 			_ = os.Remove(filepath.Dir(p.path())) // with an empty one git begins no operation; most are not empty yet
 		}
 	}
-	return undone, nil
+	return undone, err
 }
+
+// personal are folders of a git folder that have a person's work, and stay where they are
+// however many names an agent puts there.
+var personal = []string{"refs", "logs", "objects", "modules", "worktrees"}
 
 func (c *Checkout) putBack(p lead, was, now string) error {
 	if p.name == asideFolder {

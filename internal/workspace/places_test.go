@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha1"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +112,51 @@ func TestPutBack(t *testing.T) {
 			}
 			if left, err := os.ReadDir(p.outside()); err != nil || len(left) != 1 {
 				t.Errorf("outside are %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// An agent cannot have a look end before all is found: neither by more names than are
+// looked at, nor by what git cannot read.
+func TestPutBackInSpiteOfErrors(t *testing.T) {
+	t.Parallel()
+	for name, hinder := range map[string]func(p *place){
+		"a folder with too many names": func(p *place) {
+			for n := range 60 {
+				p.write(fmt.Sprintf(".git/a/%d", n), "")
+			}
+		},
+		"too many refs": func(p *place) {
+			for n := range 60 {
+				p.write(fmt.Sprintf(".git/refs/heads/a/%d", n), p.git("rev-parse", "main"))
+			}
+		},
+		"a commit that cannot be read": func(p *place) {
+			p.write("commit", "tree "+strings.Repeat("1", 40)+"\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\nbroken\n")
+			p.write(".git/refs/heads/broken", p.git("hash-object", "-w", "-t", "commit", "--literally", "commit"))
+		},
+		"a HEAD that cannot be replaced": func(p *place) {
+			p.clear(".git/HEAD")
+			p.write(".git/HEAD/x", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1")
+			p.c.mostNames = 50
+			for range 2 { // the second run of an agent finds what the first one left
+				before, err := p.c.ConfigFingerprint(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				hinder(p)
+				p.write(".git/info/attributes", "* filter=evil\n")
+				p.write(".git/remotes/origin", "URL: ../evil\n")
+				undone, err := p.c.PutBack(t.Context(), before)
+				if !slices.Contains(undone, ".git/remotes/origin") || !slices.Contains(undone, ".git/info/attributes") {
+					t.Errorf("undone %q, %v", undone, err)
+				}
 			}
 		})
 	}
