@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -118,9 +119,10 @@ func (s *Site) start(program, static string) {
 	run("admin", "user", "create", "--admin", "--username", Owner, "--password", "pass-"+Owner, "--email",
 		Owner+"@example.test",
 		"--must-change-password=false")
-	words := strings.Fields(run("admin", "user", "generate-access-token", "--username", Owner, "--scopes", "all",
-		"--raw", "--token-name", "test"))
-	s.tokens[Owner] = words[len(words)-1] // after what it logs
+	// What it logs comes before the token or after it: another thread writes that.
+	token := regexp.MustCompile(`(?m)^[0-9a-f]{40}$`)
+	s.tokens[Owner] = token.FindString(run("admin", "user", "generate-access-token", "--username", Owner,
+		"--scopes", "all", "--raw", "--token-name", "test"))
 	web := command(context.WithoutCancel(t.Context()), "web")
 	var log bytes.Buffer
 	web.Stdout, web.Stderr = &log, &log
