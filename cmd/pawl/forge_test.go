@@ -13,8 +13,8 @@ import (
 )
 
 // atForge starts a GitHub of one repository, olga/project, on loopback, and sets
-// FORGE to its address, FORGE_REMOTE to where is pushed to, and FORGE_TOKEN. With
-// arguments it makes a call in a reviewer's name: METHOD PATH [BODY].
+// FORGE to its address, FORGE_REMOTE to where is pushed to, FORGE_FORK to where the one
+// who may look has a fork, and FORGE_TOKEN. With arguments it makes a call in a reviewer's name: METHOD PATH [BODY].
 func atForge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 1 {
 		ts.Fatalf("usage: forge [METHOD PATH [BODY]]")
@@ -42,5 +42,8 @@ func atForge(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.Close)
 	ts.Setenv("FORGE", s.URL)
 	ts.Setenv("FORGE_REMOTE", hub.Bare)
+	fork, err := hub.Fork(forgetest.Stranger)
+	ts.Check(err)
+	ts.Setenv("FORGE_FORK", fork)
 	ts.Setenv("FORGE_TOKEN", forgetest.HubToken(forgetest.Owner))
 }

@@ -25,16 +25,22 @@ func TestGitea(t *testing.T) {
 	t.Run("about", func(t *testing.T) { about(t, s, c) })
 	t.Run("requests", func(t *testing.T) { requests(t, s, c) })
 	t.Run("talk", func(t *testing.T) { talk(t, s, c) })
+	t.Run("forks", func(t *testing.T) { forks(t, s, c, s.Fork(forgetest.Stranger)) })
 }
 
 func TestGitHub(t *testing.T) {
 	t.Parallel()
-	s, _ := forgetest.GitHub(t)
+	s, hub := forgetest.GitHub(t)
 	c := forge.New(s.Where, s.Token(forgetest.Owner))
 	t.Cleanup(c.Close)
 	t.Run("about", func(t *testing.T) { about(t, s, c) })
 	t.Run("requests", func(t *testing.T) { requests(t, s, c) })
 	t.Run("talk", func(t *testing.T) { talk(t, s, c) })
+	fork, err := hub.Fork(forgetest.Stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("forks", func(t *testing.T) { forks(t, s, c, fork) })
 }
 
 // about is the same at each kind of forge.
@@ -216,5 +222,43 @@ func talk(t *testing.T, s *forgetest.Site, c *forge.Client) {
 	recent, err := c.Recent(t.Context())
 	if err != nil || recent[r.Number].Head != r.Head {
 		t.Errorf("recent: %+v, %v", recent, err)
+	}
+}
+
+// forks is a pull request of somebody who may not write. A branch of the same name in the
+// repository itself is another one.
+func forks(t *testing.T, s *forgetest.Site, c *forge.Client, fork string) {
+	dir := t.TempDir()
+	gittest.Git(t, dir, "clone", "-q", s.Remote, ".")
+	for i, remote := range []string{fork, s.Remote} {
+		gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", fmt.Sprint("work ", i))
+		gittest.Git(t, dir, "push", "-q", remote, "HEAD:refs/heads/pawl/same")
+	}
+	stranger := forge.New(s.Where, s.Token(forgetest.Stranger))
+	t.Cleanup(stranger.Close)
+	theirs := forge.Draft{Branch: forgetest.Stranger + ":pawl/same", Base: "main", Title: "Theirs"}
+	opened, err := stranger.Propose(t.Context(), theirs)
+	if err != nil || opened.Head != gittest.Git(t, dir, "rev-parse", "HEAD~1") || opened.Branch != "pawl/same" {
+		t.Fatalf("opened: %+v, %v", opened, err)
+	}
+	again, err := stranger.Propose(t.Context(), theirs)
+	if err != nil || again.Number != opened.Number {
+		t.Errorf("opened twice: %+v, %v", again, err)
+	}
+	own, err := c.Propose(t.Context(), forge.Draft{Branch: "pawl/same", Base: "main", Title: "Own"})
+	if err != nil || own.Number == opened.Number || own.Head != gittest.Git(t, dir, "rev-parse", "HEAD") {
+		t.Errorf("the repository's own is %+v, %v", own, err)
+	}
+	s.ReviewBy(forgetest.Reviewer, opened.Number, "not yet", "README.md", 1, "why?")
+	said, err := stranger.Said(t.Context(), opened.Number, nil)
+	if err != nil || len(said) == 0 {
+		t.Fatalf("said: %+v, %v", said, err)
+	}
+	may, err := stranger.WritersOf(t.Context(), said)
+	if err != nil || !may[forgetest.Reviewer] || len(may) > 1 && s.Kind == forge.GitHub {
+		t.Errorf("may write: %v, %v", may, err)
+	}
+	if why, err := stranger.Merge(t.Context(), opened.Number, opened.Head); err != nil || why == "" {
+		t.Errorf("merged by one who may not: %q, %v", why, err)
 	}
 }

@@ -54,8 +54,11 @@ type pull struct {
 }
 
 type end struct {
-	Ref    string `json:"ref"`
-	Commit string `json:"sha"`
+	Ref    string   `json:"ref"`
+	Commit string   `json:"sha"`
+	Repo   struct { // null when it is gone
+		Name string `json:"full_name"`
+	} `json:"repo"`
 }
 
 func (p *pull) request() Request {
@@ -110,7 +113,8 @@ func (c *Client) Find(ctx context.Context, d Draft) (r Request, found bool, err 
 		return Request{}, false, err
 	}
 	for _, p := range pulls {
-		if p.Head.Ref == branch && p.Base.Ref == d.Base {
+		from, _, _ := strings.Cut(p.Head.Repo.Name, "/")
+		if strings.EqualFold(from, owner) && p.Head.Ref == branch && p.Base.Ref == d.Base {
 			return p.request(), true, nil
 		}
 	}
@@ -151,7 +155,8 @@ func (c *Client) Merge(ctx context.Context, number int64, head string) (why stri
 		method, what = http.MethodPost, map[string]string{"Do": repo.Method, "head_commit_id": head}
 	}
 	err = c.send(ctx, method, c.repo("/pulls/%d/merge", number), what, nil)
-	if Is(err, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusForbidden) {
+	if Is(err, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusForbidden,
+		http.StatusNotFound) {
 		return err.Error(), nil
 	}
 	return "", err

@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -97,6 +98,21 @@ func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) 
 		add(kind, list)
 	}
 	return all, nil
+}
+
+// WritersOf is [Client.Writers] for the authors of remarks. Whom GitHub does not tell who may
+// write, since the token's user may not, that one goes by what it says of each author.
+func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool, error) {
+	var logins []string
+	standing := map[string]bool{}
+	for _, m := range said {
+		logins, standing[m.Author] = append(logins, m.Author), m.May
+	}
+	may, err := c.Writers(ctx, logins)
+	if !c.gitea() && Is(err, http.StatusForbidden) {
+		return standing, nil
+	}
+	return may, err
 }
 
 // Writers reports for each of some logins whether the person may write.

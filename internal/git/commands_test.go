@@ -338,3 +338,25 @@ func TestWhatARemoteRejectsItself(t *testing.T) {
 		}
 	}
 }
+
+// Where a branch is pushed to is what git itself goes by; a remote that is not there counts for nothing.
+func TestPushRemoteOf(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	gittest.Git(t, top, "init", "-q")
+	r, err := Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, value, want string }{
+		{"remote.origin.url", "https://example.com/a/b", ""},
+		{"remote.pushDefault", "mine", ""},
+		{"remote.mine.url", "https://example.com/c/b", "mine"},
+		{"branch.Main.pushRemote", "origin", "origin"},
+	} {
+		gittest.Git(t, top, "config", c.key, c.value)
+		if got, err := r.PushRemoteOf(t.Context(), "refs/heads/Main"); err != nil || got != c.want {
+			t.Errorf("with %s %s: %q, %v, want %q", c.key, c.value, got, err, c.want)
+		}
+	}
+}

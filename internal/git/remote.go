@@ -65,6 +65,25 @@ func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref strin
 	return remote, ref, nil
 }
 
+// PushRemoteOf is the remote that somebody pushes a branch's work to, where it is set, such
+// as one's own fork: branch.NAME.pushRemote, else remote.pushDefault. "" is the upstream.
+func (r *Repo) PushRemoteOf(ctx context.Context, branch string) (remote string, err error) {
+	settings, err := r.Config(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := "branch." + strings.TrimPrefix(branch, "refs/heads/") + ".pushremote"
+	values := map[string]string{}
+	for _, s := range settings {
+		values[s.Key] = s.Value
+	}
+	remote = cmp.Or(values[own], values["remote.pushdefault"])
+	if values["remote."+remote+".url"] == "" {
+		return "", nil
+	}
+	return remote, nil
+}
+
 // RemoteURL is the address of a remote, as git uses it.
 func (r *Repo) RemoteURL(ctx context.Context, remote string) (string, error) {
 	out, err := run(ctx, r.call("remote", "get-url", "--", remote))

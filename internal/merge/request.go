@@ -24,12 +24,20 @@ var ErrNoRemote = errors.New("has no remote")
 // Proposing is what pull requests need.
 type Proposing struct {
 	Forge *forge.Client
+	// Fork is where branches are pushed to; without a name it is the target's remote.
+	Fork Fork
 	// AutoMerge merges a request as soon as the forge lets it.
 	AutoMerge bool
 	// Required are the names of the forge's checks that have to be green. Where work
 	// lands here they are waited for, for ChecksTimeout, before it lands.
 	Required      []string
 	ChecksTimeout time.Duration
+}
+
+// Fork is a copy of the repository at the same forge.
+type Fork struct {
+	Remote string // its name here
+	Owner  string // whose it is at the forge
 }
 
 // branchOf is the branch of an entry's pull request.
@@ -53,7 +61,11 @@ func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (q
 	}
 	bounded, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	err := q.o.Repo.PushOwn(bounded, q.remote.name, c.Commit, "refs/heads/"+branchOf(e.ID))
+	remote, head := q.remote.name, branchOf(e.ID)
+	if q.o.Fork.Remote != "" {
+		remote, head = q.o.Fork.Remote, q.o.Fork.Owner+":"+head
+	}
+	err := q.o.Repo.PushOwn(bounded, remote, c.Commit, "refs/heads/"+branchOf(e.ID))
 	if errors.Is(err, git.ErrTheirs) {
 		why := err.Error() + "; bring that together, or delete the branch there: pawl queue retry " + e.ID
 		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
@@ -62,7 +74,7 @@ func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (q
 		return queue.Event{}, err
 	}
 	found, err := q.o.Forge.Propose(ctx, forge.Draft{
-		Branch: branchOf(e.ID), Base: short(q.remote.ref), Title: subject(&e), Body: q.story(ctx, &e, c.Batch),
+		Branch: head, Base: short(q.remote.ref), Title: subject(&e), Body: q.story(ctx, &e, c.Batch),
 	})
 	if err != nil {
 		return queue.Event{}, err
@@ -278,11 +290,7 @@ func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r
 	if err != nil || len(said) == 0 {
 		return err
 	}
-	var authors []string
-	for _, m := range said {
-		authors = append(authors, m.Author)
-	}
-	may, err := q.o.Forge.Writers(ctx, authors)
+	may, err := q.o.Forge.WritersOf(ctx, said)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,42 @@ func TestAReviewComesBack(t *testing.T) {
 	}
 }
 
+// Who may not push to the repository pushes to a fork: the request comes from there, hears its
+// reviewers, and is kept up to date there.
+func TestAPullRequestFromAFork(t *testing.T) {
+	t.Parallel()
+	r, s, hub := proposing(t)
+	fork, err := hub.Fork(forgetest.Stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.git("remote", "add", "mine", fork)
+	r.o.Fork = Fork{Remote: "mine", Owner: forgetest.Stranger}
+	r.o.Forge = forge.New(s.Where, s.Token(forgetest.Stranger))
+	t.Cleanup(r.o.Forge.Close)
+	var asked []string
+	r.o.Resolve = func(_ context.Context, p Problem) (string, error) {
+		asked = append(asked, p.Problem.Said)
+		return r.commit("Review", p.Entry.Commit, "new.txt", "better\n"), nil
+	}
+	id := r.land("new.txt", "new\n")
+	equal(t, "left", r.left(), []string{id + " proposed: its pull request is open: " + s.URL + "/pull/1"})
+	s.ReviewBy(forgetest.Reviewer, 1, "not yet", "new.txt", 1, "say better")
+	r.drain(r.queue())
+	equal(t, "asked", asked, []string{"\nrita:\n> not yet\n\nrita at new.txt:1:\n> say better\n"})
+	if got := gittest.Git(t, fork, "show", "pawl/"+id+":new.txt"); got != "better" {
+		t.Errorf("the fork has %q", got)
+	}
+	if got := their(t, hub, "for-each-ref", "--format=%(refname)", "refs/heads"); got != "refs/heads/main" {
+		t.Errorf("the repository has %q", got)
+	}
+	s.MergeBy(forgetest.Reviewer, 1, "squash")
+	r.drain(r.queue())
+	if r.status(id) != board.Done || r.read("new.txt") != "better\n" {
+		t.Errorf("a merged one is %s: %q", r.status(id), r.left())
+	}
+}
+
 // The target moves: the request is brought up to date, and verified again.
 func TestAPullRequestIsKeptUpToDate(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -116,12 +117,34 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
 	}
 	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
+	if err == nil && o.Policy.Propose {
+		o.Fork, err = l.fork(ctx, remote, o)
+	}
 	o.AutoMerge, o.Required, o.ChecksTimeout = l.c.Merge.AutoMerge, checks.Checks, checks.Timeout.Std()
 	var refused *fault.Error
 	if errors.As(err, &refused) && o.Policy.Propose {
 		return refused.Hint("Or land here: set merge.mode to local")
 	}
 	return err
+}
+
+// fork is where branches are pushed to, if not to the target's remote: where git itself
+// pushes them.
+func (l *Landing) fork(ctx context.Context, upstream string, o *merge.Options) (merge.Fork, error) {
+	remote, err := l.Repo.PushRemoteOf(ctx, merge.Ref(o.Target))
+	if err != nil || remote == "" || remote == upstream {
+		return merge.Fork{}, err
+	}
+	address, err := l.Repo.RemoteURL(ctx, remote)
+	if err != nil {
+		return merge.Fork{}, err
+	}
+	owner, _, _ := strings.Cut(forge.FromRemote(address).Repository, "/")
+	if owner == "" {
+		return merge.Fork{}, fault.Refuse("git pushes to the remote %s, whose address names no fork at the forge: %s", remote, address).
+			Hint("Or push elsewhere: git config remote.pushDefault %s", upstream)
+	}
+	return merge.Fork{Remote: remote, Owner: owner}, nil
 }
 
 // regenerations are the commands that make lock files and the like again.

@@ -300,6 +300,13 @@ func (s *Site) Label(name string) {
 	s.Do(Owner, http.MethodPost, s.Repo("/labels"), map[string]string{"name": name, "color": "#aabbcc"}, nil)
 }
 
+// Fork makes somebody's fork, and returns its address with the token in it.
+func (s *Site) Fork(login string) string {
+	s.t.Helper()
+	s.Do(login, http.MethodPost, s.Repo("/forks"), map[string]string{}, nil)
+	return strings.Replace(s.URL, "://", "://"+login+":"+s.tokens[login]+"@", 1) + "/" + login + "/" + repository + ".git"
+}
+
 // Mark gives an issue a label, and Unmark takes all away.
 func (s *Site) Mark(number int64, label string) {
 	s.t.Helper()

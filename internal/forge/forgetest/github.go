@@ -29,7 +29,8 @@ type Hub struct {
 	Trouble func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
-	site     string // its address
+	forks    map[string]string // folders by owner
+	site     string            // its address
 	numbers  int
 	calls    []string
 	wrong    []string // calls and answers that are not as GitHub describes them
@@ -48,7 +49,7 @@ type object = map[string]any
 // NewHub is a GitHub whose repository is made in a folder.
 func NewHub(dir string) (*Hub, error) {
 	h := &Hub{
-		Bare: filepath.Join(dir, "hub.git"), comments: map[int][]object{}, reviews: map[int][]object{},
+		Bare: filepath.Join(dir, "hub.git"), forks: map[string]string{}, comments: map[int][]object{}, reviews: map[int][]object{},
 		lines:    map[int][]object{},
 		statuses: map[string][]object{}, runs: map[string][]object{}, logs: map[int]string{},
 	}
@@ -287,11 +288,7 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 		page, size := pageOf(r)
 		return object{"total_count": len(runs), "check_runs": cut(runs, page, size)}, missing
 	case "GET collaborators permission":
-		may := "read"
-		if mayWrite(path[1]) {
-			may = "write"
-		}
-		return object{"permission": may, "user": person(path[1]), "role_name": may}, missing
+		return permission(login, path[1])
 	}
 	if path[0] == "actions" && len(path) == 4 {
 		id, _ := strconv.Atoi(path[2])
@@ -301,6 +298,18 @@ func (h *Hub) answer(r *http.Request, login string, path []string, body object) 
 		return h.pull(r, login, strings.TrimSuffix(verb, " "), n, body)
 	}
 	return nil, missing
+}
+
+// permission is what somebody may do, for one who may be told.
+func permission(asks, login string) (any, refusal) {
+	if !mayWrite(asks) {
+		return nil, refusal{http.StatusForbidden, "Must have push access to view collaborator permission."}
+	}
+	may := "read"
+	if mayWrite(login) {
+		may = "write"
+	}
+	return object{"permission": may, "user": person(login), "role_name": may}, refusal{}
 }
 
 // pull answers about pull requests.
@@ -338,8 +347,8 @@ func (h *Hub) pull(r *http.Request, login, verb string, n int, body object) (any
 func (h *Hub) ofBranch(list []object, r *http.Request) []object {
 	head, base := r.URL.Query().Get("head"), r.URL.Query().Get("base")
 	return slices.DeleteFunc(list, func(p object) bool {
-		from, to := refOf(p, "head"), refOf(p, "base")
-		return head != "" && Owner+":"+from != head || base != "" && to != base
+		from, to := ownerOf(p)+":"+refOf(p, "head"), refOf(p, "base")
+		return head != "" && from != head || base != "" && to != base
 	})
 }
 
@@ -349,6 +358,26 @@ func refOf(p object, end string) string {
 	return fmt.Sprint(o["ref"])
 }
 
+// ownerOf is whose branch a pull request comes from.
+func ownerOf(p object) string {
+	head, _ := p["head"].(object)
+	repo, _ := head["repo"].(object)
+	owner, _, _ := strings.Cut(fmt.Sprint(repo["full_name"]), "/")
+	return owner
+}
+
+// fetch has the commit of somebody's branch here, and returns it.
+func (h *Hub) fetch(owner, branch string) (string, error) {
+	ref := "refs/heads/" + branch
+	if owner != Owner {
+		ref = "refs/forks/" + owner + "/" + branch
+		if _, err := h.git("fetch", "-q", h.forks[owner], "+refs/heads/"+branch+":"+ref); err != nil {
+			return "", err
+		}
+	}
+	return h.git("rev-parse", "--verify", "-q", ref)
+}
+
 // refresh brings an open pull request to the commit of its branch. One whose
 // commit is on its base by now is merged.
 func (h *Hub) refresh(p object) {
@@ -356,7 +385,7 @@ func (h *Hub) refresh(p object) {
 	if p["state"] != "open" {
 		return
 	}
-	commit, err := h.git("rev-parse", "--verify", "-q", fmt.Sprint("refs/heads/", head["ref"]))
+	commit, err := h.fetch(ownerOf(p), refOf(p, "head"))
 	if err == nil {
 		head["sha"] = commit
 	}
@@ -369,8 +398,12 @@ func (h *Hub) open(login string, body object) (any, refusal) {
 	if from == "" || to == "" {
 		return nil, invalid
 	}
-	for _, ref := range []string{from, to} {
-		if _, err := h.git("rev-parse", "--verify", "-q", "refs/heads/"+ref); err != nil {
+	owner, branch, ok := strings.Cut(from, ":")
+	if !ok {
+		owner, branch = Owner, from
+	}
+	for _, ref := range [][2]string{{owner, branch}, {Owner, to}} {
+		if _, err := h.fetch(ref[0], ref[1]); err != nil {
 			return nil, invalid
 		}
 	}
@@ -382,11 +415,21 @@ func (h *Hub) open(login string, body object) (any, refusal) {
 	o["pull_request"] = object{}
 	p := maps.Clone(o)
 	delete(p, "pull_request")
-	p["head"], p["base"], p["merged_at"] = object{"ref": from}, object{"ref": to}, nil
+	p["head"] = object{"ref": branch, "repo": object{"full_name": owner + "/" + repository}}
+	p["base"], p["merged_at"] = object{"ref": to}, nil
 	p["html_url"] = fmt.Sprintf("%s/pull/%d", h.site, p["number"])
 	h.pulls = append(h.pulls, p)
 	h.refresh(p)
 	return p, refusal{}
+}
+
+// Fork makes somebody's fork, and returns its folder.
+func (h *Hub) Fork(login string) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forks[login] = filepath.Join(filepath.Dir(h.Bare), login, repository+".git")
+	_, err := h.git("clone", "-q", "--bare", h.Bare, h.forks[login])
+	return h.forks[login], err
 }
 
 // merge merges as GitHub does: by a merge, one commit, or the commits anew.
