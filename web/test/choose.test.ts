@@ -89,7 +89,6 @@ function story(name: string, tell: (page: Page, small: boolean) => Promise<void>
     test(`${name}, ${small ? 390 : 1440} px`, async () => {
       await begin();
       const page = await (small ? phone : wide).newPage();
-      page.setDefaultTimeout(20_000);
       const wrong = quiet(page);
       try {
         await tell(page, small);

@@ -154,7 +154,8 @@ test('what happens while a page loads is on it, whatever comes first', async () 
     await route.continue();
   });
   await other.goto(at(`/runs/${runs['slow-import']}`));
-  await other.getByText('Before the stream').waitFor();
+  await other.getByText('Before the stream').first().waitFor();
+  for (const one of [page, other]) await one.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 });
 
@@ -258,6 +259,7 @@ test('a browser without shared workers has a stream for each page, and a reader 
   p.run('case', 'add', 'Dropped a third time');
   await page.getByText('3 tasks that fit').waitFor();
   await other.getByText('3 tasks that fit').waitFor();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 });
 

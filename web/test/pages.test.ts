@@ -128,7 +128,8 @@ test('tasks that wait change places by mouse and by key', async () => {
   const rows = page.getByRole('listbox', { name: 'Pending' }).getByRole('option');
   const order = async (...names: string[]) => {
     await page.waitForFunction((names) => [...document.querySelectorAll('[role=listbox][aria-label=Pending] [role=option]')].map((o) => /Order: the (\w+)/.exec(o.textContent!)?.[1]).join() === names.join(), names);
-    assert.deepEqual(((await until(page, '/api/v1/cases?q=Order', () => true)) as { cases: { id: string; priority: number }[] }).cases.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1)).map((c) => c.id), names.map((n) => ids[['first', 'second', 'third'].indexOf(n)]));
+    const want = names.map((n) => ids[['first', 'second', 'third'].indexOf(n)]).join();
+    await until<{ cases: { id: string; priority: number }[] }>(page, '/api/v1/cases?q=Order', (a) => a.cases.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1)).map((c) => c.id).join() === want);
   };
   await rows.nth(2).waitFor();
   await rows.nth(2).dragTo(rows.nth(0));

@@ -112,7 +112,11 @@ export async function viewer(width: number, scheme: 'light' | 'dark' = 'light'):
 }
 
 /** stranger is a browser that has not been let in. */
-export const stranger = async () => noted(await browser.newContext({ viewport: { width: 1280, height: 860 } }));
+export async function stranger(): Promise<BrowserContext> {
+  const context = await noted(await browser.newContext({ viewport: { width: 1280, height: 860 } }));
+  context.setDefaultTimeout(60_000);
+  return context;
+}
 
 /** entered is a browser that has been let in by a server of one's own. */
 export async function entered(url: string, width: number, scheme: 'light' | 'dark' = 'light'): Promise<BrowserContext> {

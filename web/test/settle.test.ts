@@ -63,6 +63,7 @@ test('a conflict is settled in the browser', async () => {
   assert.deepEqual(await violations(page), []);
   const second = await context.newPage();
   await second.goto(page.url());
+  await second.getByRole('group', { name: /^Place/ }).first().waitFor();
 
   await page.keyboard.press('2'); // the first place: the task's lines
   await page.keyboard.press('j');

@@ -28,7 +28,7 @@ async function still(page: Page, name: string): Promise<void> {
   assert.ok(moved.value < 0.005, `${name} moved by ${moved.value}: ${moved.what.join('; ')}`);
 }
 
-test('nothing on a page moves while things happen', async () => {
+test('nothing on a page moves while things happen', async (t) => {
   const context = await viewer(1280);
   const open = async (path: string, ready: (page: Page) => Promise<unknown>) => {
     const page = await context.newPage();
@@ -51,6 +51,7 @@ test('nothing on a page moves while things happen', async () => {
 
   // An agent begins, speaks and is stopped.
   p.begin('run', 'chat', '-q');
+  t.after(() => p.run('stop', 'chat'));
   const card = now.getByRole('article', { name: 'chat' });
   await card.getByText('Thing 20 of').waitFor();
   await list.getByRole('option', { name: /chat/ }).waitFor();

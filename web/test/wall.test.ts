@@ -48,5 +48,6 @@ test('agents are seen and written to side by side', async () => {
   await page.keyboard.press('k');
   await page.getByRole('article', { name: 'agent 1' }).waitFor();
   await help(page);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 });
