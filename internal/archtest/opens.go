@@ -13,6 +13,7 @@ var hostile = []string{"config", "gate", "git", "planner", "trust", "workspace"}
 // is.
 var openers = map[string]string{
 	"internal/config/file.go":           "a new file of the person's, which must not be there",
+	"internal/config/roots.go":          "the path that a state folder has, which no agent can write",
 	"internal/git/agentfiles.go":        "writes beside pawl's own git directory",
 	"internal/git/borrow.go":            "a git directory of pawl's own",
 	"internal/git/clone.go":             "a clone that is being made, and pawl's own index",

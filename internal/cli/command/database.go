@@ -37,7 +37,11 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
 		}
 	}
-	return store.OpenShared(ctx, SharedBy(ctx, c))
+	db, err := store.OpenShared(ctx, SharedBy(ctx, c))
+	if err == nil {
+		_ = config.KeepRoot(c.Root, a.Env) // without it another server does not list it
+	}
+	return db, err
 }
 
 // KnowsShared refuses a database that only the repository names, that the person has not
@@ -79,7 +83,11 @@ func (a *App) usedShared(c *config.Config) string {
 
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
-	return store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	if err == nil {
+		_ = config.KeepRoot(root, a.Env) // without it another server does not list it
+	}
+	return db, err
 }
 
 // EngineAt is the engine that the configuration names, with the key of this machine.

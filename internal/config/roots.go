@@ -1,0 +1,74 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// rootFile is where a state folder has the path of its root.
+const rootFile = "root"
+
+// maxPath bounds what is read of a [rootFile].
+const maxPath = 8 << 10
+
+// KeepRoot makes root one of [Roots]. Its state folder must be there. A root that
+// is known already is not written again.
+func KeepRoot(root string, env []string) error {
+	dir := StateDir(root, env)
+	if kept, err := keptRoot(dir); err == nil && kept == root {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, rootFile), []byte(root), 0o600) // a part of a path names nothing
+}
+
+// Roots are the roots in which this user has used pawl, in the order of their
+// state folders. What another user can write is not read, and an entry that names
+// another folder than its own counts as none. A root that is gone is forgotten: it
+// is one again when pawl is used there.
+func Roots(env []string) []string {
+	base := StateBase(env)
+	entries, _ := os.ReadDir(base) // where there is none, pawl was used nowhere
+	var roots []string
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		if !ownFolder(dir) {
+			continue
+		}
+		root, err := keptRoot(dir)
+		if err != nil || !filepath.IsAbs(root) || StateDir(root, env) != dir {
+			continue
+		}
+		info, err := os.Stat(root)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			_ = os.Remove(filepath.Join(dir, rootFile)) // it is passed over next time, too
+		case err == nil && info.IsDir():
+			roots = append(roots, root)
+		}
+	}
+	return roots
+}
+
+// keptRoot reads the path that a state folder has.
+func keptRoot(dir string) (string, error) {
+	path := filepath.Join(dir, rootFile)
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPath {
+		return "", fs.ErrNotExist
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// ownFolder is true for a folder, not a link to one, that only this user can write.
+func ownFolder(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid()
+}
