@@ -60,6 +60,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.pilotRoutes(api)
 	s.statRoutes(api)
 	s.placeRoutes(api)
+	s.repositoryRoutes(api)
 	s.streamRoutes(api)
 	mux.HandleFunc("GET "+base+"/openapi.json", s.describe)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {

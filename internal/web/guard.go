@@ -131,7 +131,15 @@ func (s *Server) foreign(r *http.Request) bool {
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
-func (s *Server) cookieName() string { return "pawl_" + s.listener.port }
+func (s *Server) cookieName() string { return cookieName(s.listener.port) }
+
+func cookieName(port string) string { return "pawl_" + port }
+
+// entryCookie is what a browser that has the token gets at the server of a port.
+func entryCookie(port, token string, secure bool) http.Cookie {
+	return http.Cookie{Name: cookieName(port), Value: derived("cookie", token), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: secure}
+}
 
 // Where our pages send their key to the API: in a header, or in the address
 // where a browser sends no header of ours, for events and downloads.
@@ -177,10 +185,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 		s.unauthorized(w, r)
 		return true
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(), Value: derived("cookie", s.o.Token), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: s.listener.scheme == "https",
-	})
+	cookie := entryCookie(s.listener.port, s.o.Token, s.listener.scheme == "https")
+	http.SetCookie(w, &cookie)
 	query := r.URL.Query()
 	query.Del("token")
 	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode(), Fragment: "key=" + derived("page", s.o.Token)}

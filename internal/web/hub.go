@@ -229,7 +229,7 @@ func (h *hub) poll(ctx context.Context) error {
 
 // Changed says that something that has no events of its own is to be read again.
 type Changed struct {
-	What string `json:"what" enum:"queue,autopilot"`
+	What string `json:"what" enum:"queue,autopilot,repositories"`
 }
 
 // compare tells of what changed beside events and the board.

@@ -50,6 +50,7 @@ type Listener struct {
 	hosts    []string
 	port     string
 	anyIP    bool // any literal address is ours: we listen on every interface
+	local    bool // only this machine reaches it, by names of its own
 }
 
 // URL is the server's address, without a slash at its end.
@@ -158,6 +159,7 @@ func newListener(l net.Listener, host string, hosts []string) *Listener {
 		}
 	case ip.IsLoopback():
 		d.hosts = []string{host, "localhost", "127.0.0.1", "::1"}
+		d.local = len(hosts) == 0
 	default:
 		d.hosts = []string{strings.ToLower(host)}
 	}

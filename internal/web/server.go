@@ -53,6 +53,9 @@ type Options struct {
 	OpenQueue func(ctx context.Context, do func(*merge.Queue) error) error
 	// Pool opens the workspaces of tasks.
 	Pool func(ctx context.Context) (*pool.Pool, error)
+	// ServeRoot starts the server of another repository, which ends with this one,
+	// and waits until it has said where it is.
+	ServeRoot func(ctx context.Context, root string) error
 }
 
 // Begun finds the id of what a process works on.
@@ -127,6 +130,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.run(work) })
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
+	parts.Go(func() { s.lookAround(work) })
 	served := make(chan error, 1)
 	parts.Go(func() { served <- srv.Serve(s.listener.listener) })
 	var err error

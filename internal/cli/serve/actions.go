@@ -38,11 +38,12 @@ type children struct {
 type child struct {
 	*process.Detached
 	id   process.Identity
+	root string
 	errs string // the file of its messages
 }
 
-// start starts pawl with these arguments.
-func (c *children) start(args []string) (*child, error) {
+// start starts pawl at a root with these arguments.
+func (c *children) start(root string, args []string) (*child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tidy()
@@ -63,20 +64,20 @@ func (c *children) start(args []string) (*child, error) {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
 	defer func() { _ = errs.Close() }()
-	line := []string{exe, "-C", c.root, "--quiet", "--color=never"}
-	if c.a.File != "" {
+	line := []string{exe, "-C", root, "--quiet", "--color=never"}
+	if c.a.File != "" && root == c.root {
 		file, err := filepath.Abs(filepath.Join(c.a.Dir, c.a.File))
 		if err == nil {
 			line = append(line, "--config="+file)
 		}
 	}
-	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: c.root, Env: c.a.Env,
+	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: root, Env: c.a.Env,
 		Stderr: errs})
 	if err != nil {
 		_ = os.Remove(errs.Name())
 		return nil, err
 	}
-	one := &child{Detached: d, errs: errs.Name()}
+	one := &child{Detached: d, root: root, errs: errs.Name()}
 	one.id, _ = process.Identify(d.PID) // of one that has ended at once there is none, and nothing to end
 	c.list = append(c.list, one)
 	return one, nil
@@ -127,7 +128,13 @@ func (c *children) end() {
 		}
 		_ = os.Remove(one.errs)
 	}
-	if n := len(c.list); n > 0 {
+	n := 0
+	for _, one := range c.list {
+		if one.root == c.root { // others are the servers of other repositories
+			n++
+		}
+	}
+	if n > 0 {
 		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' goes on.",
 			fault.Numbered(n, "run"))
 	}
@@ -139,7 +146,20 @@ const launchTime = 30 * time.Second
 
 // launch starts pawl in the background, and waits until it has begun or has ended.
 func (c *children) launch(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
-	child, err := c.start(args)
+	return c.launchAt(ctx, c.root, args, begun)
+}
+
+// serveRoot starts the server of another repository.
+func (c *children) serveRoot(ctx context.Context, root string) error {
+	_, err := c.launchAt(ctx, root, []string{"serve"}, func(pid int) (string, bool, error) {
+		session, err := web.LoadSession(config.StateDir(root, c.a.Env))
+		return "", err == nil && session.Owner.PID == pid, nil // what is wrong is what the server says
+	})
+	return err
+}
+
+func (c *children) launchAt(ctx context.Context, root string, args []string, begun web.Begun) (id string, err error) {
+	child, err := c.start(root, args)
 	if err != nil {
 		return "", err
 	}
