@@ -14,5 +14,6 @@ import './wall.test';
 import './zoom.test';
 import './compare.test';
 import './choose.test';
+import './repositories.test';
 import './help.test';
 import './idle.test';

@@ -1,7 +1,7 @@
 // What a person can do with runs and cases. Each is one request; what would be
 // lost is asked about first.
 
-import { get, patch, post, Problem, remove, type Case, type CaseDetail, type Done, type Run, type RunDetail } from './api';
+import { get, patch, post, Problem, remove, type Case, type CaseDetail, type Done, type Repository, type Run, type RunDetail } from './api';
 import { asking, type Answers, type Asking, type Field } from './ask.svelte';
 import { inBrowser, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
@@ -342,4 +342,11 @@ export async function removeCase(c: Case): Promise<boolean> {
   store.touchCase(c.id);
   notes.done(`${c.id} is removed.`);
   return true;
+}
+
+/** openRepository lets this browser in at another repository, and goes to a page of it. */
+export async function openRepository(r: Repository, page = '/'): Promise<void> {
+  if (!r.served) notes.done(`${short(r.name, 60)} is being opened.`);
+  const entry = await attempt(() => post('/api/v1/repositories/{id}/open', { path: { id: r.id }, body: undefined }));
+  if (entry) location.assign(`${entry.url}${page}#key=${entry.key}`);
 }

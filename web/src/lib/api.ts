@@ -17,6 +17,7 @@ export type Case = Schemas['Case'];
 export type CaseDetail = Schemas['CaseDetail'];
 export type Overview = Schemas['Overview'];
 export type Need = Schemas['Need'];
+export type Repository = Schemas['Repository'];
 export type Diff = Schemas['Diff'];
 export type DiffFile = Schemas['DiffFile'];
 export type FileDiff = Schemas['FileDiff'];

@@ -198,7 +198,7 @@ class Live {
     const again = this.place !== '';
     if (!again) this.place = d.cursor;
     this.meet(d);
-    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot')));
+    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot'), l.other?.('repositories')));
   }
 
   /** join: the stream was there before this page; what this page missed does not come. */
@@ -209,7 +209,7 @@ class Live {
     this.turn('live');
     this.meet(d);
     if (missed) this.tell((l) => l.reset?.());
-    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot')));
+    if (again) this.tell((l) => (l.hello?.(), l.other?.('queue'), l.other?.('autopilot'), l.other?.('repositories')));
   }
 
   private meet(d: Joined): void {

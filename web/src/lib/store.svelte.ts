@@ -3,7 +3,7 @@
 
 import { SvelteMap } from 'svelte/reactivity';
 import { alerts } from './alerts.svelte';
-import { get, type Activity, type Case, type Need, type Overview, type Run } from './api';
+import { get, type Activity, type Case, type Need, type Overview, type Repository, type Run } from './api';
 import { clock } from './clock.svelte';
 import { haystack } from './filter';
 import { live, type Changed, type Happened } from './live.svelte';
@@ -55,6 +55,8 @@ class Store {
   overview = $state.raw<Overview | null>(null);
   inbox = $state.raw<Need[]>([]);
   inboxKnown = $state(false);
+  /** others are the other repositories of this user, with what waits there. */
+  others = $state.raw<Repository[]>([]);
   runs = $state.raw<Run[]>([]);
   runsKnown = $state(false);
   cases = $state.raw<Case[]>([]);
@@ -93,6 +95,8 @@ class Store {
     }
     this.inboxKnown = true;
   }, 250);
+
+  private readonly loadOthers = live.loading(async () => void (this.others = (await get('/api/v1/repositories', {})).repositories), 250);
 
   private readonly loadRuns = live.loading(async () => {
     const asked = this.newestRuns.ask();
@@ -164,9 +168,10 @@ class Store {
 
   /** Every load waits until nothing can be missed between it and the first event. */
   start(): void {
-    live.listen({ journal: (e) => this.journal(e), change: (e) => this.change(e), activity: (a) => this.activity.set(a.run, a), reset: () => this.reload() });
+    live.listen({ journal: (e) => this.journal(e), change: (e) => this.change(e), activity: (a) => this.activity.set(a.run, a), other: (what) => what === 'repositories' && this.loadOthers(), reset: () => this.reload() });
     this.loadOverview();
     this.loadInbox();
+    this.loadOthers();
   }
 
   /** wantRuns loads all runs, and keeps them; wantCases all cases. */
