@@ -93,7 +93,7 @@ func gitIsKilled(t *testing.T, n int, how, pawl string) bool {
 	at := fmt.Sprintf("killed %s command %d", how, n)
 	path := os.Getenv("PATH")
 	run := func() bool {
-		cmd := exec.Command(exe, landCommand, r.dir, r.state, "", "never")
+		cmd := exec.Command(exe, landCommand, r.dir, r.state, "", "never", "")
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+path, "DEADLY="+dir, "DEADLY_PATH="+path, "DEADLY_HOW="+how, "DEADLY_PAWL="+pawl, fmt.Sprint("DEADLY_AT=", n))
 		out, err := cmd.CombinedOutput()
 		if err != nil && pawl == "no" && !strings.Contains(string(out), "git") {
