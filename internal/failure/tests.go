@@ -31,7 +31,7 @@ type runner struct {
 // The order decides where one runner's summary contains another's.
 var runners = sync.OnceValue(func() []runner {
 	var all []runner
-	for _, r := range lineRunners {
+	for _, r := range lineRunners() {
 		all = append(all, runner{r.words, r.read})
 	}
 	return append(all, []runner{

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
@@ -27,114 +28,117 @@ type lineRunner struct {
 	last bool // only the last sum counts, not all together
 }
 
-var lineRunners = []lineRunner{
-	{
-		name: "gtest", words: []string{"[ RUN      ]"},
-		fails: lazy.Regexp(`^\[ RUN      \] (\S+)()`),
-		says:  lazy.Regexp(`: Failure$|\): error: `),
-		drops: lazy.Regexp(`^\[       OK \]|^\[  SKIPPED \]`),
-		ends:  lazy.Regexp(`^\[  FAILED  \]|^\[-{10}\]`),
-		sum: lazy.Regexp(`^\[  PASSED  \] (?P<passed>\d+) tests?\.|^\[  FAILED  \] (?P<failed>\d+) tests?, listed below` +
-			`|^\[  SKIPPED \] (?P<skipped>\d+) tests?, listed below`),
-	},
-	{
-		name: "ctest", words: []string{"tests failed out of"},
-		fails: lazy.Regexp(`^ *\d+/\d+ Test +#\d+: (\S+) \.*()\*\*\*\w`),
-		ends:  lazy.Regexp(`^ *Start +\d+: |^ *\d+/\d+ Test +#\d+: |^\d+% tests passed`),
-		sum:   lazy.Regexp(`(?P<failed>\d+) tests? failed out of (?P<all>\d+)`),
-	},
-	{
-		name: "gradle", words: []string{" completed, "},
-		fails: lazy.Regexp(`^(\S.* > .+?) FAILED()$`),
-		ends:  lazy.Regexp(`^\S.* > .+ [A-Z_]+$|^> Task |^FAILURE: |^\d+ tests? completed`),
-		sum:   lazy.Regexp(`^(?P<all>\d+) tests? completed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?`),
-	},
-	{
-		name: "xctest", words: []string{"Test Suite '"},
-		fails: lazy.Regexp(`^\S+:\d+: error: (-?\[?[\w. ]+\]?) : (.*)`),
-		ends:  lazy.Regexp(`^Test (?:Case|Suite) '`),
-		sum:   lazy.Regexp(`Executed (?P<all>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?`),
-		last:  true,
-	},
-	{
-		name: "swift-testing", words: []string{"Test run with "},
-		fails: lazy.Regexp(`^\S+ +Test (.+?) recorded an issue(?: with .*?)? at (\S+:\d+:\d+: .*)`),
-		ends:  lazy.Regexp(`^\S+ +(?:Test|Suite) .*(?:passed|failed|started)`),
-		sum:   lazy.Regexp(`Test run with (?P<all>\d+) tests?.* with (?P<failed>\d+) issues?`),
-	},
-	{
-		name: "zig", words: []string{" passed; ", " tests passed"},
-		fails: lazy.Regexp(`^(?:\d+/\d+ |error: ')(\S+?)(?:\.\.\.|' failed: ?)(.*[a-z].*)`),
-		ends:  lazy.Regexp(`^\d+/\d+ |^\d+ passed; |^Build Summary: |^error: (?:the|while) `),
-		sum: lazy.Regexp(`^(?P<passed>\d+) passed; (?P<skipped>\d+) skipped; (?P<failed>\d+) failed` +
-			`|^Build Summary: .*; \d+/(?P<all>\d+) tests passed; (?P<failed2>\d+) failed`),
-		last: true,
-	},
-	{
-		name: "nextest", words: []string{" Summary ["},
-		fails: lazy.Regexp(`^ *(?:TRY \d+ )?(?:FAIL|ABORT|SIG[A-Z]+|TIMEOUT|LEAK-FAIL) \[.*?\] +(?:\(.*?\) +)?(.+)()`),
-		ends:  lazy.Regexp(`^ *(?:PASS|SKIP|SLOW) \[|^ +(?:Summary|Canceling) |^error: test run failed`),
-		noise: lazy.Regexp(`^ *(?:---|std(?:out|err) ─|running \d+ test|test \S+ \.\.\. |failures:|test result: |note: run with|\S+::\S+$)`),
-		sum:   lazy.Regexp(`tests? run: (?P<passed>\d+) passed(?: \(.*?\))?(?:, (?P<failed>\d+) failed)?(?:, (?P<failed2>\d+) timed out)?(?:, (?P<skipped>\d+) skipped)?`),
-	},
-	{
-		name: "deno", words: []string{" passed | "},
-		fails: lazy.Regexp(`^(.+?) => (?:\./|/|file:)\S*:\d+:\d+()$`),
-		noise: lazy.Regexp(`^ *(?:throw |\^+$)`),
-		ends:  lazy.Regexp(`^ FAILURES |^(?:(?:FAILED|ok) \| )?\d+ passed`),
-		sum:   lazy.Regexp(`^(?:(?:FAILED|ok) \| )?(?P<passed>\d+) passed(?: \(.*?\))? \| (?P<failed>\d+) failed(?: \(.*?\))?(?: \| (?P<skipped>\d+) ignored)?`),
-	},
-	{
-		name: "bun", words: []string{"expect() calls", " pass\n"},
-		fails: lazy.Regexp(`^()error: (.*)`),
-		names: lazy.Regexp(`^(?:✗|\(fail\)) (.+?)(?: \[[\d.]+m?s\])?$`),
-		drops: lazy.Regexp(`^(?:✓|»|\((?:pass|skip|todo)\)) `),
-		ends:  lazy.Regexp(`^ *\d+ pass$|^\d+ tests failed:`),
-		sum:   lazy.Regexp(`^ *(?P<passed>\d+) pass$|^ *(?P<failed>\d+) fail$|^ *(?P<skipped>\d+) (?:skip|todo)$`),
-	},
-	{
-		name: "scalatest", words: []string{"Tests: succeeded "},
-		fails: lazy.Regexp(`^(?:\[info\] )?\s*- (.+) \*\*\* FAILED \*\*\*()`),
-		ends:  lazy.Regexp(`^\[info\] (?:\s*- |\S)|^[^\[\s]|^\[error\]`),
-		sum: lazy.Regexp(`Tests: succeeded (?P<passed>\d+), failed (?P<failed>\d+), canceled (?P<skipped>\d+)` +
-			`, ignored (?P<skipped2>\d+)`),
-	},
-	{
-		name: "munit", words: []string{"==> X "},
-		fails: lazy.Regexp(`^==> X (\S+)\s+\S+ (.*)`),
-		ends:  lazy.Regexp(`^\[error\]|^==> |^  \+ `),
-		sum:   lazy.Regexp(`(?:Failed|Passed): Total (?P<all>\d+), Failed (?P<failed>\d+), Errors (?P<failed2>\d+)`),
-	},
-	{
-		name: "julia", words: []string{"Some tests did not pass: "},
-		fails: lazy.Regexp(`^(.+?): (?:Test Failed|Error During Test) at (\S+:\d+)$`),
-		ends:  lazy.Regexp(`^Stacktrace:|^Test Summary:`),
-		sum: lazy.Regexp(`did not pass: (?P<passed>\d+) passed, (?P<failed>\d+) failed, (?P<failed2>\d+) errored` +
-			`, (?P<skipped>\d+) broken`),
-	},
-	{
-		name: "testthat", words: []string{"[ FAIL "},
-		fails: lazy.Regexp(`^── (?:Failure|Error) \((?P<said>\S+?)\): (?P<test>.+?) ─*$`),
-		ends:  lazy.Regexp(`^\[ FAIL |^══ `),
-		sum:   lazy.Regexp(`^\[ FAIL (?P<failed>\d+) \| WARN \d+ \| SKIP (?P<skipped>\d+) \| PASS (?P<passed>\d+) \]`),
-		last:  true,
-	},
-	{
-		name: "forge", words: []string{"[FAIL"},
-		fails: lazy.Regexp(`^\[FAIL(?:[.:] (?:Reason: )?(?P<said>.*?))?\] (?P<test>\w+\(.*?\))`),
-		ends:  lazy.Regexp(`^\[PASS\]|^Suite result: |^Failing tests:`),
-		sum: lazy.Regexp(`^Ran \d+ test suites? .*: (?P<passed>\d+) tests? passed, (?P<failed>\d+) failed` +
-			`, (?P<skipped>\d+) skipped`),
-	},
-	{
-		name: "cucumber", words: []string{" scenarios (", " scenario ("},
-		fails: lazy.Regexp(`^\d+\) Scenario: (.+?)(?: # \S+)?()$`),
-		noise: lazy.Regexp(`^ *(?:✔|[-✖] (?:Given|When|Then|And|But|\*) )`),
-		ends:  lazy.Regexp(`^\d+ scenarios? \(`),
-		sum: lazy.Regexp(`^\d+ scenarios? \((?:(?P<failed>\d+) failed)?(?:, )?(?:(?P<failed2>\d+) undefined)?(?:, )?` +
-			`(?:(?P<skipped>\d+) (?:skipped|pending))?(?:, )?(?:(?P<passed>\d+) passed)?\)`),
-	},
-}
+// lineRunners is made at its first use: it would be a part of every start.
+var lineRunners = sync.OnceValue(func() []lineRunner {
+	return []lineRunner{
+		{
+			name: "gtest", words: []string{"[ RUN      ]"},
+			fails: lazy.Regexp(`^\[ RUN      \] (\S+)()`),
+			says:  lazy.Regexp(`: Failure$|\): error: `),
+			drops: lazy.Regexp(`^\[       OK \]|^\[  SKIPPED \]`),
+			ends:  lazy.Regexp(`^\[  FAILED  \]|^\[-{10}\]`),
+			sum: lazy.Regexp(`^\[  PASSED  \] (?P<passed>\d+) tests?\.|^\[  FAILED  \] (?P<failed>\d+) tests?, listed below` +
+				`|^\[  SKIPPED \] (?P<skipped>\d+) tests?, listed below`),
+		},
+		{
+			name: "ctest", words: []string{"tests failed out of"},
+			fails: lazy.Regexp(`^ *\d+/\d+ Test +#\d+: (\S+) \.*()\*\*\*\w`),
+			ends:  lazy.Regexp(`^ *Start +\d+: |^ *\d+/\d+ Test +#\d+: |^\d+% tests passed`),
+			sum:   lazy.Regexp(`(?P<failed>\d+) tests? failed out of (?P<all>\d+)`),
+		},
+		{
+			name: "gradle", words: []string{" completed, "},
+			fails: lazy.Regexp(`^(\S.* > .+?) FAILED()$`),
+			ends:  lazy.Regexp(`^\S.* > .+ [A-Z_]+$|^> Task |^FAILURE: |^\d+ tests? completed`),
+			sum:   lazy.Regexp(`^(?P<all>\d+) tests? completed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?`),
+		},
+		{
+			name: "xctest", words: []string{"Test Suite '"},
+			fails: lazy.Regexp(`^\S+:\d+: error: (-?\[?[\w. ]+\]?) : (.*)`),
+			ends:  lazy.Regexp(`^Test (?:Case|Suite) '`),
+			sum:   lazy.Regexp(`Executed (?P<all>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?`),
+			last:  true,
+		},
+		{
+			name: "swift-testing", words: []string{"Test run with "},
+			fails: lazy.Regexp(`^\S+ +Test (.+?) recorded an issue(?: with .*?)? at (\S+:\d+:\d+: .*)`),
+			ends:  lazy.Regexp(`^\S+ +(?:Test|Suite) .*(?:passed|failed|started)`),
+			sum:   lazy.Regexp(`Test run with (?P<all>\d+) tests?.* with (?P<failed>\d+) issues?`),
+		},
+		{
+			name: "zig", words: []string{" passed; ", " tests passed"},
+			fails: lazy.Regexp(`^(?:\d+/\d+ |error: ')(\S+?)(?:\.\.\.|' failed: ?)(.*[a-z].*)`),
+			ends:  lazy.Regexp(`^\d+/\d+ |^\d+ passed; |^Build Summary: |^error: (?:the|while) `),
+			sum: lazy.Regexp(`^(?P<passed>\d+) passed; (?P<skipped>\d+) skipped; (?P<failed>\d+) failed` +
+				`|^Build Summary: .*; \d+/(?P<all>\d+) tests passed; (?P<failed2>\d+) failed`),
+			last: true,
+		},
+		{
+			name: "nextest", words: []string{" Summary ["},
+			fails: lazy.Regexp(`^ *(?:TRY \d+ )?(?:FAIL|ABORT|SIG[A-Z]+|TIMEOUT|LEAK-FAIL) \[.*?\] +(?:\(.*?\) +)?(.+)()`),
+			ends:  lazy.Regexp(`^ *(?:PASS|SKIP|SLOW) \[|^ +(?:Summary|Canceling) |^error: test run failed`),
+			noise: lazy.Regexp(`^ *(?:---|std(?:out|err) ─|running \d+ test|test \S+ \.\.\. |failures:|test result: |note: run with|\S+::\S+$)`),
+			sum:   lazy.Regexp(`tests? run: (?P<passed>\d+) passed(?: \(.*?\))?(?:, (?P<failed>\d+) failed)?(?:, (?P<failed2>\d+) timed out)?(?:, (?P<skipped>\d+) skipped)?`),
+		},
+		{
+			name: "deno", words: []string{" passed | "},
+			fails: lazy.Regexp(`^(.+?) => (?:\./|/|file:)\S*:\d+:\d+()$`),
+			noise: lazy.Regexp(`^ *(?:throw |\^+$)`),
+			ends:  lazy.Regexp(`^ FAILURES |^(?:(?:FAILED|ok) \| )?\d+ passed`),
+			sum:   lazy.Regexp(`^(?:(?:FAILED|ok) \| )?(?P<passed>\d+) passed(?: \(.*?\))? \| (?P<failed>\d+) failed(?: \(.*?\))?(?: \| (?P<skipped>\d+) ignored)?`),
+		},
+		{
+			name: "bun", words: []string{"expect() calls", " pass\n"},
+			fails: lazy.Regexp(`^()error: (.*)`),
+			names: lazy.Regexp(`^(?:✗|\(fail\)) (.+?)(?: \[[\d.]+m?s\])?$`),
+			drops: lazy.Regexp(`^(?:✓|»|\((?:pass|skip|todo)\)) `),
+			ends:  lazy.Regexp(`^ *\d+ pass$|^\d+ tests failed:`),
+			sum:   lazy.Regexp(`^ *(?P<passed>\d+) pass$|^ *(?P<failed>\d+) fail$|^ *(?P<skipped>\d+) (?:skip|todo)$`),
+		},
+		{
+			name: "scalatest", words: []string{"Tests: succeeded "},
+			fails: lazy.Regexp(`^(?:\[info\] )?\s*- (.+) \*\*\* FAILED \*\*\*()`),
+			ends:  lazy.Regexp(`^\[info\] (?:\s*- |\S)|^[^\[\s]|^\[error\]`),
+			sum: lazy.Regexp(`Tests: succeeded (?P<passed>\d+), failed (?P<failed>\d+), canceled (?P<skipped>\d+)` +
+				`, ignored (?P<skipped2>\d+)`),
+		},
+		{
+			name: "munit", words: []string{"==> X "},
+			fails: lazy.Regexp(`^==> X (\S+)\s+\S+ (.*)`),
+			ends:  lazy.Regexp(`^\[error\]|^==> |^  \+ `),
+			sum:   lazy.Regexp(`(?:Failed|Passed): Total (?P<all>\d+), Failed (?P<failed>\d+), Errors (?P<failed2>\d+)`),
+		},
+		{
+			name: "julia", words: []string{"Some tests did not pass: "},
+			fails: lazy.Regexp(`^(.+?): (?:Test Failed|Error During Test) at (\S+:\d+)$`),
+			ends:  lazy.Regexp(`^Stacktrace:|^Test Summary:`),
+			sum: lazy.Regexp(`did not pass: (?P<passed>\d+) passed, (?P<failed>\d+) failed, (?P<failed2>\d+) errored` +
+				`, (?P<skipped>\d+) broken`),
+		},
+		{
+			name: "testthat", words: []string{"[ FAIL "},
+			fails: lazy.Regexp(`^── (?:Failure|Error) \((?P<said>\S+?)\): (?P<test>.+?) ─*$`),
+			ends:  lazy.Regexp(`^\[ FAIL |^══ `),
+			sum:   lazy.Regexp(`^\[ FAIL (?P<failed>\d+) \| WARN \d+ \| SKIP (?P<skipped>\d+) \| PASS (?P<passed>\d+) \]`),
+			last:  true,
+		},
+		{
+			name: "forge", words: []string{"[FAIL"},
+			fails: lazy.Regexp(`^\[FAIL(?:[.:] (?:Reason: )?(?P<said>.*?))?\] (?P<test>\w+\(.*?\))`),
+			ends:  lazy.Regexp(`^\[PASS\]|^Suite result: |^Failing tests:`),
+			sum: lazy.Regexp(`^Ran \d+ test suites? .*: (?P<passed>\d+) tests? passed, (?P<failed>\d+) failed` +
+				`, (?P<skipped>\d+) skipped`),
+		},
+		{
+			name: "cucumber", words: []string{" scenarios (", " scenario ("},
+			fails: lazy.Regexp(`^\d+\) Scenario: (.+?)(?: # \S+)?()$`),
+			noise: lazy.Regexp(`^ *(?:✔|[-✖] (?:Given|When|Then|And|But|\*) )`),
+			ends:  lazy.Regexp(`^\d+ scenarios? \(`),
+			sum: lazy.Regexp(`^\d+ scenarios? \((?:(?P<failed>\d+) failed)?(?:, )?(?:(?P<failed2>\d+) undefined)?(?:, )?` +
+				`(?:(?P<skipped>\d+) (?:skipped|pending))?(?:, )?(?:(?P<passed>\d+) passed)?\)`),
+		},
+	}
+})
 
 // is tells whether a line fits an expression that may be nil.
 func is(e func() *regexp.Regexp, l string) bool { return e != nil && e().MatchString(l) }
