@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,45 +17,37 @@ type changes struct {
 	folders []string
 }
 
-func watch(folders ...string) (*changes, error) {
+// watch watches folders; where the kernel has no watch left, nothing is waited for.
+func watch(folders ...string) *changes {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
-		return nil, err
+		return &changes{}
 	}
 	c := &changes{File: os.NewFile(uintptr(fd), "inotify"), fd: fd, folders: folders}
-	err = c.look()
-	return c, err
+	c.look()
+	return c
 }
 
-// look watches the folders that are new. One that is watched stays so.
-func (c *changes) look() error {
+// look watches the folders that are new. One that is watched stays so, and one that is
+// gone, or is one too many, is left out.
+func (c *changes) look() {
 	for _, folder := range c.folders {
-		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.IsDir() {
-				return nil //nolint:nilerr // it is gone by now
+		_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				_, _ = unix.InotifyAddWatch(c.fd, path, unix.IN_CREATE|unix.IN_MODIFY|unix.IN_MOVED_TO|unix.IN_DELETE)
 			}
-			_, err = unix.InotifyAddWatch(c.fd, path, unix.IN_CREATE|unix.IN_MODIFY|unix.IN_MOVED_TO|unix.IN_DELETE)
-			if errors.Is(err, unix.ENOENT) {
-				return nil
-			}
-			return err
+			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // await returns when something has changed since the last time. Not all that a command
 // shows is in files, so it does not wait for long.
-func (c *changes) await() error {
-	if err := c.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
+func (c *changes) await() {
+	if c.File == nil {
+		return
 	}
-	_, err := c.Read(make([]byte, 64<<10))
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	return c.look()
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = c.Read(make([]byte, 64<<10)) // what has changed does not matter
+	c.look()
 }
