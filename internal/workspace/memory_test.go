@@ -79,7 +79,7 @@ func TestFingerprintIsNeverOutOfDate(t *testing.T) {
 		func() { put(filepath.Join(p.top, ".git", "config.worktree"), "") },
 	} {
 		change()
-		fresh, err := (&Checkout{Root: p.c.Root, Repo: p.c.Repo}).ConfigFingerprint(t.Context())
+		fresh, err := (&Checkout{Root: p.c.Root, Repo: p.c.Repo, mostNames: placesLimit}).ConfigFingerprint(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
