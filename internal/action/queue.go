@@ -29,7 +29,7 @@ type QueueView struct {
 type QueueEntry struct {
 	ID       string     `json:"id" doc:"The task's."`
 	Title    string     `json:"title"`
-	Status   string     `json:"status" doc:"waiting, held, resolving, parked, proposed, arriving, or landing for those in the batch"`
+	Status   string     `json:"status" doc:"waiting, held, resolving, parked, proposed, arriving, checking while the forge checks it, or landing for those in the batch"`
 	Why      string     `json:"why"`
 	Commit   string     `json:"commit"`
 	Run      string     `json:"run"`
@@ -138,6 +138,9 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 				q.Files = append(q.Files, f.Path)
 			}
 		}
+	}
+	if s.InCheck(e.ID) {
+		q.Status = "checking"
 	}
 	if b := s.Batch; b != nil && working && slices.Contains(b.IDs, e.ID) {
 		q.Status = "landing"

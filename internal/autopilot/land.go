@@ -113,7 +113,7 @@ func queueLeft(ctx context.Context, db *store.Store, target string, now time.Tim
 		}
 	}
 	works := s.Command.Kind != queue.DoWait && s.Command.Kind != ""
-	busy := works || s.Stumbles > 0
+	busy := works || s.Stumbles > 0 || len(s.Checking) > 0
 	for i := range s.Entries {
 		switch e := &s.Entries[i]; {
 		case e.Status == queue.Resolving,

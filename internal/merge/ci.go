@@ -9,81 +9,87 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
-// Its checks are asked for soon at first, then less often: twice 180 calls an hour.
-const (
-	firstAsk = time.Second
-	lastAsk  = 20 * time.Second
-)
-
 // reportedIn is how soon a check has to be reported, while no other one goes on.
 const reportedIn = 10 * time.Minute
 
-// asksCI is true where work lands here, and the forge's CI has a say in it.
-func (q *Queue) asksCI() bool { return len(q.o.Required) > 0 && !q.o.Policy.Propose }
-
-// askCI has the forge's CI judge a commit that is green here: on a branch of
-// pawl's own, which is for one target. A forge that does not answer is waited for,
-// as long as for the checks; after that the queue tries again, and blames nobody.
-func (q *Queue) askCI(ctx context.Context, commit string, v queue.Verdict) (queue.Verdict, error) {
+// checkBranch is where the forge checks a batch.
+func (q *Queue) checkBranch(b *queue.Batch) string {
 	branch := branchOf("ci/" + short(q.target))
-	bounded, cancel := context.WithTimeout(ctx, pushLimit)
-	err := q.o.Repo.PushOwn(bounded, q.remote.name, commit, "refs/heads/"+branch)
-	cancel()
+	if b.Place > 0 {
+		branch += fmt.Sprint("-", b.Place+1)
+	}
+	return branch
+}
+
+// check gives the forge the batches that it is to check, each on a branch of pawl's own,
+// and asks about the first. A forge that does not answer is waited for as long as its
+// checks; after that the queue tries again, and blames nobody.
+func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) {
+	e := queue.Event{Kind: queue.Checked}
+	for i := range s.Checking {
+		if err := q.pushCheck(ctx, &s.Checking[i]); err != nil {
+			return e, err
+		}
+	}
+	b := &s.Checking[0]
+	v, commit := queue.Verdict{Tree: b.Result}, b.Head
+	if b.Target {
+		v.Tree, commit = b.Tree, b.Tip
+	}
+	over, quiet := time.Now().After(b.Asked.Add(q.o.ChecksTimeout)), min(q.o.ChecksTimeout, reportedIn)
+	all, err := q.o.Forge.Checks(ctx, commit)
+	if later := (*forge.LaterError)(nil); errors.As(err, &later) && !over {
+		e.Busy = true
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	red, left := required(all, q.o.Required)
+	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
+	switch {
+	case len(red) > 0:
+		if v, err = q.redCI(ctx, red, v); err != nil {
+			return e, err
+		}
+	case len(left) == 0:
+		v.Green = true
+	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
+		v.Absent, v.Summary = true, unreported(all, left, quiet, q.checkBranch(b))
+	case over:
+		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(q.o.ChecksTimeout),
+			strings.Join(left, ", "))
+	default:
+		return e, nil
+	}
+	if e.Verdict = &v; !v.Green {
+		v.By, err = q.by(ctx, commit)
+	}
+	return e, err
+}
+
+// pushCheck pushes a batch to the branch at which the forge checks it, if that was not done.
+func (q *Queue) pushCheck(ctx context.Context, b *queue.Batch) error {
+	branch, commit := q.checkBranch(b), b.Head
+	if b.Target {
+		commit = b.Tip
+	}
+	if was, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branch); err != nil || was == commit {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	err := q.o.Repo.PushOwn(ctx, q.remote.name, commit, "refs/heads/"+branch)
 	if errors.Is(err, git.ErrTheirs) {
 		err = fmt.Errorf("the checks cannot run: %w: delete the branch %s there", err, branch)
 	}
-	if err != nil {
-		return v, err
-	}
-	v.Green, v.Empty = false, false
-	wait, quiet := firstAsk, time.Now()
-	most := min(q.o.ChecksTimeout, reportedIn)
-	for over := quiet.Add(q.o.ChecksTimeout); ; {
-		all, err := q.o.Forge.Checks(ctx, commit)
-		var later *forge.LaterError
-		if err != nil && !errors.As(err, &later) {
-			return v, err
-		}
-		red, left := required(all, q.o.Required)
-		if err == nil && len(red) > 0 {
-			return q.redCI(ctx, red, v)
-		}
-		if err == nil && len(left) == 0 {
-			v.Green = true
-			return v, nil
-		}
-		busy := err != nil || slices.ContainsFunc(all, isPending)
-		if busy {
-			quiet = time.Now() // what is required may begin after it
-		}
-		until := time.Now().Add(wait)
-		switch {
-		case !busy && until.After(quiet.Add(most)):
-			v.Absent, v.Summary = true, unreported(all, left, most, branch)
-			return v, nil
-		case !until.After(over):
-		case err != nil:
-			return v, err // it says nothing of anybody's work
-		default:
-			v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(q.o.ChecksTimeout),
-				strings.Join(left, ", "))
-			return v, nil
-		}
-		if later != nil && later.Until.After(until) {
-			until = later.Until
-		}
-		if drive.Sleep(ctx, until); ctx.Err() != nil {
-			return v, ctx.Err()
-		}
-		wait = min(2*wait, lastAsk)
-	}
+	return err
 }
 
 func isPending(k forge.Check) bool { return k.State == forge.Pending }

@@ -134,7 +134,12 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 		r = ci(t, r, hub, []string{state})
 		r.o.Required, r.o.ChecksTimeout = []string{"test", "next"}, time.Millisecond
 		q := r.queue()
-		v, err := q.askCI(t.Context(), r.git("rev-parse", "main"), queue.Verdict{Green: true})
+		s := queue.State{Checking: []queue.Batch{{Head: r.git("rev-parse", "main"), Result: "tree"}}}
+		e, err := q.check(t.Context(), &s)
+		v := e.Verdict
+		if v == nil {
+			v = new(queue.Verdict)
+		}
 		if (err != nil) != (state == "down") || v.Green || v.Absent || !strings.Contains(fmt.Sprint(v.Summary, err), want) {
 			t.Errorf("%s: %+v, %v", state, v, err)
 		}
@@ -172,5 +177,38 @@ func TestWaitingCostsLittle(t *testing.T) {
 		if n := len(hub.Calls()) - before; n > 48 {
 			t.Errorf("an hour of waiting costs %d calls", n)
 		}
+	}
+}
+
+// While the forge checks one task, the next one is verified and checked on top of it. A third,
+// which conflicts with the first, waits for that, and a person hears of it then.
+func TestOthersAreCheckedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r, _, hub := proposing(t)
+	r = ci(t, r, hub, nil)
+	r.o.Policy.Batch = 1
+	var second string
+	hub.Trouble = func(_ http.ResponseWriter, req *http.Request) bool {
+		commit := path.Base(path.Dir(req.URL.Path))
+		if path.Base(req.URL.Path) != "status" {
+			return false
+		}
+		if tip := their(t, hub, "for-each-ref", "--format=%(objectname)", "refs/heads/pawl/ci/main-2"); tip != "" {
+			second = tip
+			hub.Check(commit, "test", "success", "")
+		}
+		return false
+	}
+	q, base := r.queue(), r.git("rev-parse", "main")
+	for i, file := range []string{"one.txt", "two.txt", "one.txt"} {
+		id, commit := r.task(file, base, file, fmt.Sprint(i, "\n"))
+		r.add(q, id, commit, file)
+	}
+	r.drain(q)
+	if main := r.git("rev-parse", "main"); main != second || second == "" {
+		t.Errorf("main is at %s, and %s was checked", main, second)
+	}
+	if r.status("task-001") != board.Done || r.status("task-002") != board.Done || r.status("task-003") != board.Blocked {
+		t.Errorf("left: %q", r.left())
 	}
 }

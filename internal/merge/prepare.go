@@ -32,6 +32,13 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 		return e, err
 	}
 	at := place{tip: facts.Tip, head: facts.Tip, tree: facts.Tree}
+	if c.From != "" { // what the forge checks now
+		at.tip, at.head = c.From, c.From
+		if at.tree, err = q.o.Repo.TreeOf(ctx, c.From); err != nil {
+			return e, err
+		}
+	}
+	onto := at.tip
 	var landed []queue.Entry
 	for _, id := range c.IDs {
 		entry, ok := s.Find(id)
@@ -42,6 +49,9 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 		if err != nil {
 			return e, err
 		}
+		if c.From != "" && m.Conflict != nil { // nothing of that is on the target yet
+			m.Conflict, m.Later = nil, true
+		}
 		if next != at {
 			landed = append(landed, entry)
 		}
@@ -50,10 +60,10 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	}
 	out.Head, out.Result = at.head, at.tree
 	if len(landed) > 1 {
-		out.Head, err = q.shadow.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), facts.Tip, at.head)
+		out.Head, err = q.shadow.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
 	}
-	if err == nil && out.Head != facts.Tip {
-		err = q.pin(ctx, facts.Tip, out.Head)
+	if err == nil && out.Head != onto {
+		err = q.pin(ctx, onto, out.Head)
 	}
 	return e, err
 }

@@ -127,10 +127,12 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	}
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
+	o.Policy.Checks = len(o.Required) > 0 && !o.Policy.Propose
 	q := &Queue{
 		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{},
 		woken: make(chan struct{}, 1),
 	}
+	q.o.Policy.Key = q.recordKey("")
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}

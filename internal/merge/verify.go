@@ -35,11 +35,14 @@ func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error
 	if err != nil || e.Verdict.Green {
 		return e, err
 	}
-	author, subject, err := q.o.Repo.Author(ctx, c.Commit)
-	if err == nil {
-		e.Verdict.By = fmt.Sprintf("by %s (%s)", author, subject)
-	}
+	e.Verdict.By, err = q.by(ctx, c.Commit)
 	return e, err
+}
+
+// by says whose a commit is.
+func (q *Queue) by(ctx context.Context, commit string) (string, error) {
+	author, subject, err := q.o.Repo.Author(ctx, commit)
+	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
 // WasRed is true for a commit whose tree has a red record under these gates.
@@ -67,6 +70,7 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 		}
 	}
 	v, gates, err := q.judge(ctx, c, key)
+	v.Empty = v.Empty && !q.o.Policy.Checks
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -90,27 +94,12 @@ func (q *Queue) recordKey(tree string) string {
 	for _, g := range q.o.Gates {
 		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
 	}
-	if q.asksCI() {
-		fmt.Fprintf(h, "checks %q\n", q.o.Required)
-	}
 	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// judge runs the gates on a commit, and then asks the forge's CI.
+// judge runs the gates. A second try begins at the gate that was red.
 func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
-	v, gates, err := q.judgeHere(ctx, c, key)
-	if err == nil && v.Green && q.asksCI() {
-		q.mu.Lock()
-		q.reds[key] = len(q.o.Gates) // where a second try begins
-		q.mu.Unlock()
-		v, err = q.askCI(ctx, c.Commit, v)
-	}
-	return v, gates, err
-}
-
-// judgeHere runs the gates. A second try begins at the gate that was red.
-func (q *Queue) judgeHere(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(q.o.Gates) == 0 {
 		v.Green, v.Empty = true, true
@@ -123,10 +112,6 @@ func (q *Queue) judgeHere(ctx context.Context, c queue.Command, key string) (que
 	}
 	delete(q.reds, key)
 	q.mu.Unlock()
-	if first == len(q.o.Gates) {
-		v.Green = true
-		return v, nil, nil
-	}
 	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.o.Gates[first:])
 	switch {
 	case err != nil:

@@ -199,7 +199,7 @@ func (w *worker) Look(ctx context.Context) ([]queue.Event, error) {
 // idle is true when nothing but time and people can bring the queue on.
 func (w *worker) idle() bool {
 	works := func(e queue.Entry) bool { return e.Status == queue.Resolving }
-	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving) == 0 &&
+	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving)+len(w.state.Checking) == 0 &&
 		!slices.ContainsFunc(w.state.Entries, works)
 }
 
@@ -393,6 +393,8 @@ func (q *Queue) perform(ctx context.Context, s *queue.State, c queue.Command) (q
 		return q.prepare(ctx, s, c)
 	case queue.DoVerify:
 		return q.verify(ctx, c)
+	case queue.DoCheck:
+		return q.check(ctx, s)
 	case queue.DoLand:
 		return q.land(ctx, s, c)
 	case queue.DoForesee:

@@ -9,11 +9,16 @@ import (
 // touch reports whether an entry may be changed now: while its batch lands it
 // may not. A batch that it is in is given up.
 func (s *State) touch(id string) bool {
-	if s.Batch == nil || !slices.Contains(s.Batch.IDs, id) {
-		return true
+	at := s.checkOf(id)
+	if at >= 0 {
+		s.Checking = s.Checking[:at]
 	}
-	if s.landing() {
-		return false
+	tried := s.Batch != nil && slices.Contains(s.Batch.IDs, id)
+	switch {
+	case s.landing():
+		return !tried
+	case at < 0 && !tried:
+		return true
 	}
 	s.drop()
 	s.Suspects = nil
@@ -169,7 +174,7 @@ func (s *State) again(e *Entry, why string) {
 // reset forgets what was tried with an entry.
 func (e *Entry) reset() {
 	e.Status, e.Why, e.Until, e.Waits, e.Request = Waiting, "", time.Time{}, 0, ""
-	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem, e.RedOn = 0, 0, "", false, nil, ""
+	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem, e.RedOn, e.Apart = 0, 0, "", false, nil, "", ""
 }
 
 // dropEntry says that an entry leaves; its work stays where it is.

@@ -46,6 +46,9 @@ func (e *Entry) ready(now time.Time) bool {
 
 // choose is the entries of the next batch, and why these.
 func (s *State) choose(now time.Time) ([]string, string) {
+	if s.full() {
+		return nil, ""
+	}
 	if s.Stop != nil {
 		return s.repairing(now)
 	}
@@ -54,7 +57,7 @@ func (s *State) choose(now time.Time) ([]string, string) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		first := awaited == nil || e.Outrun >= outrunLimit || before(e, awaited) < 0
-		if first && e.ready(now) {
+		if first && s.canTry(e, now) {
 			list = append(list, *e)
 		}
 	}
@@ -90,14 +93,22 @@ func (s *State) width() int {
 func (s *State) prepared(e *Event) {
 	p, b := e.Prepared, s.Batch
 	s.Batch = nil
-	if !s.see(&p.Facts, e.At) || b == nil {
+	if !s.see(&p.Facts, e.At) || b == nil || b.Tip != s.onto() {
 		s.next(e.At)
 		return
 	}
 	for i := range p.Steps {
 		s.merged(&p.Steps[i], e.At)
+		if entry := s.at(p.Steps[i].ID); entry != nil && p.Steps[i].Later {
+			entry.Apart = b.Tip
+		}
 	}
-	b.Tip, b.Tree, b.Head, b.Result = p.Tip, p.Tree, p.Head, p.Result
+	b.Head, b.Result = p.Head, p.Result
+	if n := len(s.Checking); n > 0 {
+		b.Tree = s.Checking[n-1].Result
+	} else {
+		b.Tip, b.Tree = p.Tip, p.Tree
+	}
 	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(m Merged) bool { return !m.lands() || s.index(m.ID) < 0 })
 	nothing := len(b.Steps) == 0 && (b.Theirs == "" || b.Head == b.Tip)
 	if nothing {
@@ -105,6 +116,11 @@ func (s *State) prepared(e *Event) {
 		return
 	}
 	s.Batch = b
+	if b.Head == b.Tip && len(s.Checking) > 0 {
+		s.setApart(b)
+		s.next(e.At)
+		return
+	}
 	if b.Head == b.Tip {
 		s.land("nothing is left to change")
 		return
@@ -167,20 +183,21 @@ func (s *State) verified(e *Event) {
 		s.note(NoteFlaky, only(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
 	}
 	switch {
-	case !v.Green && !v.Cached && !v.Absent && !b.Retried:
+	case !v.Green && !v.Cached && !b.Retried:
 		b.Retried, b.Red = true, v.Summary
 		s.verify(want, commit, "once more, since it was red: "+v.Summary, true)
+	case b.Target && v.Green && s.mustCheck(want):
+		s.check(e.At)
 	case b.Target:
 		s.judged(v, e.At)
 	case v.Green:
-		s.green(v)
+		s.green(v, e.At)
 	default:
-		b.Log, b.Absent = v.Log, v.Absent
 		s.red(v.Summary, e.At)
 	}
 }
 
-func (s *State) green(v *Verdict) {
+func (s *State) green(v *Verdict, now time.Time) {
 	if s.Unverified = v.Empty; v.Empty {
 		s.note(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
 	}
@@ -196,6 +213,10 @@ func (s *State) green(v *Verdict) {
 			Tree: s.Batch.Result})
 		return
 	}
+	if s.mustCheck(v.Tree) {
+		s.check(now)
+		return
+	}
 	s.land(why)
 }
 
@@ -205,6 +226,11 @@ func (s *State) green(v *Verdict) {
 func (s *State) red(summary string, now time.Time) {
 	b := s.Batch
 	b.Red = summary
+	if len(s.Checking) > 0 {
+		s.setApart(b)
+		s.next(now)
+		return
+	}
 	if len(b.Steps) > 1 && !b.Absent {
 		s.halve(b, now)
 		return
@@ -331,7 +357,7 @@ func (s *State) pass(b *Batch, now time.Time) {
 		}
 	}
 	for i := range s.Entries {
-		if e := &s.Entries[i]; e.ready(now) && e.Order < last && !slices.Contains(b.IDs, e.ID) {
+		if e := &s.Entries[i]; e.ready(now) && e.Order < last && !slices.Contains(b.IDs, e.ID) && !s.InCheck(e.ID) {
 			e.Passed++
 		}
 	}
@@ -346,6 +372,7 @@ const (
 // refused is a landing that was not made: nothing has changed.
 func (s *State) refused(e *Event) {
 	r, b := e.Refusal, s.Batch
+	s.Checking = nil // it is merged onto what did not land
 	s.drop()
 	if r.Moved {
 		s.next(e.At)
@@ -392,7 +419,7 @@ func (s *State) foresee() bool {
 	var list []string
 	for i, e := range s.InOrder(time.Time{}) {
 		next := i < s.width() && e.ready(time.Time{})
-		if !next && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
+		if !next && !s.InCheck(e.ID) && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
 			list = append(list, e.ID)
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	Asked     EventKind = "asked"     // Ask
 	Prepared  EventKind = "prepared"  // Prepared
 	Verified  EventKind = "verified"  // Verdict
+	Checked   EventKind = "checked"   // Verdict: the forge's, of the first that it checks; none while that goes on
 	Landed    EventKind = "landed"    // the target is at the batch's head
 	Refused   EventKind = "refused"   // Refusal: it could not be landed
 	Foreseen  EventKind = "foreseen"  // Ahead
@@ -40,6 +41,7 @@ type Event struct {
 	Facts      *Facts      `json:"facts,omitempty"`
 	Entry      *Entry      `json:"entry,omitempty"`
 	Done       bool        `json:"done,omitempty"` // of Added: the task is on the target already
+	Busy       bool        `json:"busy,omitempty"` // of Checked: a check goes on
 	Ask        *Ask        `json:"ask,omitempty"`
 	Prepared   *Prepare    `json:"prepared,omitempty"`
 	Verdict    *Verdict    `json:"verdict,omitempty"`
@@ -201,8 +203,9 @@ type CommandKind string
 const (
 	DoWait    CommandKind = "wait"    // until Until, or until something is asked
 	DoLook    CommandKind = "look"    // where the target is
-	DoPrepare CommandKind = "prepare" // merge IDs onto the target, in order; or Commit, the remote's, with it
+	DoPrepare CommandKind = "prepare" // merge IDs onto From, or else the target, in order; or Commit, the remote's, with it
 	DoVerify  CommandKind = "verify"  // run the gates on Tree, the tree of Commit
+	DoCheck   CommandKind = "check"   // ask the forge about the first of Checking; it gets them all
 	DoLand    CommandKind = "land"    // move the target From, To; safe to repeat
 	DoForesee CommandKind = "foresee" // look at IDs for conflicts with the target
 	DoPush    CommandKind = "push"    // the target to its remote

@@ -25,17 +25,20 @@ type world struct {
 	last queue.Event
 	log  []string
 
-	tip    string
-	trees  map[string]string // of commits
-	onto   map[string]string // the commit that a commit came after
-	n      int               // commits made
-	bad    map[string]bool   // tasks that are red
-	clash  map[string]bool   // "a b": red together
-	meets  map[string]string // a conflicts with b
-	gone   map[string]bool   // their commit is lost
-	broken bool              // the target is red
+	tip      string
+	trees    map[string]string // of commits
+	onto     map[string]string // the commit that a commit came after
+	n        int               // commits made
+	bad      map[string]bool   // tasks that are red
+	redThere map[string]bool   // and those that are at the forge
+	clash    map[string]bool   // "a b": red together
+	meets    map[string]string // a conflicts with b
+	gone     map[string]bool   // their commit is lost
+	broken   bool              // the target is red
 
 	green  map[string]bool // trees with a green verdict
+	checks bool            // the forge has a say
+	asked  map[string]int  // how often it was asked about a tree
 	added  map[string]queue.Entry
 	landed map[string]int
 	queued map[string]bool
@@ -47,8 +50,8 @@ type world struct {
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 7)), at: time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC), tip: "c0",
-		trees: map[string]string{"c0": ""}, onto: map[string]string{}, bad: map[string]bool{}, clash: map[string]bool{}, meets: map[string]string{}, gone: map[string]bool{},
-		green: map[string]bool{}, added: map[string]queue.Entry{}, landed: map[string]int{}, queued: map[string]bool{}, blamed: map[string]bool{},
+		trees: map[string]string{"c0": ""}, onto: map[string]string{}, bad: map[string]bool{}, redThere: map[string]bool{}, clash: map[string]bool{}, meets: map[string]string{}, gone: map[string]bool{},
+		asked: map[string]int{}, checks: seed%2 == 0, green: map[string]bool{}, added: map[string]queue.Entry{}, landed: map[string]int{}, queued: map[string]bool{}, blamed: map[string]bool{},
 	}
 	w.s.Target = "refs/heads/main"
 	w.open()
@@ -77,7 +80,7 @@ func (w *world) isPast(commit string) bool {
 
 func (w *world) open() {
 	f := w.facts()
-	w.send(queue.Event{Kind: queue.Opened, Facts: &f, Policy: &queue.Policy{Batch: 4, Retries: 1, Timeout: time.Hour, Action: queue.Retry, Resolve: true}})
+	w.send(queue.Event{Kind: queue.Opened, Facts: &f, Policy: &queue.Policy{Batch: 4, Retries: 1, Timeout: time.Hour, Action: queue.Retry, Resolve: true, Checks: w.checks}})
 }
 
 // send takes a step and holds it to the promises.
@@ -151,7 +154,11 @@ func (w *world) check(before *queue.State, c queue.Command) {
 	for _, n := range w.s.Out.Notes {
 		switch n.Kind {
 		case queue.NoteRed:
-			if b := before.Batch; b == nil || !w.color(w.trees[b.Tip]) {
+			b := before.Batch
+			if b == nil && len(before.Checking) > 0 {
+				b = &before.Checking[0]
+			}
+			if b == nil || !w.color(w.trees[b.Tip]) {
 				w.fail("%s is blamed on a red target (G7)", n.ID)
 			}
 			w.blamed[n.ID] = true
@@ -214,6 +221,7 @@ func (w *world) add(i int) {
 		}
 	}
 	w.bad[id] = w.chance(15)
+	w.redThere[id] = w.checks && w.chance(10)
 	if j := w.rnd.IntN(i + 1); w.chance(15) && j != i {
 		w.clash[fmt.Sprintf("t%02d %s", j, id)] = true
 	}
@@ -247,14 +255,15 @@ func (w *world) perform() {
 		w.prepare(c)
 	case queue.DoVerify:
 		ok := w.color(c.Tree)
-		absent := !ok && w.chance(5)
 		if !c.Again && ok && w.chance(10) {
 			ok = false // flaky
-		} else if ok {
+		} else if ok && !w.checks {
 			w.green[c.Tree] = true
 		}
 		w.send(queue.Event{Kind: queue.Verified, For: c.Seq, Verdict: &queue.Verdict{Tree: c.Tree, Green: ok, Retried: c.Again,
-			Absent: absent, Summary: "red"}})
+			Summary: "red"}})
+	case queue.DoCheck:
+		w.check1(c)
 	case queue.DoLand:
 		w.landOrNot(c)
 	case queue.DoForesee:
@@ -262,8 +271,37 @@ func (w *world) perform() {
 	}
 }
 
+// check1 is the forge, which is asked a few times before it knows. What is red for it alone
+// is so by the number of its commits.
+func (w *world) check1(c queue.Command) {
+	b := w.s.Checking[0]
+	tree := b.Result
+	if b.Target {
+		tree = b.Tree
+	}
+	if w.asked[tree]++; w.asked[tree]%3 != 0 {
+		w.send(queue.Event{Kind: queue.Checked, For: c.Seq, Busy: w.chance(50)})
+		return
+	}
+	ok := w.color(tree) && !w.there(tree)
+	if ok {
+		w.green[tree] = true
+	}
+	w.send(queue.Event{Kind: queue.Checked, For: c.Seq, Verdict: &queue.Verdict{Tree: tree, Green: ok, Summary: "red there",
+		Absent: !ok && w.chance(10)}})
+}
+
+// there is true for a tree that is red at the forge, and green here.
+func (w *world) there(tree string) bool {
+	return slices.ContainsFunc(strings.Fields(tree), func(id string) bool { return w.redThere[id] })
+}
+
 func (w *world) prepare(c queue.Command) {
-	p := &queue.Prepare{Facts: w.facts(), Head: w.tip, Result: w.trees[w.tip]}
+	onto := w.tip
+	if c.From != "" {
+		onto = c.From
+	}
+	p := &queue.Prepare{Facts: w.facts(), Head: onto, Result: w.trees[onto]}
 	if p.Past {
 		for _, id := range c.IDs {
 			m := queue.Merged{ID: id}
@@ -274,7 +312,7 @@ func (w *world) prepare(c queue.Command) {
 			switch {
 			case w.gone[id]:
 				m.Lost = "gone"
-			case !solved && on(w.trees[w.tip]):
+			case !solved && c.From == "" && on(w.trees[onto]):
 				m.Conflict = conflictOf("2")
 			case !solved && on(p.Result):
 				m.Later = true
@@ -287,8 +325,8 @@ func (w *world) prepare(c queue.Command) {
 			}
 			p.Steps = append(p.Steps, m)
 		}
-		if p.Head != w.tip { // one step on the first-parent line
-			p.Head = w.commit(w.tip, p.Result)
+		if p.Head != onto { // one step on the first-parent line
+			p.Head = w.commit(onto, p.Result)
 		}
 	}
 	w.send(queue.Event{Kind: queue.Prepared, For: c.Seq, Prepared: p})
@@ -448,7 +486,7 @@ func (w *world) settled() bool {
 // hopeless is true for a task that cannot land with what is on the target, or
 // that needs such a one.
 func (w *world) hopeless(id string, deep int) bool {
-	if w.bad[id] || w.gone[id] || deep > 30 {
+	if w.bad[id] || w.redThere[id] || w.gone[id] || deep > 30 {
 		return true
 	}
 	on := append(strings.Fields(w.trees[w.tip]), id)

@@ -60,7 +60,7 @@ func (s *State) pushed(e *Event) {
 // joins has what the remote has brought together with the target, in a batch of
 // its own: nothing that waits is blamed for it.
 func (s *State) joins(now time.Time) bool {
-	if s.Theirs == "" || s.Stop != nil {
+	if s.Theirs == "" || s.Stop != nil || len(s.Checking) > 0 {
 		return false
 	}
 	s.Batches++

@@ -40,6 +40,10 @@ type Policy struct {
 	Push    bool          `json:"push"`          // push the target after a landing
 	Propose bool          `json:"propose"`       // land by pull requests
 	Ask     bool          `json:"ask,omitempty"` // hold what is added until a person lets it land
+	// Checks: what is green here has to be green at the forge too. Key tells verdicts by
+	// other gates apart.
+	Checks bool   `json:"checks,omitempty"`
+	Key    string `json:"key,omitempty"`
 }
 
 // Action is what becomes of a parked entry when nobody answered in time.
@@ -95,6 +99,8 @@ type Entry struct {
 	Seen  string   `json:"seen,omitempty"`
 	// RedOn is the red target's commit that it did not repair.
 	RedOn string `json:"red_on,omitempty"`
+	// Apart is a commit that the forge checks and that this does not go with.
+	Apart string `json:"apart,omitempty"`
 }
 
 // Problem is why an entry cannot land as it is.
@@ -161,6 +167,9 @@ type Batch struct {
 	Absent  bool      `json:"absent,omitempty"`    // a required check of the forge was not reported
 	Theirs  string    `json:"theirs,omitempty"`    // the remote's commit, when it brings that together with Tip
 	Landing bool      `json:"landing,omitempty"`   // it is green, and the target is being moved
+	Place   int       `json:"place,omitempty"`     // names the branch that the forge checks it at
+	Asked   time.Time `json:"asked,omitzero"`      // the forge checks it since then
+	Busy    time.Time `json:"busy,omitzero"`       // a check of it went on then
 }
 
 // State is one queue. It goes through JSON.
@@ -186,7 +195,12 @@ type State struct {
 	// Fresh: red records do not count, since somebody asked for another try.
 	Fresh bool   `json:"fresh,omitempty"`
 	Batch *Batch `json:"batch,omitempty"`
-	Stop  *Stop  `json:"stop,omitempty"`
+	// Checking are the batches that the forge checks, each merged onto the one before.
+	// It is asked about the first not before Ask; Checked is the tree that was green there last.
+	Checking []Batch   `json:"checking,omitempty"`
+	Ask      time.Time `json:"ask,omitzero"`
+	Checked  string    `json:"checked,omitempty"`
+	Stop     *Stop     `json:"stop,omitempty"`
 	// Theirs is the remote's commit that the target is to be brought together with.
 	Theirs string `json:"theirs,omitempty"`
 	// Unpushed: what landed is not at the remote yet. Nil when it is, or need not be.

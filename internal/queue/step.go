@@ -18,7 +18,7 @@ func Step(s State, e Event) (State, Command) {
 	if !s.fits(&e) {
 		return s, Command{}
 	}
-	s.Entries = slices.Clone(s.Entries)
+	s.Entries, s.Checking = slices.Clone(s.Entries), slices.Clone(s.Checking)
 	if s.Batch != nil {
 		b := *s.Batch
 		s.Batch = &b
@@ -64,6 +64,11 @@ func (s *State) shift(by time.Duration) {
 		}
 	}
 	move(&s.Rest)
+	move(&s.Ask)
+	for i := range s.Checking {
+		move(&s.Checking[i].Asked)
+		move(&s.Checking[i].Busy)
+	}
 	if s.Unpushed != nil {
 		move(&s.Unpushed.Until)
 	}
@@ -89,6 +94,8 @@ func (s *State) fits(e *Event) bool {
 		return s.answers(e, DoPrepare) && e.Prepared != nil
 	case Verified:
 		return s.answers(e, DoVerify) && e.Verdict != nil && s.Batch != nil
+	case Checked:
+		return s.answers(e, DoCheck) && len(s.Checking) > 0
 	case Landed:
 		return s.answers(e, DoLand) && s.Batch != nil
 	case Refused:
@@ -138,6 +145,8 @@ func (s *State) take(e *Event) {
 		s.prepared(e)
 	case Verified:
 		s.verified(e)
+	case Checked:
+		s.checked(e)
 	case Landed:
 		s.landed(e)
 	case Refused:
@@ -164,6 +173,9 @@ func (s *State) take(e *Event) {
 // opened begins the work of a process. A landing that was under way is carried
 // out again; anything else is decided anew.
 func (s *State) opened(e *Event) {
+	if !e.Policy.Checks || e.Policy.Key != s.Policy.Key {
+		s.Checking, s.Checked = nil, ""
+	}
 	s.Policy = *e.Policy
 	s.Policy.Batch = min(max(s.Policy.Batch, 0), MaxBatch)
 	if s.Window == 0 {
@@ -211,6 +223,9 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	diverged := f.Diverged != "" && f.Theirs != s.Ignored
 	if diverged && s.Policy.Push && !f.Apart {
 		s.Theirs = f.Theirs
+	}
+	if f.Tip != before || diverged {
+		s.Checking = nil
 	}
 	switch {
 	case f.Tip == "":
@@ -277,17 +292,17 @@ func (s *State) next(now time.Time) {
 		}
 	}
 	s.Due = nil
-	if s.pushes(now) || s.joins(now) {
+	if s.pushes(now) || s.joins(now) || s.asks(now) {
 		return
 	}
-	if s.Wanted && s.Stop == nil {
+	if s.Wanted && s.Stop == nil && len(s.Checking) == 0 {
 		s.follow(DoLook)
 		return
 	}
 	if list, why := s.choose(now); len(list) > 0 {
 		s.Batches++
-		s.Batch = &Batch{N: s.Batches, IDs: list, Since: cmp.Or(s.since, now)}
-		s.do(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches})
+		s.Batch = &Batch{N: s.Batches, IDs: list, Since: cmp.Or(s.since, now), Tip: s.onto()}
+		s.do(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches, From: s.onto()})
 		return
 	}
 	s.wait(now)
@@ -328,6 +343,10 @@ func (s *State) wait(now time.Time) {
 	}
 	if u := s.Unpushed; u != nil && s.mayPush() {
 		soon(u.Until)
+	}
+	if len(s.Checking) > 0 && (s.Stop == nil || s.redTarget()) {
+		why = "the forge's checks go on"
+		soon(s.Ask)
 	}
 	if s.Stop != nil {
 		why = s.Stop.Why

@@ -17,10 +17,10 @@ import (
 // TestTranscripts plays the files in testdata. Each block is one event in
 // words; below the line of dashes stands what the queue made of it. The notation:
 //
-//	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [ask] [tip=T] [lost=a,b]
+//	open [batch=N] [retries=N] [timeout=D] [action=A] [resolve] [push] [propose] [ask] [checks] [key=K] [tip=T] [lost=a,b]
 //	add ID [priority=N] [needs=a,b] [commit=C] [done]
 //	merged [tip=T] [rewritten] [missing] [ID=conflict:N|complex|later|empty|gone|settled|kept ...]: the others merge
-//	green [empty] [cached] · red WHY [by WHO] [cached] · absent WHY: a check of the forge is not reported
+//	green [empty] [cached] · red WHY [by WHO] [cached] · absent WHY: a check of the forge is not reported · busy: its checks go on
 //	landed · moved · in-the-way WHY [ID ...]
 //	ahead ID=path,… · pushed [diverged|failed|refused] · looked [tip=T] [theirs=T [apart]]
 //	together [theirs=T apart]: what the remote has is merged with the target, or cannot be
@@ -96,6 +96,9 @@ func (p *player) tell(before int64, c queue.Command) string {
 	if c.Kind == queue.DoPrepare && c.Commit != "" {
 		b.WriteString(" " + c.Commit)
 	}
+	if c.Kind == queue.DoPrepare && c.From != "" {
+		b.WriteString(" onto " + c.From)
+	}
 	if c.Kind == queue.DoVerify {
 		b.WriteString(" " + c.Tree)
 	}
@@ -158,7 +161,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		p.s.Target = "refs/heads/main"
 		return queue.Event{Kind: queue.Opened, Facts: &facts, Policy: &queue.Policy{
 			Batch: num("batch"), Retries: num("retries"), Timeout: d, Action: queue.Action(args["action"]),
-			Resolve: has("resolve"), Push: has("push"), Propose: has("propose"), Ask: has("ask"),
+			Resolve: has("resolve"), Push: has("push"), Propose: has("propose"), Ask: has("ask"), Checks: has("checks"), Key: args["key"],
 		}}
 	case "add":
 		e := queue.Entry{ID: words[1], Title: words[1], Commit: "c-" + words[1], Priority: num("priority")}
@@ -174,8 +177,17 @@ func (p *player) event(words []string, rest string) queue.Event {
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: &queue.Prepare{Facts: facts, Head: head, Result: "tree-" + head}}
 	case "merged":
 		return queue.Event{Kind: queue.Prepared, For: open, Prepared: p.merge(facts, args)}
+	case "busy":
+		return queue.Event{Kind: queue.Checked, For: open, Busy: true}
 	case "green", "red", "absent":
 		c := p.s.Command
+		kind := queue.Verified
+		if c.Kind == queue.DoCheck {
+			b := p.s.Checking[0]
+			if kind, c.Tree = queue.Checked, b.Result; b.Target {
+				c.Tree = b.Tree
+			}
+		}
 		v := queue.Verdict{Tree: c.Tree, Green: words[0] == "green", Empty: has("empty"), Cached: has("cached"), Retried: c.Again,
 			Absent: words[0] == "absent"}
 		if !v.Green {
@@ -185,7 +197,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 				v.By = "by " + v.By
 			}
 		}
-		return queue.Event{Kind: queue.Verified, For: open, Verdict: &v}
+		return queue.Event{Kind: kind, For: open, Verdict: &v}
 	case "landed":
 		p.tip = p.s.Command.To
 		return queue.Event{Kind: queue.Landed, For: open}
@@ -261,6 +273,9 @@ func (p *player) event(words []string, rest string) queue.Event {
 // merge is what a repository would make of the open command.
 func (p *player) merge(facts queue.Facts, args map[string]string) *queue.Prepare {
 	out := &queue.Prepare{Facts: facts, Head: facts.Tip, Result: facts.Tree}
+	if from := p.s.Command.From; from != "" {
+		out.Head, out.Result = from, "tree-"+from
+	}
 	for _, id := range p.s.Command.IDs {
 		m := queue.Merged{ID: id}
 		how, n, _ := strings.Cut(args[id], ":")

@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"slices"
+	"time"
+)
+
+// This file is about work that is green here and waits for the forge's CI. Meanwhile
+// what gets ready is merged onto it, verified here and given to the forge too.
+
+// MaxChecking is how many batches the forge checks at once.
+const MaxChecking = 3
+
+// The forge is asked soon at first, then less often: sixty calls an hour where each
+// time takes two.
+const (
+	firstAsk = time.Second
+	lastAsk  = 2 * time.Minute
+)
+
+// mustCheck is true for a tree that is green here, and has to be at the forge.
+func (s *State) mustCheck(tree string) bool { return s.Policy.Checks && tree != s.Checked }
+
+// check gives the batch, which is green here, to the forge.
+func (s *State) check(now time.Time) {
+	b := *s.Batch
+	b.Asked, b.Busy = now, now
+	for slices.ContainsFunc(s.Checking, func(o Batch) bool { return o.Place == b.Place }) {
+		b.Place++
+	}
+	s.Checking = append(s.Checking, b)
+	s.Ask = now
+	s.drop()
+	s.next(now)
+}
+
+// asks issues the question what the checks have come to, when it is time for that.
+func (s *State) asks(now time.Time) bool {
+	if len(s.Checking) == 0 || s.Stop != nil && !s.redTarget() || now.Before(s.Ask) {
+		return false
+	}
+	b := &s.Checking[0]
+	s.do(Command{Kind: DoCheck, Why: "are the forge's checks green", Batch: b.N, IDs: ids(b.Steps)})
+	return true
+}
+
+// checked takes in what the forge says of the first batch; no verdict is not yet.
+func (s *State) checked(e *Event) {
+	b, v := s.Checking[0], e.Verdict
+	if v == nil {
+		if e.Busy {
+			s.Checking[0].Busy = e.At
+		}
+		s.Ask = e.At.Add(min(max(e.At.Sub(b.Asked)/4, firstAsk), lastAsk))
+		s.next(e.At)
+		return
+	}
+	s.Batch, s.Checking = &b, s.Checking[1:]
+	if len(s.Checking) > 0 {
+		s.Checking[0].Asked, s.Checking[0].Busy, s.Ask = e.At, e.At, e.At
+	}
+	switch {
+	case v.Green:
+		s.Checked = v.Tree
+	default: // what was merged onto it is worth nothing
+		s.Checking = nil
+	}
+	switch {
+	case b.Target:
+		s.judged(v, e.At)
+	case v.Green:
+		s.land("the forge's checks are green")
+	default:
+		b.Log, b.Absent = v.Log, v.Absent
+		s.red(v.Summary, e.At)
+	}
+}
+
+// onto is the commit that the next batch is merged onto; "" is the target's.
+func (s *State) onto() string {
+	if n := len(s.Checking); n > 0 {
+		return s.Checking[n-1].Head
+	}
+	return ""
+}
+
+// full is true while nothing can be merged onto what the forge checks.
+func (s *State) full() bool {
+	n := len(s.Checking)
+	return n > 0 && (n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target ||
+		s.Checking[0].Theirs != "")
+}
+
+// InCheck is true for an entry whose work the forge checks now.
+func (s *State) InCheck(id string) bool { return s.checkOf(id) >= 0 }
+
+func (s *State) checkOf(id string) int {
+	return slices.IndexFunc(s.Checking, func(b Batch) bool { return slices.Contains(b.IDs, id) })
+}
+
+// canTry is true for an entry that can be in the next batch.
+func (s *State) canTry(e *Entry, now time.Time) bool {
+	apart := e.Apart != "" && e.Apart == s.onto()
+	return e.ready(now) && !apart && !s.InCheck(e.ID)
+}
+
+// setApart keeps of a batch that it does not go with what the forge checks. Nobody is
+// blamed: each is tried again once that has landed, or has not.
+func (s *State) setApart(b *Batch) {
+	for _, id := range b.IDs {
+		if e := s.at(id); e != nil && e.Status == Waiting {
+			e.Apart, e.Why = b.Tip, "it does not go with what the forge checks now, and waits for that"
+		}
+	}
+	s.drop()
+}
