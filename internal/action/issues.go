@@ -62,16 +62,11 @@ type issueSync struct {
 // work has begun, gives answers to agents, and says there what became of the
 // work. It is safe to repeat, and to end at any moment.
 func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
-	s := &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
-		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
-	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"), os.O_CREATE|os.O_RDWR)
+	s, done, err := p.issues(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
-	if err := s.load(); err != nil {
-		return err
-	}
+	defer done()
 	list, err := o.Forge.Issues(ctx, o.Label)
 	if err != nil {
 		return err
@@ -103,6 +98,40 @@ func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
 		}
 	}
 	return s.save()
+}
+
+// issues begins a pass, which no other process makes at the same time.
+func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
+	s = &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
+		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
+	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { _ = lock.Close() }
+	if err = s.load(); err != nil {
+		done()
+	}
+	return s, done, err
+}
+
+// ClaimIssue says at a task's issue that work on it begins, unless the pawl of another board
+// was first: then it says why the task is not to begin. It is safe to repeat.
+func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why string, err error) {
+	s, done, err := p.issues(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	n := c.Issue()
+	if err := s.comment(ctx, n, working(c)); err != nil {
+		return "", err
+	}
+	said, err := s.talk(ctx, &forge.Issue{Number: n, Said: 1}, "")
+	if err != nil || !s.isElsewhere(said) {
+		return "", err
+	}
+	return elsewhere, s.comment(ctx, n, "Another board works on this. This one leaves it alone.")
 }
 
 // load reads what is known. A file that cannot be read counts as none: then
@@ -239,23 +268,23 @@ func (s *issueSync) talk(ctx context.Context, i *forge.Issue, since string) ([]f
 // authorsMost is how many people of one issue are asked for.
 const authorsMost = 20
 
-// isElsewhere is true when the pawl of another board has said something.
+// isElsewhere is true when another board's pawl was the first to say something.
 func (s *issueSync) isElsewhere(said []forge.Remark) bool {
-	return slices.ContainsFunc(said, func(r forge.Remark) bool {
-		return strings.Contains(r.Body, forge.Mark) && !strings.Contains(r.Body, s.mark())
-	})
+	i := slices.IndexFunc(said, func(r forge.Remark) bool { return strings.Contains(r.Body, forge.Mark) })
+	return i >= 0 && !strings.Contains(said[i].Body, s.mark())
 }
+
+const elsewhere = "another board works on its issue"
 
 func (s *issueSync) mark() string { return "<!-- board " + s.known.Board + " -->" }
 
 // leave leaves an issue to another board.
 func (s *issueSync) leave(ctx context.Context, n int64, old board.Case) error {
-	const why = "another board works on its issue"
 	switch old.Status {
 	case "":
 		s.Say("Issue #%d is no task: another board works on it.", n)
-	case board.Pending:
-		return s.moveOne(ctx, n, board.Defer, why)
+	case board.Pending, board.Blocked:
+		return s.moveOne(ctx, n, board.Defer, elsewhere)
 	}
 	return nil
 }

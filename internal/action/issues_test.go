@@ -329,6 +329,39 @@ func TestTwoBoards(t *testing.T) {
 	}
 }
 
+// Where two boards begin with one issue at once, one of them works on it, whatever happens next.
+func TestTwoBoardsAtOnce(t *testing.T) {
+	t.Parallel()
+	s, _ := forgetest.GitHub(t)
+	a, b := atForge(t, s), atForge(t, s)
+	s.Mark(s.Issue(forgetest.Stranger, "One", ""), "pawl")
+	for _, k := range []*tracker{a, b} {
+		k.sync()
+		k.move("task-001", board.Start)
+	}
+	for range 2 { // after a crash it is asked again
+		for i, k := range []*tracker{a, b} {
+			why, err := k.ClaimIssue(t.Context(), k.o, k.the("task-001"))
+			if err != nil || (why == "") != (k == a) {
+				t.Errorf("board %d is told %q, %v", i, why, err)
+			}
+		}
+	}
+	b.move("task-001", board.Block)
+	if said := b.sync(); !strings.Contains(said, "task-001 is deferred: another board works on its issue") {
+		t.Errorf("the other says %s", said)
+	}
+	a.move("task-001", board.Crash) // its pawl died before there was a run
+	a.sync()
+	if c := a.the("task-001"); c.Status != board.Pending {
+		t.Errorf("it is %s: %s", c.Status, c.Why)
+	}
+	if said := a.comments(1); !slices.Equal(said, []string{"olga: An agent works on this, as task-001.",
+		"olga: Another board works on this. This one leaves it alone."}) {
+		t.Errorf("they say %q", said)
+	}
+}
+
 // A forge is asked once while nothing changes.
 func TestQuietIssues(t *testing.T) {
 	t.Parallel()

@@ -127,7 +127,7 @@ func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
 	case err != nil:
 		return "", err
 	case c.Status == board.Active:
-		return fmt.Sprintf("An agent works on this, as %s.", c.ID), nil
+		return working(c), nil
 	case c.Status == board.Done:
 		return s.landed(ctx, c)
 	case !begun:
@@ -153,6 +153,8 @@ func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
 	}
 	return "", nil
 }
+
+func working(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
 
 func (s *issueSync) landed(ctx context.Context, c board.Case) (string, error) {
 	list, err := s.Store.Landings(ctx, s.o.Target, c.ID, 1)

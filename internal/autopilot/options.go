@@ -58,6 +58,9 @@ type Options struct {
 	// and says what it did; it is called before the work, beside it and after it.
 	// Nil is none.
 	Sync func(ctx context.Context, say func(string)) error
+	// Claim says at the issue of a task that work on it begins, or why it must not: another
+	// board does it. Nil is no issues.
+	Claim func(ctx context.Context, c board.Case) (why string, err error)
 	// Notify is told what happens, one notice at a time; it must be quick. Nil
 	// tells nobody.
 	Notify func(Notice)

@@ -125,6 +125,9 @@ func (l *slot) setRun(s loop.State, run string) {
 // work drives the task's run until it rests, and keeps what it came to. A done
 // ready ends what comes before the run.
 func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
+	if why := p.claim(ready, l); why != "" {
+		return schedule.Outcome{Status: loop.Blocked, Why: why}
+	}
 	if p.o.Elsewhere != nil {
 		return p.workElsewhere(ctx, l)
 	}
@@ -189,6 +192,21 @@ func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop
 
 func notBegun(err error) schedule.Outcome {
 	return schedule.Outcome{NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Why: err.Error()}
+}
+
+// claim says why another board works on the issue of a task; "" it does not. Without an
+// answer of the forge the work begins.
+func (p *pilot) claim(ctx context.Context, l *slot) string {
+	if p.o.Claim == nil || l.adopt || l.task.Issue() == 0 {
+		return ""
+	}
+	bounded, cancel := context.WithTimeout(ctx, lastSync)
+	defer cancel()
+	why, err := p.o.Claim(bounded, l.task)
+	if err != nil && ctx.Err() == nil {
+		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: "its issue does not say that work begins: " + err.Error()})
+	}
+	return why
 }
 
 // raised is true when a person gave the task more room while it ran.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/serve"
 	"github.com/pawl-dev/pawl/internal/cli/session"
@@ -209,11 +210,13 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	}
 	issues, ok, err := session.Issues(ctx, s.App, c, repo, target, s.StateDir, m.Forge)
 	if ok {
+		p := *s.App.Operator(s.Store, c.Root)
 		o.Sync = func(ctx context.Context, say func(string)) error {
-			p := *s.App.Operator(s.Store, c.Root)
+			p := p
 			p.Say = func(format string, args ...any) { say(fmt.Sprintf(format, args...)) }
 			return p.SyncIssues(ctx, issues)
 		}
+		o.Claim = func(ctx context.Context, c board.Case) (string, error) { return p.ClaimIssue(ctx, issues, c) }
 	}
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell
