@@ -30,7 +30,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	c := task.Case
 	if c.IsOutside() {
 		outside := *pl
-		outside.Config = pl.withSafety(stricter(draft{pl, name, p}.safety(), pl.Config.Forge.Issues.Safety))
+		outside.Config = pl.withSafety(pl.levelOf(draft{pl, name, p}, c))
 		pl, p.Safety = &outside, outside.Config.Loop.Safety
 	}
 	p.Agent = cmp.Or(task.Agent, c.Agent(), p.Agent)

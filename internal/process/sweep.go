@@ -22,12 +22,16 @@ var known sync.Map
 
 // Detached is a process that may outlive this one.
 type Detached struct {
-	PID  int
-	done chan struct{}
+	PID    int
+	done   chan struct{}
+	status syscall.WaitStatus
 }
 
 // Done is closed when the process has ended and was reaped.
 func (d *Detached) Done() <-chan struct{} { return d.done }
+
+// Status is how it ended; meaningful once Done is closed.
+func (d *Detached) Status() syscall.WaitStatus { return d.status }
 
 // StartDetached starts c in a session of its own and waits for its end in the
 // background; that goroutine ends with the process. The error is a
@@ -49,7 +53,9 @@ func StartDetached(c Command) (*Detached, error) {
 	known.Store(d.PID, true)
 	go func() {
 		defer close(d.done)
-		_, _ = p.Wait()
+		if state, err := p.Wait(); err == nil {
+			d.status, _ = state.Sys().(syscall.WaitStatus)
+		}
 		known.Delete(d.PID)
 	}()
 	return d, nil

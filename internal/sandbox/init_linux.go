@@ -28,7 +28,7 @@ func keep(o order) int {
 	debug.SetGCPercent(-1) // there is little garbage, and collecting it takes more room
 	var fd int
 	pid, err := syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
-		Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
+		Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: o.Terminal, PidFD: &fd},
 	})
 	if err != nil {
 		tellNotExecuted(err)

@@ -34,6 +34,8 @@ type order struct {
 	Env    []string `json:"env"`
 	Dir    string   `json:"dir"`
 	Probe  bool     `json:"probe,omitempty"` // enter, and end well
+	// Terminal: stdin becomes the controlling terminal of the command.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // failure is what the hidden command says when it does not become the command.
@@ -65,7 +67,8 @@ func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 	if err != nil {
 		return c, nil, err
 	}
-	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir})
+	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir,
+		Terminal: c.Sys != nil && c.Sys.Setctty})
 }
 
 func prepare(c process.Command, o order) (process.Command, *Entry, error) {
@@ -97,6 +100,9 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"}, // smaller, and sooner there
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
 		Init: o.Policy.Means.PID,
+	}
+	if o.Terminal && !o.Policy.Means.PID { // else its init hands it on to the command
+		box.Sys.Setctty = true
 	}
 	return box, e, nil
 }

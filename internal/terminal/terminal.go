@@ -1,0 +1,135 @@
+// Package terminal runs a command for a person who looks on: a shell in a task's
+// workspace, for example. Pawl waits for it and then ends what it left behind.
+//
+// A command in a sandbox gets a terminal of its own. On the person's terminal it
+// could type for the person: a program can put keys into the terminal that it has.
+package terminal
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/creack/pty"
+
+	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sandbox"
+)
+
+// grace is how long what the command leaves behind may take to end by itself.
+const grace = 2 * time.Second
+
+// Run runs a command in a box, or without one if policy is nil, and returns its exit
+// status. screen is the person's terminal. If it is nil, the command gets the streams of
+// this process.
+func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen *os.File) (status int, err error) {
+	mark := "PAWL_MARK=shell-" + rand.Text()
+	c.Env = append(slices.Clone(c.Env), mark)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if screen != nil {
+		s, err := show(screen)
+		if err != nil {
+			return 0, err
+		}
+		defer s.close()
+		c.Stdin, c.Stdout, c.Stderr = s.theirs, s.theirs, s.theirs
+		c.Sys = &syscall.SysProcAttr{Setctty: true}
+	}
+	status, err = start(ctx, c, policy)
+	_, serr := process.Sweep(context.WithoutCancel(ctx), mark, grace)
+	if err == nil {
+		err = serr
+	}
+	return status, err
+}
+
+// start starts c in its box and waits for its end.
+func start(ctx context.Context, c process.Command, policy *sandbox.Policy) (int, error) {
+	var entry *sandbox.Entry
+	if policy != nil {
+		var err error
+		if c, entry, err = sandbox.Prepare(c, *policy); err != nil {
+			return 0, err
+		}
+		defer entry.Close()
+	}
+	child, err := process.StartDetached(c)
+	if err != nil {
+		return 0, err
+	}
+	inBox := make(chan syscall.WaitStatus, 1)
+	if entry != nil {
+		if err := entry.Wait(); err != nil {
+			return 0, err
+		}
+		go entry.Outcome(func(s syscall.WaitStatus) { inBox <- s })
+	}
+	select {
+	case s := <-inBox: // others in the box may outlive the command
+		return exitStatus(s), nil
+	case <-child.Done():
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	select {
+	case s := <-inBox:
+		return exitStatus(s), nil
+	default:
+		return exitStatus(child.Status()), nil
+	}
+}
+
+// exitStatus is what a shell would say.
+func exitStatus(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return s.ExitStatus()
+}
+
+// shown is a terminal that is shown on another one.
+type shown struct {
+	screen, ours, theirs *os.File
+	before               *term.State
+	resized              chan os.Signal
+	output               sync.WaitGroup
+}
+
+func show(screen *os.File) (*shown, error) {
+	ours, theirs, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	s := &shown{screen: screen, ours: ours, theirs: theirs, resized: make(chan os.Signal, 1)}
+	if s.before, err = term.MakeRaw(screen.Fd()); err != nil {
+		_, _ = ours.Close(), theirs.Close()
+		return nil, err
+	}
+	_ = pty.InheritSize(screen, ours)
+	signal.Notify(s.resized, syscall.SIGWINCH)
+	go func() {
+		for range s.resized {
+			_ = pty.InheritSize(screen, ours)
+		}
+	}()
+	s.output.Go(func() { _, _ = io.Copy(screen, ours) })
+	go func() { _, _ = io.Copy(ours, screen) }() // keys; it ends with this process
+	return s, nil
+}
+
+// close shows what is left of the output, and gives the person's terminal back.
+func (s *shown) close() {
+	_ = s.theirs.Close()
+	s.output.Wait()
+	signal.Stop(s.resized)
+	close(s.resized)
+	_ = s.ours.Close()
+	_ = term.Restore(s.screen.Fd(), s.before)
+}
