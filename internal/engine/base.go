@@ -40,17 +40,17 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	f := rep.Failure
 	switch {
 	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it
-	case f != nil && missing(f):
-		hint := ""
-		if len(w.plan.SetUp) > 0 {
-			hint = "; a run works on your own files, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
-		}
-		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary, hint))
+	case f != nil && w.noProgram(f):
+		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary, w.setUpFirst()))
 		r.Failure.Class, r.Failure.Actions = f.Class, f.Actions
 		return r
 	case len(red) > 0:
 		all := strings.Join(red, "; ")
-		w.notify(Notice{Kind: Note, Text: "red already: " + all})
+		hint := ""
+		if f.Class == failure.Dependency {
+			hint = w.setUpFirst()
+		}
+		w.notify(Notice{Kind: Note, Text: "red already: " + all + hint})
 		w.red = "Red already, before you did anything: " + all
 	case f == nil:
 		w.keepGreen(w.trees.base)
@@ -58,8 +58,18 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	return nil
 }
 
-func missing(f *failure.Analysis) bool {
-	return f.Class == failure.MissingCommand && f.Kind == failure.Permanent
+// noProgram is true where a gate's program is not there: not on this machine, or not in
+// files that a set-up would have put it into.
+func (w *worker) noProgram(f *failure.Analysis) bool {
+	return f.Class == failure.MissingCommand && (f.Kind == failure.Permanent || len(w.plan.SetUp) > 0)
+}
+
+// setUpFirst says how the user's own files get what a clone is given.
+func (w *worker) setUpFirst() string {
+	if len(w.plan.SetUp) == 0 {
+		return ""
+	}
+	return "; a run works on your own files, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
 }
 
 // baseGates runs all gates, the ones after a red one too, and says what is red. The
@@ -74,7 +84,7 @@ func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Repor
 		if f != nil || rep.Stopped {
 			last = rep
 		}
-		if f == nil || missing(f) || rep.Stopped || err != nil {
+		if f == nil || w.noProgram(f) || rep.Stopped || err != nil {
 			return last, red, err
 		}
 		if f.Kind != failure.Transient { // that passes by itself

@@ -41,6 +41,9 @@ func TestProposeKinds(t *testing.T) {
 			[]string{"$ npm install --no-package-lock --no-audit --no-fund", "test: npm test"}},
 		{"npm without dependencies", map[string]string{"package.json": `{"scripts": {"test": "bin/bats test"}}`, "test/a.bats": ""},
 			[]string{"test: npm test"}},
+		{"submodules", map[string]string{"go.mod": "", "go.sum": "", ".gitmodules": ""},
+			[]string{"$ git -c submodule.active=. submodule update --recursive", "$ go mod download",
+				"build: go build ./...", "test: go test ./...", "lint: go vet ./..."}},
 		{"pnpm", map[string]string{"package.json": scripts, "pnpm-lock.yaml": ""},
 			[]string{"$ pnpm install --frozen-lockfile", "test: pnpm run test"}},
 		{"yarn 1", map[string]string{"package.json": scripts, "yarn.lock": ""},
@@ -124,7 +127,7 @@ func TestProposeKinds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := write(t, tempDir(t), tt.files)
+			dir := write(t, write(t, tempDir(t), tt.files), map[string]string{tested: ""})
 			p, err := Of(dir, nil, onPath())
 			if err != nil {
 				t.Fatal(err)

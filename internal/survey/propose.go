@@ -64,6 +64,7 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 			p.Notes = append(p.Notes, "AGENTS.md says that "+kind+" is not required or manual, so there is no such gate.")
 		}
 	}
+	r.untested(&p)
 	p.Gates = arrange(p.Gates)
 	p.Protect, p.Setup = r.protected(), unique(all.setup)
 	if r.has(".env") {

@@ -71,7 +71,7 @@ func TestPropose(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := write(t, tempDir(t), tt.files)
+			dir := write(t, write(t, tempDir(t), tt.files), map[string]string{tested: ""})
 			p, err := Of(dir, []string{"codex", "cursor"}, onPath(tt.path...))
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestProposalQuotes(t *testing.T) {
 func TestProposalText(t *testing.T) {
 	t.Parallel()
 	dir := write(t, tempDir(t), map[string]string{"package.json": `{"scripts": {"test": "vitest", "lint": "eslint"}}`, "package-lock.json": "",
-		".github/workflows/ci.yml": "", "Cargo.toml": ""})
+		".github/workflows/ci.yml": "", "Cargo.toml": "", tested: ""})
 	p, err := Of(dir, []string{"claude", "gemini"}, onPath())
 	if err != nil {
 		t.Fatal(err)

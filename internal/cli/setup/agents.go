@@ -23,6 +23,7 @@ type agentState struct {
 	Install   string   `json:"install"`
 	Path      string   `json:"path,omitempty"`
 	Version   string   `json:"version,omitempty"` // in the program's own words
+	Login     string   `json:"login,omitempty"`   // the sign of it that was found: a variable, a file
 	Tried     string   `json:"tried"`             // the versions that pawl was tried with
 	Format    string   `json:"format"`
 	Tokens    string   `json:"tokens"`
@@ -50,6 +51,7 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 		}
 		if s.Installed {
 			s.Version = versionOf(ctx, a, root, s.Path)
+			s.Login, _ = loggedIn(a, row.Name)
 		}
 		all = append(all, s)
 	}
@@ -99,6 +101,7 @@ func printAgents(a *command.App, all []agentState) {
 		}
 		a.Result("\nagent %s: %s\n", s.Name, cmp.Or(s.Version, "it does not tell its version"))
 		a.Result("  program  %s\n", s.Path)
+		a.Result("  login    %s\n", cmp.Or(s.Login, "none was found"))
 		a.Result("  tried    %s\n", s.Tried)
 		a.Result("  tokens   %s\n", s.Tokens)
 		a.Result("  cost     %s\n", s.Cost)

@@ -81,7 +81,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 		return k
 	}
 	if c.File == "" {
-		k.add(doubt, "configuration", "there is no pawl.yaml: nothing is verified, and there is no procedure to run",
+		k.add(problem, "configuration", "there is no pawl.yaml: nothing is verified, and there is no procedure to run",
 			"Write one: pawl init")
 	}
 	k.database(ctx, c)
@@ -161,13 +161,7 @@ func (k *checks) gatesPresent(pl *planner.Planner) func(string) (string, error) 
 func (k *checks) login(c *config.Config) {
 	own := c.Agents.Named[c.Agent]
 	name := agents.Program(c.Agent, own.Output, own.Command)
-	sign, known := agents.LoggedIn(name, k.a.Getenv("HOME"), k.a.Env, func(path string) bool {
-		if entries, err := os.ReadDir(path); err == nil {
-			return len(entries) > 0 // a run makes the folders, too
-		}
-		_, err := os.Stat(path)
-		return err == nil
-	})
+	sign, known := loggedIn(k.a, name)
 	what := "login of " + c.Agent
 	switch {
 	case !known:
@@ -179,6 +173,17 @@ func (k *checks) login(c *config.Config) {
 	default:
 		k.add(sound, what, sign)
 	}
+}
+
+// loggedIn is the sign of a program's login; "" is none.
+func loggedIn(a *command.App, program string) (sign string, known bool) {
+	return agents.LoggedIn(program, a.Getenv("HOME"), a.Env, func(path string) bool {
+		if entries, err := os.ReadDir(path); err == nil {
+			return len(entries) > 0 // a run makes the folders, too
+		}
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // programs reports whether a gate that is required cannot run.
@@ -198,7 +203,11 @@ func (k *checks) programs(c *config.Config) (missing bool) {
 func (k *checks) repository(ctx context.Context, c *config.Config) bool {
 	repo, err := git.Open(ctx, c.Root)
 	if err != nil {
-		k.add(problem, "board", err.Error(), "A run works without git, the board does not: git init")
+		if errors.Is(err, git.ErrNotRepository) {
+			k.add(problem, "board", err.Error(), "A run works without git, the board does not: git init")
+		} else {
+			k.wrong("board", err)
+		}
 		return false
 	}
 	if _, err := action.LandingTarget(ctx, c, repo); err != nil {
