@@ -123,7 +123,7 @@ func (a *FastForward) ours() bool {
 }
 
 func (a *FastForward) copyIndex() error {
-	err := CopyIndex(a.repo.Index, a.private)
+	err := copyIndex(a.repo.Index, a.private, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = os.Remove(a.private)
 		return nil
@@ -134,14 +134,9 @@ func (a *FastForward) copyIndex() error {
 	return nil
 }
 
-// CopyIndex copies an index file with its permissions and its time, by which git
-// knows that a file may have changed right after the index was written. The disk
-// is not waited for.
-func CopyIndex(from, to string) error {
-	return copyIndex(from, to, false)
-}
-
-// copyIndex goes through no link that an agent put in the place of an index.
+// copyIndex copies an index file with its permissions and its time, by which git
+// knows that a file may have changed right after the index was written. It goes
+// through no link that an agent put in the place of an index.
 func copyIndex(from, to string, synced bool) error {
 	dir, name := filepath.Split(from)
 	f, err := files.OpenBelow(dir, name)

@@ -63,35 +63,42 @@ type Scan struct {
 // not looked into. The index learns the new times of files whose content did not
 // change, so that the next scan need not read them.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
-	head, err := x.shadow.Repo.Head(ctx)
-	if err != nil {
-		return Scan{}, err
+	s, _, err := x.scan(ctx, "no")
+	return s, err
+}
+
+// ScanIgnored is Scan with what is on disk and ignored. A folder that is ignored itself
+// is one entry, which ends with a slash.
+func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err error) {
+	return x.scan(ctx, "matching")
+}
+
+func (x *Index) scan(ctx context.Context, which string) (s Scan, ignored []string, err error) {
+	if s.Head, err = x.shadow.Repo.Head(ctx); err != nil {
+		return s, nil, err
 	}
 	var warned capped
-	status := x.status()
+	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
+		"--ignore-submodules=all")
+	status.env = append(status.env, "GIT_OPTIONAL_LOCKS=1")
 	status.warned = &warned
 	outs, err := runAll(ctx, status, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
 	// Files in a folder that cannot be listed are untracked to nobody, and can be opened.
 	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
-		return x.Scan(ctx)
+		return x.scan(ctx, which)
 	}
 	if err != nil {
-		return Scan{}, fmt.Errorf("cannot scan the work tree: %w", err)
+		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
-	s := Scan{Head: head, Ignored: records(outs[1])}
+	s.Ignored = records(outs[1])
 	for _, line := range records(outs[0]) {
-		if err := s.read(line); err != nil {
-			return Scan{}, err
+		if name, is := strings.CutPrefix(line, "! "); is {
+			ignored = append(ignored, name)
+		} else if err := s.read(line); err != nil {
+			return s, nil, err
 		}
 	}
-	return s, nil
-}
-
-func (x *Index) status() call {
-	c := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=no", "--no-renames",
-		"--ignore-submodules=all")
-	c.env = append(c.env, "GIT_OPTIONAL_LOCKS=1")
-	return c
+	return s, ignored, nil
 }
 
 // read takes one line of git status. The shadow has no commit, so every path
@@ -186,11 +193,6 @@ func (x *Index) Remove(ctx context.Context, paths []string) error {
 	return x.update(ctx, paths, "--force-remove", "--stdin")
 }
 
-// MarkSparse sets skip-worktree on paths that are in the index.
-func (x *Index) MarkSparse(ctx context.Context, paths []string) error {
-	return x.update(ctx, paths, "--skip-worktree", "--stdin")
-}
-
 func (x *Index) update(ctx context.Context, paths []string, flags ...string) error {
 	if len(paths) == 0 {
 		return nil
@@ -237,42 +239,6 @@ func (x *Index) WriteTree(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot store the tree: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-// FoldersIgnored returns those folders, given with a slash at the end, that the
-// rules of now ignore as a whole.
-func (x *Index) FoldersIgnored(ctx context.Context, folders []string) ([]string, error) {
-	if len(folders) == 0 {
-		return nil, nil
-	}
-	c := x.call("check-ignore", "-z", "--stdin")
-	asked := make([]string, len(folders))
-	for i, p := range folders {
-		asked[i] = "./" + p // a name that begins with a colon is no pathspec then
-	}
-	c.stdin = list(asked)
-	out, err := run(ctx, c)
-	if err != nil && exitCode(err) != 1 {
-		return nil, fmt.Errorf("cannot ask which folders are ignored: %w", err)
-	}
-	found := records(out)
-	for i := range found {
-		found[i] = strings.TrimPrefix(found[i], "./")
-	}
-	return found, nil
-}
-
-// Filtered returns those paths whose content a filter or a character encoding
-// changes on its way into the user's repository. It reads attributes only.
-func (x *Index) Filtered(ctx context.Context, paths []string) (map[string]bool, error) {
-	c := x.shadow.Repo.call()
-	c.env = append(c.env, "GIT_INDEX_FILE="+x.file) // the user's may be broken
-	values, err := attributes(ctx, c, paths, "filter", "working-tree-encoding")
-	found := make(map[string]bool, len(values))
-	for p := range values {
-		found[p] = true
-	}
-	return found, err
 }
 
 // attributes are the values of attributes by path, of more than one the last. A

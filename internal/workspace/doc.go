@@ -23,8 +23,7 @@
 //   - nested repositories, submodules, files over a limit, devices and files
 //     that cannot be read. They are left alone, listed in [Snapshot.Skipped],
 //     and a rollback passes them over.
-//
-// Paths outside of a sparse checkout keep what the user's index has for them.
+//   - what a sparse checkout leaves out.
 //
 // A rollback changes only paths that differ between the snapshot of now and
 // the wanted one, and each only if its content on disk is what the snapshot of

@@ -258,7 +258,7 @@ func (b *Rollback) restored(p string, done bool, reason error) {
 }
 
 // touchable leaves out what neither snapshot really has: paths that one of
-// them skipped, nested repositories, and paths outside of the sparse checkout.
+// them skipped, and nested repositories.
 func (r *session) touchable(changes []git.Change, now state, want Snapshot, b *Rollback) []git.Change {
 	skipped := map[string]bool{}
 	for _, p := range slices.Concat(now.skipped, want.Skipped) {
@@ -274,8 +274,6 @@ func (r *session) touchable(changes []git.Change, now state, want Snapshot, b *R
 			b.note("%q was left alone: it is too large or cannot be read, so a snapshot does not have it", ch.Path)
 		case underAny(ch.Path, skipped):
 			b.note("%q was left alone: it is in a nested repository", ch.Path)
-		case r.mem.kept[ch.Path] != "":
-			b.note("%q was left alone: it is outside of the sparse checkout", ch.Path)
 		default:
 			return false
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -68,11 +67,7 @@ func (r *session) loadStart(ctx context.Context) (*start, error) {
 // captureStart keeps what is ignored now. The scan that it needs is left for who
 // scans next.
 func (r *session) captureStart(ctx context.Context) error {
-	ignored, err := r.index.IgnoredFolded(ctx)
-	if err != nil {
-		return err
-	}
-	scan, err := r.index.Scan(ctx)
+	scan, ignored, err := r.index.ScanIgnored(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,11 +76,7 @@ func (r *session) captureStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ignored, within, err := r.foldersAsOne(ctx, ignored)
-	if err != nil {
-		return err
-	}
-	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored, within)))
+	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored)))
 	if err != nil {
 		return err
 	}
@@ -95,50 +86,6 @@ func (r *session) captureStart(ctx context.Context) error {
 		}
 	}
 	return files.Replace(filepath.Join(r.dir, "rules"), rules, 0o600, true)
-}
-
-// foldersAsOne drops the folders that are not ignored themselves, in which
-// merely every file is: a new file there may belong into a snapshot. It
-// returns the ignore files in those folders, whose rules will stand for them.
-func (r *session) foldersAsOne(ctx context.Context, folded []string) (ignored, within []string, err error) {
-	var folders []string
-	for _, p := range folded {
-		if strings.HasSuffix(p, "/") && !ours(strings.TrimSuffix(p, "/")) {
-			folders = append(folders, p)
-		}
-	}
-	whole, err := r.index.FoldersIgnored(ctx, folders)
-	if err != nil {
-		return nil, nil, err
-	}
-	is := make(map[string]bool, len(whole))
-	for _, p := range whole {
-		is[p] = true
-	}
-	for _, p := range folded {
-		if !strings.HasSuffix(p, "/") || is[p] || ours(strings.TrimSuffix(p, "/")) {
-			ignored = append(ignored, p)
-			continue
-		}
-		within = append(within, r.c.ignoreFilesIn(p)...)
-	}
-	return ignored, within, nil
-}
-
-// ignoreFilesIn finds the ignore files in a folder. A part that cannot be read
-// has none.
-func (c *Checkout) ignoreFilesIn(folder string) []string {
-	var all []string
-	_ = filepath.WalkDir(filepath.Join(c.Repo.Top, folder), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() != ".gitignore" {
-			return nil //nolint:nilerr // see above
-		}
-		if rel, err := filepath.Rel(c.Repo.Top, name); err == nil {
-			all = append(all, filepath.ToSlash(rel))
-		}
-		return nil
-	})
-	return all
 }
 
 // ignoreFiles are the .gitignore files that count, those higher up first.

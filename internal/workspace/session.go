@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,16 +16,12 @@ import (
 // memory is what a checkout remembers of a run between two calls. Losing it
 // costs time only.
 type memory struct {
-	last     Snapshot          // newest one made here; Commit is empty when there is none
-	tree     string            // tree of the private index, if known
-	key      string            // state of the private index file when that was so
-	userKey  string            // state of the user's index file when it was listed
-	listed   bool              // the next three are known
-	unread   []string          // tracked files that differ from the private index and could not be stored
-	outside  []git.Entry       // skip-worktree entries of the user's index
-	nested   []string          // submodules in the user's index
-	kept     map[string]string // sparse entries of the private index: path to object
-	keptKnow bool              // kept is known
+	last   Snapshot // newest one made here; Commit is empty when there is none
+	tree   string   // tree of the private index, if known
+	key    string   // state of the private index file when that was so
+	unread []string // tracked files that differ from the private index and could not be stored
+	listed bool     // nested is known
+	nested []string // submodules in the private index
 }
 
 // session is the exclusive use of a run's private state.
@@ -72,7 +67,7 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	r := &session{c: c, run: run, dir: dir, lock: lock, mem: &mem}
 	r.index = c.shadow.Index(r.indexFile(), lock)
 	if key := fileKey(r.indexFile()); key != r.mem.key {
-		r.mem.tree, r.mem.keptKnow = "", false // another process was here
+		r.mem.tree, r.mem.listed = "", false // another process was here
 	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
 	_ = os.Remove(r.indexFile() + ".lock")
@@ -136,87 +131,6 @@ func (c *Checkout) indexKey() string {
 		}
 	}
 	return key
-}
-
-// listUser reads from the user's index what lies outside of the sparse
-// checkout and which submodules there are, if it changed. An index that
-// cannot be read leaves what was known.
-func (r *session) listUser(ctx context.Context) {
-	key := r.c.indexKey()
-	if r.mem.listed && key == r.mem.userKey {
-		return
-	}
-	all, err := r.c.Repo.IndexEntries(ctx)
-	if err != nil {
-		return
-	}
-	r.noteUser(all, key)
-}
-
-func (r *session) noteUser(all []git.Entry, key string) {
-	m := r.mem
-	m.userKey, m.listed, m.outside, m.nested = key, true, nil, nil
-	for _, e := range all {
-		switch {
-		case ours(e.Path):
-		case e.Mode == git.ModeNested:
-			m.nested = append(m.nested, e.Path)
-		case e.Sparse && e.Stage == 0:
-			m.outside = append(m.outside, e)
-		}
-	}
-}
-
-// syncSparse makes the private index hold what the user's index has outside
-// of the sparse checkout, as long as there is no file at the path. It returns
-// paths that were outside and have to be looked at now.
-func (r *session) syncSparse(ctx context.Context) ([]string, error) {
-	r.listUser(ctx)
-	if err := r.knowKept(ctx); err != nil {
-		return nil, err
-	}
-	m, there := r.mem, r.c.present()
-	want := make(map[string]string, len(m.outside))
-	var set []git.Entry
-	var mark, drop []string
-	for _, e := range m.outside {
-		if there(e.Path) {
-			continue
-		}
-		want[e.Path] = e.Object
-		if m.kept[e.Path] != e.Object {
-			set, mark = append(set, e), append(mark, e.Path)
-		}
-	}
-	for p := range m.kept {
-		if _, ok := want[p]; !ok {
-			drop = append(drop, p)
-		}
-	}
-	if len(set)+len(drop) == 0 {
-		return nil, nil
-	}
-	m.tree, r.scanned = "", nil
-	err := errors.Join(r.index.Remove(ctx, drop), r.index.Set(ctx, set), r.index.MarkSparse(ctx, mark))
-	m.kept = want
-	return drop, err
-}
-
-func (r *session) knowKept(ctx context.Context) error {
-	if r.mem.keptKnow {
-		return nil
-	}
-	all, err := r.index.Entries(ctx)
-	if err != nil {
-		return err
-	}
-	r.mem.kept, r.mem.keptKnow = map[string]string{}, true
-	for _, e := range all {
-		if e.Sparse {
-			r.mem.kept[e.Path] = e.Object
-		}
-	}
-	return nil
 }
 
 // present returns a test for whether something is at a path of the work tree.

@@ -160,15 +160,14 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err := r.ready(ctx); err != nil {
 		return state{}, err
 	}
-	woken, err := r.syncSparse(ctx)
-	if err != nil {
+	if err := r.knowNested(ctx); err != nil {
 		return state{}, err
 	}
 	scan, err := r.look(ctx)
 	if err != nil {
 		return state{}, err
 	}
-	d, err := r.classify(ctx, scan, woken)
+	d, err := r.classify(ctx, scan)
 	if err != nil {
 		return state{}, err
 	}
@@ -205,7 +204,7 @@ type delta struct {
 }
 
 // classify decides about every path that the scan found.
-func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (delta, error) {
+func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 	d := delta{changed: scan.Changed}
 	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
 	d.gone(r.c, scan.Gone)
@@ -222,7 +221,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan, woken []string) (
 	if err != nil {
 		return d, err
 	}
-	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored), woken) {
+	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored)) {
 		if gone[p] {
 			continue
 		}
