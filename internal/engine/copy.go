@@ -44,9 +44,9 @@ func (d *Driver) startCopy(ctx context.Context) error {
 	}
 	d.setup.Copy = true
 	d.useCopy(k)
-	if left := k.Left(); len(left) > 0 {
-		d.warn(fmt.Sprintf("the run's copy lacks %s of the workspace, ignored or large, first: %s",
-			fault.Numbered(len(left), "path"), left[0]))
+	if n := len(k.Left); n > 0 {
+		d.warn(fmt.Sprintf("the run's copy lacks %s of the workspace that git ignores, which are too large to be copied, "+
+			"first: %s", fault.Numbered(n, "path"), k.Left[0]))
 	}
 	return nil
 }

@@ -217,28 +217,24 @@ func TestCopyOfEveryRepository(t *testing.T) {
 	}
 }
 
-// What is too much to be copied is shown, and has its place.
-func TestCopyShowsWhatIsLarge(t *testing.T) {
+// What is too large is left out, and named.
+func TestCopyLacksWhatIsLarge(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "a", "1", ".gitignore", "out/\n")
+	p := newPlace(t, "a", "1", ".gitignore", "out/\nbin/\n")
 	p.write("out/x", "")
-	if err := os.Truncate(p.path("out/x"), carryBytes+1); err != nil {
+	p.write("bin/x", "small")
+	if err := os.Truncate(p.path("out/x"), mostBytes+1); err != nil {
 		t.Fatal(err)
 	}
 	k, in := p.copied()
-	if info, err := os.Stat(in.path("out")); err != nil || !info.IsDir() || in.read("out/x") == "" {
-		t.Errorf("there is no place for what is shown: %v", err)
+	if _, err := os.Lstat(in.path("out")); err == nil || in.read("bin/x") != "small" {
+		t.Errorf("the copy has %v", in.files())
 	}
-	views := k.Views()
-	last := views[len(views)-1]
-	if last != (View{From: p.path("out"), To: p.path("out"), ReadOnly: true}) {
-		t.Errorf("the views are %+v", views)
+	sameList(t, "left out", k.Left, "out")
+	if _, err := p.c.OpenCopy(t.Context(), "r1", k.dir); err != nil {
+		t.Errorf("found again: %v", err)
 	}
-	again, err := p.c.OpenCopy(t.Context(), "r1", k.dir)
-	if err != nil || len(again.Views()) != len(views) {
-		t.Errorf("found again: %+v, %v", again, err)
-	}
-	if err := os.Chmod(in.path("out"), 0o500); err != nil {
+	if err := os.Chmod(in.path("bin"), 0o500); err != nil {
 		t.Fatal(err)
 	}
 	if err := RemoveCopy(k.dir); err != nil || HasCopy(k.dir) {

@@ -2,16 +2,13 @@ package workspace
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/git"
 )
 
 // ErrNoCopy says that a run's copy is not there, or was never finished.
@@ -23,18 +20,12 @@ var ErrNoCopy = errors.New("the run's copy of the work tree is gone")
 // run, and what [Copy.Collect] brings over.
 type Copy struct {
 	*Checkout
-	of   *Checkout
-	run  string
-	dir  string
-	plan copied
-}
+	// Left are paths that a copy which was just made does not have, as they are too large.
+	Left []string
 
-// copied is what is known of a finished copy. It is stored.
-type copied struct {
-	// Views are paths of the original that are too large to be copied.
-	Views []string `json:"views,omitempty"`
-	// Left are paths that the copy does not have at all.
-	Left []string `json:"left,omitempty"`
+	of  *Checkout
+	run string
+	dir string
 }
 
 // View is a place of the machine and where the run's processes see it.
@@ -45,18 +36,17 @@ type View struct {
 
 func copyTree(dir string) string    { return filepath.Join(dir, "tree") }
 func copyObjects(dir string) string { return filepath.Join(dir, "objects") }
-func copyPlan(dir string) string    { return filepath.Join(dir, "copy.json") }
+func copyDone(dir string) string    { return filepath.Join(dir, "done") } // there when the copy is whole
 
 // HasCopy reports whether a finished copy is at dir.
 func HasCopy(dir string) bool {
-	_, err := os.Stat(copyPlan(dir))
+	_, err := os.Stat(copyDone(dir))
 	return err == nil
 }
 
 // MakeCopy copies the work tree as it is to the folder dir, which must lie
-// outside of it: all that a snapshot has, and of what is ignored as much as
-// the limits allow; the rest of that is shown from the original, read-only.
-// What an earlier call that was cut off left there is removed.
+// outside of it, what git ignores too. What an earlier call that was cut off left
+// there is removed.
 func (c *Checkout) MakeCopy(ctx context.Context, run, dir string) (*Copy, error) {
 	k, err := c.makeCopy(ctx, run, dir)
 	if err != nil {
@@ -78,7 +68,7 @@ func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error)
 	if err != nil {
 		return nil, err
 	}
-	entries, ignored, err := c.inventory(ctx, run)
+	ignored, err := c.ignored(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -89,44 +79,30 @@ func (c *Checkout) makeCopy(ctx context.Context, run, dir string) (*Copy, error)
 	if err := c.Repo.Borrow(ctx, top, copyObjects(dir)); err != nil {
 		return nil, err
 	}
-	if err := c.fill(ctx, top, entries); err != nil {
-		return nil, err
-	}
-	plan, err := c.carry(ctx, top, slices.Concat(ignored, base.Skipped))
+	left, err := c.copyAll(ctx, top, slices.Concat(ignored, base.Skipped))
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.enter(ctx, run, dir, plan)
+	k, err := c.enter(ctx, run, dir)
 	if err != nil {
 		return nil, err
 	}
+	k.Left = left
 	if err := k.agree(ctx, base); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(plan)
-	if err != nil {
-		return nil, err
-	}
-	return k, files.Replace(copyPlan(dir), data, 0o600, true)
+	return k, files.Replace(copyDone(dir), nil, 0o600, true)
 }
 
 // OpenCopy finds the copy of a run again; [ErrNoCopy] when it is not there.
 func (c *Checkout) OpenCopy(ctx context.Context, run, dir string) (*Copy, error) {
-	data, err := os.ReadFile(copyPlan(dir))
-	if errors.Is(err, os.ErrNotExist) {
+	if !HasCopy(dir) {
 		return nil, ErrNoCopy
 	}
-	var plan copied
-	if err == nil {
-		err = json.Unmarshal(data, &plan)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read what the run's copy is: %v", err)
-	}
-	return c.enter(ctx, run, dir, plan)
+	return c.enter(ctx, run, dir)
 }
 
-func (c *Checkout) enter(ctx context.Context, run, dir string, plan copied) (*Copy, error) {
+func (c *Checkout) enter(ctx context.Context, run, dir string) (*Copy, error) {
 	root := filepath.Join(copyTree(dir), filepath.FromSlash(c.inside()))
 	own, err := Open(ctx, root, Options{StateDir: filepath.Join(dir, "state"), MaxFile: c.maxFile})
 	if err != nil {
@@ -135,22 +111,17 @@ func (c *Checkout) enter(ctx context.Context, run, dir string, plan copied) (*Co
 	if want, err := filepath.EvalSymlinks(copyTree(dir)); err != nil || own.Repo.Top != want {
 		return nil, fmt.Errorf("%w: %s is no repository of its own any more", ErrNoCopy, copyTree(dir))
 	}
-	return &Copy{Checkout: own, of: c, run: run, dir: dir, plan: plan}, nil
+	return &Copy{Checkout: own, of: c, run: run, dir: dir}, nil
 }
 
-// inventory is what the snapshot that was just taken has, and what is on disk
-// and ignored.
-func (c *Checkout) inventory(ctx context.Context, run string) (entries []git.Entry, ignored []string, err error) {
+// ignored is what is on disk and ignored.
+func (c *Checkout) ignored(ctx context.Context, run string) ([]string, error) {
 	r, err := c.open(ctx, run)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer r.close()
-	if entries, err = r.index.Entries(ctx); err != nil {
-		return nil, nil, err
-	}
-	ignored, err = r.index.IgnoredFolded(ctx)
-	return entries, ignored, err
+	return r.index.IgnoredFolded(ctx)
 }
 
 // holds reports whether dir, whose parent exists, lies in the work tree.
@@ -160,27 +131,6 @@ func (c *Checkout) holds(dir string) bool {
 	}
 	rel, err := filepath.Rel(c.Repo.Top, dir)
 	return err == nil && filepath.IsLocal(rel)
-}
-
-// fill writes the files of a snapshot, byte for byte, below top.
-func (c *Checkout) fill(ctx context.Context, top string, entries []git.Entry) error {
-	w, err := newRestorer(&git.Repo{Top: top, Format: c.Repo.Format})
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	entries = slices.DeleteFunc(entries, func(e git.Entry) bool { return e.Mode == git.ModeNested })
-	blobs := make([]string, len(entries))
-	for i, e := range entries {
-		blobs[i] = e.Object
-	}
-	return c.shadow.Blobs(ctx, blobs, func(i int, size int64, body io.Reader) error {
-		e := entries[i]
-		if _, err := w.write(git.Change{Path: e.Path, NewMode: e.Mode, NewObject: e.Object}, size, body); err != nil {
-			return fmt.Errorf("cannot write %q: %w", e.Path, err)
-		}
-		return ctx.Err()
-	})
 }
 
 // agree takes the copy's first snapshot and makes it the run's snapshot 0 in
@@ -201,21 +151,13 @@ func (k *Copy) agree(ctx context.Context, base Snapshot) error {
 	return k.of.setRef(ctx, k.run, base.Ref, commit)
 }
 
-// Left are paths that the copy does not have, because there is no room for them.
-func (k *Copy) Left() []string { return k.plan.Left }
-
 // Views are what the run's processes must see so that the copy is where the
-// original is: first the copy, then what it borrows.
+// original is: the copy, and what it borrows.
 func (k *Copy) Views() []View {
-	views := []View{
+	return []View{
 		{From: k.Repo.Top, To: k.of.Repo.Top},
 		{From: k.of.Repo.Objects, To: copyObjects(k.dir), ReadOnly: true},
 	}
-	for _, p := range k.plan.Views {
-		path := filepath.Join(k.of.Repo.Top, filepath.FromSlash(p))
-		views = append(views, View{From: path, To: path, ReadOnly: true})
-	}
-	return views
 }
 
 // Collect brings the copy's tree after iteration n, as it was recorded, into
@@ -247,6 +189,6 @@ func (k *Copy) Collect(ctx context.Context, n int, tree string) error {
 
 // RemoveCopy removes the copy at dir; none is no error.
 func RemoveCopy(dir string) error {
-	_ = os.Remove(copyPlan(dir)) // first: what is left is no copy any more
+	_ = os.Remove(copyDone(dir)) // first: what is left is no copy any more
 	return files.RemoveAll(dir)
 }
