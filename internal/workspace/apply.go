@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -43,8 +39,8 @@ type Conflict struct {
 // then nothing is changed. Index, branches and all other paths stay as they
 // are. With check nothing is changed either way.
 //
-// When a file changes while it is worked on, or cannot be written, what was
-// done is undone, and that is an error. After a kill it can be run again.
+// A file that git ignores and that is in the way is met while files are written, as is
+// one that changes just then. It is a conflict, and what was done is undone. After a kill it can be run again.
 func (c *Checkout) Apply(ctx context.Context, run string, check bool) (Applied, error) {
 	snaps, err := c.Snapshots(ctx, run)
 	if err != nil {
@@ -97,12 +93,13 @@ func (r *session) compare(ctx context.Context, base Snapshot, now state, want Sn
 			a.conflict(ch.Path, "it was changed here too since the run began")
 		case len(r.touchable([]git.Change{next}, now, want, &left)) == 0:
 			a.conflict(ch.Path, strings.TrimPrefix(left.Notes[0], fmt.Sprintf("%q was left alone: ", ch.Path)))
+		case next.NewObject == "":
+			todo, a.Removed = append(todo, next), append(a.Removed, ch.Path)
 		default:
-			todo = append(todo, next)
+			todo, a.Written = append(todo, next), append(a.Written, ch.Path)
 		}
 	}
-	err = r.check(&a, todo)
-	return a, todo, err
+	return a, todo, nil
 }
 
 func (a *Applied) conflict(p, why string) { a.Conflicts = append(a.Conflicts, Conflict{p, why}) }
@@ -140,79 +137,6 @@ func (r *session) changesByPath(ctx context.Context, from, to string) (map[strin
 	return m, err
 }
 
-// check looks at the disk: ignored files are in no snapshot, and must not be
-// in the way. It fills in what would be done.
-func (r *session) check(a *Applied, todo []git.Change) error {
-	w, err := newRestorer(r.c.Repo)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	gone := map[string]bool{}
-	for _, ch := range todo {
-		if ch.NewObject == "" {
-			gone[ch.Path] = true
-		}
-	}
-	for _, ch := range todo {
-		if why := w.hinders(ch, gone); why != nil {
-			a.conflict(ch.Path, why.Error())
-		}
-		if ch.NewObject == "" {
-			a.Removed = append(a.Removed, ch.Path)
-		} else {
-			a.Written = append(a.Written, ch.Path)
-		}
-	}
-	return nil
-}
-
-// hinders is why ch could not be carried out now, when the paths in gone are
-// taken away before; nil when it could.
-func (w *restorer) hinders(ch git.Change, gone map[string]bool) error {
-	for dir := path.Dir(ch.Path); dir != "."; dir = path.Dir(dir) {
-		if gone[dir] {
-			return nil // a file makes room for the folder
-		}
-	}
-	at, base, err := w.parent(ch.Path, false)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(at) }()
-	here, err := w.find(at, base)
-	switch {
-	case err != nil:
-		return err
-	case here.mode == "", here.is(ch.NewMode, ch.NewObject):
-		return nil
-	case here.dir:
-		return w.emptied(ch.Path, gone)
-	case ch.OldObject == "":
-		return errors.New("a file that git ignores is there")
-	case !here.is(ch.OldMode, ch.OldObject):
-		return errors.New("it is being changed")
-	}
-	return nil
-}
-
-// emptied is an error unless all files in a folder are gone.
-func (w *restorer) emptied(dir string, gone map[string]bool) error {
-	return filepath.WalkDir(filepath.Join(w.repo.Top, dir), func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(w.repo.Top, p)
-		if err == nil && !d.IsDir() && !gone[filepath.ToSlash(rel)] {
-			return errFolder
-		}
-		return err
-	})
-}
-
 // applyAll changes the files, all or none.
 func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, now state, want Snapshot,
 ) (Applied, error) {
@@ -229,10 +153,8 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 	defer w.close()
 	w.sweep(now.strays)
 	err = r.carryOut(ctx, w, todo, &b)
-	if err == nil && len(b.Notes) > 0 {
-		err = errors.New(b.Notes[0])
-	}
-	if err != nil {
+	if err != nil || len(b.left) > 0 {
+		a.Conflicts = b.left
 		return a, r.takeBack(context.WithoutCancel(ctx), w, todo, b, a.Recovery, err)
 	}
 	a.Written, a.Removed = b.Restored, b.Removed
@@ -242,7 +164,8 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 	return a, nil
 }
 
-// takeBack undoes the part of todo that was done.
+// takeBack undoes the part of todo that was done. Why is the error that ended it; nil
+// where something was in the way.
 func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, done Rollback, recovery string,
 	why error,
 ) error {
@@ -255,14 +178,17 @@ func (r *session) takeBack(ctx context.Context, w *restorer, todo []git.Change, 
 	}
 	var b Rollback
 	err := r.carryOut(ctx, w, back, &b)
-	if err == nil && len(b.Notes) > 0 {
+	if err == nil && len(b.left) > 0 {
 		err = errors.New(b.Notes[0])
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("cannot apply the run (%w), and not all of it could be taken back (%v): what was there before is "+
 			"kept at %s", why, err, recovery)
+	case why != nil:
+		return fmt.Errorf("cannot apply the run, and nothing was changed: %w", why)
 	}
-	return fmt.Errorf("cannot apply the run, and nothing was changed: %w", why)
+	return nil
 }
 
 // Applied reports whether the run's last result, as it was collected, was

@@ -42,6 +42,8 @@ type Rollback struct {
 	Removed     []string `json:"removed,omitempty"`
 	BranchMoved bool     `json:"branch_moved"`
 	Notes       []string `json:"notes,omitempty"` // what was left alone, and why; at most 100
+
+	left []Conflict // paths that could not be written or removed
 }
 
 func (b *Rollback) note(format string, args ...any) {
@@ -244,6 +246,7 @@ func (b *Rollback) removed(p string, done bool, reason error) {
 		b.Removed = append(b.Removed, p)
 	}
 	if reason != nil {
+		b.left = append(b.left, Conflict{p, reason.Error()})
 		b.note("%q was not removed: %v", p, reason)
 	}
 }
@@ -253,6 +256,7 @@ func (b *Rollback) restored(p string, done bool, reason error) {
 		b.Restored = append(b.Restored, p)
 	}
 	if reason != nil {
+		b.left = append(b.left, Conflict{p, reason.Error()})
 		b.note("%q was not put back: %v", p, reason)
 	}
 }
