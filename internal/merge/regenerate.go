@@ -1,10 +1,8 @@
 package merge
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +26,6 @@ func (r *Regeneration) has(path string) bool {
 
 // maxRemade is how many merges with files that were made anew are remembered.
 const maxRemade = 2000
-
-// maxMade is how many bytes a file that a command made may have.
-const maxMade = 100 << 20
 
 // regenerable names the commands of files in conflict that have one.
 func (q *Queue) regenerable(c *queue.Conflict) {
@@ -186,34 +181,16 @@ func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneratio
 	return x.WriteTree(ctx)
 }
 
-// flaw says which file that a command made cannot land.
+// flaw says which file that a command was to make is no file afterwards.
 func (q *Queue) flaw(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
 	changes, err := q.o.Repo.Changes(ctx, before, after)
-	if err != nil {
-		return "", err
-	}
-	by := strings.Join(m.commands, ", ")
-	var paths, objects []string
 	for _, c := range changes {
-		switch file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec; {
-		case file:
-			paths, objects = append(paths, c.Path), append(objects, c.NewObject)
-		case slices.Contains(m.regenerated, c.Path):
-			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path, by), nil
+		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
+		if !file && slices.Contains(m.regenerated, c.Path) {
+			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path, strings.Join(m.commands, ", ")), nil
 		}
 	}
-	err = q.shadow.Blobs(ctx, objects, func(i int, size int64, r io.Reader) error {
-		if size > maxMade {
-			why = fmt.Sprintf("%s was not made anew: %s made a file of more than %d MB", paths[i], by, maxMade>>20)
-			return nil
-		}
-		text, err := io.ReadAll(r)
-		if err == nil && unmerged(text) {
-			why = fmt.Sprintf("%s was not made anew: %s left conflict markers in it", paths[i], by)
-		}
-		return err
-	})
-	return why, err
+	return "", err
 }
 
 // were is a list of at most five paths with its verb.
@@ -225,18 +202,4 @@ func were(paths []string) string {
 		return fmt.Sprintf("%s and %d more were", strings.Join(paths[:5], ", "), n-5)
 	}
 	return strings.Join(paths, ", ") + " were"
-}
-
-// unmerged reports whether a text has conflict markers.
-func unmerged(text []byte) bool {
-	begun := false
-	for line := range bytes.Lines(text) {
-		switch {
-		case bytes.HasPrefix(line, []byte("<<<<<<< ")):
-			begun = true
-		case begun && bytes.HasPrefix(line, []byte(">>>>>>> ")):
-			return true
-		}
-	}
-	return false
 }

@@ -77,7 +77,6 @@ func TestALockFileThatIsNotMadeAnewIsAConflict(t *testing.T) {
 	}{
 		"it fails":               {"echo 'no network' >&2; exit 3", second, "needs.lock was not made anew: echo 'no network' >&2; exit 3: "},
 		"it hangs":               {"sleep 1000", second, "needs.lock was not made anew: sleep 1000: timed out after 1s"},
-		"it leaves markers":      {"printf '<<<<<<< ours\\na\\n=======\\nb\\n>>>>>>> theirs\\n' > needs.lock", second, "left conflict markers in it"},
 		"it removes the file":    {"rm needs.lock", second, "needs.lock was not made anew: rm needs.lock left no file there"},
 		"it makes a link":        {"ln -sf /etc/passwd needs.lock", second, "left no file there"},
 		"it does nothing":        {"true", second, "true leaves it as main has it, and what the change did to it would be lost"},
