@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -90,24 +89,19 @@ func whyRefused(c Change, refuseNew bool) string {
 // covered returns the pattern that protects a path, if one does. Where new files are
 // refused upper and lower case do not differ, as for some file systems.
 func (p Protect) covered() func(path string) (pattern string, ok bool) {
-	allow, patterns := compileAll(p.Allow), compileAll(p.Patterns)
-	for i, re := range patterns {
-		if re != nil && p.New {
-			patterns[i] = regexp.MustCompile("(?i)" + re.String())
-		}
-	}
 	return func(path string) (string, bool) {
 		if p.named(path) {
 			return path, !slices.Contains(p.Allow, path)
 		}
-		if fitting(allow, path) >= 0 {
+		if slices.ContainsFunc(p.Allow, func(one string) bool { return Match(one, path) }) {
 			return "", false
 		}
-		i := fitting(patterns, path)
-		if i < 0 {
-			return "", false
+		for _, one := range p.Patterns {
+			if Match(one, path) || p.New && Match(strings.ToLower(one), strings.ToLower(path)) {
+				return one, true
+			}
 		}
-		return p.Patterns[i], true
+		return "", false
 	}
 }
 
@@ -130,22 +124,6 @@ func (p Protect) Covers(dir string, names []string) []string {
 func (p Protect) named(name string) bool {
 	base := path.Base(name)
 	return base == configuration || base == repository || slices.Contains(p.Files, name)
-}
-
-// compileAll is nil for patterns that cannot be used.
-func compileAll(patterns []string) []*regexp.Regexp {
-	out := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		out[i], _ = compile(p) // the plan has none that is wrong
-	}
-	return out
-}
-
-// fitting is the first pattern that path fits, or -1.
-func fitting(patterns []*regexp.Regexp, path string) int {
-	return slices.IndexFunc(patterns, func(re *regexp.Regexp) bool {
-		return re != nil && path != "" && re.MatchString(path)
-	})
 }
 
 // maxViolations is how many paths a failure names.
