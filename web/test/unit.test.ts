@@ -189,7 +189,7 @@ test('Markdown of agents is laid out', () => {
   assert.equal(laid(markdown('~~~\nnever closed')), 'pre(never closed)');
   assert.equal(laid(markdown('| a | b |\n|---|:-:|\n| 1 | `x\\|y` |\n| 2 |')), 'table(a|b;1|c(x|y);2|)');
   assert.equal(laid(markdown('> said\n> - so\n\n---')), 'q(p(said) ul(p(so))) hr');
-  assert.equal(laid(markdown('text\n    at line (a.ts:3)\n\n    code\n')), 'p(text\nat line (a.ts:3)) pre(code)');
+  assert.equal(laid(markdown('text\n    at line (a.ts:3)\n\n    code\n')), 'p(text\n    at line (a.ts:3)) pre(code)');
 });
 
 test('what is no Markdown stays what it is', () => {
