@@ -65,8 +65,8 @@ func (s *State) joins(now time.Time) bool {
 	}
 	s.Batches++
 	s.Batch = &Batch{N: s.Batches, Theirs: s.Theirs, Since: now}
-	if s.Unpushed != nil {
-		s.Unpushed.Until = time.Time{}
+	if s.Unpushed != nil { // somebody was quicker: that is no push that fails
+		s.Unpushed.Until, s.Unpushed.Tries = time.Time{}, 0
 	}
 	s.do(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches,
 		Commit: s.Theirs})

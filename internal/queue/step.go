@@ -393,6 +393,9 @@ func (s *State) stumbled(e *Event, over CommandKind) {
 		s.note(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
 	}
 	if !s.landing() {
+		if s.Batch != nil && s.Batch.Theirs != "" {
+			s.Theirs = s.Batch.Theirs // both are still to be brought together
+		}
 		s.drop()
 	}
 	s.wait(e.At)

@@ -121,6 +121,9 @@ func (p *player) show() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "window %d\n", p.s.Window)
+	if p.s.Unpushed.Stuck() {
+		b.WriteString("a person is needed for the push\n")
+	}
 	return b.String()
 }
 
