@@ -375,7 +375,7 @@ func (s *soak) nothingGrew(first, last soakSize) {
 		s.t.Errorf("%d refs are left:\n%s", swept.refs, s.must(s.git("for-each-ref", "refs/pawl")))
 	}
 	if swept.runs > soakRuns {
-		s.t.Errorf("%d runs are known, and %d are to be kept", swept.runs, soakRuns)
+		s.t.Errorf("%d runs are known, and %d are to be kept:\n%s", swept.runs, soakRuns, s.must(s.command("ps", "-a")))
 	}
 	s.t.Logf("at the end %+v, after pawl gc %+v", last, swept)
 }

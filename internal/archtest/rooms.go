@@ -95,7 +95,7 @@ var rooms = withAdapters(map[string]room{
 	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
 	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
 	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
-	"retention":      {Doing, []string{"engine", "files", "git", "outputs", "store", "workspace"}, "removes runs, output, events and refs that are over"},
+	"retention":      {Doing, []string{"engine", "files", "git", "outputs", "store", "supervisor", "workspace"}, "removes runs, output, events and refs that are over"},
 	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
 	"terminal":       {Doing, []string{"process", "sandbox"}, "a command that a person looks at while it runs"},
 	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -112,15 +113,22 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		done := loop.Status(run.Status) == loop.Completed || !run.Last || over
 		tooMany := o.Most > 0 && i >= o.Most && done
 		switch {
-		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)), run.Open && run.Last:
+		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)), run.Open && run.Last, o.worked(&run):
 			continue
 		case (old || tooMany) && o.outdated(snapshots[run.ID], run.EndedAt):
-			err = errors.Join(err, o.dropRun(ctx, run.ID, dir, snapshots[run.ID], r))
+			err = errors.Join(err, o.dropRun(ctx, run, dir, snapshots[run.ID], r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
 			err = errors.Join(err, o.dropOutput(dir, r), o.removeShared(run.ID))
 		}
 	}
 	return err
+}
+
+// worked is true for a run that has an owner who lives, or whose agent may outlive a pawl
+// that was killed just now.
+func (o *Options) worked(run *store.EndedRun) bool {
+	ago := o.Now.Sub(run.EndedAt)
+	return run.Owner.PID != 0 && (engine.Alive(run.Owner) || 0 <= ago && ago < 2*supervisor.DefaultLease)
 }
 
 // snapshots are those of runs in the user's repository.
@@ -145,7 +153,9 @@ func (o *Options) outdated(snapshots []git.Ref, ended time.Time) bool {
 
 // dropRun removes a run: its snapshots, its row, then its files, so that each part
 // that is left is found again.
-func (o *Options) dropRun(ctx context.Context, id, dir string, snapshots []git.Ref, r *Report) error {
+func (o *Options) dropRun(
+	ctx context.Context, run store.EndedRun, dir string, snapshots []git.Ref, r *Report,
+) error {
 	r.Runs++
 	r.Bytes += size(dir)
 	if o.Dry {
@@ -157,10 +167,10 @@ func (o *Options) dropRun(ctx context.Context, id, dir string, snapshots []git.R
 			return err
 		}
 	}
-	if err := o.Store.DropRun(ctx, id); err != nil {
+	if err := o.Store.DropRun(ctx, run); err != nil {
 		return err
 	}
-	return errors.Join(remove(dir), o.removeShared(id))
+	return errors.Join(remove(dir), o.removeShared(run.ID))
 }
 
 // dropOutput removes the folders of a run's iterations.

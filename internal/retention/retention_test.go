@@ -55,9 +55,24 @@ func newRig(t *testing.T) *rig {
 // rests, and has not ended.
 func (r *rig) run(id, kind, name, status string, days int) {
 	r.t.Helper()
-	ctx, at := r.t.Context(), now.AddDate(0, 0, -max(days, 1))
+	r.store(id, kind, name, status, now.AddDate(0, 0, -max(days, 1)), days > 0, true)
+}
+
+// killed stores a run of a task whose pawl was killed some time ago.
+func (r *rig) killed(id, name string, ago time.Duration) {
+	r.t.Helper()
+	r.store(id, "task", name, "running", now.Add(-ago), false, false)
+}
+
+func (r *rig) store(id, kind, name, status string, at time.Time, ended, released bool) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	host, err := os.Hostname()
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	one := store.Run{ID: id, Kind: kind, Name: name, Root: "/r", Status: status, State: []byte(`{}`), StartedAt: at, UpdatedAt: at,
-		Owner: store.Owner{PID: 1, Start: "1", Boot: "1", Host: "h"}}
+		Owner: store.Owner{PID: 1, Start: "1", Boot: "an earlier one", Host: host}}
 	e, err := journal.New(id, 1, at, journal.RunCreated, journal.Created{Kind: kind, Name: name})
 	if err == nil {
 		err = r.o.Store.Create(ctx, one, e, func(store.Owner) bool { return false })
@@ -65,12 +80,12 @@ func (r *rig) run(id, kind, name, status string, days int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if days > 0 {
+	if ended {
 		one.EndedAt = at
 	}
 	e, err = journal.New(id, 2, at, journal.Finished, journal.End{Status: status})
 	if err == nil {
-		err = r.o.Store.Commit(ctx, store.Step{Run: one, Event: e, Release: true})
+		err = r.o.Store.Commit(ctx, store.Step{Run: one, Event: e, Release: released})
 	}
 	dir := filepath.Join(r.o.StateDir, "runs", id, "1")
 	if err == nil {
@@ -167,6 +182,27 @@ func TestSweep(t *testing.T) {
 	r.sweep()
 	if got, want := r.left(), "fresh+ last+ merge+ rests+ waits+"; got != want {
 		t.Errorf("of too many %s stay, want %s", got, want)
+	}
+}
+
+// A pawl that is killed leaves runs that never end. Those go that nobody takes up again:
+// another one has taken their place, or their task is done.
+func TestSweepOfWhatWasKilled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	cases, err := r.o.Store.AddCases(t.Context(),
+		[]board.Draft{{Case: board.Case{Type: board.Task, Title: "open", Status: board.Pending}}}, board.Person, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.killed("before", cases[0].ID, 3*time.Hour)
+	r.killed("last", cases[0].ID, 2*time.Hour)
+	r.killed("merge", "task-099-merge", 2*time.Hour)
+	r.killed("now", "task-098-merge", 30*time.Second)
+	r.o.Most = 1
+	r.sweep()
+	if got, want := r.left(), "last+ now+"; got != want {
+		t.Errorf("left %s, want %s", got, want)
 	}
 }
 
