@@ -118,6 +118,7 @@ type worker struct {
 	hard    context.Context            // done: what comes after an agent is cut off, too
 	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
 	probe   probe
+	near    *nearTime
 	trees   trees
 	hearing hearing
 	red     string        // what was red before the first agent, as its prompt says it
@@ -307,10 +308,17 @@ func (w *worker) perform(ctx context.Context, s loop.State) input {
 	case loop.RunReview:
 		return w.review(ctx, s)
 	}
+	in := input{}
 	if w.o.Work != nil {
-		return w.work(ctx, s)
+		in = w.work(ctx, s)
+	} else {
+		in = w.iterate(ctx, s)
 	}
-	return w.iterate(ctx, s)
+	if r := in.event.Record; r != nil && w.near != nil {
+		r.WarnedTime, r.WarnedRunTime = w.near.own, w.near.ofRun
+	}
+	w.near = nil
+	return in
 }
 
 // apply takes one event through the kernel: it is stored with the state after

@@ -81,6 +81,7 @@ func (w *worker) runAgent(
 	if c.Kind == loop.Run && b.Job.Talks {
 		w.hearing.open(b, w.place(c.Iteration, c.Attempt).begun())
 	}
+	defer w.watchTime(s, time.Now())()
 	err = w.withRoom(ctx, func() error { // a job that did run is not run again
 		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 		return err
@@ -100,7 +101,9 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	if known {
 		w.knowBase(b)
 		var err error
-		if res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) }); err != nil {
+		watched := w.watchTime(s, b.At)
+		res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		if watched(); err != nil {
 			return w.taken()
 		}
 	} else {

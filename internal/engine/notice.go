@@ -49,6 +49,8 @@ type Notice struct {
 	Gate    loop.Gate
 	Event   agent.Event
 	Text    string
+	// NearTime: the warning is that 80 % of the run's time is used.
+	NearTime bool
 	// Step is the workflow's step; with an agent's event, which step's agent it is.
 	Step *StepNotice
 	// Summary is one line for a red verification.

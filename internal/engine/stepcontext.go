@@ -305,7 +305,9 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 		}
 	}
 	h := &StepContext{w: w, c: c, p: p, said: map[int64]string{}}
+	watched := w.watchTime(s, time.Now().Add(-b.Worked))
 	r, err := w.o.Work.Iterate(ctx, h, c)
+	watched()
 	w.jobs.leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):

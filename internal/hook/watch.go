@@ -50,6 +50,13 @@ func (w *watcher) events(n engine.Notice) []Event {
 			e.Why = "it goes on"
 		}
 		return append(out, e)
+	case engine.Warning:
+		if n.NearTime && !w.late {
+			w.late = true
+			e := w.event(Budget, n)
+			e.Why = n.Text
+			return append(out, e)
+		}
 	case engine.IterationEnded:
 		w.last = n.Record
 	case engine.RunEnded:

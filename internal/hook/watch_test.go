@@ -60,6 +60,15 @@ func TestWatch(t *testing.T) {
 				"budget timeout build (run r1): cost $10.00 has reached the limit $10.00\n" +
 				"error timeout [timeout high: too dear] build (run r1) ended: timeout: too dear\n",
 		},
+		"80 % of the time is told while the agent works, and not at its end": {
+			[]engine.Notice{
+				notice(engine.RunStarted, running),
+				{Kind: engine.Warning, Run: "r1", State: running, Text: "time 48s is over 80 % of the limit 1m0s", NearTime: true},
+				{Kind: engine.Warning, Run: "r1", State: running, Text: "something else"},
+				notice(engine.IterationStarted, with(func(s *loop.State) { s.Late = true })),
+			},
+			"start running build (run r1) starts\nbudget running build (run r1): time 48s is over 80 % of the limit 1m0s\n",
+		},
 		"a warning from before a resume is not told again": {
 			[]engine.Notice{notice(engine.RunResumed, warned), notice(engine.Tick, warned)},
 			"start running build (run r1) starts: it goes on\n",

@@ -472,7 +472,7 @@ func (s *State) warnings(r *Record) []string {
 	if s.nearCost() && !s.Warned {
 		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.short()))
 	}
-	if near := s.nearTime(); near != "" && !s.Late {
+	if near := s.nearTime(); near != "" && !s.Late && !r.WarnedRunTime {
 		w = append(w, near)
 	}
 	return append(w, s.nearIteration(r)...)

@@ -297,6 +297,7 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 	if v, ok := args["nearly"]; ok {
 		r.Malformed = []string{"Line 1: " + strings.ReplaceAll(v, "_", " ")}
 	}
+	r.WarnedTime, r.WarnedRunTime = strings.Contains(args["warned"], "own"), strings.Contains(args["warned"], "run")
 	gates(r, args["gates"])
 	if v, ok := args["score"]; ok {
 		r.Score, _ = strconv.Atoi(v)

@@ -165,6 +165,11 @@ type Record struct {
 	Models []ModelUse `json:"models,omitempty"`
 	Output int64      `json:"output_bytes"`
 
+	// WarnedTime and WarnedRunTime: while the agent worked a person was told that 80 % of
+	// the iteration's time, or of the run's, was used.
+	WarnedTime    bool `json:"warned_time,omitempty"`
+	WarnedRunTime bool `json:"warned_run_time,omitempty"`
+
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".
 	Outcome Outcome `json:"outcome,omitempty"`

@@ -16,18 +16,30 @@ func (s *State) nearCost() bool {
 	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
 }
 
-// nearTime says which limit on the run's time is near; "" when none is.
-func (s *State) nearTime() string {
+// runTime is a limit on the time of a run, and what is used of it.
+type runTime struct {
+	what        string
+	used, limit time.Duration
+}
+
+func (s *State) runTimes() []runTime {
 	p := &s.Policy
-	for _, one := range []struct {
-		what        string
-		used, limit time.Duration
-	}{
+	return []runTime{
 		{"time", s.Spent.Wall, p.Timeout}, {"time of the iterations", s.Spent.Active, p.TaskTimeout},
 		{"time of the iterations", s.Spent.Active, p.MaxDuration},
-	} {
+	}
+}
+
+// near is said at 80 % of the limit.
+func (t *runTime) near() string {
+	return fmt.Sprintf("%s %s is over 80 %% of the limit %s", t.what, Duration(t.used), Duration(t.limit))
+}
+
+// nearTime says which limit on the run's time is near; "" when none is.
+func (s *State) nearTime() string {
+	for _, one := range s.runTimes() {
 		if safety.Near(int64(one.used), int64(one.limit)) {
-			return fmt.Sprintf("%s %s is over 80 %% of the limit %s", one.what, Duration(one.used), Duration(one.limit))
+			return one.near()
 		}
 	}
 	return ""
@@ -35,6 +47,41 @@ func (s *State) nearTime() string {
 
 // NearTime says which limit on the time of the run is near; "" when none is.
 func (s *State) NearTime() string { return s.nearTime() }
+
+// TimeNear is when, after the beginning of an iteration, a limit on time is near.
+type TimeNear struct {
+	After time.Duration
+	Text  string
+	OfRun bool // the run's limit, else the iteration's
+}
+
+// TimesNear are the limits on time that the iteration of the open command comes near if
+// it lasts: its own, and the first of the run's unless a person was told of one before.
+func (s *State) TimesNear() (list []TimeNear) {
+	c := &s.Command
+	const eighty = 5 // a fifth less
+	if wall := s.inForce().wall; wall > 0 {
+		after := wall - wall/eighty
+		list = append(list, TimeNear{After: after, Text: fmt.Sprintf("iteration %d has run for %s, 80 %% of the limit %s for one",
+			c.Iteration, Duration(after), Duration(wall))})
+	}
+	if s.Late {
+		return list
+	}
+	var first *TimeNear
+	for _, one := range s.runTimes() {
+		after := one.limit - one.limit/eighty - one.used
+		if one.limit <= 0 || after < 0 || first != nil && after >= first.After {
+			continue
+		}
+		one.used += after
+		first = &TimeNear{After: after, Text: one.near(), OfRun: true}
+	}
+	if first != nil {
+		list = append(list, *first)
+	}
+	return list
+}
 
 // nearIteration is said of an iteration that came near one of its own limits
 // and did not pass it: the next one may.
@@ -52,6 +99,9 @@ func (s *State) nearIteration(r *Record) []string {
 	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
 	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
 		fmt.Sprint(p.MaxIterationCalls))
+	if r.WarnedTime {
+		return w
+	}
 	near(int64(r.Elapsed), int64(p.IterationTimeout), "took "+Duration(r.Elapsed), Duration(p.IterationTimeout))
 	return w
 }
