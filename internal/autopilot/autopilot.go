@@ -56,6 +56,7 @@ type pilot struct {
 	rested  string // why nothing was done, as last told
 	sprint  *schedule.SprintStats
 	room    pool.Room // on the disk, as last told
+	agents  agents
 
 	notifying sync.Mutex // over Notify
 	freeing   sync.Mutex // one workspace is given back at a time, beside the slots

@@ -89,7 +89,7 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 		e.Why = err.Error()
 		return e
 	}
-	next, ok, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)
+	next, ok, err := p.served(ctx, exclude, &e)
 	if e.Counts.Ready = 0; ok {
 		e.Counts.Ready = 1
 		p.compareBase(ctx, &e.Counts.Target)
@@ -105,7 +105,7 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 	case ok:
 		e.Case, e.Why = next.Case.ID, next.Why
 	default:
-		e.Why = lacking
+		e.Why = cmp.Or(e.Why, lacking)
 	}
 	return e
 }

@@ -297,6 +297,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if err != nil {
 		return loop.State{}, err
 	}
+	p.agents.learn(task, &plan)
 	l.allow = plan.Protect.Allow
 	if plan.Safety == sandbox.Paranoid {
 		l.hold = "nothing lands unseen at the level paranoid"

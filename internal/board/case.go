@@ -126,13 +126,13 @@ func (c *Case) HasTag(tag string) bool {
 	return slices.ContainsFunc(c.Tags, func(t string) bool { return strings.EqualFold(t, tag) })
 }
 
-// agentTag begins a tag that names who works on a task: agent:codex.
-const agentTag = "agent:"
+// AgentTag begins a tag that names who works on a task: agent:codex.
+const AgentTag = "agent:"
 
 // Agent is who works on the task by its tags; empty is who always does.
 func (c *Case) Agent() string {
 	for _, t := range c.Tags {
-		if name, ok := strings.CutPrefix(t, agentTag); ok {
+		if name, ok := strings.CutPrefix(t, AgentTag); ok {
 			return name
 		}
 	}

@@ -188,6 +188,10 @@ func (s *State) limit(e *Event, l *Limited) {
 		s.longWait(l)
 		return
 	}
+	if p.Kind == Task && l.Probe == "" && l.Until.Sub(e.At) > worthLeaving {
+		s.rest(l, l.lasts()) // its slot is free for a task whose provider answers
+		return
+	}
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
@@ -222,11 +226,16 @@ func (s *State) longWait(l *Limited) {
 }
 
 func (s *State) tooLong(l *Limited) string {
-	return fmt.Sprintf("%s until %s%s, which is longer than max_wait (%s)", l.what(), l.Until.Format("2006-01-02 15:04"),
-		l.source(), Duration(s.Policy.MaxWait))
+	return fmt.Sprintf("%s, which is longer than max_wait (%s)", l.lasts(), Duration(s.Policy.MaxWait))
 }
 
-// worthLeaving is a wait that takes longer than another agent's start is worth.
+// lasts says of what the limit is, and until when.
+func (l *Limited) lasts() string {
+	return fmt.Sprintf("%s until %s%s", l.what(), l.Until.Format("2006-01-02 15:04"), l.source())
+}
+
+// worthLeaving is a wait that takes longer than another agent's start is worth, or
+// that a task's slot is kept for.
 const worthLeaving = time.Minute
 
 // movesOn says whether a limit is answered by the next agent instead of a wait:

@@ -178,9 +178,9 @@ func (s *State) over() (Command, bool) {
 // onItsWay is true while the queue works on what is verified.
 func (s *State) onItsWay() bool { return s.Counts.Queued > 0 && s.Counts.QueueHeld == "" }
 
-// waits is true when a task is kept out for a time only.
+// waits is true when tasks are kept out for a time only.
 func (s *State) waits() bool {
-	return slices.ContainsFunc(s.Bench, func(b Bench) bool { return b.Until.After(s.At) })
+	return s.Again.After(s.At) || slices.ContainsFunc(s.Bench, func(b Bench) bool { return b.Until.After(s.At) })
 }
 
 func (s *State) finish(why string) Command {
@@ -231,6 +231,7 @@ func (s *State) rest() Command {
 	earlier(s.Until)
 	earlier(s.Settings.Until)
 	earlier(s.Ends)
+	earlier(s.Again)
 	earlier(s.targetTime())
 	for _, b := range s.Bench {
 		earlier(b.Until)

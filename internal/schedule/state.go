@@ -147,6 +147,9 @@ type State struct {
 	// Dry says why the last look at the board brought nothing; "" when the
 	// board is to be looked at.
 	Dry string `json:"dry,omitempty"`
+	// Again is when it is looked at again, since ready tasks wait for a provider; zero
+	// when none do.
+	Again time.Time `json:"again,omitzero"`
 	// Hold is why nothing is started or stored for now, and until when.
 	Hold  string    `json:"hold,omitempty"`
 	Until time.Time `json:"until,omitzero"`
@@ -192,7 +195,7 @@ func (s *State) free(id string) {
 }
 
 // look has the board looked at again.
-func (s *State) look() { s.Dry, s.Stale = "", true }
+func (s *State) look() { s.Dry, s.Stale, s.Again = "", true, time.Time{} }
 
 // benched is the entry of a task; nil when it is not kept out.
 func (s *State) benched(id string) *Bench {

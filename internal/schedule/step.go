@@ -88,7 +88,7 @@ func (s *State) picked(e *Event) {
 		s.Alerts = append(s.Alerts, e.Named+" cannot be started: "+e.Why)
 	case e.Repairs != s.wary() && !assigned: // the target is another than was thought: once more
 	case e.Case == "", !assigned && s.wary() && s.Counts.Target.Health == Unknown:
-		s.Dry = cmp.Or(s.awaited(), e.Why, "no task is ready")
+		s.Dry, s.Again = cmp.Or(s.awaited(), e.Why, "no task is ready"), e.Again
 	case s.Phase != Running || len(s.Slots) >= s.Settings.MaxParallel || s.slot(e.Case) != nil:
 	case s.overWIP() && !assigned:
 		s.Dry = fmt.Sprintf("%d wait for review, and wip_limit is %d", s.Counts.Review, s.Settings.WIPLimit)
@@ -153,6 +153,9 @@ func (s *State) release() {
 	s.endPause()
 	if s.Hold != "" && !s.Until.After(s.At) {
 		s.Hold, s.Until, s.Unstored = "", time.Time{}, false
+		s.look()
+	}
+	if !s.Again.IsZero() && !s.Again.After(s.At) {
 		s.look()
 	}
 	over := func(b Bench) bool { return !b.Until.IsZero() && !b.Until.After(s.At) }

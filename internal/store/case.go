@@ -107,6 +107,7 @@ type CaseFilter struct {
 	Within, Tags, NotTags []string
 	Issues                bool // that come from a forge
 	Labelled              bool // that not every worker may work on
+	OwnAgent              bool // whose tags say who works on them
 	Limit                 int  // 0 is no limit
 }
 
@@ -158,6 +159,9 @@ func (f CaseFilter) conditions() *conditions {
 	}
 	if f.Labelled {
 		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.LabelTag)
+	}
+	if f.OwnAgent {
+		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.AgentTag)
 	}
 	if f.Parent != "" {
 		c.add(`c.parent = ?`, f.Parent)

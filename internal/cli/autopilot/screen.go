@@ -23,8 +23,10 @@ type autopilotScreen struct {
 	a  *command.App
 	mu sync.Mutex
 
-	covered bool     // by the dashboard
-	kept    []string // the last lines, for afterwards
+	rests   map[string]int       // how often in a row a task's run rested for a provider
+	said    map[string]time.Time // what a person should see, and when it was printed last
+	covered bool                 // by the dashboard
+	kept    []string             // the last lines, for afterwards
 }
 
 // mostKept bounds what is printed when the dashboard is gone.
@@ -52,6 +54,9 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 		s.printJSON(n)
 	}
 	if s.a.Quiet && n.Kind != autopilot.Alert {
+		return
+	}
+	if s.repeats(n) {
 		return
 	}
 	switch n.Kind {
@@ -90,6 +95,57 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	case autopilot.Over:
 		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 300))
 	}
+}
+
+// The same is printed again after a while only.
+const (
+	sayAgain  = time.Minute
+	mostSaid  = 1000 // texts that are remembered
+	restsTold = 2
+)
+
+// repeats is true for what a person was told just now, and for what a task does whose
+// provider does not answer, once it is known.
+func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
+	if s.rests == nil {
+		s.rests, s.said = map[string]int{}, map[string]time.Time{}
+	}
+	switch n.Kind {
+	case autopilot.TaskEnded:
+		if n.Settlement.Later.IsZero() {
+			delete(s.rests, n.Case)
+			return false
+		}
+		s.rests[n.Case]++
+		return !s.a.Verbose && s.rests[n.Case] > restsTold
+	case autopilot.RunNotice:
+		if e := n.Engine; e.Kind == engine.IterationEnded && e.Record.Outcome != loop.Waited {
+			delete(s.rests, n.Case)
+		} else if e.Kind == engine.RunResumed {
+			return !s.a.Verbose && s.rests[n.Case] >= restsTold
+		}
+		return n.Engine.Kind == engine.Warning && s.saidNow(n.Case+n.Engine.Text, n.At)
+	case autopilot.TaskBegan:
+		return !s.a.Verbose && s.rests[n.Case] >= restsTold
+	case autopilot.Alert, autopilot.Warning:
+		return s.saidNow(n.Case+n.Text, n.At)
+	case autopilot.QueueNote:
+		trouble := n.Note.Kind == queue.NoteTrouble || n.Note.Kind == queue.NoteWarning
+		return trouble && s.saidNow(n.Case+n.Text, n.At)
+	}
+	return false
+}
+
+// saidNow is true for a text that was printed within a minute, and takes note of it.
+func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
+	if last, ok := s.said[text]; ok && at.Sub(last) < sayAgain && !at.Before(last) {
+		return true
+	}
+	if len(s.said) >= mostSaid {
+		clear(s.said)
+	}
+	s.said[text] = at
+	return false
 }
 
 // queue prints the notes of the merge queue. Landings are left out: they are printed

@@ -1,0 +1,83 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+// agents is what the plans of tasks said of the agents that work on them.
+type agents struct {
+	mu       sync.Mutex
+	accounts map[string]string // by the agent's name
+	usual    string            // who works on a task that does not say
+}
+
+// learn takes note of a plan. Where another agent takes over when one is limited, no
+// task waits for one.
+func (a *agents) learn(t Task, p *engine.Plan) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	name := p.Policy.Agent
+	if a.accounts == nil {
+		a.accounts = map[string]string{}
+	}
+	if a.accounts[name] = p.Agents[name].Account; len(p.Policy.Fallback) > 0 {
+		delete(a.accounts, name)
+	}
+	if t.Agent == "" && t.Case.Agent() == "" {
+		a.usual = name
+	}
+}
+
+// limited are the agents that may not be called now, and when the first one may.
+func (a *agents) limited(known *ratelimit.Store, now time.Time) (names []string, usual bool, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, account := range a.accounts {
+		l, ok := known.Look(account, now)
+		if !ok {
+			continue
+		}
+		end, _ := l.BlockedUntil("", now)
+		if end.IsZero() {
+			continue
+		}
+		names, usual = append(names, name), usual || name == a.usual
+		if until.IsZero() || end.Before(until) {
+			until = end
+		}
+	}
+	return names, usual, until
+}
+
+// served chooses a task whose agent may be called now. Where all that are ready wait
+// for a provider the event says until when.
+func (p *pilot) served(ctx context.Context, exclude []string, e *schedule.Event) (board.Choice, bool, error) {
+	names, usual, until := p.agents.limited(p.o.Accounts, time.Now())
+	if len(names) == 0 {
+		return p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)
+	}
+	f := p.o.Filter
+	f.OwnAgent = usual
+	for _, name := range names {
+		f.NotTags = append(f.NotTags[:len(f.NotTags):len(f.NotTags)], board.AgentTag+name)
+	}
+	next, ok, err := p.o.Store.NextCaseOf(ctx, f, exclude)
+	if ok || err != nil {
+		return next, ok, err
+	}
+	_, waits, err := p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)
+	if waits {
+		e.Again = until
+		e.Why = fmt.Sprintf("what is ready waits for the provider of %s", strings.Join(names, ", "))
+	}
+	return next, false, err
+}
