@@ -61,7 +61,7 @@ type Event struct {
 	Cases   []string  `json:"cases,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	// Again is when a task may be ready that waits for its agent's provider.
-	Again time.Time `json:"again,omitzero"`
+	Again   time.Time `json:"again,omitzero"`
 	Fault   Fault     `json:"fault,omitempty"`
 	Outcome Outcome   `json:"outcome,omitzero"`
 	// Iteration is one that ended in the slot of the task.
