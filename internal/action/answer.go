@@ -259,11 +259,7 @@ func (p *Operator) undo(ctx context.Context, r store.Run, tree *workspace.Checko
 		return nil
 	}
 	if OnCopy(r) {
-		err := p.discard(ctx, tree, r)
-		if err == nil {
-			p.PrintApplied(Application{Run: r.ID, Status: "discarded"}, false)
-		}
-		return err
+		return p.discard(ctx, tree, r)
 	}
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil {

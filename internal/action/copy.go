@@ -19,7 +19,7 @@ import (
 // Application is what became of a result: `apply --json`.
 type Application struct {
 	Run string `json:"run"`
-	// Status is applied, already, nothing, conflict, check or discarded.
+	// Status is applied, already, nothing, conflict or check.
 	Status string `json:"status"`
 	workspace.Applied
 }
@@ -108,8 +108,6 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 		p.Result("Run %s can be applied: %s would be written, %d removed.\n", out.Run,
 			fault.Numbered(len(out.Written), "file"), len(out.Removed))
 		p.listPaths(out.Applied)
-	case "discarded":
-		p.Result("The result of run %s is given up; its copy is removed. Your files were not touched.\n", out.Run)
 	case "applied":
 		p.Result("Applied run %s: %s written, %d removed. Index, branches and all other files are as they were.\n",
 			out.Run, fault.Numbered(len(out.Written), "file"), len(out.Removed))
@@ -130,15 +128,7 @@ func (p *Operator) listPaths(done workspace.Applied) {
 	}
 }
 
-// Discard gives the result of a run that worked on a copy up.
-func (p *Operator) Discard(ctx context.Context, r store.Run) (Application, error) {
-	tree, err := p.applicable(ctx, r)
-	if err == nil {
-		err = p.discard(ctx, tree, r)
-	}
-	return Application{Run: r.ID, Status: "discarded"}, err
-}
-
+// discard gives the result of a run that worked on a copy up.
 func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r store.Run) error {
 	err := workspace.RemoveCopy(engine.CopyDir(config.StateDir(r.Root, p.Env), r.ID))
 	if err == nil {
@@ -147,6 +137,7 @@ func (p *Operator) discard(ctx context.Context, tree *workspace.Checkout, r stor
 	if err != nil {
 		return fmt.Errorf("cannot give the result of run %s up: %v", r.ID, err)
 	}
+	p.Say("The result of run %s is given up; its copy is removed. Your files were not touched.", r.ID)
 	return nil
 }
 

@@ -60,7 +60,11 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		return fault.Refuse("run %s does not wait: it is %s", r.ID, r.Status)
 	}
 	if OnCopy(r) {
-		if _, err := p.Discard(ctx, r); err != nil {
+		tree, err := p.applicable(ctx, r)
+		if err == nil {
+			err = p.discard(ctx, tree, r)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ const (
 
 // dropRecoveries deletes what was kept of the workspaces of tasks that are done,
 // after the retention. Of a task that is not done it may be the only copy: that
-// goes when a person says so.
+// stays.
 func (p *pilot) dropRecoveries(ctx context.Context) error {
 	list, err := p.o.Pool.Recoveries(ctx, "")
 	if err != nil {

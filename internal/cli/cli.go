@@ -176,7 +176,7 @@ var groups = [][2]string{
 	{"Begin here:", "demo init doctor config"},
 	{"One piece of work:", "run ps logs show answer message pause stop resume discard rollback apply workflow"},
 	{"A board of tasks:", "case plan autopilot sprint top serve queue forge cluster stats"},
-	{"Loops and logs of your own:", "check skill explain mcp"},
+	{"Loops and logs of your own:", "check explain mcp"},
 }
 
 func arrange(root *cobra.Command) {

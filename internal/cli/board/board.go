@@ -136,7 +136,7 @@ func caseRemoveCommand(a *command.App) *cobra.Command {
 }
 
 func caseCleanCommand(a *command.App) *cobra.Command {
-	var dry, recoveries bool
+	var dry bool
 	cmd := command.Leaf("clean [ID...]",
 		"Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
 		func(ctx context.Context, args []string) error {
@@ -145,56 +145,11 @@ func caseCleanCommand(a *command.App) *cobra.Command {
 				return err
 			}
 			return a.WithPool(ctx, func(p *action.Operator, clones *pool.Pool) error {
-				if recoveries {
-					return cleanRecoveries(ctx, a, clones, ids, dry)
-				}
 				return cleanCases(ctx, a, p, clones, ids, dry)
 			})
 		})
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
-	cmd.Flags().BoolVar(&recoveries, "recoveries", false, "remove what was kept of workspaces, and no workspace")
 	return cmd
-}
-
-// removedRef is a line of `case clean --recoveries --json`.
-type removedRef struct {
-	Task    string    `json:"id"`
-	Ref     string    `json:"ref"`
-	Commit  string    `json:"commit"`
-	At      time.Time `json:"at"`
-	Removed bool      `json:"removed"`
-}
-
-// cleanRecoveries deletes the refs that keep what was in workspaces.
-func cleanRecoveries(ctx context.Context, a *command.App, p *pool.Pool, ids []string, dry bool) error {
-	list, err := p.Recoveries(ctx, "")
-	if err != nil {
-		return err
-	}
-	all, now := len(list), time.Now()
-	list = slices.DeleteFunc(list, func(r pool.Recovery) bool {
-		if len(ids) > 0 {
-			return !slices.Contains(ids, r.Task)
-		}
-		return !p.Outdated(r, now)
-	})
-	if !dry {
-		if err := p.DropRecoveries(ctx, list); err != nil {
-			return err
-		}
-	}
-	went := map[bool]string{true: "would go", false: "removed"}[dry]
-	for _, r := range list {
-		if a.JSON {
-			if err := a.JSONLine(removedRef{r.Task, r.Ref, r.Commit, r.When.UTC(), !dry}); err != nil {
-				return err
-			}
-			continue
-		}
-		a.Result("%s  %s  %s  %s\n", r.Ref, went, command.Minute(r.When), r.Commit)
-	}
-	a.Say("%d of %d recovery refs %s.", len(list), all, went)
-	return nil
 }
 
 func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones *pool.Pool, ids []string,

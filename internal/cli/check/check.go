@@ -1,6 +1,5 @@
 // Package check has the commands that judge without running anything: check asks
-// whether an attempt may proceed, explain says what a log shows, and skill teaches
-// an agent to ask.
+// whether an attempt may proceed, and explain says what a log shows.
 package check
 
 import (
@@ -28,7 +27,7 @@ import (
 // Commands are the commands that judge.
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		checkCommand(a), skillCommand(a), explainCommand(a),
+		checkCommand(a), explainCommand(a),
 	}
 }
 

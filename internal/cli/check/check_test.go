@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -11,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
 )
 
 // Whatever a text holds, YAML reads it back as it was.
@@ -39,6 +41,23 @@ func TestDecisionAsYAML(t *testing.T) {
 		if !bytes.Equal(got, expected) {
 			t.Errorf("%q became\n%s", text, out.String())
 		}
+	}
+}
+
+// What the skill for agents shows is what check takes.
+func TestSkill(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../examples/skill/iteration-control/SKILL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "<<'CHECK'\n")
+	taught, _, found := strings.Cut(after, "CHECK\n")
+	if !found {
+		t.Fatal("the skill shows no document")
+	}
+	if _, err := config.ReadIterationCheck("SKILL.md", []byte(taught)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -82,25 +82,16 @@ func rollbackCommand(a *command.App) *cobra.Command {
 }
 
 func applyCommand(a *command.App) *cobra.Command {
-	var check, discard bool
+	var check bool
 	cmd := a.OnRun("apply RUN", "Bring what a run did in its copy into your files",
-		func(ctx context.Context, p *action.Operator, r store.Run) error {
-			switch {
-			case check && discard:
-				return command.Usage("--check and --discard exclude each other")
-			case discard:
-				return applied(a, p, func() (action.Application, error) { return p.Discard(ctx, r) })
-			}
-			return applied(a, p, func() (action.Application, error) { return p.Apply(ctx, r, check) })
-		})
+		func(ctx context.Context, p *action.Operator, r store.Run) error { return apply(ctx, a, p, r, check) })
 	cmd.Flags().BoolVar(&check, "check", false, "say what would be done, and do nothing")
-	cmd.Flags().BoolVar(&discard, "discard", false, "give the result up: remove the copy and what is kept of it")
 	return cmd
 }
 
-// applied prints what became of a result. That it does not fit is a failure.
-func applied(a *command.App, p *action.Operator, do func() (action.Application, error)) error {
-	out, err := do()
+// apply prints what became of a result. That it does not fit is a failure.
+func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run, check bool) error {
+	out, err := p.Apply(ctx, r, check)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -26,32 +25,20 @@ import (
 // in which agents, gates and steps are seen while they work. Nothing is asked of the
 // process that drives a run, so it works from anywhere, before a run, and after it.
 
-// stories tells of one run, or of several, each line then with its run in front.
-type stories struct {
-	a     *command.App
-	p     *action.Operator
-	names []string // as they were given; those of runs that have not begun are looked for
-	all   bool     // every run that is going on
-	raw   bool     // print the journal as it is
-	// mayCome are the names of workflow files that are there.
-	mayCome map[string]bool
-	told    []*story
-	day     string // of the last line
-}
-
 // story is one run, and how far it is told.
 type story struct {
-	*stories
-	run    store.Run
-	prefix string
-	seq    int64 // of the last event
-	limit  int   // of iterations, as of that event
+	a     *command.App
+	p     *action.Operator
+	raw   bool // print the journal as it is
+	run   store.Run
+	day   string // of the last line
+	seq   int64  // of the last event
+	limit int    // of iterations, as of that event
 
 	begun attempt           // the last whose beginning is told
 	ended attempt           // the last whose end is told
 	reads map[string]int64  // how far files of events and output are told
 	seen  map[string]string // gates that were told: "" when one began, and how one ended
-	rests bool
 
 	open map[attempt]*os.Root // folders of what it prints, while one looks
 }
@@ -59,16 +46,22 @@ type story struct {
 // attempt is one try of an iteration.
 type attempt struct{ number, try int }
 
-// tell prints what there is, and with follow what comes, until all runs rest.
-func (s *stories) tell(ctx context.Context, follow bool) error {
+// tell prints what there is of a run, and with follow what comes, until it rests. One
+// that has not begun is waited for when mayCome is set.
+func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
 	for {
-		working, err := s.look(ctx, follow)
-		if err != nil || !follow || !working && len(s.names) == 0 && !s.all {
+		if err := s.find(ctx, name, mayCome); err != nil {
 			return err
+		}
+		if s.run.ID != "" {
+			rests, err := s.look(ctx, follow)
+			if err != nil || !follow || rests {
+				return err
+			}
 		}
 		select {
 		case <-tick.C:
@@ -78,71 +71,21 @@ func (s *stories) tell(ctx context.Context, follow bool) error {
 	}
 }
 
-// look tells what is new of every run; working is whether more may come.
-func (s *stories) look(ctx context.Context, follow bool) (working bool, err error) {
-	if err := s.find(ctx); err != nil {
-		return false, err
-	}
-	for _, one := range s.told {
-		if one.rests {
-			continue
-		}
-		if err := one.look(ctx, follow); err != nil {
-			return false, err
-		}
-		working = working || !one.rests
-	}
-	return working, nil
-}
-
-// find takes in the runs that have begun.
-func (s *stories) find(ctx context.Context) error {
-	var left []string
-	for _, name := range s.names {
-		r, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			left = append(left, name)
-		case err != nil:
-			return s.a.LookupError(err, name)
-		default:
-			s.add(r)
-		}
-	}
-	s.names = left
-	if !s.all {
+// find finds the run, once.
+func (s *story) find(ctx context.Context, name string, mayCome bool) error {
+	if s.run.ID != "" {
 		return nil
 	}
-	runs, err := s.p.Store.Runs(ctx, store.RunQuery{Root: s.p.Root, Active: true})
-	if err != nil {
-		return err
+	r, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
+	if errors.Is(err, store.ErrNotFound) && mayCome {
+		return nil
 	}
-	for _, r := range slices.Backward(runs) { // the oldest first
-		known := func(one *story) bool { return one.run.ID == r.ID && !one.rests }
-		if r.Owner.PID != 0 && engine.Alive(r.Owner) && !slices.ContainsFunc(s.told, known) {
-			s.add(r)
-		}
-	}
-	return nil
+	s.run, s.limit = r, r.MaxIterations
+	return s.a.LookupError(err, name)
 }
 
-// add begins to tell of a run, or goes on with one that rested.
-func (s *stories) add(r store.Run) {
-	for _, one := range s.told {
-		if one.run.ID == r.ID {
-			one.rests = false
-			return
-		}
-	}
-	one := &story{stories: s, run: r, limit: r.MaxIterations, reads: map[string]int64{}, seen: map[string]string{}}
-	if s.all || len(s.told) > 0 || len(s.names) > 1 {
-		one.prefix = report.Line(r.Name, 40) + " | "
-	}
-	s.told = append(s.told, one)
-}
-
-// look tells what is new of one run.
-func (s *story) look(ctx context.Context, follow bool) error {
+// look tells what is new; rests is whether no more will come.
+func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 	s.open = map[attempt]*os.Root{}
 	defer func() {
 		for _, dir := range s.open {
@@ -151,18 +94,17 @@ func (s *story) look(ctx context.Context, follow bool) error {
 	}()
 	now, err := s.p.Store.Run(ctx, s.run.ID) // before its events: what the row says, they say
 	if errors.Is(err, store.ErrNotFound) {
-		s.rests = true
 		s.a.Say("Run %s was removed.", s.run.ID)
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.run = now
 	over := false
 	for e, err := range journal.Read(ctx, s.p.Store, s.run.ID, s.seq) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		s.seq = e.Seq
 		if s.raw {
@@ -177,12 +119,12 @@ func (s *story) look(ctx context.Context, follow bool) error {
 		s.live(ctx)
 	}
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
-	s.rests = over || !drives && !loop.Status(now.Status).Active()
-	if gone := !drives && !s.rests; gone && follow {
-		s.rests = true
-		sayGone(s.a, now)
+	rests = over || !drives && !loop.Status(now.Status).Active()
+	if gone := !drives && !rests; gone && follow {
+		s.a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", now.Name, now.Name)
+		return true, nil
 	}
-	return nil
+	return rests, nil
 }
 
 // live tells what an agent, a gate or the steps do now.
@@ -394,25 +336,16 @@ func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
 	}
 }
 
-// mayBegin refuses names that no run can ever have here.
-func (s *stories) mayBegin(ctx context.Context) error {
-	for _, name := range s.names {
-		_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
-		if err == nil {
-			continue
+// mayBegin is whether a name can have a run that has not begun.
+func (s *story) mayBegin(ctx context.Context, name string) bool {
+	if c, err := s.a.Peek(); err == nil {
+		if _, known := c.Procedures[name]; known {
+			return true
 		}
-		isKnown := s.mayCome[name]
-		if c, cerr := s.a.Peek(); cerr == nil && !isKnown {
-			_, isKnown = c.Procedures[name]
-		}
-		if id, cerr := action.CaseID(name); cerr == nil && !isKnown {
-			_, cerr = s.p.Store.Case(ctx, id)
-			isKnown = cerr == nil
-		}
-		if !isKnown || !errors.Is(err, store.ErrNotFound) {
-			return s.a.LookupError(err, name)
-		}
-		s.a.Say("%s has no run yet. Waiting for it to start.", name)
 	}
-	return nil
+	id, err := action.CaseID(name)
+	if err == nil {
+		_, err = s.p.Store.Case(ctx, id)
+	}
+	return err == nil
 }

@@ -30,18 +30,13 @@ import (
 func logsCommand(a *command.App) *cobra.Command {
 	var follow, raw, reviewed bool
 	iteration, step, gate := 0, "", ""
-	cmd := command.Leaf("logs RUN…", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
-		cobra.ArbitraryArgs, func(ctx context.Context, args []string) error {
-			one := iteration > 0 || step != "" || gate != ""
-			switch {
-			case len(args) != 1 && one, len(args) == 0 && !follow:
-				return command.Usage("pawl logs needs a run or a procedure: pawl logs RUN").
-					Hint("Follow all that run: pawl logs -f")
-			case (raw || a.JSON) && len(args) != 1:
-				return command.Usage("--raw and --json are for one run")
-			case !one:
-				s := &stories{a: a, raw: raw || a.JSON, all: len(args) == 0, mayCome: map[string]bool{}}
-				return a.WithOperator(ctx, func(p *action.Operator) error { return s.start(ctx, p, args, follow) })
+	cmd := command.Leaf("logs RUN", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
+		command.ExactlyOne("a run or a procedure", command.SeeRuns), func(ctx context.Context, args []string) error {
+			if iteration == 0 && step == "" && gate == "" {
+				return a.WithOperator(ctx, func(p *action.Operator) error {
+					s := &story{a: a, p: p, raw: raw || a.JSON, reads: map[string]int64{}, seen: map[string]string{}}
+					return s.start(ctx, args[0], follow)
+				})
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
 				switch {
@@ -62,31 +57,17 @@ func logsCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// start tells of the named runs; without a name of all that are going on.
-func (s *stories) start(ctx context.Context, p *action.Operator, names []string, follow bool) error {
-	s.p = p
-	for _, arg := range names {
-		name := s.a.RunName(arg)
-		s.names = append(s.names, name)
-		s.mayCome[name] = command.IsFile(arg) && command.FileExists(s.a.InDir(arg))
+// start tells of a run. With follow it waits for one that has not begun, and refuses a
+// name that no run can ever have here.
+func (s *story) start(ctx context.Context, arg string, follow bool) error {
+	name := s.a.RunName(arg)
+	isFile := command.IsFile(arg) && command.FileExists(s.a.InDir(arg))
+	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
+	if errors.Is(err, store.ErrNotFound) && follow && (isFile || s.mayBegin(ctx, name)) {
+		s.a.Say("%s has no run yet. Waiting for it to start.", name)
+		return s.tell(ctx, name, true, true)
 	}
-	if follow {
-		if err := s.mayBegin(ctx); err != nil {
-			return err
-		}
-	} else {
-		for _, name := range s.names {
-			if _, err := command.FindRun(ctx, p.Store, p.Root, name); err != nil {
-				return s.a.LookupError(err, name)
-			}
-		}
-	}
-	return s.tell(ctx, follow)
-}
-
-// sayGone says that nothing is added to the journal of a run.
-func sayGone(a *command.App, r store.Run) {
-	a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", r.Name, r.Name)
+	return s.tell(ctx, name, follow, false)
 }
 
 func printEvent(a *command.App, e journal.Event) {

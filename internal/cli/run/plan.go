@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -17,123 +16,14 @@ import (
 
 // planWorkflow prints what a workflow would run.
 func planWorkflow(a *command.App, w *config.Workflow) error {
+	if a.JSON {
+		return command.Usage("the plan of a workflow has no JSON").Hint("See it as text: pawl run FILE.yaml --dry-run")
+	}
 	for _, note := range w.Notes {
 		a.Say("Warning: %s", note)
 	}
-	if a.JSON {
-		data, err := json.Marshal(planJSON(w))
-		if err != nil {
-			return err
-		}
-		a.Result("%s\n", data)
-		return nil
-	}
 	a.Result("%s", planText(w))
 	return nil
-}
-
-// plannedJSON is a plan, as docs/json.md describes it.
-type plannedJSON struct {
-	Name            string        `json:"name"`
-	Description     string        `json:"description,omitempty"`
-	Hash            string        `json:"hash"`
-	Parallelism     int           `json:"parallelism"`
-	Timeout         float64       `json:"timeout"`
-	ContinueOnError bool          `json:"continue_on_error"`
-	Agents          []string      `json:"agents"`
-	Context         []string      `json:"context"`
-	Layers          [][]string    `json:"layers"`
-	Steps           []plannedStep `json:"steps"`
-	Nested          []nestedJSON  `json:"nested"`
-	Warnings        []string      `json:"warnings"`
-}
-
-type nestedJSON struct {
-	Step string      `json:"step"`
-	Plan plannedJSON `json:"plan"`
-}
-
-type plannedStep struct {
-	ID               string          `json:"id"`
-	Step             string          `json:"step"`
-	Name             string          `json:"name,omitempty"`
-	Kind             workflow.Kind   `json:"kind"`
-	Agent            string          `json:"agent,omitempty"`
-	Content          string          `json:"content"`
-	Layer            int             `json:"layer"`
-	Needs            []string        `json:"needs"`
-	If               string          `json:"if,omitempty"`
-	Matrix           []workflow.Pair `json:"matrix"`
-	Env              []workflow.Pair `json:"env"`
-	Outputs          []string        `json:"outputs"`
-	Optional         bool            `json:"optional"`
-	Timeout          float64         `json:"timeout"`
-	Retry            retryJSON       `json:"retry"`
-	Alternatives     []workflow.Work `json:"alternatives"`
-	Verify           []string        `json:"verify"`
-	WorkingDirectory string          `json:"working_directory,omitempty"`
-	Hash             string          `json:"hash"`
-}
-
-type retryJSON struct {
-	Max     int     `json:"max"`
-	Backoff string  `json:"backoff"`
-	Delay   float64 `json:"delay"`
-	Factor  float64 `json:"factor"`
-}
-
-func planJSON(w *config.Workflow) plannedJSON {
-	p := w.Plan
-	out := plannedJSON{
-		Name: p.Name, Description: p.Description, Hash: p.Hash, Parallelism: p.Parallelism, Timeout: p.Timeout.Seconds(),
-		ContinueOnError: p.ContinueOnError, Agents: orNone(p.Agents), Context: orNone(p.Context), Warnings: orNone(w.Notes),
-		Nested: []nestedJSON{},
-	}
-	for i, l := range p.Layers {
-		out.Layers = append(out.Layers, []string{})
-		for _, n := range l {
-			in := p.Instances[n]
-			out.Layers[i] = append(out.Layers[i], in.ID)
-			out.Steps = append(out.Steps, stepJSON(p, in))
-		}
-	}
-	for _, s := range p.Steps {
-		if below := w.Nested[s.ID]; below != nil {
-			out.Nested = append(out.Nested, nestedJSON{s.ID, planJSON(below)})
-		}
-	}
-	return out
-}
-
-func stepJSON(p *workflow.Plan, in workflow.Instance) plannedStep {
-	s := in.Step
-	out := plannedStep{
-		ID: in.ID, Step: s.ID, Name: s.Step.Title, Kind: s.Kind, Agent: s.Agent, Content: s.Step.Content, Layer: in.Layer,
-		Needs: []string{},
-		If:    s.If, Matrix: orNone(in.Matrix), Env: orNone(s.Env), Outputs: []string{}, Optional: s.Optional,
-		Timeout:      s.Timeout.Seconds(),
-		Retry:        retryJSON{s.Retry.Max, s.Retry.Backoff, s.Retry.Delay.Seconds(), float64(s.Retry.Multiplier()) / 1000},
-		Alternatives: orNone(s.Step.Alternatives), Verify: orNone(s.Step.Verify), WorkingDirectory: s.Step.WorkingDirectory,
-		Hash: in.Hash,
-	}
-	if out.Retry.Backoff == "" {
-		out.Retry.Backoff = "none"
-	}
-	for _, n := range in.Needs {
-		out.Needs = append(out.Needs, p.Instances[n].ID)
-	}
-	for _, o := range s.Outputs {
-		out.Outputs = append(out.Outputs, o.Name)
-	}
-	return out
-}
-
-// orNone makes an empty list of none, for JSON.
-func orNone[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }
 
 // maxShown is how many instances of one layer the text shows.

@@ -309,7 +309,7 @@ func (s *story) wrapped(line string, indent int) []string {
 	if !console.OnTerminal(s.a.Stdout) {
 		return []string{line}
 	}
-	width := console.Width(s.a.Stdout) - len(noteIndent) - indent - ansi.StringWidth(s.prefix) - 1
+	width := console.Width(s.a.Stdout) - len(noteIndent) - indent - 1
 	return strings.Split(ansi.Wrap(line, max(width, 20), ""), "\n")
 }
 
@@ -338,5 +338,5 @@ func (s *story) print(color, format string, args ...any) {
 	if color != "" {
 		text = s.a.Painted(color, text)
 	}
-	s.a.Result("%s%s\n", s.prefix, text)
+	s.a.Result("%s\n", text)
 }

@@ -21,74 +21,50 @@ import (
 	"github.com/pawl-dev/pawl/internal/hook"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/reexec"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 func notifyCommand(a *command.App) *cobra.Command {
-	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return eventNames(), cobra.ShellCompDirectiveNoFileComp
-	}
 	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants",
 		command.AtMost(1),
 		func(ctx context.Context, args []string) error {
-			return try(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)), false)
+			return tryReceivers(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)))
 		})
-	test.ValidArgsFunction = complete
-	run := command.Leaf("hook EVENT", "Run the hooks of an event, with a made-up one", command.ExactlyOne("an event"),
-		func(ctx context.Context, args []string) error { return try(ctx, a, args[0], true) })
-	run.ValidArgsFunction = complete
-	return command.Group("notify", "Show who is told what: hooks and notifications; try them",
-		func(context.Context) error { return listReceivers(a) }, test, run)
+	test.ValidArgs = eventNames()
+	return command.Group("notify", "Try the notifications of the configuration", nil, test)
 }
 
-// receiver is one line of `pawl notify`: a hook or a notification.
-type receiver struct {
-	Key    string   `json:"key"`
-	Kind   string   `json:"kind"` // command, webhook, desktop
-	What   string   `json:"what"`
-	Events []string `json:"events"`
-}
+// receiver is a hook or a notification, as doctor names it.
+type receiver struct{ key, kind string }
 
-func listReceivers(a *command.App) error {
-	c, err := a.Load(nil)
-	if err != nil {
-		return err
-	}
-	none := fmt.Sprintf("Nobody is told: there are no hooks and no notify in %s. See docs/hooks.md.", c.Name())
-	return command.Listing(a, receivers(c), none, "KEY\tKIND\tEVENTS\tWHAT", func(t receiver) command.Row {
-		return command.Row{JSON: t, Cells: []any{t.Key, t.Kind, strings.Join(t.Events, ","), report.Line(t.What, 100)}}
-	})
-}
-
-// receivers lists who gets which events. The paths of webhooks are left out.
+// receivers lists who hears of events.
 func receivers(c *config.Config) []receiver {
 	var list []receiver
 	own, general := planner.HooksOf(c)
 	for _, n := range hook.Names() {
-		if h := own[n]; h != nil {
-			list = append(list, receiver{hook.Key(n), "command", h.Command, []string{string(n)}})
+		if own[n] != nil {
+			list = append(list, receiver{hook.Key(n), "command"})
 		}
 	}
 	if general != nil {
-		list = append(list, receiver{hook.GeneralKey, "command", general.Command, []string{"all"}})
+		list = append(list, receiver{hook.GeneralKey, "command"})
 	}
 	for i, n := range c.Notify {
-		t := receiver{fmt.Sprintf("notify[%d]", i), "command", n.Command, n.Events}
+		kind := "command"
 		switch {
 		case n.Webhook != "":
-			t.Kind, t.What = "webhook", config.HideAddress(n.Webhook)
+			kind = "webhook"
 		case n.Desktop:
-			t.Kind, t.What = "desktop", ""
+			kind = "desktop"
 		}
-		list = append(list, t)
+		list = append(list, receiver{fmt.Sprintf("notify[%d]", i), kind})
 	}
 	return list
 }
 
-// try sends a made-up event and prints the result of each delivery.
-func try(ctx context.Context, a *command.App, event string, hooks bool) error {
+// tryReceivers sends a made-up event and prints the result of each delivery.
+func tryReceivers(ctx context.Context, a *command.App, event string) error {
 	name := hook.Name(event)
 	if !slices.Contains(hook.Names(), name) {
 		return command.Usage("unknown event %q", event).Hint("Events: %s", strings.Join(eventNames(), ", "))
@@ -99,11 +75,7 @@ func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 	}
 	defer s.Close()
 	s.StartHooks()
-	results := s.Hooks.Try(ctx, sample(name, s), hooks)
-	if len(results) == 0 && hooks {
-		return command.Usage("nothing is run at %s: there is neither %s nor %s in %s", name, hook.Key(name), hook.GeneralKey,
-			s.Config.Name())
-	}
+	results := s.Hooks.Try(ctx, sample(name, s), false)
 	if len(results) == 0 {
 		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).
 			Hint("See docs/hooks.md")
@@ -111,27 +83,19 @@ func try(ctx context.Context, a *command.App, event string, hooks bool) error {
 	failed := false
 	for _, d := range results {
 		failed = failed || d.Problem != ""
-		printTried(a, d, hooks)
+		switch {
+		case a.JSON:
+			_ = a.JSONLine(d) // it always encodes
+		case d.Problem != "":
+			a.Result("✗ %s (%s): %s\n", d.To, d.Kind, d.Problem)
+		default:
+			a.Result("✓ %s (%s) in %s\n", d.To, d.Kind, d.Elapsed.Round(time.Millisecond))
+		}
 	}
 	if failed {
 		return command.StatusError(command.ExitFailed)
 	}
 	return nil
-}
-
-func printTried(a *command.App, d hook.Delivery, output bool) {
-	if a.JSON {
-		_ = a.JSONLine(d) // it always encodes
-		return
-	}
-	if output && d.Output != "" {
-		a.Result("%s\n", strings.TrimRight(d.Output, "\n"))
-	}
-	if d.Problem != "" {
-		a.Result("✗ %s (%s): %s\n", d.To, d.Kind, d.Problem)
-		return
-	}
-	a.Result("✓ %s (%s) in %s\n", d.To, d.Kind, d.Elapsed.Round(time.Millisecond))
 }
 
 func eventNames() []string {
@@ -195,10 +159,10 @@ func notificationsFound(a *command.App, c *config.Config) string {
 	}
 	var parts []string
 	for _, t := range list {
-		parts = append(parts, fmt.Sprintf("%s (%s)", t.Key, t.Kind))
+		parts = append(parts, fmt.Sprintf("%s (%s)", t.key, t.kind))
 	}
 	_, left := planner.Hooks(c, a.Getenv)
-	if slices.ContainsFunc(list, func(t receiver) bool { return t.Kind == "desktop" }) &&
+	if slices.ContainsFunc(list, func(t receiver) bool { return t.kind == "desktop" }) &&
 		hook.DesktopProgram(a.Env) == "" {
 		left = append(left, hook.NoDesktop)
 	}
