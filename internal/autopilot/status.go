@@ -111,7 +111,7 @@ type Event struct {
 	At   time.Time    `json:"at"`
 	Kind string       `json:"kind"`
 	Task journal.Task `json:"task,omitzero"`
-	Text string       `json:"text,omitempty"`
+	Text string       `json:"text"`
 }
 
 // Limits of a view.

@@ -103,9 +103,9 @@ type Entry struct {
 	At     time.Time `json:"at"`
 	Action Action    `json:"action"`
 	By     Actor     `json:"by"`
-	From   Status    `json:"from,omitempty"` // "" for an added case
-	To     Status    `json:"to,omitempty"`   // "" for a removed one
-	Why    string    `json:"why,omitempty"`
+	From   Status    `json:"from"` // "" for an added case
+	To     Status    `json:"to"`   // "" for a removed one
+	Why    string    `json:"why"`
 }
 
 // RefusalError says why a change is not made, and what to do instead.

@@ -230,7 +230,7 @@ func (o *watchedRun) read() {
 	if o.tail.open() != nil {
 		return
 	}
-	for range 10 * batch { // more comes with the next look
+	for range 2000 { // more comes with the next look
 		if !o.tail.lines.Next() {
 			return
 		}

@@ -37,7 +37,7 @@ type Case struct {
 	UpdatedAt   time.Time `json:"updated_at"`
 	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is."`
 	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
-	Acceptance  []string  `json:"acceptance,omitempty" doc:"Likewise."`
+	Acceptance  []string  `json:"acceptance,omitempty" doc:"Only where one case is asked for."`
 }
 
 // CasePage is one page of the board.
@@ -50,25 +50,9 @@ type CasePage struct {
 // CaseDetail is a case with all that belongs to it.
 type CaseDetail struct {
 	Case
-	ScoreParts []ScorePart  `json:"score_parts" nullable:"false"`
-	Dependents []string     `json:"dependents" nullable:"false" doc:"Cases that need it."`
-	History    []CaseChange `json:"history" nullable:"false" doc:"What was done with it, oldest first."`
-}
-
-// ScorePart is one reason of a score.
-type ScorePart struct {
-	Points int    `json:"points"`
-	Why    string `json:"why"`
-}
-
-// CaseChange is one line of a case's history.
-type CaseChange struct {
-	At     time.Time `json:"at"`
-	Action string    `json:"action"`
-	By     string    `json:"by" enum:"person,pawl"`
-	From   string    `json:"from"`
-	To     string    `json:"to"`
-	Why    string    `json:"why"`
+	ScoreParts []board.Part  `json:"score_parts" nullable:"false"`
+	Dependents []string      `json:"dependents" nullable:"false" doc:"Cases that need it."`
+	History    []board.Entry `json:"history" nullable:"false" doc:"What was done with it, oldest first."`
 }
 
 func (s *Server) caseRoutes(api huma.API) {
@@ -199,14 +183,8 @@ func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], 
 	}
 	history, err := s.o.Store.CaseHistory(ctx, id)
 	return answer(CaseDetail{
-		Case: showCase(&c), Dependents: list(needed), History: each(history, showEntry),
-		ScoreParts: each(parts, func(p board.Part) ScorePart { return ScorePart{Points: p.Points, Why: p.Why} }),
+		Case: showCase(&c), Dependents: list(needed), History: list(history), ScoreParts: list(parts),
 	}), err
-}
-
-func showEntry(e board.Entry) CaseChange {
-	return CaseChange{At: e.At, Action: string(e.Action), By: string(e.By), From: string(e.From), To: string(e.To),
-		Why: e.Why}
 }
 
 // CaseText is what a case says. What is left out of an edit stays as it is.

@@ -270,47 +270,6 @@ const agentLines = `{"kind":"session","session":"s","model":"m"}
 {"kind":"usage","usage":{"input":10,"output":5}}
 `
 
-// What an agent does is sent while it does it, from any place on, and ends
-// with the agent.
-func TestOutputIsFollowed(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.run("abc123", nil)
-	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":1}`})
-	r.serve()
-	s := r.open("/runs/abc123/iterations/1/stream", "")
-	r.left("abc123", 1, map[string]string{eventsFile: agentLines + `{"kind":"text","te`})
-	var ids []string
-	for _, want := range []string{"session", "text", "tool", "usage"} {
-		e := s.until("agent")
-		ids = append(ids, e.id)
-		if !strings.Contains(e.data, `"kind":"`+want+`"`) {
-			t.Errorf("got %s, want %s", e.data, want)
-		}
-	}
-	from := r.open("/runs/abc123/iterations/1/stream", ids[1])
-	if e := from.until("agent"); !strings.Contains(e.data, `"kind":"tool"`) || e.id != ids[2] {
-		t.Errorf("from %s on: %+v", ids[1], e)
-	}
-	path := filepath.Join(r.dir, "runs", "abc123", "1", eventsFile)
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err == nil {
-		_, err = f.WriteString("xt\":\"the end\"}\n")
-		_ = f.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.left("abc123", 1, map[string]string{"agent.result.json": "{}"})
-	if e := s.until("agent"); !strings.Contains(e.data, "the end") {
-		t.Errorf("got %+v", e)
-	}
-	s.until("end")
-	if s.lines.Scan() {
-		t.Error("there is more after the end")
-	}
-}
-
 // What a run does just now is told to whoever watches. Its checks are those that
 // it was started or resumed with, not those of today's configuration.
 func TestActivity(t *testing.T) {
@@ -362,12 +321,11 @@ func TestEndWithOpenStreams(t *testing.T) {
 	r.run("abc123", nil)
 	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":1}`})
 	end := r.serve()
-	events, output := r.open("/events", ""), r.open("/runs/abc123/iterations/1/stream", "")
+	events := r.open("/events", "")
 	events.until("hello")
 	ended := make(chan error, 1)
 	go func() { ended <- end() }()
 	events.until("bye")
-	output.until("bye")
 	select {
 	case err := <-ended:
 		if err != nil {

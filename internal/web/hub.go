@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -71,7 +72,7 @@ func showEvent(e journal.Event) Event {
 // CaseEvent is a change of the board.
 type CaseEvent struct {
 	ID string `json:"id"`
-	CaseChange
+	board.Entry
 }
 
 // newFrame writes an event as it goes over the wire; id may be empty.
@@ -279,7 +280,7 @@ func (h *hub) between(ctx context.Context, from, until cursor, run string) (fram
 			break
 		}
 		next.change = c.Seq
-		frames = append(frames, newFrame(next.String(), "case", CaseEvent{ID: c.ID, CaseChange: showEntry(c.Entry)}))
+		frames = append(frames, newFrame(next.String(), "case", CaseEvent{ID: c.ID, Entry: c.Entry}))
 	}
 	return frames, next, nil
 }

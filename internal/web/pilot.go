@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -63,12 +62,7 @@ type SlotView struct {
 }
 
 // PilotDid is one thing that the autopilot did.
-type PilotDid struct {
-	At   time.Time    `json:"at"`
-	Kind string       `json:"kind"`
-	Task journal.Task `json:"task,omitzero"`
-	Text string       `json:"text"`
-}
+type PilotDid autopilot.Event
 
 // Sprints are runs of the autopilot up to a target, the latest first.
 type Sprints struct {
@@ -108,10 +102,10 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	t := v.Tally
 	out := Autopilot{
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
-		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt),
-		MaxParallel: v.MaxParallel, Tally: Tally{t.Completed, t.Landed, t.Failed, t.TimedOut,
-			t.Blocked}, Slots: []SlotView{}, Queued: v.Queued, QueueHeld: v.QueueHeld,
-		Events: []PilotDid{}, Actions: []string{"start"},
+		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt), MaxParallel: v.MaxParallel,
+		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
+		Queued: v.Queued, QueueHeld: v.QueueHeld, Actions: []string{"start"},
+		Events: each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
 	}
 	if v.Running {
 		out.Actions = []string{"pause", "stop", "mode"}
@@ -126,10 +120,6 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 			Since: l.Since, CostUSD: dollars(int64(l.Cost),
 				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
 		}
-	})
-	out.Events = each(v.Events, func(e autopilot.Event) PilotDid {
-		return PilotDid{At: e.At, Kind: e.Kind, Task: e.Task,
-			Text: e.Text}
 	})
 	return answer(out), nil
 }

@@ -82,10 +82,8 @@ type Settings struct {
 
 // Setting is one value and where it comes from. Secrets are hidden.
 type Setting struct {
-	Path   string `json:"path"`
-	Value  string `json:"value"`
-	Source string `json:"source" doc:"built-in, a file with its line, an environment variable or a flag"`
-	Set    bool   `json:"set" doc:"Somebody set it: it is no default."`
+	config.Entry
+	Set bool `json:"set" doc:"Somebody set it: it is no default."`
 }
 
 // Procedures are what can be started.
@@ -208,7 +206,7 @@ func (s *Server) settings(_ context.Context, in *struct {
 		if in.Key != "" && e.Path != in.Key && !strings.HasPrefix(e.Path, in.Key+".") {
 			continue
 		}
-		out.Settings = append(out.Settings, Setting{Path: e.Path, Value: e.Value, Source: e.Source, Set: c.IsSet(e.Path)})
+		out.Settings = append(out.Settings, Setting{e, c.IsSet(e.Path)})
 	}
 	return answer(out), nil
 }

@@ -48,8 +48,8 @@ type Repositories struct {
 	Repositories []Repository `json:"repositories" nullable:"false"`
 }
 
-// Entry is how a browser that was let in here gets in at another server.
-type Entry struct {
+// Admission is how a browser that was let in here gets in at another server.
+type Admission struct {
 	URL string `json:"url" doc:"The other server's, without a path."`
 	Key string `json:"key" doc:"Goes into the address as its fragment: key=KEY."`
 }
@@ -69,7 +69,7 @@ func (o *opening) Resolve(ctx huma.Context) []error {
 // opened is the answer: a cookie for the other server's port, and the key.
 type opened struct {
 	Cookie http.Cookie `header:"Set-Cookie"`
-	Body   Entry
+	Body   Admission
 }
 
 func (s *Server) repositoryRoutes(api huma.API) {
@@ -202,7 +202,7 @@ func (s *Server) enter(ctx context.Context, root, dir, host string) (*opened, er
 	}
 	return &opened{
 		Cookie: entryCookie(to.Port(), session.Token, false),
-		Body:   Entry{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: derived("page", session.Token)},
+		Body:   Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: derived("page", session.Token)},
 	}, nil
 }
 

@@ -148,7 +148,7 @@ func TestOpenRepository(t *testing.T) {
 	path := base + "/repositories/" + filepath.Base(dir) + "/open"
 	for range 2 {
 		w := r.send(r.asking(http.MethodPost, path, "{}"))
-		var entry Entry
+		var entry Admission
 		if err := json.Unmarshal(w.Body.Bytes(), &entry); w.Code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", w.Code, w.Body, err)
 		}

@@ -123,7 +123,6 @@ type RunPage struct {
 func (s *Server) runRoutes(api huma.API) {
 	get(api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
 	get(api, "/runs/{run}", "get-run", "runs", "One run with its question, limits and what was asked of it", s.getRun)
-	get(api, "/runs/{run}/events", "list-run-events", "runs", "The journal of a run, oldest first", s.runEvents)
 }
 
 type runQuery struct {
@@ -315,30 +314,4 @@ func showQuestion(q *loop.Question, rows []store.Control) *Question {
 		out.Options = append(out.Options, o)
 	}
 	return out
-}
-
-// EventPage is one page of a journal.
-type EventPage struct {
-	Events     []Event `json:"events" nullable:"false"`
-	NextCursor string  `json:"next_cursor"`
-}
-
-func (s *Server) runEvents(ctx context.Context, in *struct {
-	RunPath
-	Paging
-}) (*body[EventPage], error) {
-	r, err := s.o.Store.Run(ctx, in.Run)
-	if err != nil {
-		return nil, err
-	}
-	after, _ := strconv.ParseInt(in.Cursor, 10, 64) // an odd one is the first page's
-	events, err := s.o.Store.Events(ctx, r.ID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	out := EventPage{Events: each(events, showEvent)}
-	if len(events) == in.Limit {
-		out.NextCursor = strconv.FormatInt(events[len(events)-1].Seq, 10)
-	}
-	return answer(out), nil
 }

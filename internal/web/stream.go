@@ -51,15 +51,6 @@ func (s *Server) streamRoutes(api huma.API) {
 		"changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
-	output := huma.Operation{
-		OperationID: "follow-output", Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/stream",
-		Tags: []string{"live"}, Summary: "What an agent does, as it does it",
-		Description: "Server-sent events. The id of an event is where the next one begins, for Last-Event-ID or from. " +
-			"end says that the agent has ended and everything was sent.",
-	}
-	output.Responses = streamOf(api,
-		map[string]any{"agent": AgentEvent{}, "beat": Beat{}, "end": Parting{}, "bye": Parting{}})
-	huma.Register(api, output, s.followOutput)
 	s.rawRoute(api)
 }
 
