@@ -1,7 +1,6 @@
 package board
 
-// count sets the counters of new cases, and notes what they mean for cases of
-// the board.
+// count sets the counters of new cases.
 func (r *resolver) count() {
 	kids := make([][]int, len(r.cases))
 	var roots []int
@@ -19,15 +18,8 @@ func (r *resolver) count() {
 		r.countNeeds(&r.cases[i])
 	}
 	for _, i := range roots {
-		c := &r.cases[i]
-		if c.Parent != "" {
-			parent := r.old[c.Parent]
-			c.Held = parent.Holds()
-			t := r.touch(c.Parent)
-			t.Children++
-			if c.Status == Done {
-				t.ChildrenDone++
-			}
+		if parent, ok := r.old[r.cases[i].Parent]; ok {
+			r.cases[i].Held = parent.Holds()
 		}
 		r.hold(i, kids)
 	}
@@ -67,9 +59,6 @@ func (r *resolver) countNeeds(c *Case) {
 		if r.old[need].Status != Done {
 			c.Unmet++
 		}
-		if c.Status != Done {
-			r.touch(need).Unblocks++
-		}
 	}
 }
 
@@ -81,13 +70,4 @@ func (r *resolver) hold(i int, kids [][]int) {
 		kid.Held, kid.Siblings, kid.SiblingsDone = c.Holds(), c.Children, c.ChildrenDone
 		r.hold(k, kids)
 	}
-}
-
-func (r *resolver) touch(id string) *Touch {
-	t, ok := r.touched[id]
-	if !ok {
-		t = &Touch{ID: id}
-		r.touched[id] = t
-	}
-	return t
 }

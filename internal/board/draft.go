@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -85,20 +86,13 @@ type Known struct {
 	NewID func(Type) (string, error)
 }
 
-// Touch is what added cases mean for one that was on the board.
-type Touch struct {
-	ID           string
-	Unblocks     int // more cases that are not done need it
-	Children     int
-	ChildrenDone int
-}
-
-// Added is what drafts come to: cases with ids, refs replaced and counters
-// set, and the cases on the board that must follow. Cases below a case of the
-// board lack Siblings; their score is for who stores them.
+// Added is what drafts come to: cases with ids, refs replaced and counters set. Those
+// below a case of the board lack Siblings.
 type Added struct {
-	Cases   []Case
-	Touched []Touch // sorted by id
+	Cases []Case
+	// Named are the cases of the board that they need or are below of, sorted: what is
+	// counted of these has changed.
+	Named []string
 }
 
 // Resolve makes cases of drafts: all or none. The error is a
@@ -106,7 +100,7 @@ type Added struct {
 func Resolve(drafts []Draft, known Known) (Added, error) {
 	r := &resolver{
 		drafts: drafts, known: known,
-		refs: map[string]int{}, index: map[string]int{}, old: map[string]Case{}, touched: map[string]*Touch{},
+		refs: map[string]int{}, index: map[string]int{}, old: map[string]Case{},
 	}
 	for _, step := range []func() error{r.tidy, r.name, r.connect, r.depth, r.cycles} {
 		if err := step(); err != nil {
@@ -117,13 +111,7 @@ func Resolve(drafts []Draft, known Known) (Added, error) {
 		}
 	}
 	r.count()
-	a := Added{Cases: r.cases}
-	// order does not show: the list is sorted below
-	for _, t := range r.touched {
-		a.Touched = append(a.Touched, *t)
-	}
-	slices.SortFunc(a.Touched, func(x, y Touch) int { return strings.Compare(x.ID, y.ID) })
-	return a, nil
+	return Added{Cases: r.cases, Named: slices.Sorted(maps.Keys(r.old))}, nil
 }
 
 type resolver struct {
@@ -131,11 +119,10 @@ type resolver struct {
 	known    Known
 	problems ProblemsError
 
-	cases   []Case
-	refs    map[string]int  // by ref of the drafts
-	index   map[string]int  // by new id
-	old     map[string]Case // cases of the board that drafts name
-	touched map[string]*Touch
+	cases []Case
+	refs  map[string]int  // by ref of the drafts
+	index map[string]int  // by new id
+	old   map[string]Case // cases of the board that drafts name
 }
 
 // tidy checks each draft alone, and its ref against the other ones.

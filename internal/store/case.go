@@ -228,6 +228,7 @@ const (
 	oneCase         = `SELECT ` + caseColumns + caseTables + ` WHERE c.id = $1`
 	caseOfRef       = `SELECT ` + caseColumns + caseTables + ` WHERE c.ref = $1 AND c.ref <> ''`
 	casesOfParent   = `SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> '' ORDER BY c.seq`
+	parentQuery     = `SELECT c.parent FROM cases c WHERE c.id = $1 AND c.parent <> ''`
 	needsQuery      = `SELECT n.need FROM case_needs n JOIN cases c ON c.id = n.need WHERE n.dependent = $1 ORDER BY c.seq`
 	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent
 		WHERE n.need = $1 ORDER BY c.seq`

@@ -93,77 +93,30 @@ func (b *cases) relink(ctx context.Context, before, after board.Case) error {
 			return err
 		}
 	}
-	if err := b.recount(ctx, &after, before, gone, come); err != nil {
-		return err
-	}
-	if after.Parent != before.Parent {
-		if err := b.adopt(ctx, before, &after); err != nil {
-			return err
-		}
-	}
-	if len(come) == 0 && after.Parent == before.Parent {
-		return nil
-	}
-	path, err := board.Cycle([]string{after.ID}, func(id string) ([]string, error) { return b.waits(ctx, id) })
-	if err == nil && path != nil {
-		err = &board.CycleError{Path: path}
-	}
-	return err
-}
-
-// recount brings the counters of a case and of its needs up to date.
-func (b *cases) recount(ctx context.Context, after *board.Case, before board.Case, gone, come []string) error {
-	for _, change := range []struct {
-		ids []string
-		by  int
-	}{{gone, -1}, {come, 1}} {
-		for _, id := range change.ids {
-			need, err := b.require(ctx, id)
-			if err != nil {
-				return err
-			}
-			if need.Status != board.Done {
-				after.Unmet += change.by
-			}
-			need.Unblocks += change.by
-			if err := b.save(ctx, &need); err != nil {
-				return err
-			}
-		}
-	}
-	next := *after
-	next.Parent = before.Parent // until adopt
-	return b.settle(ctx, before, next)
-}
-
-// adopt moves a case to another operation, or out of one.
-func (b *cases) adopt(ctx context.Context, before board.Case, after *board.Case) error {
-	moved, err := b.require(ctx, after.ID)
-	if err != nil {
-		return err
-	}
-	was := moved
-	moved.Parent, moved.Held, moved.Siblings, moved.SiblingsDone = after.Parent, false, 0, 0
-	if after.Parent != "" {
+	if after.Parent != before.Parent && after.Parent != "" {
 		if err := b.fits(ctx, after.ID, after.Parent); err != nil {
 			return err
 		}
-		parent, err := b.require(ctx, after.Parent)
+	}
+	if err := b.save(ctx, &after); err != nil {
+		return err
+	}
+	if len(come) > 0 || after.Parent != before.Parent {
+		path, err := board.Cycle([]string{after.ID}, func(id string) ([]string, error) { return b.waits(ctx, id) })
 		if err != nil {
 			return err
 		}
-		moved.Held = parent.Holds()
+		if path != nil {
+			return &board.CycleError{Path: path}
+		}
 	}
-	if err := b.settle(ctx, was, moved); err != nil {
-		return err
+	counted := slices.Concat(gone, come)
+	for _, parent := range []string{before.Parent, after.Parent} {
+		if parent != "" && before.Parent != after.Parent {
+			counted = append(counted, parent)
+		}
 	}
-	if err := b.family(ctx, before.Parent, -1, 0); err != nil {
-		return err
-	}
-	if err := b.family(ctx, after.Parent, 1, 0); err != nil {
-		return err
-	}
-	return b.adjust(ctx, after.ID, func(*board.Case) {}) // its score, in the new family
+	return b.refresh(ctx, append(counted, after.ID)...)
 }
 
 // fits refuses an operation in itself, and one nested too deep.
@@ -210,18 +163,11 @@ func (b *cases) remove(ctx context.Context, id string) error {
 	if _, err := b.w.exec(ctx, `DELETE FROM cases WHERE id = $1`, id); err != nil {
 		return err
 	}
-	if c.Status != board.Done {
-		for _, need := range c.Needs {
-			if err := b.adjust(ctx, need, func(n *board.Case) { n.Unblocks-- }); err != nil {
-				return err
-			}
-		}
+	counted := c.Needs
+	if c.Parent != "" {
+		counted = append(counted, c.Parent)
 	}
-	done := 0
-	if c.Status == board.Done {
-		done = -1
-	}
-	if err := b.family(ctx, c.Parent, -1, done); err != nil {
+	if err := b.refresh(ctx, counted...); err != nil {
 		return err
 	}
 	return b.note(ctx, id, board.Entry{At: b.now, Action: board.Remove, By: b.by, From: c.Status, Why: c.Title})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -73,28 +72,26 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 			}
 		}
 	}
-	for _, t := range a.Touched {
-		if err := b.touch(ctx, t); err != nil {
-			return nil, err
-		}
-	}
-	return a.Cases, b.settleNew(ctx, a)
+	return a.Cases, b.countNamed(ctx, a)
 }
 
-// settleNew scores the new tasks below operations that were there before.
-func (b *cases) settleNew(ctx context.Context, a board.Added) error {
+// countNamed brings the cases up to date that the new ones name, and then those of the
+// new ones that are below one of these.
+func (b *cases) countNamed(ctx context.Context, a board.Added) error {
+	if err := b.refresh(ctx, a.Named...); err != nil {
+		return err
+	}
 	for i := range a.Cases {
 		c := &a.Cases[i]
-		_, old := slices.BinarySearchFunc(a.Touched, c.Parent,
-			func(t board.Touch, id string) int { return strings.Compare(t.ID, id) })
-		if !old {
+		if _, old := slices.BinarySearch(a.Named, c.Parent); !old {
 			continue
 		}
-		now, err := b.require(ctx, c.ID)
+		err := b.refresh(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		if err := b.save(ctx, &now); err != nil {
+		now, err := b.require(ctx, c.ID)
+		if err != nil {
 			return err
 		}
 		c.Siblings, c.SiblingsDone, c.Held = now.Siblings, now.SiblingsDone, now.Held
@@ -241,99 +238,82 @@ func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) error {
 	return b.settle(ctx, c, moved)
 }
 
-// settle stores a case that changed and hands on what others have to know. An
-// operation that became done or open hands that on in turn; it ends since
-// operations are nested in no circle, and needs change nobody's status.
+// settle stores a case that changed, and brings up to date what depends on how it is.
 func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 	if err := b.save(ctx, &after); err != nil {
 		return err
 	}
-	if before.Holds() != after.Holds() {
-		if err := b.hold(ctx, after.ID, after.Holds()); err != nil {
-			return err
-		}
-	}
-	was, is := before.Status == board.Done, after.Status == board.Done
-	if was == is {
-		return nil
-	}
-	done := 1
-	if was {
-		done = -1
-	}
-	dependents, err := texts(ctx, b.w, dependentsQuery, after.ID)
-	if err != nil {
-		return err
-	}
-	for _, id := range dependents {
-		if err := b.adjust(ctx, id, func(c *board.Case) { c.Unmet -= done }); err != nil {
-			return err
-		}
-	}
-	needs, err := texts(ctx, b.w, needsQuery, after.ID)
-	if err != nil {
-		return err
-	}
-	for _, id := range needs {
-		if err := b.adjust(ctx, id, func(c *board.Case) { c.Unblocks -= done }); err != nil {
-			return err
-		}
-	}
-	return b.family(ctx, after.Parent, 0, done)
-}
-
-// adjust changes the counters of a case.
-func (b *cases) adjust(ctx context.Context, id string, change func(*board.Case)) error {
-	c, err := b.require(ctx, id)
-	if err != nil {
-		return err
-	}
-	before := c
-	change(&c)
-	return b.settle(ctx, before, c)
-}
-
-// hold tells what an operation holds whether it is held up.
-func (b *cases) hold(ctx context.Context, parent string, held bool) error {
-	children, err := texts(ctx, b.w, casesOfParent, parent)
-	if err != nil {
-		return err
-	}
-	for _, id := range children {
-		if err := b.adjust(ctx, id, func(c *board.Case) { c.Held = held }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// family counts the children of an operation: it may be done or open by that,
-// and those of them that are ready score otherwise past one half.
-func (b *cases) family(ctx context.Context, id string, children, done int) error {
-	if id == "" {
-		return nil
-	}
-	c, err := b.require(ctx, id)
-	if err != nil {
-		return err
-	}
-	before := c
-	c.Children += children
-	c.ChildrenDone += done
-	if err := b.settle(ctx, before, c); err != nil {
-		return err
-	}
-	near := board.NearComplete(c.Children, c.ChildrenDone)
+	near := board.NearComplete(after.Children, after.ChildrenDone)
 	if near != board.NearComplete(before.Children, before.ChildrenDone) {
 		bonus := -board.ScoreNearComplete
 		if near {
 			bonus = board.ScoreNearComplete
 		}
 		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
-			bonus, id); err != nil {
+			bonus, after.ID); err != nil {
 			return err
 		}
 	}
+	var queries []string
+	if before.Holds() != after.Holds() {
+		queries = append(queries, casesOfParent)
+	}
+	if before.Status != after.Status && (before.Status == board.Done || after.Status == board.Done) {
+		queries = append(queries, dependentsQuery, needsQuery, parentQuery)
+	}
+	for _, query := range queries {
+		ids, err := texts(ctx, b.w, query, after.ID)
+		if err == nil {
+			err = b.refresh(ctx, ids...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh counts anew what is kept of cases. It ends since operations are nested in no
+// circle, and needs change nobody's status.
+func (b *cases) refresh(ctx context.Context, ids ...string) error {
+	for _, id := range ids {
+		before, err := b.require(ctx, id)
+		if err != nil {
+			return err
+		}
+		after := before
+		if err := b.count(ctx, &after); err != nil {
+			return err
+		}
+		if err := b.settle(ctx, before, after); err != nil {
+			return err
+		}
+		if err := b.finish(ctx, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count sets the counters of a case.
+func (b *cases) count(ctx context.Context, c *board.Case) error {
+	_, err := b.w.one(ctx, `SELECT
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = $1 AND k.status <> 'done'),
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = $1 AND k.status <> 'done'),
+		(SELECT count(*) FROM cases WHERE parent = $1 AND parent <> ''),
+		(SELECT count(*) FROM cases WHERE parent = $1 AND parent <> '' AND status = 'done')`,
+		[]any{c.ID}, &c.Unmet, &c.Unblocks, &c.Children, &c.ChildrenDone)
+	if err != nil || c.Parent == "" {
+		c.Held = false
+		return err
+	}
+	parent, err := b.require(ctx, c.Parent)
+	c.Held = parent.Holds()
+	return err
+}
+
+// finish makes an operation done when all that it holds is, and opens it again.
+func (b *cases) finish(ctx context.Context, c board.Case) error {
 	change := board.Change{By: board.Pawl, At: b.now}
 	switch all := c.Children > 0 && c.Children == c.ChildrenDone; {
 	case all && c.Status != board.Done:
@@ -344,20 +324,4 @@ func (b *cases) family(ctx context.Context, id string, children, done int) error
 		return nil
 	}
 	return b.move(ctx, c, change)
-}
-
-// touch is what added cases mean for one that was there.
-func (b *cases) touch(ctx context.Context, t board.Touch) error {
-	if t.Unblocks > 0 {
-		_, err := b.w.exec(ctx, `UPDATE cases SET unblocks = unblocks + $1,
-			score = CASE ready WHEN 1 THEN score + $2 ELSE 0 END WHERE id = $3`,
-			t.Unblocks, board.ScoreUnblocks*t.Unblocks, t.ID)
-		if err != nil {
-			return err
-		}
-	}
-	if t.Children == 0 {
-		return nil
-	}
-	return b.family(ctx, t.ID, t.Children, t.ChildrenDone)
 }
