@@ -290,8 +290,14 @@ func (b *bridge) work(o options, prompt string) (stop string, err error) {
 	return b.prompt(id, prompt)
 }
 
+// about is what a program says of itself.
+type about struct {
+	Name, Version string   // "" when it does not tell
+	Login         []string // the ways to log in that it offers, which may not be needed
+}
+
 // initialize agrees on the protocol.
-func (b *bridge) initialize() (info Info, err error) {
+func (b *bridge) initialize() (info about, err error) {
 	a, err := b.ask("initialize", map[string]any{
 		"protocolVersion": protocol,
 		"clientInfo":      map[string]string{"name": "pawl", "title": "pawl", "version": "1"},

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,25 +250,6 @@ func TestMissingProgram(t *testing.T) {
 		if got := Main(args, strings.NewReader("p"), &errs, &errs, nil); got != exitUsage {
 			t.Errorf("%q: exit %d", args, got)
 		}
-	}
-}
-
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	env := func(scenario string) []string {
-		return append(os.Environ(), "ACP_FAKE="+scenario, "ACP_LOG="+filepath.Join(t.TempDir(), "log"))
-	}
-	got, err := Probe(t.Context(), "", []string{os.Args[0]}, env("banner"))
-	if err != nil || got.Name != "fake" || got.Version != "1.2" || len(got.Login) != 2 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := Probe(t.Context(), "", []string{os.Args[0]}, env("future")); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("error is %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Probe(ctx, "", []string{os.Args[0]}, env("mute")); err == nil {
-		t.Error("a mute program was heard")
 	}
 }
 

@@ -186,7 +186,7 @@ program offers, ` + "`mode`" + ` among its modes; without it the widest is taken
 where it has one: over ACP nobody tells when a rate limit ends, tokens and cost come only from programs that report them
 (at the end), the number of model calls is counted from what is said between tools, and a program may pass a failed call off
 as an answer: one that begins with ` + "`Error: `" + ` and names a status or a known kind is read as a failure. Longest prompt: 8 MiB.
-` + "`pawl doctor`" + ` asks each such program whether it speaks the protocol. Gemini CLI 0.61.0 and OpenCode 1.18.33 were driven this way.
+Gemini CLI 0.61.0 and OpenCode 1.18.33 were driven this way.
 
 A new program is a folder below internal/agent that says all that pawl knows of it, with a parser if its stream is of its
 own; CONTRIBUTING.md says what else.

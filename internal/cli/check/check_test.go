@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"unicode/utf16"
 
 	"github.com/goccy/go-yaml"
 
@@ -58,27 +57,6 @@ func TestSkill(t *testing.T) {
 	}
 	if _, err := config.ReadIterationCheck("SKILL.md", []byte(taught)); err != nil {
 		t.Error(err)
-	}
-}
-
-// UTF-16 with its mark becomes UTF-8; everything else stays.
-func TestUTF8Of(t *testing.T) {
-	t.Parallel()
-	const text = "héllo 日本 😀\r\nend"
-	var little, big strings.Builder
-	for _, u := range utf16.Encode([]rune("\ufeff" + text)) {
-		little.Write([]byte{byte(u), byte(u >> 8)})
-		big.Write([]byte{byte(u >> 8), byte(u)})
-	}
-	for name, in := range map[string]string{"little": little.String(), "big": big.String(), "UTF-8": text, "half": big.String() + "x"} {
-		out, err := utf8Of(strings.NewReader(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(out)
-		if err != nil || string(got) != text {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
 	}
 }
 

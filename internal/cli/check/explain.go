@@ -1,15 +1,11 @@
 package check
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"io"
 	"os"
-	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -101,13 +97,10 @@ func evidence(a *command.App, file, name string, exit int) (e failure.Evidence, 
 	defer in.Close()
 	e = failure.Evidence{Source: "log", ExitCode: exit}
 	var kept ends
-	log, err := utf8Of(in)
-	switch {
-	case err != nil:
-	case name != "":
-		err = readRecording(log, name, &e)
-	default:
-		_, err = io.Copy(&kept, log)
+	if name != "" {
+		err = readRecording(in, name, &e)
+	} else {
+		_, err = io.Copy(&kept, in)
 		e.Output = kept.text()
 	}
 	if err != nil {
@@ -236,29 +229,4 @@ func (e *ends) text() string {
 		return string(e.head) + "\n…\n" + string(e.tail)
 	}
 	return string(e.head) + string(e.tail)
-}
-
-// maxUTF16 is how much is read of a log in UTF-16.
-const maxUTF16 = 64 << 20
-
-// utf8Of makes UTF-8 of UTF-16, which PowerShell writes: known by its mark.
-// Everything else is left as it is.
-func utf8Of(in io.Reader) (io.Reader, error) {
-	r := bufio.NewReader(in)
-	mark, _ := r.Peek(2)
-	var order binary.ByteOrder = binary.LittleEndian
-	switch string(mark) {
-	case "\xfe\xff":
-		order = binary.BigEndian
-	case "\xff\xfe":
-	default:
-		return r, nil
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxUTF16))
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	text := strings.ReplaceAll(string(utf16.Decode(units)), "\ufeff", "")
-	return strings.NewReader(text), err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -58,24 +57,9 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 	return all
 }
 
-// writable is the first of the words of a command that is a file below root, where an
-// agent may have written it: doctor has no box to run it in.
-func writable(root string, argv ...string) string {
-	for _, word := range argv {
-		if !filepath.IsAbs(word) {
-			word = filepath.Join(root, word)
-		}
-		_, err := os.Lstat(word)
-		if _, below := files.ProgramPath(word, root); err == nil && len(below) > 0 {
-			return word
-		}
-	}
-	return ""
-}
-
 // versionOf is what a program says to --version; "" when it says nothing.
 func versionOf(ctx context.Context, a *command.App, root, path string) string {
-	if writable(root, path) != "" {
+	if _, below := files.ProgramPath(path, root); len(below) > 0 { // an agent may have written it
 		return "not asked, as it is in the work tree"
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionBound)

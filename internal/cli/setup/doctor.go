@@ -12,14 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-dev/pawl/internal/agent/acp"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/planner"
-	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -94,7 +92,6 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	}
 	dir := config.StateDir(root, a.Env)
 	var conf, environment, told string
-	var own []finding
 	database := ""
 	c, err := a.Peek()
 	if err != nil {
@@ -103,7 +100,6 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 	} else {
 		database = sharedFound(ctx, a, c)
 		conf, environment, told = configFound(c), environmentFound(a, c), notificationsFound(a, c)
-		own = acpFound(ctx, a, c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
@@ -116,7 +112,7 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		{"environment", environment},
 		{"notifications", told},
 	}
-	return slices.Concat(found, sandboxFound(ctx), own), nil
+	return append(found, sandboxFound(ctx)...), nil
 }
 
 func gitFound(ctx context.Context, a *command.App) string {
@@ -231,53 +227,6 @@ func sandboxFound(ctx context.Context) []finding {
 		out = append(out, finding{"level " + level, strings.Join(append([]string{v.Enforced}, v.Gaps...), "; ")})
 	}
 	return out
-}
-
-// acpFound says of each own agent that is to speak the Agent Client Protocol
-// whether it does, by asking it.
-func acpFound(ctx context.Context, a *command.App, c *config.Config) []finding {
-	var found []finding
-	for name, own := range c.Agents.Named {
-		if own.Output == "acp" && len(own.Command) > 0 {
-			found = append(found, finding{"agent " + name, acpState(ctx, a, c.Root, own)})
-		}
-	}
-	slices.SortFunc(found, func(x, y finding) int { return strings.Compare(x.What, y.What) })
-	return found
-}
-
-func acpState(ctx context.Context, a *command.App, root string, own config.Agent) string {
-	argv := slices.Clone(own.Command)
-	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], "{model}", own.Model)
-	}
-	if strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]) {
-		argv[0] = filepath.Join(root, argv[0])
-	}
-	path, err := a.LookPath(argv[0])
-	if err != nil {
-		return "not installed: " + argv[0] + " is not an executable program here"
-	}
-	argv[0] = path
-	if file := writable(root, argv...); file != "" {
-		return "not asked: " + file + " is in the work tree, where an agent may have changed it"
-	}
-	env, _ := a.Outside(root)
-	for k, v := range own.Env {
-		env = append(env, k+"="+v)
-	}
-	info, err := acp.Probe(ctx, filepath.Dir(path), argv, env)
-	if err != nil {
-		return "does not speak ACP: " + report.Line(err.Error(), 300)
-	}
-	text := "speaks ACP"
-	if info.Name != "" {
-		text += ", as " + report.Line(info.Name+" "+info.Version, 80)
-	}
-	if len(info.Login) > 0 {
-		text += "; it offers to log in by " + report.Line(strings.Join(info.Login, ", "), 200)
-	}
-	return text
 }
 
 // environmentFound says what the configured level withholds here.
