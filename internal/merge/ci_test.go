@@ -146,36 +146,50 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// While checks are not over, and while the forge does not let a request be merged, a
-// forge is asked little besides its list.
+// While checks are not over, and while the forge does not let requests be merged, a forge is
+// asked little besides its list, whatever their number. None of them is forgotten.
 func TestWaitingCostsLittle(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"", "success"} {
 		r, s, hub := proposing(t)
 		r.o.AutoMerge, r.o.Required = true, []string{"test"}
-		id := r.land("new.txt", "new\n")
-		head := their(t, hub, "rev-parse", "pawl/"+id)
-		s.Status(head, "approval", "pending") // no merge without it
-		hub.Check(head, "test", state, "")
+		var ids []string
+		for i := range 4 {
+			id := r.land("new.txt", fmt.Sprint(i, "\n"))
+			head := their(t, hub, "rev-parse", "pawl/"+id)
+			s.Status(head, "approval", "pending") // no merge without it
+			hub.Check(head, "test", state, "")
+			ids = append(ids, id)
+		}
 		q := r.queue()
 		row, _, err := r.store.Queue(t.Context(), q.target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		looks, before := 30, 0 // an hour
-		for i := range looks + 2 {
+		const hour = 30
+		before, asked := 0, map[string]int{}
+		for i := range 2*hour + 2 {
 			if i == 2 {
 				before = len(hub.Calls())
 			}
-			e, err := q.review(t.Context(), &row.State, queue.Command{IDs: []string{id}})
-			if err != nil || e.Requests[0].Why == "" {
+			e, err := q.review(t.Context(), &row.State, queue.Command{IDs: ids})
+			if err != nil || len(e.Requests) != len(ids) || e.Requests[0].Why == "" {
 				t.Fatalf("%+v, %v", e, err)
 			}
-			entry := &row.State.Entries[0]
-			entry.Seen, entry.Heard = e.Requests[0].Seen, append(entry.Heard, e.Requests[0].Heard...)
+			for i := range row.State.Entries {
+				entry := &row.State.Entries[i]
+				entry.Seen, entry.Heard = e.Requests[i].Seen, append(entry.Heard, e.Requests[i].Heard...)
+			}
 		}
-		if n := len(hub.Calls()) - before; n > 48 {
-			t.Errorf("an hour of waiting costs %d calls", n)
+		calls := hub.Calls()[before:]
+		if n := len(calls); n > 2*48 {
+			t.Errorf("two hours of waiting cost %d calls", n)
+		}
+		for _, call := range calls {
+			asked[call]++
+		}
+		if delete(asked, "GET /repos/olga/project/pulls"); len(asked) < len(ids) {
+			t.Errorf("only %v are asked", asked)
 		}
 	}
 }

@@ -108,10 +108,13 @@ type Queue struct {
 	remote remote
 	woken  chan struct{} // something may be to be taken in
 
-	mu     sync.Mutex
-	reds   map[string]int       // by record key: the gate that was red at first
-	waits  map[string]*patience // by entry: of its open pull request
-	remade map[string]string    // by commits that were merged: the tree with files that were made anew
+	mu    sync.Mutex
+	reds  map[string]int       // by record key: the gate that was red at first
+	waits map[string]*patience // by entry: of its open pull request
+	// reviews counts those of open pull requests, and late is the first that may ask again about
+	// one which has not changed.
+	reviews, late int
+	remade        map[string]string // by commits that were merged: the tree with files that were made anew
 }
 
 // Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].

@@ -118,6 +118,7 @@ func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (qu
 	if q.o.Forge == nil {
 		return ev, errors.New("cannot look at pull requests: no forge is known")
 	}
+	q.reviews++
 	recent, err := q.o.Forge.Recent(ctx)
 	if err != nil {
 		return ev, err
@@ -202,16 +203,24 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 		}
 	}
 	patience := q.patience(e.ID, seen)
-	if !patience.due() {
-		r.Why = patience.why
-		r.Behind, err = q.behind(ctx, found.Head)
+	in := slices.Contains(e.Heard, queued(found)) // the forge's merge queue, which drops what pawl pushes to
+	if !q.due(patience) {
+		if r.Why = patience.why; !in {
+			r.Behind, err = q.behind(ctx, found.Head)
+		}
 		return found, err
 	}
 	green, err := q.checks(ctx, e, found, r)
 	if patience.why = r.Why; err != nil || r.Red != "" {
 		return found, err
 	}
-	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge {
+	if green && q.o.AutoMerge {
+		in, err = q.enqueue(ctx, found, r, in)
+		if patience.why = r.Why; err != nil || in {
+			return found, err
+		}
+	}
+	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge || r.Why != "" {
 		return found, err
 	}
 	r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head)
@@ -221,13 +230,39 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 	return q.o.Forge.Request(ctx, found.Number)
 }
 
+// queued names that a request was put into the forge's merge queue, as it is.
+func queued(found forge.Request) string { return "in the merge queue: " + found.Head }
+
+// enqueue puts a request into the forge's merge queue, once, and follows it there. It is
+// true while it is in; where the branch has no such queue nothing is done.
+func (q *Queue) enqueue(ctx context.Context, found forge.Request, r *queue.Request, was bool) (in bool, err error) {
+	place, err := q.o.Forge.Enqueue(ctx, found.Number, found.Head, !was)
+	switch in = place.At > 0; {
+	case in && !was:
+		r.Heard = append(r.Heard, queued(found))
+		fallthrough
+	case in:
+		r.Why = fmt.Sprintf("it is in the forge's merge queue, at place %d", place.At)
+	case place.Why != "":
+		r.Why = "the forge's merge queue does not take it: " + place.Why
+	case place.Queue:
+		r.Why = "the forge's merge queue took it out; put it there again, or comment on what is to change"
+	}
+	return in, err
+}
+
 // patience is how often a request was looked at since it changed. What a change of
 // it does not show, checks and whether it can be merged, is asked for the less often
 // the longer that is ago, so that waiting costs the forge next to nothing.
 type patience struct {
 	state, why string
 	looks      int
+	owed       bool // one that is due, and waits for others
 }
+
+// lateEvery is after how many reviews one request more is asked about, whatever their
+// number: with a review each two minutes that is six an hour, of three calls at most.
+const lateEvery = 5
 
 func (q *Queue) patience(id, state string) *patience {
 	if p := q.waits[id]; p != nil && p.state == state {
@@ -238,10 +273,19 @@ func (q *Queue) patience(id, state string) *patience {
 	return p
 }
 
-// due is true for the first look, the second, the fourth, and then for each 32nd at least.
-func (p *patience) due() bool {
+// due is true for the first look, the second, the fourth, and then for each 32nd at least,
+// but for what [lateEvery] says.
+func (q *Queue) due(p *patience) bool {
 	p.looks++
-	return p.looks&(p.looks-1) == 0 || p.looks%32 == 0
+	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
+	late := p.looks > 2
+	if !p.owed || late && q.reviews < q.late {
+		return false
+	}
+	if p.owed = false; late {
+		q.late = q.reviews + lateEvery
+	}
+	return true
 }
 
 // behind is true when the target has commits that a request lacks.

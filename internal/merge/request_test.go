@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -240,5 +241,49 @@ func TestAForgeWithTrouble(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "new.txt")); err == nil {
 		t.Error("it landed")
+	}
+}
+
+// A branch with GitHub's merge queue: a request is put there once, left alone while it is in, and
+// done when the queue has merged it. One that is taken out is brought up to date and put there
+// again; where it is up to date a person is told.
+func TestMergeQueueOfTheForge(t *testing.T) {
+	t.Parallel()
+	r, s, hub := proposing(t)
+	r.o.AutoMerge = true
+	hub.UseQueue()
+	one, two := r.land("new.txt", "new\n"), r.land("new.txt", "new\n", "two.txt", "2\n")
+	again := func(want ...string) {
+		t.Helper()
+		r.drain(r.queue())
+		equal(t, "left", r.left(), want)
+	}
+	at := func(id string, n int, text string) string {
+		return fmt.Sprintf("%s proposed: its pull request is open: %s/pull/%d; %s", id, s.URL, n, text)
+	}
+	const in = "it is in the forge's merge queue, at place "
+	again(at(one, 1, in+"1"), at(two, 2, in+"2"))
+	head := their(t, hub, "rev-parse", "pawl/"+two)
+	if err := hub.Advance(true); err != nil {
+		t.Fatal(err)
+	}
+	again(at(two, 2, in+"1"))
+	if r.status(one) != board.Done || their(t, hub, "rev-parse", "pawl/"+two) != head {
+		t.Errorf("the first is %s, and the second was pushed to while it is in the queue", r.status(one))
+	}
+	if err := hub.Advance(false); err != nil {
+		t.Fatal(err)
+	}
+	r.drain(r.queue()) // brings it up to date
+	again(at(two, 2, in+"1"))
+	if their(t, hub, "rev-parse", "pawl/"+two) == head {
+		t.Error("what was taken out is put there again as it is")
+	}
+	if err := hub.Advance(false); err != nil {
+		t.Fatal(err)
+	}
+	again(at(two, 2, "the forge's merge queue took it out; put it there again, or comment on what is to change"))
+	if got := hub.Queued(); len(got) > 0 {
+		t.Errorf("%v is in the queue", got)
 	}
 }

@@ -11,11 +11,11 @@ import (
 // MaxChecking is how many batches the forge checks at once.
 const MaxChecking = 3
 
-// The forge is asked soon at first, then less often: sixty calls an hour where each
+// The forge is asked soon at first, then less often: forty calls an hour where each
 // time takes two.
 const (
 	firstAsk = time.Second
-	lastAsk  = 2 * time.Minute
+	lastAsk  = 3 * time.Minute
 )
 
 // mustCheck is true for a tree that is green here, and has to be at the forge.

@@ -29,6 +29,8 @@ type Hub struct {
 	Trouble func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
+	queues   bool              // what is merged has to go through the merge queue
+	queue    []int             // numbers of the pull requests that are in it
 	forks    map[string]string // folders by owner
 	site     string            // its address
 	numbers  int
@@ -144,6 +146,10 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var answer any
 	no := refusal{http.StatusNotFound, "Not Found"}
+	if path == "/api/graphql" {
+		h.graphql(w, login, body)
+		return
+	}
 	as, ok := described().call(r.Method, path)
 	wrong := "there is no such call"
 	if ok {
@@ -410,6 +416,9 @@ func (h *Hub) merge(login string, n int, body object) (any, refusal) {
 	base := refOf(p, "base")
 	if want := body["sha"]; want != nil && want != head["sha"] {
 		return nil, refusal{http.StatusConflict, "Head branch was modified. Review and try the merge again."}
+	}
+	if h.queues && !slices.Contains(h.queue, n) {
+		return nil, refusal{http.StatusMethodNotAllowed, "Changes must be made through the merge queue"}
 	}
 	if p["state"] != "open" || !mayWrite(login) {
 		return nil, refusal{http.StatusMethodNotAllowed, "Pull Request is not mergeable"}
