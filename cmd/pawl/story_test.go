@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/forge/forgetest"
 )
 
-// story is a person's checkout of a repository at a real Gitea, in which pawl works.
+// story is a person's checkout of a repository at a forge, in which pawl works.
 type story struct {
 	*forgetest.Site
 	t         *testing.T
@@ -29,7 +29,18 @@ type story struct {
 // repaired, while what a review wants is done, and as the merge is seen.
 func TestStoryAtGitea(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	newStory(t, forgetest.Gitea(t)).told()
+}
+
+// The same at a GitHub that holds each call to GitHub's description.
+func TestStoryAtGitHub(t *testing.T) {
+	t.Parallel()
+	site, _ := forgetest.GitHub(t)
+	newStory(t, site).told()
+}
+
+func (s *story) told() {
+	t := s.t
 	issue := s.Issue(forgetest.Reviewer, "Greet", "Say hello.")
 	s.Mark(issue, "pawl")
 
@@ -70,8 +81,8 @@ func TestStoryAtGitea(t *testing.T) {
 	s.ended(issue)
 }
 
-func newStory(t *testing.T) *story {
-	s := &story{Site: forgetest.Gitea(t), t: t, home: t.TempDir()}
+func newStory(t *testing.T, site *forgetest.Site) *story {
+	s := &story{Site: site, t: t, home: t.TempDir()}
 	s.Label("pawl")
 	s.dir = filepath.Join(s.home, "project")
 	s.run("git", "clone", "-q", s.Remote, s.dir)
@@ -86,12 +97,12 @@ loop: {safety: permissive}
 verification: ["true", {name: ci, forge: checks, required: [build]}]
 merge: {mode: pull-request, auto_merge: true}
 forge:
-  kind: gitea
+  kind: %[4]s
   url: %[2]s
   repository: %[3]s
   token_command: cat %[1]s/token
   issues: {label: pawl, safety: permissive}
-`, s.home, s.URL, s.Repository))
+`, s.home, s.URL, s.Repository, s.Kind))
 	s.write(filepath.Join(s.home, "token"), s.Token(forgetest.Owner))
 	s.write(filepath.Join(s.home, "agent.sh"), strings.ReplaceAll(`cat >HOME/prompt
 echo $PAWL_RUN >>HOME/agents
