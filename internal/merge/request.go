@@ -118,7 +118,9 @@ func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (qu
 	if q.o.Forge == nil {
 		return ev, errors.New("cannot look at pull requests: no forge is known")
 	}
-	q.reviews++
+	if q.reviews++; c.Fresh {
+		clear(q.waits)
+	}
 	recent, err := q.o.Forge.Recent(ctx)
 	if err != nil {
 		return ev, err

@@ -97,6 +97,9 @@ func (s *State) asked(ev *Event) {
 	switch a.Wish {
 	case WishVerify:
 		s.Wanted = true
+	case WishLook:
+		s.Ask, s.Rung = ev.At, true
+		s.Due = append(s.Due, DoReview)
 	case WishPause:
 		s.paused(a, ev.At)
 	case WishResume:

@@ -407,7 +407,8 @@ func (s *State) follow(kind CommandKind) bool {
 	case DoReview:
 		list := s.proposed()
 		if len(list) > 0 {
-			s.do(Command{Kind: DoReview, Why: "pull requests are open", IDs: list})
+			s.do(Command{Kind: DoReview, Why: "pull requests are open", IDs: list, Fresh: s.Rung})
+			s.Rung = false
 		}
 		return len(list) > 0
 	}

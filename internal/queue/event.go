@@ -84,6 +84,7 @@ const (
 	WishPause   Wish = "pause"
 	WishResume  Wish = "resume"
 	WishVerify  Wish = "verify" // the target itself
+	WishLook    Wish = "look"   // at what the forge says of requests and checks
 )
 
 // Ask is one wish.
@@ -227,7 +228,7 @@ type Command struct {
 	Tree   string      `json:"tree,omitempty"`
 	// Again: a red gate gets its second try.
 	Again bool `json:"again,omitempty"`
-	// Fresh: what was red before is tried again.
+	// Fresh: what was red before is tried again; each request is looked at.
 	Fresh bool      `json:"fresh,omitempty"`
 	Until time.Time `json:"until,omitzero"` // zero: no time
 }

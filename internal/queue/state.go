@@ -200,7 +200,9 @@ type State struct {
 	Checking []Batch   `json:"checking,omitempty"`
 	Ask      time.Time `json:"ask,omitzero"`
 	Checked  string    `json:"checked,omitempty"`
-	Stop     *Stop     `json:"stop,omitempty"`
+	// Rung: the forge says that something has happened to a pull request.
+	Rung bool  `json:"rung,omitempty"`
+	Stop *Stop `json:"stop,omitempty"`
 	// Theirs is the remote's commit that the target is to be brought together with.
 	Theirs string `json:"theirs,omitempty"`
 	// Unpushed: what landed is not at the remote yet. Nil when it is, or need not be.

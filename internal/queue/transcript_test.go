@@ -26,7 +26,7 @@ import (
 //	together [theirs=T apart]: what the remote has is merged with the target, or cannot be
 //	resolved ID [commit=C] [why=W]
 //	proposal ID=url|merged|closed
-//	settle ID from=C commit=C · hold|release|retry|drop ID · pause · resume · verify
+//	settle ID from=C commit=C · hold|release|retry|drop ID · pause · resume · verify · look
 //	time-over · stumbled WHY · later D · again (the last event once more) · queue (shows it)
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func (p *player) event(words []string, rest string) queue.Event {
 		return queue.Event{Kind: queue.Proposals, For: open, Requests: list}
 	case "hold", "release", "retry", "drop", "settle":
 		return queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.Wish(words[0]), ID: words[1], From: args["from"], Commit: args["commit"]}}
-	case "pause", "resume", "verify":
+	case "pause", "resume", "verify", "look":
 		return queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.Wish(words[0])}}
 	case "time-over":
 		if p.s.Command.Until.After(p.at) {

@@ -56,6 +56,8 @@ type Options struct {
 	// ServeRoot starts the server of another repository, which ends with this one,
 	// and waits until it has said where it is.
 	ServeRoot func(ctx context.Context, root string) error
+	// Webhook looks at the forge, which has called; nil answers no such calls.
+	Webhook func(ctx context.Context) error
 }
 
 // Begun finds the id of what a process works on.
@@ -74,13 +76,14 @@ type Server struct {
 	handler  http.Handler
 	mux      *http.ServeMux // without [Server.guard]
 	api      huma.API
+	rings    chan struct{}  // the forge has called
 	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
 }
 
 // New makes a server for an open listener. Serve must be called on it.
 func New(d *Listener, o Options) *Server {
-	s := &Server{o: o, listener: d, log: o.Log(o.Root), closing: make(chan struct{})}
+	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
 	s.hub = newHub(o.Store, s.log)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
@@ -131,6 +134,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	parts.Go(func() { s.hub.run(work) })
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	parts.Go(func() { s.lookAround(work) })
+	if s.o.Webhook != nil {
+		parts.Go(func() { s.answerRings(work) })
+	}
 	served := make(chan error, 1)
 	parts.Go(func() { served <- srv.Serve(s.listener.listener) })
 	var err error

@@ -3,15 +3,21 @@ package queue
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // ForgeCommand is the parent of what a person asks about the forge.
@@ -62,6 +68,37 @@ func checkForge(ctx context.Context, a *command.App) error {
 		return fault.Of(fault.Failed, err).Hint("Asked: %s, repository %s, as %s", f.URL, f.Repository, f.Kind)
 	}
 	return printForge(a, &s, about.Name)
+}
+
+// LookAtForge takes in what has happened at the forge: issues here, pull requests and
+// checks by the pawl that works on the queue, if there is one.
+func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	repo, err := git.OpenStore(ctx, c.Root)
+	if err != nil {
+		return err
+	}
+	target, err := action.LandingTarget(ctx, c, repo)
+	if err != nil {
+		return err
+	}
+	row, _, err := p.Store.Queue(ctx, merge.Ref(target))
+	if err == nil && engine.Alive(row.Owner) {
+		look := queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishLook}}
+		_, err = p.Store.AskQueue(ctx, store.QueueAsk{Target: merge.Ref(target), Event: look, At: time.Now()})
+	}
+	if err != nil {
+		return err
+	}
+	issues, ok, err := session.Issues(ctx, a, c, repo, target, config.StateDir(c.Root, a.Env), nil)
+	if err != nil || !ok {
+		return err
+	}
+	defer issues.Forge.Close()
+	return p.SyncIssues(ctx, issues)
 }
 
 func printForge(a *command.App, s *forgeState, name string) error {

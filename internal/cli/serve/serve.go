@@ -39,6 +39,7 @@ type serveFlags struct {
 	insecure bool
 	url      bool
 	newToken bool
+	webhooks bool
 }
 
 // Command is pawl serve.
@@ -60,6 +61,7 @@ func Command(a *command.App) *cobra.Command {
 	fl.BoolVar(&f.insecure, "insecure", false, "allow other machines to connect without TLS")
 	fl.BoolVar(&f.url, "url", false, "print the address of the server that runs here, with its token")
 	fl.BoolVar(&f.newToken, "new-token", false, "make a new token: browsers that know the old one are out")
+	fl.BoolVar(&f.webhooks, "webhooks", false, "let the forge say that something has happened, at /webhooks")
 	return cmd
 }
 
@@ -196,6 +198,10 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 	runs := &children{a: a, root: root}
 	o := options(ctx, a, db, root, runs)
 	o.Token = session.Token
+	if f.webhooks {
+		o.Webhook = func(ctx context.Context) error { return queuecli.LookAtForge(ctx, a, o.Operator) }
+		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL, session.WebhookSecret())
+	}
 	server := web.New(door, o)
 	t, err := tools(server, db, dir)
 	if err != nil {
