@@ -76,7 +76,7 @@ type Server struct {
 	handler  http.Handler
 	mux      *http.ServeMux // without [Server.guard]
 	api      huma.API
-	rings    chan struct{}  // the forge has called
+	rings    chan struct{} // the forge has called
 	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
 }

@@ -56,7 +56,12 @@ func (h *Hub) graphql(w http.ResponseWriter, login string, body object) {
 	case strings.Contains(query, "enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { mergeQueueEntry { position } }"):
 		answer = h.enqueue(login, fmt.Sprint(asked["id"]), asked["head"])
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	data, err := json.Marshal(answer)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(data)
 }
 
 func (h *Hub) enqueue(login, id string, head any) object {
