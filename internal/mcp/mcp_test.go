@@ -4,18 +4,22 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/mcp"
@@ -317,4 +321,107 @@ func FuzzCall(f *testing.F) {
 			t.Errorf("after %s %s: %v", tool, arguments, err)
 		}
 	})
+}
+
+// Fifty clients at once have sessions of their own, and each gets its own answers.
+func TestFiftySessions(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[string]bool{}
+	for n := range 50 {
+		all.Go(func() {
+			c := connect(t, s)
+			title := fmt.Sprintf("The task of client %d", n)
+			var made struct{ ID string }
+			for _, call := range [][2]string{{"add_case", fmt.Sprintf(`{"title":%q}`, title)}, {"get_case", `{"id":"%s"}`}} {
+				r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: call[0],
+					Arguments: json.RawMessage(strings.Replace(call[1], "%s", made.ID, 1))})
+				if err != nil || r.IsError || len(r.Content) == 0 {
+					t.Errorf("%d: %v %v", n, err, r)
+					return
+				}
+				text, _ := r.Content[0].(*sdk.TextContent)
+				if err := json.Unmarshal([]byte(text.Text), &made); err != nil || !strings.Contains(text.Text, title) {
+					t.Errorf("%d is told %s", n, text.Text)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[made.ID] = true
+		})
+	}
+	all.Wait()
+	if len(ids) != 50 {
+		t.Errorf("there are %d tasks", len(ids))
+	}
+}
+
+// A client that asks and never reads holds up nobody but itself: it is over when it hangs up,
+// or when pawl ends.
+func TestWhoNeverReads(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"x","version":"1"}}}` + "\n"
+	for _, hangsUp := range []bool{true, false} {
+		ctx, end := context.WithCancel(t.Context())
+		in, client := io.Pipe()
+		unread, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(ctx, in, out) }()
+		if _, err := io.WriteString(client, begin); err != nil {
+			t.Fatal(err)
+		}
+		if hangsUp {
+			_, _ = client.Close(), unread.Close()
+		}
+		end()
+		<-ended
+		_, _ = client.Close(), unread.Close()
+	}
+}
+
+// An agent of a run has six tools, which are about its own task. It reaches no other by them,
+// whatever it calls, and its folder only.
+func TestInside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, agent.BriefFile), []byte(`{"title":"Greet"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, mcp.NewInside(dir, "test"))
+	list, err := c.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	if want := "add_follow_up_task ask blocked complete get_task report_progress"; strings.Join(names, " ") != want {
+		t.Errorf("it has %q", names)
+	}
+	for _, tool := range []string{"get_case", "list_cases", "answer_run", "review_run", "move_case", "edit_case", "extend_case",
+		"message_run", "start_run", "iteration_start", "read_iteration_file"} {
+		if r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: json.RawMessage(`{"id":"2"}`)}); err == nil {
+			t.Errorf("it can call %s: %v", tool, r)
+		}
+	}
+	for _, arguments := range []string{`{}`, `{"id":"task-002"}`, `{"run":"../other"}`, `{"folder":"/"}`} {
+		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "get_task", Arguments: json.RawMessage(arguments)})
+		text, _ := json.Marshal(r)
+		if known := strings.Contains(string(text), "Greet"); known != (arguments == "{}") {
+			t.Errorf("get_task %s: %v %s", arguments, err, text)
+		}
+	}
+	c.call("!ask", `{"text":"`+strings.Repeat("x", 9<<10)+`"}`)
+	for range 9 {
+		_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "ask", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("x", 8000) + `"}`)})
+	}
+	entries, err := os.ReadDir(dir)
+	if info, serr := os.Stat(filepath.Join(dir, agent.SaidFile)); err != nil || serr != nil || len(entries) != 2 || info.Size() > agent.SaidLimit {
+		t.Errorf("it left %v, %v, %v", entries, err, serr)
+	}
 }
