@@ -46,6 +46,8 @@ var (
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
 	hexID = lazy.Regexp(`^[0-9a-fA-F]{7,}$|^(?:[a-f]+[0-9]+[a-f][a-f0-9]|[a-f]{3,}[0-9]{2,})[a-f0-9]*$`)
 	dates = lazy.Regexp(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
+	// A date in digits, 24.11.2026 or 2026/11/24, and a clock of twelve hours.
+	clocks = lazy.Regexp(`\b\d{1,2}:\d\d(?::\d\d)? ?[AP]M\b|\b(?:\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d|(?:19|20)\d\d[./]\d{1,2}[./]\d{1,2})\b`)
 	// The name of a temporary folder or file: "tmp.Xk3jQ9aa", "tmpa8x_2k1".
 	temporary = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
 )
@@ -57,6 +59,9 @@ var (
 func steady(s string) string {
 	if slices.ContainsFunc(months, func(m string) bool { return strings.Contains(s, m) }) {
 		s = dates().ReplaceAllString(s, "#")
+	}
+	if strings.Contains(s, "M") {
+		s = clocks().ReplaceAllString(s, "#")
 	}
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
@@ -87,7 +92,7 @@ func steadyPart(s string) string {
 	switch {
 	case digits == 0:
 		return s
-	case isDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
+	case name == "L", isDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
 		return "#"
 	case digits >= 5: // the name of a temporary file, a process or a goroutine
 		return name + "#"
@@ -97,32 +102,49 @@ func steadyPart(s string) string {
 
 // stable is [steady] with what tells how far a failure got: "3 dead links" and
 // "expected 90, got 70" stay as they are, where "line 3" and "3 ms" do not.
-func stable(s string) string {
+func stable(s string) string { return stableBut(s, nil) }
+
+// stableBut is [stable] without the amounts of what is counted when all is well.
+func stableBut(s string, well map[string]bool) string {
 	s = unordered().ReplaceAllStringFunc(s, func(set string) string {
 		of := strings.Split(set[1:len(set)-1], ", ")
 		slices.Sort(of)
 		return "{" + strings.Join(of, ", ") + "}"
 	})
-	return strings.Join(append([]string{steady(s)}, amounts(s)...), "|")
+	return strings.Join(append([]string{steady(s)}, amounts(s, well)...), "|")
 }
 
 // unordered is a set, which a program prints in another order each time.
 var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)
 
+// addresses begin a line with the number of a thing that it is about, "12: ", "record 12: ", or of
+// a process, "==12==". Others are the index of one in a list, or the line of a file: "a.css#12".
+var addresses = lazy.Regexp(`^\s*(?:\pL*\pL{3} )?\d+: |^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
+
+// codes begin a line with a number that says what is wrong.
+var codes = lazy.Regexp(`^\s*(?i:error|code|exit|status|https?) \d`)
+
 // amounts are the numbers in s that count or measure something, or are the value of it. Those
-// of places, times and ids are none.
-func amounts(s string) (found []string) {
+// of places, times and ids are none, and neither is a count of what the words of well name.
+func amounts(s string, well map[string]bool) (found []string) {
 	if !strings.ContainsAny(s, "0123456789") {
 		return nil
 	}
 	if at, ok := placeIn(s); ok {
 		s = s[:at.from] + at.rest
 	}
+	s = clocks().ReplaceAllString(s, "")
+	if !codes().MatchString(s) {
+		s = addresses().ReplaceAllString(s, "${1}${2}")
+	}
 	var words []string
 	for w := range strings.FieldsFuncSeq(strings.ReplaceAll(s, ", ", " , "), func(r rune) bool {
 		return r <= ' ' || strings.ContainsRune("\"'`()[]{}<>;=|#：，", r)
 	}) {
 		if w = strings.Trim(w, ".:!?"); w != "" {
+			if caseID().MatchString(w) {
+				found = append(found, w)
+			}
 			words = append(words, strings.ToLower(w))
 		}
 	}
@@ -132,8 +154,11 @@ func amounts(s string) (found []string) {
 			continue
 		}
 		goesOn := left == i-2 && len(words[i-1]) <= 3 // "lines 2 and 4"
-		behind := slices.ContainsFunc(words[i+1:min(i+3, len(words))], func(w string) bool { return isWell()[w] })
+		behind := slices.ContainsFunc(words[i+1:min(i+3, len(words))], func(w string) bool { return isWell()[w] }) ||
+			i+1 < len(words) && well[words[i+1]]
 		switch {
+		case strings.Count(w, ".") == 2: // a version is no time and no place
+			found = append(found, w)
 		case goesOn, i > 0 && changes(words[i-1]) && !strings.HasSuffix(w, "%"):
 			left = i
 		case behind, i+1 < len(words) && isTime()[words[i+1]]:
@@ -151,12 +176,15 @@ func changes(word string) bool {
 }
 
 var (
-	isPlace = wordSet(`lines column col row position posición строки offset port pid process job step attempt try retry after took in of for
+	isPlace = wordSet(`lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
 		goroutine thread worker id length range seed exited scanned total`)
 	isTime = wordSet(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)
 	isWell = wordSet(`passed ok checked`)
 )
+
+// caseID is what people call a thing by: "K-17", "INV-2041".
+var caseID = lazy.Regexp(`^[A-Z]{1,6}-\d{1,5}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)

@@ -260,6 +260,11 @@ func TestFreshSet(t *testing.T) {
 		holdsPairs(t, "pairs-second.jsonl", 97.5)
 		holds(t, "second.jsonl", floors{headline: 90, class: 86, transient: 97, fault: 93, places: 89})
 	})
+	t.Run("third", func(t *testing.T) {
+		t.Parallel()
+		holdsPairs(t, "pairs-third.jsonl", 95)
+		holds(t, "third.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
+	})
 }
 
 func holdsPairs(t *testing.T, name string, floor float64) {
@@ -296,7 +301,7 @@ func holds(t *testing.T, name string, least floors) {
 func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl"} {
+	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
@@ -319,7 +324,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl"} {
+	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

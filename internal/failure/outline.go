@@ -31,8 +31,10 @@ const (
 
 // outline is the part of each line of a text.
 type outline struct {
-	t     text
-	parts []part
+	t      text
+	parts  []part
+	usual  usual
+	varies *strings.Replacer // of names that each run makes anew, see [usual.made]
 }
 
 // outlineOf looks at the last lines, and at the last ones before that with a
@@ -40,19 +42,19 @@ type outline struct {
 // "" when there is none.
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
-	o := &outline{t: t, parts: make([]part, t.len())}
-	usual := usualLines(green)
 	end := max(0, t.len()-outlineLines)
+	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green)}
+	o.varies = o.usual.made(t, end)
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
-		o.look(h, i, usual)
+		o.look(h, i)
 	}
-	o.readBlocks(h, end, usual)
+	o.readBlocks(h, end)
 	return o
 }
 
 // readBlocks looks at the lines from the given one on.
-func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
+func (o *outline) readBlocks(h *hits, end int) {
 	t := o.t
 	var b block
 	for i := end; i < t.len(); i++ {
@@ -61,7 +63,7 @@ func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
 		switch {
 		case said == "", b.holds(l, said):
 		default:
-			o.look(h, i, usual)
+			o.look(h, i)
 			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
 				o.parts[i] = hinting
 			}
@@ -72,36 +74,21 @@ func (o *outline) readBlocks(h *hits, end int, usual map[string]bool) {
 // shownMax is what is looked at of a long line.
 const shownMax = 240
 
-func (o *outline) look(h *hits, i int, usual map[string]bool) {
+func (o *outline) look(h *hits, i int) {
 	whole := strings.TrimSpace(h.t.line(i))
 	p := h.tells(i, cut(whole, shownMax))
-	if p != aside && len(usual) > 0 {
+	if p != aside && len(o.usual.lines) > 0 {
 		_, alarms := slices.BinarySearch(h.alarms, i)
 		counts := p == result && !alarms
-		if usual[stable(whole)] || (p <= plain || counts) && usual[frameOf(steady(whole))] {
+		if o.usual.lines[stable(whole)] || (p <= plain || counts) && o.usual.like(whole) {
 			p = aside
+		}
+		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == label(whole) {
+			p = result
 		}
 	}
 	o.parts[i] = p
 }
-
-// usualLines are the lines of a green output, without what changes from run to run.
-func usualLines(green string) map[string]bool {
-	usual := map[string]bool{}
-	if green != "" {
-		t := split(readable(bound(green)).text)
-		for i := range t.len() {
-			line := strings.TrimSpace(t.line(i))
-			usual[stable(line)], usual[frameOf(steady(line))] = true, true
-		}
-	}
-	return usual
-}
-
-// frameOf is a line without its names: what a check says of each file alike.
-func frameOf(line string) string { return named().ReplaceAllString(line, "@") }
-
-var named = lazy.Regexp(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 
 // block follows what goes on over lines: the fields of an object that an error
 // prints behind itself, and the source that Python shows below a frame.
@@ -155,6 +142,8 @@ var forms = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
 	`>? *\d+ *\||\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                            // source
 	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+	`[.EFPSsx]*\.[.EFPSsx]*$`,                                                 // a mark for each test
+	`.*[-~^]\^$`,                                                              // what points at a place of the line above
 	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
 	`(?i:usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 	`(?i:done|finished|completed)[.!]?$`,
@@ -318,7 +307,9 @@ func (o *outline) above(i int) string {
 		return ""
 	}
 	for j := i - 1; j >= max(0, i-3); j-- {
-		if said := o.said(j); strings.ContainsFunc(said, unicode.IsLetter) {
+		said := o.said(j)
+		amounts := o.usual.like(said) && !o.usual.lines[stable(said)] // "4,612 bytes in all"
+		if strings.ContainsFunc(said, unicode.IsLetter) && !amounts {
 			return said
 		}
 	}

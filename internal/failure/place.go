@@ -124,6 +124,9 @@ func lineAfter(s string, i int) (line, col, end int) {
 			return line, 0, end
 		}
 		line, i = number(s, i)
+		if line > 0 && i+1 < len(s) && s[i] == '-' && isDigit(s[i+1]) { // lines 4 to 6
+			_, i = number(s, i+1)
+		}
 		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && isDigit(s[i+1]) {
 			col, i = number(s, i+1)
 		}
@@ -163,6 +166,10 @@ func lineInWords(s string, i int) (line, col, end int) {
 			}
 		}
 		return 0, 0, i
+	}
+	if rest[0] == 'L' && len(rest) > 1 && isDigit(rest[1]) {
+		line, end = number(rest, 1)
+		return line, 0, at + end
 	}
 	rest = strings.TrimPrefix(rest, "on ")
 	word, more, _ := strings.Cut(rest, " ")
@@ -209,6 +216,11 @@ func number(s string, i int) (n, end int) {
 
 // fileIn finds the name of a file of the project that s speaks of without a line, or "".
 func fileIn(s string) string {
+	if program, said, ok := strings.Cut(s, ": "); ok && looksLikeFile(program) {
+		if file := fileIn(said); file != "" { // "release.sh: CHANGES.md has no …"
+			return file
+		}
+	}
 	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
 		file := tidyFile(m[1])
 		headed := strings.HasPrefix(strings.TrimSpace(s), m[1])

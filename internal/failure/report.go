@@ -378,25 +378,29 @@ func keyLines(a Analysis, o *outline, at int) []string {
 		slices.Sort(key)
 		return key
 	}
-	add := func(s string) { key = append(key, stable(s)) }
+	add := func(s string) { key = append(key, stable(o.varies.Replace(s))) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
 		if a.Transient {
-			return []string{steady(first)}
+			return []string{steady(o.varies.Replace(first))}
 		}
 		if a.Class == CompileError || a.Class == Lint {
 			add(i.File + " " + first) // the same in another file is another failure
 		}
 	}
 	for _, i := range o.telling(maxKey) {
-		add(o.t.owner(i) + o.said(i))
+		said := o.varies.Replace(o.t.owner(i) + o.said(i))
+		key = append(key, stableBut(said, o.usual.countedBy(o.parts[i])))
 	}
 	if above := o.above(at); above != "" {
 		add(above)
+		add(o.said(at))
 	}
+	problems := a.Class == CompileError || a.Class == Lint
+	placed := problems && informative(a.Items) // then their count says nothing more
 	for i, p := range o.parts {
-		if p == result {
-			key = append(key, strings.Join(amounts(o.t.line(i)), " "))
+		if p == result && !placed {
+			key = append(key, strings.Join(amounts(o.t.line(i), o.usual.counts), " "))
 		}
 	}
 	if len(key) == 0 {

@@ -2,6 +2,8 @@ package failure
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,6 +40,8 @@ type event struct {
 	Level json.RawMessage `json:"level"`
 	Msg   json.RawMessage `json:"msg"`
 	Err   json.RawMessage `json:"err"`
+
+	line string // itself
 }
 
 const eventMax = 256 << 10 // a longer line is not decoded
@@ -99,6 +103,7 @@ func decode(l string) (event, bool) {
 	if json.Unmarshal([]byte(l), &e) != nil {
 		return event{}, false
 	}
+	e.line = l
 	known := e.Type != "" && e.known()
 	return e, known || e.Action != "" || e.logged() != ""
 }
@@ -150,8 +155,33 @@ func (e *event) logged() string {
 	case "60":
 		level = "fatal"
 	}
-	return strings.ToUpper(level) + ": " + text
+	return strings.ToUpper(level) + ": " + text + e.about()
 }
+
+// about are the fields of a line of a log that say what it is about: its words, and neither
+// what every line has nor what another run has another one of.
+func (e *event) about() string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(e.line), &fields) != nil {
+		return ""
+	}
+	var said []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		small := strings.ToLower(name)
+		value := words(fields[name])
+		if value != "" && len(value) <= 80 && !everyLine()[small] && !strings.HasSuffix(small, "id") {
+			said = append(said, name+"="+value)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, ", ") + ")"
+}
+
+// everyLine are the fields that a line of a log has whatever it says.
+var everyLine = wordSet(`time ts t timestamp date datetime @timestamp level lvl severity msg message err error stack host hostname
+	pid v version service name logger caller source thread trace span duration elapsed took`)
 
 func (e *event) resultSays() (string, bool) {
 	text := words(e.Result)

@@ -259,10 +259,12 @@ func directive(l, word string) bool {
 // tapItems reads the failures of TAP: the innermost "not ok" with what stands
 // below it in "#" lines or in a YAML block.
 func tapItems(t text) []Item {
+	stack := false // the frames follow; the first one in the test's file is nearer than the test
 	return failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
 			f.begin(Item{Test: tapName(said)})
+			stack = false
 			return
 		}
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
@@ -282,6 +284,11 @@ func tapItems(t text) []Item {
 				f.b.stand(p)
 			}
 			return
+		}
+		stack = stack || said == "stack: |-"
+		if p, ok := placeIn(said); ok && stack && p.file == f.b.item.File {
+			f.b.stand(p)
+			stack = false
 		}
 		f.add(said)
 	})
