@@ -63,6 +63,9 @@ chaos: ## kill pawl a hundred times while agents work a board, and hold it to it
 soak: ## work a board that is filled again and again while things go wrong, for an hour; SOAK=10m is shorter
 	@$(GO) test ./cmd/pawl -run 'TestSoak$$' -count=1 -v -timeout 3h -soak $(SOAK)
 
+hour: build ## lead three public projects from a fresh clone to a landed board, with a scripted agent; CLONES=folder
+	@scripts/hour/run bin/pawl $(CLONES)
+
 powercut: ## cut the power a hundred times under a board, on a disk that forgets what was not synced; needs root and FUSE
 	@$(GO) test ./cmd/pawl -run 'TestPowerCut$$' -count=1 -v -timeout 60m -power-cuts 100
 

@@ -91,8 +91,14 @@ func TestProposeKinds(t *testing.T) {
 		{"standard library", map[string]string{"pyproject.toml": "", "tests/__init__.py": ""},
 			[]string{"test: python3 -m unittest discover"}},
 		{"tests beside the code", map[string]string{"setup.py": "", "test_a.py": "import unittest\n"},
+			[]string{"test: python3 -m unittest"}},
+		{"tests in an extra of another name", map[string]string{"tests/test_a.py": "", "pyproject.toml": "[project]\nname = \"x\"\n" +
+			"[project.optional-dependencies]\ndocs = [\"sphinx\"]\nall = [\n    \"ruff\",\n    \"pytest >= 8\",\n]\n"},
+			[]string{"$ python3 -m venv .venv", "$ echo '*' > .venv/.gitignore", "$ .venv/bin/pip install -q -e '.[all]'", "test: .venv/bin/pytest"}},
+		{"unittest, and a dependency", map[string]string{"tests/test_a.py": "", "pyproject.toml": "[project]\nname = \"x\"\n" +
+			"dependencies = [\n    \"six\",\n]\n"},
 			[]string{"$ python3 -m venv .venv", "$ echo '*' > .venv/.gitignore", "$ .venv/bin/pip install -q -e .",
-				"test: .venv/bin/python -m unittest"}},
+				"test: .venv/bin/python -m unittest discover -s tests"}},
 		{"two files of Python", map[string]string{"a.py": "", "test_a.py": "import unittest\n"}, []string{"test: python3 -m unittest"}},
 		{"functions beside the code", map[string]string{"requirements.txt": "", "test_a.py": "def test_a(): pass\n"},
 			[]string{"$ python3 -m venv .venv", "$ echo '*' > .venv/.gitignore", "$ .venv/bin/pip install -q -r requirements.txt pytest",

@@ -10,7 +10,7 @@ import (
 var update = flag.Bool("update", false, "write the expected files anew")
 
 // tested is a file by which a project has a test, and that says nothing else.
-const tested = "src/some_test.go"
+const tested = "lib/some_test.go"
 
 // write makes files below dir and returns dir.
 func write(t *testing.T, dir string, files map[string]string) string {

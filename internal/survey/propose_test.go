@@ -53,7 +53,7 @@ func TestPropose(t *testing.T) {
 		{"setup.cfg", map[string]string{"setup.cfg": "[tool:pytest]\n[flake8]\n"}, nil,
 			[]string{"tests: .venv/bin/pytest (test, setup.cfg)", "lint: .venv/bin/flake8 (lint, the flake8 configuration)"}, 0},
 		{"unittest", map[string]string{"setup.py": "", "tests/test_a.py": ""}, nil,
-			[]string{"tests: .venv/bin/python -m unittest discover -s tests (test, the folder of tests)"}, 0},
+			[]string{"tests: python3 -m unittest discover -s tests (test, the folder of tests)"}, 0},
 		{"cargo", map[string]string{"Cargo.toml": ""}, nil,
 			[]string{"build: cargo build (build, Cargo.toml)", "tests: cargo test (test, Cargo.toml)", "lint: cargo clippy --all-targets -- -D warnings (lint, Cargo.toml)"}, 0},
 		{"maven", map[string]string{"pom.xml": "", "mvnw": ""}, nil, []string{"tests: ./mvnw -B -ntp test (test, mvnw)"}, 0},

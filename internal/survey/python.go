@@ -254,7 +254,8 @@ func (y *python) venv(folder string) []string {
 			what = append(what, "-r "+name)
 		}
 	}
-	builds := strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")
+	builds := (strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")) &&
+		!y.plain()
 	groups := ""
 	if y.needs && builds {
 		extras := y.extras("project.optional-dependencies")
@@ -285,9 +286,29 @@ func (y *python) venv(folder string) []string {
 	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
 }
 
+// plain is true where the standard library runs the tests on the sources as they lie there: then
+// nothing has to be installed.
+func (y *python) plain() bool {
+	unittest := len(y.gates) == 1 && strings.Contains(y.gates[0].Command, "-m unittest")
+	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.text("setup.py"))
+}
+
+// needsMore is that a project depends on others, or that something of it is built.
+var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=\s*\[\s*[^\]\s]|\bdynamic\b.*dependencies|ext_modules|entry[-_]points`)
+
 // extras are the optional dependencies of a table that tests and checks are likely to
-// need. What is for developers counts where nothing is for tests.
-func (y *python) extras(table string) []string { return forTests(keys(y.project, table)) }
+// need. What is for developers counts where nothing is for tests, and what holds a gate's
+// tool in any case.
+func (y *python) extras(table string) []string {
+	names := forTests(keys(y.project, table))
+	for _, name := range keys(y.project, table) {
+		list := regexp.MustCompile(`(?ms)^"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
+		if len(names) == 0 && regexp.MustCompile(`["'](pytest|tox|nox)\b`).MatchString(list) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 func forTests(names []string) []string {
 	isTest := func(name string) bool { return strings.HasPrefix(name, "test") }

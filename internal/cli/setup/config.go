@@ -123,6 +123,9 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
+	if len(p.Setup) > 0 {
+		a.Say("Clones are set up like that. 'pawl run' works on your own files: set them up too, if they are not yet.")
+	}
 	a.Say("Next: read it and commit it, " +
 		"then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
