@@ -21,16 +21,13 @@ type buffers struct {
 	out, err []byte
 }
 
-// capture keeps one output stream: all of it (within the bound) in a file, its
-// head and tail for the result.
+// capture keeps one output stream in a file, within the bound. What the result tells of
+// it is read from there.
 type capture struct {
-	file  *spool.Writer
-	seen  *atomic.Int64 // when output came last, in Unix nanoseconds
-	also  func([]byte)  // nil, or who else gets the bytes
-	bytes int64
-	head  []byte
-	tail  []byte // a ring once it is full
-	at    int
+	file *spool.Writer
+	path string
+	seen *atomic.Int64 // when output came last, in Unix nanoseconds
+	also func([]byte)  // nil, or who else gets the bytes
 }
 
 // pump reads r to its end.
@@ -41,44 +38,21 @@ func (c *capture) pump(r *os.File, buf []byte) {
 func (c *capture) take(p []byte) {
 	c.seen.Store(time.Now().UnixNano())
 	_, _ = c.file.Write(p)
-	c.bytes += int64(len(p))
-	if room := headSize - len(c.head); room > 0 {
-		c.head = append(c.head, p[:min(room, len(p))]...)
-	}
-	c.keepTail(p)
 	if c.also != nil {
 		c.also(p)
 	}
 }
 
-func (c *capture) keepTail(p []byte) {
-	if len(p) > tailSize {
-		p = p[len(p)-tailSize:]
-	}
-	if room := tailSize - len(c.tail); room > 0 {
-		if c.tail == nil {
-			c.tail = make([]byte, 0, tailSize) // the system's until it is written to
-		}
-		n := min(room, len(p))
-		c.tail = append(c.tail, p[:n]...)
-		p = p[n:]
-	}
-	for len(p) > 0 {
-		n := copy(c.tail[c.at:], p)
-		c.at = (c.at + n) % tailSize
-		p = p[n:]
-	}
-}
-
 // finish closes the file and says what is known of the stream.
 func (c *capture) finish() Stream {
-	s := Stream{Bytes: c.bytes, Head: valid(c.head)}
-	if err := c.file.Close(); err != nil {
-		s.Note = err.Error()
+	err := c.file.Close()
+	s := Stream{}
+	if c.file.Size() > 0 { // else what an earlier job left may be there
+		s = remains(c.path)
 	}
-	s.Truncated = c.file.Truncated()
-	if c.bytes > headSize {
-		s.Tail = valid(c.tail[c.at:]) + valid(c.tail[:c.at])
+	s.Bytes, s.Truncated = c.file.Size(), c.file.Truncated()
+	if err != nil {
+		s.Note = err.Error()
 	}
 	return s
 }

@@ -155,8 +155,8 @@ func (t *task) outputs() (*output, error) {
 	if limit == 0 && t.job.Parser != "" {
 		limit, errors = outputLimit, errorLimit
 	}
-	o.out = capture{file: spool.NewWriter(t.job.Files+".out", limit), seen: &t.seen}
-	o.err = capture{file: spool.NewWriter(t.job.Files+".err", errors), seen: &t.seen}
+	o.out = capture{file: spool.NewWriter(t.job.Files+".out", limit), path: t.job.Files + ".out", seen: &t.seen}
+	o.err = capture{file: spool.NewWriter(t.job.Files+".err", errors), path: t.job.Files + ".err", seen: &t.seen}
 	if t.job.Parser != "" {
 		parser, err := t.parsers(t.job.Parser, t.job)
 		if err != nil {
