@@ -20,9 +20,7 @@ import (
 // locks are removed if
 //
 //   - they are those of refs, of HEAD or of packed-refs, and files of this user;
-//   - they are the same at the beginning and at the end of another ten seconds;
-//   - no git that may have worked in the repository at their beginning lives at
-//     their end: what holds a lock lived when it was seen.
+//   - no git works in the repository after they were seen, so that nobody holds them.
 //
 // The lock of an index is never removed: there may be something in it. Time is
 // what git waits, and no clock.
@@ -33,26 +31,14 @@ func (r *Repo) runRefs(ctx context.Context, c call) error {
 	}
 	seen := r.refLocks()
 	holders, ok := process.Users("git", r.Top, r.Common, r.Dir)
-	if !ok || seen[lockIn(err)] == nil {
+	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.again() {
 		return err
-	}
-	if !c.again() {
-		return err
-	}
-	if _, err = run(ctx, c); err == nil {
-		return nil
 	}
 	now := r.refLocks()
-	if at := lockIn(err); !same(seen[at], now[at]) || slices.ContainsFunc(holders, process.Alive) {
-		return err
-	}
 	for path, was := range seen {
 		if same(was, now[path]) {
 			_ = os.Remove(path) // or git says that it is there
 		}
-	}
-	if !c.again() {
-		return err
 	}
 	_, err = run(ctx, c)
 	return err
