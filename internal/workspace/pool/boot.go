@@ -13,11 +13,10 @@ import (
 
 // afterBoot puts in order the workspaces that were used before the machine was
 // started last. Nothing in them was synced, so after a power loss files may be half
-// of what they were. Those that wait for a task are removed. One in which somebody
-// worked goes back to the last iteration that is whole, and what it had is kept
-// under a recovery ref; that iteration begins again. One that was only kept stays
-// as it is, if git can work in it. What was collected is in the user's repository,
-// and was synced.
+// of what they were. Those that wait for a task are removed. So is one in which somebody
+// worked: what it had is kept under a recovery ref, and its task begins anew. One that
+// was only kept stays as it is, if git can work in it. What was collected is in the
+// user's repository, and was synced.
 func (p *Pool) afterBoot(ctx context.Context) error {
 	booted := process.Booted()
 	rows, err := p.o.Store.Workspaces(ctx)
@@ -49,45 +48,29 @@ func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
-	to, broken := p.sound(ctx, row)
+	broken := p.sound(ctx, row)
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), p.let(ctx, row, r.State))
 	}
 	folder := p.renumbered(row)
 	// From here on the row counts as looked at.
-	if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Folder = folder }); err != nil {
+	if row, err = p.edit(ctx, row.ID, func(row *store.Workspace) { row.Folder = folder }); err != nil {
 		return err
 	}
 	stays := broken == nil && r.State == kept
 	if stays || p.proveOrGone(row) != nil {
 		return errors.Join(p.pinAll(ctx, row), p.let(ctx, row, r.State))
 	}
-	if broken == nil {
-		return p.backTo(ctx, row, to)
-	}
 	s, err := p.remove(ctx, row, true)
 	if err != nil {
 		return p.letGo(ctx, row.ID, err.Error())
 	}
-	p.note(row.ID, fmt.Sprintf("did not survive the end of the machine and is made anew: %v", broken), s.Ref)
+	why := "somebody worked in it"
+	if broken != nil {
+		why = broken.Error()
+	}
+	p.note(row.ID, "did not survive the end of the machine and is made anew: "+why, s.Ref)
 	return nil
-}
-
-// backTo puts a workspace in which somebody worked to a point that is whole.
-func (p *Pool) backTo(ctx context.Context, row store.Workspace, to Point) error {
-	err := p.pinAll(ctx, row)
-	ref := ""
-	if err == nil {
-		ref, err = p.goTo(ctx, row, to)
-	}
-	if err == nil {
-		_, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Setup = "" })
-	}
-	if err != nil {
-		return p.letGo(ctx, row.ID, err.Error())
-	}
-	p.note(row.ID, "went back to the last iteration that was whole, since the machine ended in the middle of one", ref)
-	return p.keep(ctx, row.ID, "the machine ended while it was worked in")
 }
 
 func (p *Pool) note(id, what, ref string) {
@@ -98,22 +81,17 @@ func (p *Pool) note(id, what, ref string) {
 	p.notes = append(p.notes, text)
 }
 
-// sound says why the clone of a row cannot be worked in, and else which of its
-// states is the last that is whole.
-func (p *Pool) sound(ctx context.Context, row store.Workspace) (to Point, err error) {
+// sound says why the clone of a row cannot be worked in.
+func (p *Pool) sound(ctx context.Context, row store.Workspace) error {
 	if _, err := os.Lstat(row.Dir); err != nil {
-		return to, err
+		return err
 	}
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
-		return to, err
+		return err
 	}
 	defer release()
-	if err := c.AfterBoot(ctx, row.Base); err != nil {
-		return to, err
-	}
-	to.Head, to.Tree = c.LastWhole(ctx, row.Base)
-	return to, nil
+	return c.AfterBoot(ctx, row.Base)
 }
 
 // renumbered is the id that the folder of a row has now, when only the number of
