@@ -360,8 +360,6 @@ func asked(r store.AutopilotControl) schedule.Event {
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
 	case store.AutopilotStart:
 		e.Ask, e.Case = schedule.AskStart, r.Text
-	case store.AutopilotStay:
-		e.Ask = schedule.AskStay
 	}
 	return e
 }

@@ -34,8 +34,7 @@ type View struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	EndedAt     time.Time `json:"ended_at,omitzero"`
 	MaxParallel int       `json:"max_parallel"`
-	// PauseEnds is when a pause after errors ends the autopilot, unless somebody
-	// looks on.
+	// PauseEnds is when a pause after errors ends the autopilot.
 	PauseEnds time.Time `json:"pause_ends_at,omitzero"`
 
 	Tally schedule.Tally `json:"tally"`
@@ -152,24 +151,6 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 		return v, err
 	}
 	return v, errors.Join(v.readSlots(ctx, db, root, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
-}
-
-// LookOn tells an autopilot that somebody looks on, when it would end soon
-// since nobody does. Who shows it to a person calls it now and then.
-func LookOn(ctx context.Context, db *store.Store) error {
-	a, ok, err := db.Autopilot(ctx)
-	if err != nil || !ok || schedule.Phase(a.Phase) != schedule.Paused || !engine.Alive(a.Owner) {
-		return err
-	}
-	var s schedule.State
-	if err := json.Unmarshal(a.State, &s); err != nil {
-		return err
-	}
-	if s.Ends.IsZero() || time.Until(s.Ends) > s.Settings.PauseLimit*3/4 {
-		return nil
-	}
-	_, err = db.AskAutopilot(ctx, store.AutopilotControl{Kind: store.AutopilotStay, At: time.Now()})
-	return err
 }
 
 func (v *View) readSlots(ctx context.Context, db *store.Store, root string, state schedule.State) error {

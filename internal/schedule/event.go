@@ -48,7 +48,6 @@ const (
 	AskStop   Ask = "stop" // Cause; a second one ends at once
 	AskMode   Ask = "mode"
 	AskStart  Ask = "start" // Case
-	AskStay   Ask = "stay"  // somebody looks on: a pause after errors lasts longer
 )
 
 // Event is something that happened.

@@ -35,8 +35,7 @@ type Settings struct {
 	Mode           Mode `json:"mode"`            // at the start
 	Keep           bool `json:"keep,omitempty"`  // stay when nothing is left to do
 	PauseOnError   bool `json:"pause_on_error"`  // any failed task pauses
-	// PauseLimit is how long a pause after errors lasts while nobody looks on; 0
-	// is without end.
+	// PauseLimit is how long a pause after errors lasts; 0 is without end.
 	PauseLimit time.Duration `json:"pause_limit,omitempty"`
 	Count      int           `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
 	Batch      bool          `json:"batch,omitempty"`      // green work waits for the review after the sprint
@@ -125,7 +124,7 @@ type State struct {
 	// Ends is when a pause after errors ends the session, unless somebody looks
 	// on; zero when it does not.
 	Ends time.Time `json:"ends,omitzero"`
-	// Alone is true when the session ended since nobody looked on.
+	// Alone is true when the session ended since a pause was too long.
 	Alone bool `json:"alone,omitempty"`
 
 	// Slots are the taken ones, the oldest first.

@@ -271,7 +271,7 @@ func (s *State) limitPause() string {
 		return ""
 	}
 	s.Ends = s.At.Add(limit)
-	return fmt.Sprintf(" (while nobody looks on, it ends after %s)", loop.Duration(limit))
+	return fmt.Sprintf(" (it ends by itself after %s)", loop.Duration(limit))
 }
 
 // endPause ends the session when a pause after errors has lasted long enough.
@@ -280,7 +280,7 @@ func (s *State) endPause() {
 		return
 	}
 	s.Phase, s.Alone, s.Ends = Stopping, true, time.Time{}
-	s.Why = fmt.Sprintf("%s; it was paused for %s, and nobody looked on", s.Why, loop.Duration(s.Settings.PauseLimit))
+	s.Why = fmt.Sprintf("%s; it was paused for %s", s.Why, loop.Duration(s.Settings.PauseLimit))
 }
 
 func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
@@ -310,10 +310,6 @@ func (s *State) asked(e *Event) {
 			s.pause("a person asked")
 		}
 		s.Ends = time.Time{} // a person knows of it
-	case AskStay:
-		if s.Phase == Paused && !s.Ends.IsZero() {
-			s.limitPause()
-		}
 	case AskResume:
 		s.resume()
 		s.Environment.Again = false

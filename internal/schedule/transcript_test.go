@@ -147,8 +147,6 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 		return ask(schedule.AskMode)
 	case "assign":
 		return ask(schedule.AskStart)
-	case "stay":
-		return ask(schedule.AskStay)
 	case "stop", "kill":
 		cause := loop.CauseInterrupt
 		if first != "" {

@@ -145,7 +145,6 @@ const (
 	AutopilotStop   = "stop"
 	AutopilotMode   = "mode"  // Text: the mode
 	AutopilotStart  = "start" // Text: the task
-	AutopilotStay   = "stay"  // somebody looks on
 )
 
 // AutopilotControl is one wish.

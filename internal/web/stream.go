@@ -10,8 +10,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
-	"github.com/pawl-dev/pawl/internal/autopilot"
 )
 
 // Bounds of one stream.
@@ -171,9 +169,6 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 			}
 			err = w.send(f)
 		case <-beat.C:
-			if err := autopilot.LookOn(ctx, s.o.Store); err != nil && ctx.Err() == nil {
-				s.log.Warn(err.Error())
-			}
 			err = w.send(newFrame("", "beat", Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
 			_ = w.send(newFrame("", "bye", Parting{Why: "The server ends."}))

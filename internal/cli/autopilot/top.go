@@ -48,9 +48,6 @@ func topCommand(a *command.App) *cobra.Command {
 func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Options {
 	o := dashboard.Options{
 		Look: func(ctx context.Context) (autopilot.View, error) {
-			if err := autopilot.LookOn(ctx, db); err != nil {
-				return autopilot.View{}, err
-			}
 			return autopilot.Status(ctx, db, root)
 		},
 		Log: func(ctx context.Context, run string) ([]string, error) {
