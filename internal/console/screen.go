@@ -43,13 +43,13 @@ type Terminal struct {
 type Screen struct {
 	to   Terminal
 	name string
-	live bool      // draw the live line
-	tree *stepTree // of a workflow; nil for others
+	live bool // draw the live line
 
 	mu    sync.Mutex
-	block block
+	drawn time.Time // when the live line was; zero where none is
 	began time.Time // of the iteration
 	title string
+	steps steps
 	doing
 }
 
@@ -57,9 +57,6 @@ type Screen struct {
 func New(to Terminal, name string) *Screen {
 	return &Screen{to: to, name: name, live: to.Drawn && !to.Quiet && !to.JSON}
 }
-
-// Workflow shows the steps of w as a tree, where it can be drawn.
-func (s *Screen) Workflow(w *config.Workflow) { s.tree = newStepTree(w) }
 
 // Notice takes one notice of the engine.
 func (s *Screen) Notice(n engine.Notice) {
@@ -155,9 +152,6 @@ func (s *Screen) resumed(n engine.Notice) {
 
 func (s *Screen) iterationStarted(n engine.Notice) {
 	c := n.Command
-	if s.tree != nil {
-		s.tree.again()
-	}
 	attempt := ""
 	if c.Attempt > 1 {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
@@ -177,7 +171,7 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 
 // begins is what the live line shows from now on.
 func (s *Screen) begins(at time.Time, title, said string) {
-	s.began, s.title, s.doing = at, title, doing{said: said}
+	s.began, s.title, s.steps, s.doing = at, title, steps{}, doing{said: said}
 }
 
 func (s *Screen) feedback(f *loop.Feedback) {
@@ -310,7 +304,6 @@ func yesNo(is bool) string {
 
 func (s *Screen) runEnded(n engine.Notice) {
 	st, c := n.State, n.Command
-	s.settleTree(n.At)
 	resume := "Resume with: pawl resume " + s.name
 	all := fmt.Sprintf("(%s, total: %s)", Iterations(st.Iteration), allTime(st.Spent))
 	switch st.Status {

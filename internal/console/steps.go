@@ -22,9 +22,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	if st == nil {
 		return false
 	}
-	if s.tree != nil && s.live && s.onTree(n) {
-		return true
-	}
+	s.steps.take(n)
 	switch n.Kind {
 	case engine.StepStarted:
 		s.stepStarted(n, st)
@@ -40,18 +38,8 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	return true
 }
 
-// onTree shows it in the live tree; true when no line is needed beside it.
-func (s *Screen) onTree(n engine.Notice) bool {
-	if n.Kind == engine.AgentEvent {
-		s.tree.row(n.Step.Step).take(n.Event)
-		return !s.to.Verbose
-	}
-	s.tree.notice(n)
-	return !s.to.Verbose && n.Step.Status != store.StepFailure
-}
-
 func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
-	if s.said = "step " + st.Step; st.Status == "adopted" {
+	if st.Status == "adopted" {
 		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
 		return
 	}
