@@ -177,7 +177,6 @@ var modules = map[string]struct {
 	"github.com/charmbracelet/x/term":        {[]string{"terminal"}, "hands each key of the person's terminal on"},
 	"golang.org/x/net":                       {[]string{"egress"}, "NO_PROXY means what it means to net/http, which the gateway asks"},
 	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
-	"go.opentelemetry.io/otel":               {[]string{"telemetry"}, "spans and metrics are told in one place"},
 	"charm.land/bubbletea/v2":                {[]string{"dashboard"}, "reads keys and draws only what changed"},
 	"charm.land/lipgloss/v2":                 {[]string{"dashboard"}, "styles, and the width of text"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},

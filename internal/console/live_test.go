@@ -11,6 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
 // The live line names the steps that run, and the tokens of agents that work
 // side by side add up.
 func TestLiveLineOfSteps(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package telemetry sends what a run does to an OpenTelemetry collector:
-// spans of run, iteration, agent, tools and gates, and metrics of tokens, cost
+// spans of run, iteration, agent, tools and gates, and sums of tokens, cost
 // and time. It is off, and costs nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT
 // or its like is set.
 //
@@ -7,8 +7,7 @@
 // nothing and never holds a run up. What is sent are names, numbers and
 // classes: no prompt, no command, no output, no path of a file.
 //
-// Spans and metrics are the OpenTelemetry SDK's. They are sent as OTLP over
-// HTTP in JSON, by this package: the SDK's own exporters link gRPC and
-// protocol buffers, which would make every start of pawl slower, and pawl
-// starts itself for each supervisor and each sandbox.
+// It is sent as OTLP over HTTP in JSON, by this package: OpenTelemetry's own
+// exporters link gRPC and protocol buffers, which would make every start of
+// pawl slower, and pawl starts itself for each supervisor and each sandbox.
 package telemetry

@@ -11,11 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
-
-	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/pawl-dev/pawl/internal/fault"
 )
@@ -34,15 +29,12 @@ type poster struct {
 // maxReply bounds what is read of a collector's answer.
 const maxReply = 4 << 10
 
-func (p *poster) post(ctx context.Context, to string, message object) error {
-	if err := p.try(ctx, to, message); err != nil {
-		p.note(err)
+// post sends a message. That it could not is kept for the end of the run.
+func (p *poster) post(ctx context.Context, to string, message object) {
+	err := p.try(ctx, to, message)
+	if err == nil {
+		return
 	}
-	return nil // told by trouble, once
-}
-
-// note keeps a failure for the end of the run.
-func (p *poster) note(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed++
@@ -98,42 +90,3 @@ func withoutSecrets(at string) string {
 	}
 	return u.Scheme + "://" + u.Host + u.Path
 }
-
-// spanSender is the SDK's exporter of spans.
-type spanSender struct {
-	*poster
-	to string
-}
-
-func (s spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	if len(spans) == 0 {
-		return nil
-	}
-	return s.post(ctx, s.to, spansMessage(spans))
-}
-
-func (spanSender) Shutdown(context.Context) error { return nil }
-
-// metricSender is the SDK's exporter of metrics.
-type metricSender struct {
-	*poster
-	to string
-}
-
-func (metricSender) Temporality(metric.InstrumentKind) metricdata.Temporality {
-	return metricdata.CumulativeTemporality
-}
-
-func (metricSender) Aggregation(k metric.InstrumentKind) metric.Aggregation {
-	return metric.DefaultAggregationSelector(k)
-}
-
-func (m metricSender) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
-	return m.post(ctx, m.to, metricsMessage(all))
-}
-
-func (metricSender) ForceFlush(context.Context) error { return nil }
-func (metricSender) Shutdown(context.Context) error   { return nil }
-
-// metricsEvery is how often metrics are sent while a run goes on.
-const metricsEvery = 15 * time.Second

@@ -14,12 +14,13 @@ import (
 type settings struct {
 	traces, metrics string // whole URLs; "" sends none
 	headers         map[string]string
+	resource        attrs         // who sends
 	timeout         time.Duration // of one request
 }
 
 // settingsFrom reads the environment. Both URLs are empty when telemetry is off.
-func settingsFrom(getenv func(string) string) (settings, error) {
-	s := settings{timeout: 10 * time.Second}
+func settingsFrom(getenv func(string) string, version string) (settings, error) {
+	s := settings{timeout: 10 * time.Second, resource: attrs{"service.name": "pawl", "service.version": version}}
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return s, nil
 	}
@@ -37,7 +38,16 @@ func settingsFrom(getenv func(string) string) (settings, error) {
 		}
 		s.timeout = time.Duration(ms) * time.Millisecond
 	}
-	s.headers, err = headers(getenv("OTEL_EXPORTER_OTLP_HEADERS"))
+	if s.headers, err = pairs("OTEL_EXPORTER_OTLP_HEADERS", getenv); err != nil {
+		return s, err
+	}
+	own, err := pairs("OTEL_RESOURCE_ATTRIBUTES", getenv)
+	for name, value := range own {
+		s.resource[name] = value
+	}
+	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
+		s.resource["service.name"] = name
+	}
 	return s, err
 }
 
@@ -69,17 +79,18 @@ func endpoint(getenv func(string) string, signal, path string) (string, error) {
 	return at, nil
 }
 
-// headers reads "name=value,name=value", where values are URL-encoded.
-func headers(text string) (map[string]string, error) {
+// pairs reads a variable like "name=value,name=value", where values are
+// URL-encoded.
+func pairs(variable string, getenv func(string) string) (map[string]string, error) {
 	all := map[string]string{}
-	for pair := range strings.SplitSeq(text, ",") {
+	for pair := range strings.SplitSeq(getenv(variable), ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if !ok || err != nil {
-			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS has an entry that is not name=value; its values are URL-encoded")
+			return nil, fmt.Errorf("%s has an entry that is not name=value; its values are URL-encoded", variable)
 		}
 		all[strings.TrimSpace(name)] = value
 	}

@@ -1,216 +1,138 @@
 package telemetry
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"time"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// span is one that has begun; the zero value is none.
+// object is a message of OTLP in its JSON form: ids in hexadecimal, 64-bit
+// numbers as strings, enumerations as numbers.
+type object = map[string]any
+
+// attrs are attributes by their names. Those of GenAI are conventions of
+// OpenTelemetry that are still in development.
+type attrs map[string]any
+
+// attributes are attrs in OTLP's form. An empty text says nothing.
+func attributes(a attrs) []object {
+	all := []object{}
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		var value object
+		switch v := a[name].(type) {
+		case bool:
+			value = object{"boolValue": v}
+		case float64:
+			value = object{"doubleValue": v}
+		case int, int64:
+			value = object{"intValue": fmt.Sprint(v)}
+		default:
+			if v == "" {
+				continue
+			}
+			value = object{"stringValue": v}
+		}
+		all = append(all, object{"key": name, "value": value})
+	}
+	return all
+}
+
+// span is one that has begun. A nil one, and one that has ended, takes nothing.
 type span struct {
-	trace.Span
-
-	ctx context.Context //nolint:containedctx // it is the way in which the API knows a parent
+	of               *Sender
+	id, parent, name string
+	began            time.Time
+	attrs            attrs
+	events           []object
+	over             bool
 }
 
-// open are the spans that have begun and not ended.
-type open struct {
-	run, iteration, agent, gate span
-	tools                       []toolSpan // oldest first
-	model                       string
-}
-
-type toolSpan struct {
-	span
-
-	name string
-}
-
-// maxTools bounds the tools that run at once; the oldest is taken for ended.
-const maxTools = 64
-
-func (x *Sender) begin(parent span, name string, at time.Time, attrs ...attribute.KeyValue) span {
-	ctx := parent.ctx
-	if ctx == nil {
-		ctx = context.Background()
+func (x *Sender) begin(parent *span, name string, at time.Time, a attrs) *span {
+	s := &span{of: x, id: fmt.Sprintf("%016x", rand.Uint64()|1), name: name, began: at, attrs: a}
+	if parent != nil && !parent.over {
+		s.parent = parent.id
 	}
-	ctx, s := x.tell.Start(ctx, name, trace.WithTimestamp(at), trace.WithAttributes(attrs...))
-	return span{s, ctx}
+	return s
 }
 
-// set adds attributes to a span that is open.
-func (s *span) set(attrs ...attribute.KeyValue) {
-	if s.Span != nil {
-		s.SetAttributes(attrs...)
+func (s *span) set(a attrs) {
+	if s != nil && !s.over {
+		maps.Copy(s.attrs, a)
 	}
 }
 
-// event adds an event to a span that is open.
-func (s *span) event(name string, at time.Time, attrs ...attribute.KeyValue) {
-	if s.Span != nil {
-		s.AddEvent(name, trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+func (s *span) event(name string, at time.Time, a attrs) {
+	if s != nil && !s.over {
+		s.events = append(s.events, object{"timeUnixNano": nanos(at), "name": name, "attributes": attributes(a)})
 	}
 }
 
-// end ends a span, if it has begun, and forgets it.
+// end ends a span; problem is why it failed, "" when it did not.
 func (s *span) end(at time.Time, problem string) {
-	if s.Span == nil {
+	if s == nil || s.over {
 		return
 	}
+	s.over = true
+	status := object{}
 	if problem != "" {
-		s.SetStatus(codes.Error, problem)
-		s.SetAttributes(attribute.String(attrError, problem))
+		s.attrs["error.type"] = problem
+		status = object{"code": 2, "message": problem}
 	}
-	s.End(trace.WithTimestamp(at))
-	*s = span{}
+	s.of.ended = append(s.of.ended, object{
+		"traceId": s.of.trace, "spanId": s.id, "parentSpanId": s.parent, "name": s.name, "kind": 1,
+		"startTimeUnixNano": nanos(s.began), "endTimeUnixNano": nanos(at),
+		"attributes": attributes(s.attrs), "events": s.events, "status": status,
+	})
 }
 
-func (x *Sender) run(n engine.Notice) {
-	x.endAll(n.At)
-	root := span{ctx: context.WithValue(context.Background(), runKey{}, n.Run)}
-	x.open.run = x.begin(root, "run", n.At, attribute.String(attrRun, n.Run))
+// traceOf makes the id of a trace from the run's, so that a run that is resumed
+// goes on in the same trace.
+func traceOf(run string) string {
+	sum := sha256.Sum256([]byte("pawl run " + run))
+	return hex.EncodeToString(sum[:16])
 }
 
-func (x *Sender) iteration(n engine.Notice) {
-	c := n.Command
-	x.endIteration(n.At, "")
-	x.open.iteration = x.begin(x.open.run, "iteration", n.At, attribute.String(attrRun, n.Run),
-		attribute.Int(attrIteration, c.Iteration),
-		attribute.Int(attrAttempt, c.Attempt), attribute.String(attrStrategy, c.Strategy))
-	x.open.agent = x.begin(x.open.iteration, opInvokeAgent+" "+c.Agent, n.At,
-		attribute.String(attrOperation, opInvokeAgent), attribute.String(attrAgentName, c.Agent))
+// sums are what a run used so far, by name and attributes.
+type sums map[string]*sum
+
+type sum struct {
+	name, unit string
+	attributes []object
+	value      float64
 }
 
-func (x *Sender) agentEvent(n engine.Notice) {
-	e := n.Event
-	switch e.Kind {
-	case agent.Session:
-		if x.open.agent.Span != nil && e.Model != "" {
-			x.open.model = e.Model
-			x.open.agent.set(attribute.String(attrModel, e.Model))
+func (all *sums) add(name, unit string, value float64, a attrs) {
+	if *all == nil {
+		*all = sums{}
+	}
+	list := attributes(a)
+	key := fmt.Sprint(name, list)
+	if (*all)[key] == nil {
+		(*all)[key] = &sum{name: name, unit: unit, attributes: list}
+	}
+	(*all)[key].value += value
+}
+
+// metrics are the sums in OTLP's form: each counts since the run began to be
+// watched, and only grows.
+func (all sums) metrics(began, now time.Time) []object {
+	var out []object
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		s := all[key]
+		point := object{
+			"attributes": s.attributes, "asDouble": s.value, "startTimeUnixNano": nanos(began), "timeUnixNano": nanos(now),
 		}
-		if e.Session != "" {
-			x.open.agent.set(attribute.String(attrConversation, e.Session))
-		}
-	case agent.ToolStart:
-		if len(x.open.tools) == maxTools {
-			x.endTool(0, n.At, "")
-		}
-		s := x.begin(x.open.agent, opExecuteTool+" "+e.Tool, n.At, attribute.String(attrOperation, opExecuteTool),
-			attribute.String(attrTool, e.Tool))
-		x.open.tools = append(x.open.tools, toolSpan{s, e.Tool})
-	case agent.ToolEnd:
-		x.toolEnded(n)
-	case agent.Retry, agent.RateLimit, agent.Error:
-		if e.Error != nil {
-			x.open.agent.event(string(e.Kind), n.At,
-				attribute.Int("http.response.status_code", e.Error.Status), attribute.String(attrError, e.Error.Type))
-		}
+		const cumulative = 2
+		out = append(out, object{"name": s.name, "unit": s.unit, "sum": object{
+			"dataPoints": []object{point}, "aggregationTemporality": cumulative, "isMonotonic": true,
+		}})
 	}
+	return out
 }
 
-// toolEnded ends the newest tool of that name, for a program that names it,
-// else the oldest one.
-func (x *Sender) toolEnded(n engine.Notice) {
-	problem := ""
-	if n.Event.Failed {
-		problem = "tool_failed"
-	}
-	for i := len(x.open.tools) - 1; i >= 0; i-- {
-		if x.open.tools[i].name == n.Event.Tool {
-			x.endTool(i, n.At, problem)
-			return
-		}
-	}
-	if len(x.open.tools) > 0 {
-		x.endTool(0, n.At, problem)
-	}
-}
-
-func (x *Sender) endTool(i int, at time.Time, problem string) {
-	x.open.tools[i].end(at, problem)
-	x.open.tools = append(x.open.tools[:i], x.open.tools[i+1:]...)
-}
-
-// endAgent ends the agent's span with the tools that are still open.
-func (x *Sender) endAgent(at time.Time, problem string) {
-	for len(x.open.tools) > 0 {
-		x.endTool(0, at, "")
-	}
-	x.open.agent.end(at, problem)
-}
-
-func (x *Sender) gateStarted(n engine.Notice) {
-	x.open.gate.end(n.At, "")
-	x.open.gate = x.begin(x.open.iteration, "gate "+n.Gate.Name, n.At,
-		attribute.String(attrGate, n.Gate.Name), attribute.Bool(attrRequired, n.Gate.Required))
-}
-
-func (x *Sender) gateEnded(n engine.Notice) {
-	g, problem := n.Gate, ""
-	if g.Status != loop.GatePassed {
-		problem = string(g.Status)
-	}
-	x.open.gate.set(attribute.String(attrGateStatus, string(g.Status)))
-	x.open.gate.end(n.At, problem)
-	x.meters.gate(g)
-}
-
-func (x *Sender) iterationEnded(n engine.Notice) {
-	r := n.Record
-	problem := ""
-	if r.Failure != nil {
-		problem = string(r.Failure.Class)
-	}
-	x.open.agent.set(attribute.Int64(attrTokensIn, r.TokensIn), attribute.Int64(attrTokensOut, r.TokensOut),
-		attribute.Int(attrCalls, r.Calls),
-		attribute.Float64(attrCost, dollars(r.Cost)), attribute.String(attrCostSource, r.CostSource))
-	x.open.iteration.set(attribute.String(attrOutcome, string(r.Outcome)), attribute.Int(attrScore, r.Score))
-	// The record's time is the agent's own; gates and snapshots came after it.
-	ended := n.At
-	if at := r.StartedAt.Add(r.Elapsed); !r.StartedAt.IsZero() && at.Before(ended) {
-		ended = at
-	}
-	x.endAgent(ended, problem)
-	x.endIteration(n.At, problem)
-	x.meters.iteration(r, x.open.model)
-	x.open.model = ""
-}
-
-func (x *Sender) endIteration(at time.Time, problem string) {
-	x.endAgent(at, "")
-	x.open.gate.end(at, "")
-	x.open.iteration.end(at, problem)
-}
-
-func (x *Sender) waits(n engine.Notice) {
-	x.open.run.event("wait", n.At, attribute.String(attrWhy, n.Command.Why))
-	x.meters.wait(n.Command)
-}
-
-func (x *Sender) runEnded(n engine.Notice) {
-	x.endIteration(n.At, "")
-	problem := ""
-	switch n.State.Status {
-	case loop.Completed, loop.Paused, loop.Stopped, loop.Interrupted:
-	default:
-		problem = string(n.State.Status)
-	}
-	x.open.run.set(attribute.String(attrStatus, string(n.State.Status)), attribute.String(attrWhy, n.State.Why),
-		attribute.Float64(attrCost, dollars(n.State.Spent.Cost)))
-	x.open.run.end(n.At, problem)
-}
-
-func (x *Sender) endAll(at time.Time) {
-	x.endIteration(at, "")
-	x.open.run.end(at, "")
-}
-
-func dollars(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
+func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }

@@ -145,7 +145,8 @@ func tree(spans []told) string {
 
 func TestARunAsSpansAndMetrics(t *testing.T) {
 	c := newCollector(t)
-	x, err := Open(env("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/", "OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, x-other=2"), "v1")
+	x, err := Open(env("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/", "OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b, x-other=2",
+		"OTEL_RESOURCE_ATTRIBUTES", "team=night%20shift"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestARunAsSpansAndMetrics(t *testing.T) {
 		t.Errorf("headers %v", c.headers)
 	}
 	all := strings.Join(append(c.bodies["/v1/traces"], c.bodies["/v1/metrics"]...), "\n")
-	for _, s := range []string{`"gen_ai.usage.input_tokens"`, `"gen_ai.request.model"`, `"service.name"`, `"pawl.cost"`, `"gen_ai.client.token.usage"`, `"pawl.iterations"`, `"asDouble":0.5`} {
+	for _, s := range []string{`"gen_ai.usage.input_tokens"`, `"gen_ai.request.model"`, `"service.name"`, `"night shift"`, `"pawl.cost"`, `"pawl.tokens.input"`, `"pawl.iterations"`, `"pawl.cost_source"`, `"asDouble":0.5`} {
 		if !strings.Contains(all, s) {
 			t.Errorf("%s is not sent", s)
 		}
