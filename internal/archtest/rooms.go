@@ -210,6 +210,7 @@ var starters = map[string]string{
 	"process":      "waits for children and drains their output",
 	"supervisor":   "one per job, the lease, the socket",
 	"sandbox":      "the init of a box, which ends with its process",
+	"telemetry":    "messages to the collector, beside the run",
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"drive":        "the command under way, so that a person is heard meanwhile",
 	"engine":       "signals, and the copy of what a run prints for other machines",

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 )
@@ -43,7 +44,6 @@ func New(in Input) *Report {
 	r.sumSteps()
 	r.addNotes()
 	r.addTimes()
-	r.Timeline = timeline(in, all)
 	r.Steps = all
 	if r.LeftOut = max(0, len(all)-maxSteps); r.LeftOut > 0 {
 		r.Steps = slices.Concat(all[:headSteps], all[headSteps+r.LeftOut:])
@@ -302,18 +302,53 @@ func (r *Report) addNotes() {
 
 // addTimes says where the time went.
 func (r *Report) addTimes() {
-	driving := sessions(r.Input)
 	t := &r.Times
-	for _, w := range waiting(r.Input, driving) {
-		t.Waits += w.Took
-	}
 	t.Stepped = r.ofSteps()
-	known := t.Agents + t.Gates + t.Reviews + t.Waits
-	t.Wall = max(r.State.Spent.Wall, known)
-	if t.Going = r.State.Command.Kind == loop.Run; t.Going { // what is under way is not spent yet
-		t.Wall = max(t.Wall, length(driving))
+	worked := t.Agents + t.Gates + t.Reviews
+	t.Wall = max(r.State.Spent.Wall, worked)
+	if t.Going = r.State.Command.Kind == loop.Run; t.Going && r.Status.Active() { // what is under way is not spent yet
+		t.Wall += max(0, r.Now.Sub(r.lastSign()))
 	}
-	t.Rest = t.Wall - known
+	t.Waits = min(r.waited(), t.Wall-worked) // nobody waits while nothing drives the run
+	t.Rest = t.Wall - worked - t.Waits
+}
+
+// between are moments at which nothing begins or ends.
+func (m Moment) between() bool {
+	return slices.Contains([]MomentKind{Chosen, Asked, Answered, Warned, RolledBack, Applied}, m.Kind)
+}
+
+// lastSign is when something last began or ended.
+func (r *Report) lastSign() time.Time {
+	for _, m := range slices.Backward(r.Moments) {
+		if !m.between() {
+			return m.At
+		}
+	}
+	return r.Now
+}
+
+// waited is how long the run waited in all. A wait ends with whatever comes next.
+func (r *Report) waited() (sum time.Duration) {
+	var since time.Time // zero: it does not wait
+	end := func(at time.Time) {
+		if !since.IsZero() {
+			sum += max(0, at.Sub(since))
+		}
+		since = time.Time{}
+	}
+	for _, m := range r.Moments {
+		if m.between() {
+			continue
+		}
+		if end(m.At); m.Kind == WaitBegan {
+			since = m.At
+		}
+	}
+	if r.Status == loop.Waiting {
+		end(r.Now)
+	}
+	return sum
 }
 
 // ofSteps is true when the run is a workflow's.

@@ -102,10 +102,9 @@ type Report struct {
 	Iterations Count
 	Times      Times
 	Question   *loop.Question // nil when nobody is asked
-	Timeline   Timeline
-	Work       []Step // of a workflow
-	MoreWork   int    // steps that are not in Work
-	StepCount  string // "3 of 5 steps done", of a workflow
+	Work       []Step         // of a workflow
+	MoreWork   int            // steps that are not in Work
+	StepCount  string         // "3 of 5 steps done", of a workflow
 	Steps      []Iteration
 	LeftOut    int       // iterations that are not in Steps
 	Failures   []Failure // most frequent first

@@ -208,26 +208,11 @@ func (t Times) Shares() []Share {
 		{"waiting", "wait", t.Waits, 0}, {last, "rest", t.Rest, 0},
 	} {
 		if s.Took > 0 && t.Wall > 0 {
-			s.Share = scale(s.Took, t.Wall)
+			s.Share = int(float64(s.Took) / float64(t.Wall) * 10_000)
 			out = append(out, s)
 		}
 	}
 	return out
-}
-
-// Text is the tick's time in as few signs as it takes.
-func (t Tick) Text() string {
-	if t.At > 0 && t.At%time.Second != 0 {
-		return loop.Duration(t.At)
-	}
-	text := t.At.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // Sign is the change as one character.

@@ -30,7 +30,6 @@ var (
 			"escape": func(v any) string { return escape(fmt.Sprint(v)) },
 			"code":   func(v any) string { return code(fmt.Sprint(v)) },
 			"span":   span,
-			"rows":   Timeline.text,
 			"cell":   func(name string, data any) (string, error) { return cell(t, name, data) },
 		}).Parse(markdownText))
 	})
@@ -52,8 +51,7 @@ var functions = template.FuncMap{
 	"about":    about,
 	"item":     ItemLine,
 	"inc":      func(n int) int { return n + 1 },
-	// head is true for the row before which others are left out.
-	"skippedRow":  func(i, leftOut int) bool { return leftOut > 0 && i == headRows },
+	// skippedStep is true for the iteration before which others are left out.
 	"skippedStep": func(i, leftOut int) bool { return leftOut > 0 && i == headSteps },
 	// first are the first n of a list, and over is how many others there are.
 	"first": func(n int, list any) any {
@@ -96,47 +94,6 @@ func cell(t *texttemplate.Template, name string, data any) (string, error) {
 		}
 	}
 	return strings.Join(lines, "<br>"), nil
-}
-
-// text draws the rows in characters.
-func (t Timeline) text() []string {
-	labels := 6
-	for _, r := range t.Rows {
-		if r.Step {
-			labels = max(labels, min(len([]rune(r.Label))+2, 24))
-		}
-	}
-	var lines []string
-	for i, r := range t.Rows {
-		if t.LeftOut > 0 && i == headRows {
-			lines = append(lines, fmt.Sprintf("   … %d more", t.LeftOut))
-		}
-		label := []rune(r.Label)
-		if r.Step {
-			label = []rune("  " + r.Label)
-		}
-		if len(label) > labels {
-			label = append(label[:labels-1], '…')
-		}
-		lines = append(lines, fmt.Sprintf("%-*s |%s| %s", labels, string(label), r.bar(), loop.Duration(r.Took)))
-	}
-	return lines
-}
-
-// bar draws the parts of a row.
-func (r Row) bar() string {
-	const width = 40
-	bar := []rune(strings.Repeat(" ", width))
-	for _, p := range r.Parts {
-		from := min(p.Left*width/axis, width-1)
-		to := min(max((p.Left+p.Width)*width/axis, from+1), width)
-		for k := from; k < to; k++ {
-			if bar[k] == ' ' || k > from {
-				bar[k] = map[string]rune{"agent": '▓', "gates": '▒', "review": '+', "wait": '·'}[p.What]
-			}
-		}
-	}
-	return string(bar)
 }
 
 // escape makes prose of a text: nothing in it is markup, also inside of a
