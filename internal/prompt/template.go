@@ -6,17 +6,10 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
-	"text/template/parse"
-
-	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
-const (
-	// maxExpanded is the size of one fragment after its template has run.
-	maxExpanded = 1 << 20
-	// maxPrinted is the size of what one print in a template may make.
-	maxPrinted = 64 << 10
-)
+// maxExpanded is the size of one fragment after its template has run.
+const maxExpanded = 1 << 20
 
 // data is what a template sees. These names are the user's interface.
 type data struct {
@@ -86,8 +79,8 @@ func isTemplate(text string) bool { return strings.Contains(text, "{{") }
 
 // CheckTemplate says whether a fragment is fine, for the time when the
 // configuration is loaded. A fragment without "{{" always is. The error has the
-// fragment's name and line: a mistake in the template, a field that there is
-// not, or something that a fragment may not do.
+// fragment's name and line: a mistake in the template, or a field that there is
+// not. It is tried on a first iteration and a later one.
 func CheckTemplate(name, text string) error {
 	if !isTemplate(text) {
 		return nil
@@ -121,22 +114,14 @@ func samples() []*data {
 	}
 }
 
-// parsed reads a template and refuses what a fragment may not do.
+// parsed reads a template.
 func parsed(name, text string) (*template.Template, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(functions()).Parse(text)
+	t, err := template.New(name).Option("missingkey=error").
+		Funcs(template.FuncMap{"join": func(sep string, list []string) string { return strings.Join(list, sep) }}).Parse(text)
 	if err != nil {
 		return nil, templateError(name, err)
 	}
-	if t.Tree == nil || t.Root == nil {
-		return t, nil // nothing but comments and definitions
-	}
-	if len(t.Templates()) > 1 {
-		return nil, fmt.Errorf("cannot use the template in %s: it defines another one; write one fragment for each part",
-			name)
-	}
-	c := checker{tree: t.Tree, name: name}
-	c.list(t.Root, true)
-	return t, c.err
+	return t, nil
 }
 
 func execute(t *template.Template, name string, d *data) (string, error) {
@@ -172,154 +157,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// functions replaces the built-in functions with which a short template can
-// make a long text. None reads a file or starts anything.
-func functions() template.FuncMap {
-	refused := func(...any) (string, error) {
-		return "", errors.New("this function is not available in a fragment")
-	}
-	return template.FuncMap{
-		"print":   func(args ...any) (string, error) { return printed(fmt.Sprint, args) },
-		"println": func(args ...any) (string, error) { return printed(fmt.Sprintln, args) },
-		"printf": func(format string, args ...any) (string, error) {
-			if wideVerb().MatchString(format) || len(format) > maxLine {
-				return "", errors.New("the format of printf is too wide")
-			}
-			return printed(func(a ...any) string { return fmt.Sprintf(format, a...) }, args)
-		},
-		"call": refused, "html": refused, "js": refused, "urlquery": refused,
-		"join": func(sep string, list []string) (string, error) {
-			return printed(func(...any) string { return strings.Join(list, sep) }, []any{list, sep})
-		},
-	}
-}
-
-// wideVerb finds a width in a printf format that pads to more than a line.
-var wideVerb = lazy.Regexp(`[0-9]{3}|\*`)
-
-// printed refuses to make a long text out of long ones.
-func printed(format func(...any) string, args []any) (string, error) {
-	size := 0
-	for _, arg := range args {
-		switch v := arg.(type) {
-		case string:
-			size += len(v)
-		case []string:
-			for _, s := range v {
-				size += len(s)
-			}
-		}
-	}
-	if size > maxPrinted {
-		return "", errors.New("a text is over 64 KiB")
-	}
-	return format(args...), nil
-}
-
-// checker walks a template and finds fields that do not exist, also in
-// branches that no sample reaches, and loops without a bound.
-type checker struct {
-	tree *parse.Tree
-	name string
-	err  error
-}
-
-func (c *checker) fail(n parse.Node, format string, args ...any) {
-	if c.err != nil {
-		return
-	}
-	place, _ := c.tree.ErrorContext(n)
-	c.err = fmt.Errorf("cannot use the template in %s: %s", place, fmt.Sprintf(format, args...))
-}
-
-// list walks a list of nodes; root is true while the dot is the data.
-func (c *checker) list(l *parse.ListNode, root bool) {
-	if l == nil {
-		return
-	}
-	for _, n := range l.Nodes {
-		c.node(n, root)
-	}
-}
-
-func (c *checker) node(n parse.Node, root bool) {
-	switch n := n.(type) {
-	case *parse.ActionNode:
-		c.pipe(n.Pipe, root)
-	case *parse.IfNode:
-		c.branch(&n.BranchNode, root, root)
-	case *parse.WithNode:
-		c.branch(&n.BranchNode, root, false)
-	case *parse.RangeNode:
-		if !rangesOverField(n.Pipe) {
-			c.fail(n, "range works on a field only, such as .Case.Acceptance")
-		}
-		c.branch(&n.BranchNode, root, false)
-	case *parse.TemplateNode:
-		c.fail(n, "a fragment cannot call another template")
-	}
-}
-
-func (c *checker) branch(b *parse.BranchNode, root, inside bool) {
-	c.pipe(b.Pipe, root)
-	c.list(b.List, inside)
-	c.list(b.ElseList, root)
-}
-
-// rangesOverField is true for a plain field: what is computed, and a number
-// in a variable, could be a loop without an end.
-func rangesOverField(p *parse.PipeNode) bool {
-	if p == nil || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
-		return false
-	}
-	switch n := p.Cmds[0].Args[0].(type) {
-	case *parse.FieldNode:
-		return n.Ident[len(n.Ident)-1] != "MaxIterations" && n.Ident[len(n.Ident)-1] != "Iteration"
-	case *parse.VariableNode:
-		return n.Ident[0] == "$" && len(n.Ident) == 3
-	}
-	return false
-}
-
-func (c *checker) pipe(p *parse.PipeNode, root bool) {
-	if p == nil {
-		return
-	}
-	for _, cmd := range p.Cmds {
-		for _, arg := range cmd.Args {
-			switch n := arg.(type) {
-			case *parse.FieldNode:
-				if root {
-					c.field(n, n.Ident)
-				}
-			case *parse.VariableNode:
-				if n.Ident[0] == "$" {
-					c.field(n, n.Ident[1:])
-				}
-			case *parse.PipeNode:
-				c.pipe(n, root)
-			}
-		}
-	}
-}
-
-// field follows a chain of fields through the types.
-func (c *checker) field(n parse.Node, chain []string) {
-	at := reflect.TypeFor[data]()
-	for _, name := range chain {
-		if at.Kind() != reflect.Struct {
-			c.fail(n, "%s has no fields, so .%s means nothing", at.Kind(), name)
-			return
-		}
-		f, ok := at.FieldByName(name)
-		if !ok {
-			c.fail(n, "there is no .%s; there are %s", strings.Join(chain, "."), fieldNames(at))
-			return
-		}
-		at = f.Type
-	}
-}
-
+// fieldNames are what a template may ask for.
 func fieldNames(t reflect.Type) string {
 	names := make([]string, 0, t.NumField())
 	for i := range t.NumField() {
