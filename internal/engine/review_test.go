@@ -307,7 +307,7 @@ func TestStopDuringAReview(t *testing.T) {
 	t.Parallel()
 	w := reviewedWorld(t, doneTurn, `
 - - say: looking
-  - spawn: "sleep 1000"
+  - raw: "setsid sleep 1000 &"
   - hang: true
 - say: "<promise>APPROVE</promise>"
 `)
@@ -328,7 +328,7 @@ func TestStopDuringAReview(t *testing.T) {
 func TestReviewTimesOut(t *testing.T) {
 	t.Parallel()
 	w := reviewedWorld(t, doneTurn, `
-- - spawn: "sleep 1000"
+- - raw: "setsid sleep 1000 &"
   - hang: true
 `)
 	w.o.Policy.IterationTimeout = ms(3000)

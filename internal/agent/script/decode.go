@@ -1,8 +1,6 @@
 package script
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -92,33 +90,4 @@ func (d *duration) UnmarshalYAML(node ast.Node) error {
 	}
 	*d = duration(v)
 	return nil
-}
-
-// size is a number of bytes.
-type size int64
-
-var units = []struct {
-	suffix string
-	bytes  int64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
-}
-
-// UnmarshalYAML reads "200MB".
-func (s *size) UnmarshalYAML(node ast.Node) error {
-	text := node.GetToken().Value
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err != nil || n < 0 || n > 1<<50/u.bytes {
-			break
-		}
-		*s = size(n * u.bytes)
-		return nil
-	}
-	return invalid(node.GetToken(), "a size is a number of bytes: 1000, 64KiB, 200MB, 1GB")
 }

@@ -31,7 +31,6 @@
 // The steps:
 //
 //	say: TEXT | [TEXT, ...]          a message each
-//	say: {text: T, chunks: 4, pause: 20ms}     streamed in pieces
 //	think: TEXT                      reasoning; never a signal
 //	tool: NAME | {name, command, files, failed, output}    a tool call, only told
 //	write: {path, content, mode}     a file, with its folders; mode is octal, "755"
@@ -46,21 +45,14 @@
 //	api_error: {status, type, message, retry_after}                 ends the turn, exit 1
 //	exit: N                          ends the turn; N > 0 is told as a failed end
 //	no_end: true                     the stream ends without its terminal event
-//	sleep: D
 //	hang: true                       does nothing more, for a day
 //	ignore_term: true                TERM, INT and HUP no longer end it
-//	spawn: COMMAND | {command, setsid: true, ignore_term: true, hold_output: true}
-//	                                 leaves a process behind, in the worst way by default
-//	output: {bytes: 1GB, line: 200MB, binary: true, to: stderr}     noise; line: 100 by default
-//	close_stdout: true               closes its output and goes on
-//	echo_prompt: true                prints the prompt as it came
+//	raw: COMMAND                     sh -c, whose output is the agent's own: noise, the prompt
+//	                                 (it is on stdin), or a process that is left behind
 //	expect_prompt: TEXT | [TEXT, ...]    the prompt must hold it, else the turn fails
-//	expect_env: {NAME: VALUE}        the environment must have this value, else the turn fails
-//	repeat: N                        this turn is played N times
 //
-// Paths are relative to the working folder. Sizes are bytes, or kB, MB, GB
-// (1000) and KiB, MiB, GiB (1024). A step that cannot be done says why on
-// stderr and ends the turn with exit 97; a scenario that cannot be read is
+// Paths are relative to the working folder. A step that cannot be done says why
+// on stderr and ends the turn with exit 97; a scenario that cannot be read is
 // exit 2, with line and caret.
 //
 // # Which turn

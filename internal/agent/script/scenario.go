@@ -34,10 +34,7 @@ type When struct {
 }
 
 // Turn is what one start of the agent does.
-type Turn struct {
-	steps  []step
-	repeat int
-}
+type Turn struct{ steps []step }
 
 // step is one action, with its place in the file for messages.
 type step struct {
@@ -92,17 +89,6 @@ func (s *Scenario) scene(prompt, caseID string) ([]Turn, string) {
 	return s.Turns, "turns"
 }
 
-// pick returns turn number n, counted from 1 with repeats; after the last one
-// it is the last one.
-func pick(turns []Turn, n int) Turn {
-	for _, t := range turns {
-		if n -= max(t.repeat, 1); n <= 0 {
-			return t
-		}
-	}
-	return turns[len(turns)-1]
-}
-
 // UnmarshalYAML reads a mapping of steps, or a list of them.
 func (t *Turn) UnmarshalYAML(node ast.Node) error {
 	list, ok := node.(*ast.SequenceNode)
@@ -135,19 +121,10 @@ func (t *Turn) mapping(node ast.Node) error {
 func (t *Turn) add(v *ast.MappingValueNode) error {
 	tok := v.Key.GetToken()
 	verb := tok.Value
-	if verb == "repeat" {
-		if err := yaml.NodeToValue(v.Value, &t.repeat); err != nil {
-			return err
-		}
-		if t.repeat < 1 {
-			return invalid(v.Value.GetToken(), "repeat is a number from 1 up")
-		}
-		return nil
-	}
 	read, ok := verbs[verb]
 	if !ok {
 		all := strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")
-		return invalid(tok, "unknown step "+verb+"; the steps are "+all+" and repeat")
+		return invalid(tok, "unknown step "+verb+"; the steps are "+all)
 	}
 	do, err := read(v.Value)
 	if err != nil {

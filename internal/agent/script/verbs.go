@@ -8,16 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // verbs are the steps.
 var verbs = map[string]verb{
-	"say":    of(say{kind: "text"}, func(s *say) any { return &s.Text }, (*say).do),
-	"think":  of(say{kind: "thinking"}, func(s *say) any { return &s.Text }, (*say).do),
+	"say":    say("text"),
+	"think":  say("thinking"),
 	"tool":   of(tool{}, func(t *tool) any { return &t.Name }, (*tool).do),
 	"write":  of(write{}, mapping, (*write).do),
 	"append": of(write{more: true}, mapping, (*write).do),
@@ -28,59 +26,25 @@ var verbs = map[string]verb{
 	"retry":  of(retry{}, mapping, (*retry).do),
 	"rate_limit": of(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
 		mapping, (*apiError).do),
-	"api_error":   of(apiError{kind: "error"}, mapping, (*apiError).do),
-	"exit":        of(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
-	"no_end":      flag(func(p *player) error { p.noEnd = true; return nil }),
-	"sleep":       plain(sleep),
-	"hang":        flag(hang),
-	"ignore_term": flag(ignoreTerm),
-	"spawn": of(spawn{Setsid: true, IgnoreTerm: true, HoldOutput: true}, func(s *spawn) any { return &s.Command },
-		(*spawn).do),
-	"output":        of(noise{Line: 100}, func(o *noise) any { return &o.Bytes }, (*noise).do),
-	"close_stdout":  flag(closeStdout),
-	"echo_prompt":   flag(echoPrompt),
+	"api_error":     of(apiError{kind: "error"}, mapping, (*apiError).do),
+	"exit":          of(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
+	"no_end":        flag(func(p *player) error { p.noEnd = true; return nil }),
+	"hang":          flag(hang),
+	"ignore_term":   flag(ignoreTerm),
+	"raw":           plain(raw),
 	"expect_prompt": plain(expectPrompt),
-	"expect_env":    plain(expectEnv),
 }
 
-// say is a message of the agent's own.
-type say struct {
-	kind   string
-	Text   texts    `yaml:"text"`
-	Chunks int      `yaml:"chunks"`
-	Pause  duration `yaml:"pause"`
-}
-
-func (s *say) do(p *player) error {
-	for _, text := range s.Text {
-		if s.Chunks < 2 || s.kind != "text" {
-			if err := p.say(s.kind, text); err != nil {
+// say prints messages of the agent's own, or its thoughts.
+func say(kind string) verb {
+	return plain(func(all texts, p *player) error {
+		for _, text := range all {
+			if err := p.say(kind, text); err != nil {
 				return err
 			}
-			continue
 		}
-		if err := s.stream(p, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stream tells the message in pieces, cut where they happen to end. An empty
-// thought ends the message, so that the next one is another.
-func (s *say) stream(p *player, text string) error {
-	runes := []rune(text)
-	each := max(1, (len(runes)+s.Chunks-1)/s.Chunks)
-	for piece := range slices.Chunk(runes, each) {
-		if err := p.say("delta", string(piece)); err != nil {
-			return err
-		}
-		wait(time.Duration(s.Pause))
-	}
-	if p.scenario.Format == "text" {
-		return p.say("delta", "\n")
-	}
-	return p.say("thinking", "")
+		return nil
+	})
 }
 
 // tool is a call that is only told.
