@@ -200,7 +200,7 @@ func TestSlow(t *testing.T) {
 		r.refused("", "was not complete")
 	}
 	// The tunnels themselves have to be asked for in time.
-	r = start(t, []string{"api.example.com", "http://plain.example.com"}, func(c *Config) { c.Limits.HeaderTime = inTime })
+	r = start(t, []string{"api.example.com"}, func(c *Config) { c.Limits.HeaderTime = inTime })
 	r.lead("api.example.com", "443", lines(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
 	c, br, _ := r.tunnel("api.example.com:443")
 	_, _ = c.Write(helloFor(t, "api.example.com")[:20])
@@ -208,10 +208,6 @@ func TestSlow(t *testing.T) {
 		t.Errorf("half a hello: the client gets %q", after)
 	}
 	r.refused("api.example.com:443", "ClientHello was not complete")
-	_, br, _ = r.tunnel("plain.example.com:80")
-	if after := rest(br); !strings.HasPrefix(after, "HTTP/1.1 408 ") {
-		t.Errorf("a plain tunnel: the client gets %q", after)
-	}
 }
 
 func TestGiantHeader(t *testing.T) {

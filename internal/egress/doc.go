@@ -16,9 +16,9 @@
 //
 // TLS is not intercepted, so what is said inside of it stays unknown: that one
 // host may serve others under its certificate (domain fronting), or hide the
-// inner name of an encrypted ClientHello, is beyond this package. Plain http is
-// passed on for endpoints that are listed as such; each request is read and
-// written anew, one for each connection.
+// inner name of an encrypted ClientHello, is beyond this package. To an endpoint
+// that is listed as plain http whatever a client says is passed on: in a tunnel
+// as it is, else one request for each connection.
 //
 // The package never logs, keeps or reports a path, a query, a header or a
 // credential. It does not confine anybody: that a process has no other way out

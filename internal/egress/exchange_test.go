@@ -49,8 +49,7 @@ func TestPlainRequests(t *testing.T) {
 		addr, got := recorded(t, okay)
 		r := start(t, []string{"http://plain.example.com"}, nil)
 		r.lead("plain.example.com", "80", addr)
-		if answer := r.say(test.sent); answer != "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\nX: y\r\n\r\nok" &&
-			answer != "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\nX: y\r\n\r\nok" {
+		if answer := r.say(test.sent); answer != okay {
 			t.Errorf("answer %q", answer)
 		}
 		if g := <-got; g != test.want {
@@ -83,32 +82,23 @@ func TestPlainIsForListedEndpoints(t *testing.T) {
 	r.quiet()
 }
 
-// Clients that tunnel everything get the same service inside of the tunnel,
-// and no other host.
+// Clients that tunnel everything reach the endpoint, and no other.
 func TestPlainTunnel(t *testing.T) {
 	t.Parallel()
-	for sent, want := range map[string]string{
-		"GET /x HTTP/1.1\r\nHost: plain.example.com:8080\r\n\r\n":                    "HTTP/1.1 200 OK",
-		"GET /x HTTP/1.1\r\nHost: evil.example.com\r\n\r\n":                          "HTTP/1.1 403 Forbidden",
-		"GET /x HTTP/1.1\r\nHost: plain.example.com\r\n\r\n":                         "HTTP/1.1 403 Forbidden",
-		"GET http://evil.example.com/x HTTP/1.1\r\nHost: a\r\n\r\n":                  "HTTP/1.1 403 Forbidden",
-		"CONNECT plain.example.com:8080 HTTP/1.1\r\nHost: plain.example.com\r\n\r\n": "HTTP/1.1 403 Forbidden",
-		"\x16\x03\x01\x00\x01\x01\n\n":                                               "HTTP/1.1 400 Bad Request",
-	} {
-		addr, got := recorded(t, okay)
-		r := start(t, []string{"http://plain.example.com:8080"}, nil)
-		r.lead("plain.example.com", "8080", addr)
-		c, br, status := r.tunnel("plain.example.com:8080")
-		if status != http.StatusOK {
-			t.Fatalf("status %d", status)
-		}
-		_, _ = io.WriteString(c, sent)
-		if after := rest(br); !strings.HasPrefix(after, want) {
-			t.Errorf("%q: got %q", sent, after)
-		}
-		if strings.Contains(want, "200") != (len(got) == 1) {
-			t.Errorf("%q: the server got %d requests", sent, len(got))
-		}
+	addr, got := recorded(t, okay)
+	r := start(t, []string{"http://plain.example.com:8080"}, nil)
+	r.lead("plain.example.com", "8080", addr)
+	c, br, status := r.tunnel("plain.example.com:8080")
+	if status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	_, _ = io.WriteString(c, "GET /x HTTP/1.1\r\nHost: plain.example.com:8080\r\n\r\n")
+	_ = c.CloseWrite()
+	if after := rest(br); after != okay || len(got) != 1 {
+		t.Errorf("got %q", after)
+	}
+	if _, _, status := r.tunnel("plain.example.com:443"); status != http.StatusForbidden {
+		t.Errorf("another port: status %d", status)
 	}
 }
 
@@ -167,24 +157,18 @@ func TestPlainClientLeaves(t *testing.T) {
 	<-gone
 }
 
+// What an endpoint says is passed on as it is.
 func TestOddResponses(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]string{
-		"":              "HTTP/1.1 502 ",
-		"hello\r\n\r\n": "HTTP/1.1 502 ",
-		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n":                      "HTTP/1.1 502 ",
-		"HTTP/1.1 103 Early Hints\r\n\r\n" + okay:                                             "HTTP/1.1 200 ",
-		strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 100):                               "HTTP/1.1 502 ",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n":                    "HTTP/1.1 502 ",
-		"HTTP/1.0 200 OK\r\n\r\nuntil the end":                                                "HTTP/1.0 200 ",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + okay: "HTTP/1.1 200 ",
+	for _, answer := range []string{
+		"", "hello\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n" + okay, "HTTP/1.0 200 OK\r\n\r\nuntil the end",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
 	} {
 		addr, _ := recorded(t, answer)
 		r := start(t, []string{"http://plain.example.com"}, nil)
 		r.lead("plain.example.com", "80", addr)
-		got := r.say("GET http://plain.example.com/ HTTP/1.1\r\n\r\n")
-		if !strings.HasPrefix(got, want) || strings.Count(got, "HTTP/1.") != 1 {
-			t.Errorf("%.80q: got %.200q", answer, got)
+		if got := r.say("GET http://plain.example.com/ HTTP/1.1\r\n\r\n"); got != answer {
+			t.Errorf("%q: got %q", answer, got)
 		}
 	}
 }

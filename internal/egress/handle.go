@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -133,10 +132,6 @@ func (p *Proxy) connect(ctx context.Context, c *client, req *http.Request) {
 		p.refuse(c, asked, err)
 		return
 	}
-	if e.Plain {
-		p.plainTunnel(ctx, c, e, host)
-		return
-	}
 	server, from, err := p.reach(ctx, e, host)
 	if err != nil {
 		p.refuse(c, asked, err)
@@ -153,9 +148,11 @@ func (p *Proxy) connect(ctx context.Context, c *client, req *http.Request) {
 	pair := p.newPair()
 	inner := &side{Conn: c.Conn, from: c.r, pair: pair}
 	outer := &side{Conn: server, from: from, pair: pair, counted: true}
-	raw, err := p.checkHello(c, host)
-	if err == nil {
-		_, err = outer.Write(raw)
+	if !e.Plain {
+		var raw []byte
+		if raw, err = p.checkHello(c, host); err == nil {
+			_, err = outer.Write(raw)
+		}
 	}
 	if err == nil {
 		err = join(inner, outer)
@@ -232,34 +229,6 @@ func (p *Proxy) checkHello(c *client, host string) (raw []byte, err error) {
 }
 
 func place(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
-
-// plainTunnel serves a CONNECT to an endpoint that speaks plain http: the
-// request inside is read like any other, and must be for that endpoint.
-func (p *Proxy) plainTunnel(ctx context.Context, c *client, e Endpoint, host string) {
-	if err := established(c, p.limits.HeaderTime); err != nil {
-		return
-	}
-	name := place(host, e.Port)
-	req, err := p.readRequest(c)
-	switch {
-	case errors.Is(err, io.EOF):
-	case err != nil:
-		p.refuse(c, name, err)
-	case !strings.HasPrefix(req.RequestURI, "/") || !sameHost(req.Host, host, e.Port):
-		p.refuse(c, name, &refusal{http.StatusForbidden, "the request in the tunnel is for another host"})
-	default:
-		p.exchange(ctx, c, req, e, host)
-	}
-}
-
-// sameHost is whether a Host header means host and port.
-func sameHost(header, host string, port uint16) bool {
-	h, n, err := splitPort(header, 80)
-	if err == nil {
-		h, err = hostName(h)
-	}
-	return err == nil && h == host && n == port
-}
 
 // plain serves a request in absolute form.
 func (p *Proxy) plain(ctx context.Context, c *client, req *http.Request) {
