@@ -13,7 +13,7 @@ import (
 
 // onterminal COMMAND runs a command on a terminal of its own and prints what came
 // out. It ends badly when a terminal would obey any of it but pawl's own colors
-// and live line. With -screen WORD it types q when WORD is shown, and what draws a
+// and live line. With -screen WORD it types Enter when WORD is shown, and what draws a
 // full screen is pawl's own, too.
 //
 //nolint:gochecknoinits // a program that other systems do not have
@@ -22,7 +22,7 @@ func init() { programs["onterminal"] = func() { os.Exit(onTerminal(os.Args[1:]))
 // Pawl's own: colors, and what draws a line or a screen anew.
 var (
 	ownOnLines  = regexp.MustCompile(`\r\n|\x1b\[(0|1|2|31|32|33|36)m|\x1b\[[KJ]|\r(\x1b\[\d+A)?`)
-	ownOnScreen = regexp.MustCompile(`\r|\x1b\[[0-9;?<=>:$]*[\x20-\x2f]?[\x40-\x7e]|\x1b[=>78M]|\x1b\]2;(pawl autopilot)?\a`)
+	ownOnScreen = regexp.MustCompile(`\r|\x1b\[[0-9;?<=>:$]*[\x20-\x2f]?[\x40-\x7e]`)
 )
 
 func onTerminal(args []string) int {
@@ -50,7 +50,7 @@ func onTerminal(args []string) int {
 		n, err := master.Read(buf)
 		out = append(out, buf[:n]...)
 		if word != "" && strings.Contains(string(out), word) {
-			_, _ = master.WriteString("q")
+			_, _ = master.WriteString("\n")
 			word = ""
 		}
 		if err != nil { // nobody has the other side any more

@@ -3,88 +3,91 @@ package dashboard
 import (
 	"context"
 	"io"
+	"strings"
+	"sync"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/pawl-dev/pawl/internal/autopilot"
-	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/console"
 )
 
-// ActionKind is something that a person can ask for.
-type ActionKind string
-
-// The kinds.
-const (
-	Pause   ActionKind = "pause"   // the autopilot
-	Resume  ActionKind = "resume"  // the autopilot
-	Mode    ActionKind = "mode"    // Text: auto or semi-auto
-	StopAll ActionKind = "stopall" // the autopilot and its runs
-	StopRun ActionKind = "stop"    // Run
-	Answer  ActionKind = "answer"  // Need, Choice, Text
-	Retry   ActionKind = "retry"   // Need
-)
-
-// Action is what a person asks for.
-type Action struct {
-	Kind   ActionKind
-	Run    string
-	Need   autopilot.Need
-	Choice int    // of the question's choices, from 1; 0 is words alone
-	Text   string // the person's words
-}
-
-// Options is what a dashboard shows and can do.
+// Options is what a dashboard shows.
 type Options struct {
 	Look func(context.Context) (autopilot.View, error)
-	// Log is the end of what a run's agent did, a line each, the oldest first.
-	Log func(ctx context.Context, run string) ([]string, error)
-	// Question is what a person is asked.
-	Question func(context.Context, autopilot.Need) (loop.Question, error)
-	// Do carries out an action, and returns its result in words.
-	Do func(context.Context, Action) (string, error)
-	// Own: the dashboard belongs to the autopilot's own process, which ends
-	// when a person leaves. Else leaving changes nothing.
-	Own bool
-	// Interrupt is Ctrl+C, where Own is set: a terminal that is read key by key
-	// sends no signal.
-	Interrupt func()
-
-	In  io.Reader
-	Out io.Writer
-	Env []string // of the terminal: TERM, NO_COLOR and the like
+	// Next is the command that helps with what needs a person.
+	Next func(autopilot.Need) string
+	// Leave is asked twice a second whether the person has seen enough; nil never is.
+	Leave func() bool
+	Out   io.Writer // a terminal
+	Color bool
+	Hint  string // the last line: how to leave, or to end the autopilot
 }
 
 // Every is how often the dashboard looks by itself.
 const Every = 500 * time.Millisecond
 
-// Watch shows the dashboard until the person leaves.
-func Watch(ctx context.Context, o Options) error {
-	if _, err := program(ctx, o).Run(); ctx.Err() == nil {
-		return err
-	}
-	return nil
+const (
+	enter = "\x1b[?1049h\x1b[?25l\x1b[2J" // the other screen, without a cursor
+	leave = "\x1b[?25h\x1b[?1049l"
+)
+
+// Watch shows the dashboard until the person leaves or ctx ends.
+func Watch(ctx context.Context, o Options) { watch(ctx, o, nil) }
+
+// Own shows the dashboard while work runs, which is given a function that makes
+// the dashboard look at once.
+func Own(ctx context.Context, o Options, work func(wake func()) error) error {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the end of the runs is to be seen, too
+	woken := make(chan struct{}, 1)
+	var drawing sync.WaitGroup
+	drawing.Go(func() { watch(ctx, o, woken) })
+	err := work(func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	stop()
+	drawing.Wait()
+	return err
 }
 
-// Own shows the dashboard while work runs, which is given a function that
-// makes the dashboard look at once. It returns when work has returned; lost is
-// called when the dashboard cannot go on; work continues without it.
-func Own(ctx context.Context, o Options, lost func(error), work func(wake func()) error) error {
-	o.Own = true
-	p := program(ctx, o)
-	done := make(chan error, 1)
-	go func() {
-		err := work(func() { p.Send(wakeMsg{}) })
-		done <- err
-		p.Send(overMsg{})
-	}()
-	if _, err := p.Run(); err != nil && ctx.Err() == nil {
-		lost(err)
+func watch(ctx context.Context, o Options, woken <-chan struct{}) {
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	_, _ = io.WriteString(o.Out, enter)
+	defer func() { _, _ = io.WriteString(o.Out, leave) }()
+	s := screen{o: o}
+	for {
+		s.look(ctx)
+		s.width, s.height = console.Size(o.Out)
+		_, _ = io.WriteString(o.Out, "\x1b[H"+strings.Join(s.lines(), "\x1b[K\r\n")+"\x1b[K\x1b[J")
+		if o.Leave != nil && o.Leave() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-woken:
+		}
 	}
-	return <-done
 }
 
-func program(ctx context.Context, o Options) *tea.Program {
-	return tea.NewProgram(newModel(ctx, o), tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out),
-		tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(), tea.WithFPS(20))
+// screen is what is shown of the last look.
+type screen struct {
+	o             Options
+	view          autopilot.View
+	seen          bool  // view has been read
+	trouble       error // of the last look
+	now           time.Time
+	width, height int
+}
+
+func (s *screen) look(ctx context.Context) {
+	v, err := s.o.Look(ctx)
+	if s.trouble = err; err == nil {
+		s.view, s.seen = v, true
+	}
+	s.now = time.Now()
 }

@@ -1,10 +1,5 @@
-// Package dashboard is what a person sees in a terminal while the autopilot
-// works: slots with what their agents do now, what needs a person, the board,
-// the merge queue, what happened last; and keys to pause, stop, answer and read
-// along.
-//
-// It reads a [autopilot.View] twice a second and whenever it is woken, and does
-// nothing by itself: each [Action] is carried out by its caller, the same
-// way as the command of that name. What it shows from agents and cases is cut to
-// the screen and has lost its control characters.
+// Package dashboard draws the autopilot in a terminal: its slots, what needs a
+// person with the command that helps, the board, the merge queue and the latest
+// events. It is looked at only: whatever a person wants done is a command in
+// another terminal, or a button in the browser.
 package dashboard

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
@@ -18,386 +16,210 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// Few styles, each with one meaning.
-var (
-	strong = lipgloss.NewStyle().Bold(true)
-	faint  = lipgloss.NewStyle().Faint(true)
-	good   = lipgloss.NewStyle().Foreground(lipgloss.Green)
-	warn   = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
-	bad    = lipgloss.NewStyle().Foreground(lipgloss.Red)
+// style is a look with one meaning, as a terminal's code.
+type style string
+
+const (
+	strong style = "1"
+	faint  style = "2"
+	bad    style = "31"
+	good   style = "32"
+	warn   style = "33"
 )
 
-// View draws the screen.
-func (m *model) View() tea.View {
-	var v tea.View
-	v.AltScreen = true
-	v.WindowTitle = "pawl autopilot"
-	if !m.leave {
-		v.SetContent(strings.Join(m.screen(), "\n"))
+func (s *screen) in(st style, text string) string {
+	if !s.o.Color || text == "" {
+		return text
 	}
-	return v
+	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
-// screen is every line of it: never more than the height, none wider than the
-// width.
-func (m *model) screen() []string {
-	head, foot := m.head(), m.foot()
-	room := max(0, m.height-len(head)-len(foot))
+// lines are every line of the screen: never more than its height, none wider
+// than its width. Events give way first, then what needs a person.
+func (s *screen) lines() []string {
+	head, foot := s.head(), s.in(faint, s.o.Hint)
+	room := s.height - len(head) - 2 // an empty line, and the foot
 	var body []string
-	switch m.panel {
-	case helpPanel:
-		body = m.helpBody()
-	case logPanel:
-		body = m.logBody(room)
-	case answerPanel:
-		body = m.answerBody(room)
-	default:
-		body = m.body(room)
+	if s.seen {
+		slots, counts := s.slots(), []string{"", s.board(), s.queue()}
+		needs := s.needs(room - len(slots) - len(counts))
+		body = slices.Concat(slots, needs, counts)
+		if left := room - len(body) - 2; left > 0 && len(s.view.Events) > 0 {
+			body = append(append(body, "", s.in(strong, "Last")), s.events(left)...)
+		}
 	}
-	lines := slices.Concat(head, body[:min(len(body), room)])
-	for len(lines) < m.height-len(foot) {
-		lines = append(lines, "")
+	all := slices.Concat(head, body[:max(0, min(len(body), room))], []string{"", foot})
+	all = all[:min(len(all), max(s.height, 1))]
+	for i, l := range all {
+		all[i] = ansi.Truncate(l, s.width, "…")
 	}
-	lines = append(lines, foot...)
-	lines = lines[:min(len(lines), max(m.height, 1))]
-	for i, l := range lines {
-		lines[i] = ansi.Truncate(l, m.width, "…")
-	}
-	return lines
+	return all
 }
 
 // head says how the autopilot is, in one line and an empty one.
-func (m *model) head() []string {
-	v := m.view
-	if !m.seen {
-		text := "Reading the board…"
-		if m.trouble != nil {
-			text = bad.Render("Cannot read the board: " + report.Line(m.trouble.Error(), 300))
-		}
-		return []string{strong.Render("pawl autopilot") + "  " + text, ""}
+func (s *screen) head() []string {
+	v := s.view
+	trouble := ""
+	if s.trouble != nil {
+		trouble = "  " + s.in(bad, "Cannot read the board: "+report.Line(s.trouble.Error(), 300))
 	}
-	state := []string{m.phase()}
+	if !s.seen {
+		return []string{s.in(strong, "pawl autopilot") + trouble, ""}
+	}
+	state := []string{s.phase()}
 	if v.Sprint != "" {
 		state = append(state, "sprint "+v.Sprint)
 	}
 	if v.Running {
-		state = append(state, fmt.Sprintf("%d of %d slots", len(v.Slots), v.MaxParallel), short(m.now.Sub(v.StartedAt)))
+		state = append(state, fmt.Sprintf("%d of %d slots", len(v.Slots), v.MaxParallel), short(s.now.Sub(v.StartedAt)))
 	}
 	state = append(state, fmt.Sprintf("%d landed", v.Tally.Landed))
-	if cost, known := m.cost(); cost > 0 || known {
+	var cost loop.MicroUSD
+	for i := range v.Slots {
+		cost += v.Slots[i].Cost
+	}
+	if cost > 0 {
 		state = append(state, cost.String()+" in these runs")
 	}
-	line := strong.Render("pawl autopilot") + "  " + strings.Join(state, faint.Render(" · "))
-	if m.trouble != nil {
-		line += "  " + bad.Render("Cannot read the board: "+report.Line(m.trouble.Error(), 300))
-	}
-	return []string{line, ""}
+	return []string{s.in(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
 }
 
-func (m *model) phase() string {
-	v := m.view
-	why := ""
+func (s *screen) phase() string {
+	v, why := s.view, ""
 	if v.Why != "" {
 		why = ": " + report.Line(v.Why, 120)
 	}
 	switch {
 	case v.Session == "":
-		return warn.Render("none has run here; start it with: pawl autopilot")
+		return s.in(warn, "none has run here; start it with: pawl autopilot")
 	case !v.Running && v.Phase != string(schedule.Finished):
-		return bad.Render("gone; start it again with: pawl autopilot")
+		return s.in(bad, "gone; start it again with: pawl autopilot")
 	case v.Phase == string(schedule.Running):
-		return good.Render("running") + " (" + v.Mode + ")" + why
+		return s.in(good, "running") + " (" + v.Mode + ")" + why
 	case v.Phase == string(schedule.Finished):
 		return "ended" + why
 	}
-	return warn.Render(v.Phase) + why
+	return s.in(warn, v.Phase) + why
 }
 
-// cost is what the runs in the slots have cost so far; known says that all of
-// them say so.
-func (m *model) cost() (sum loop.MicroUSD, known bool) {
-	known = len(m.view.Slots) > 0
-	for _, s := range m.view.Slots {
-		sum += s.Cost
-		known = known && s.CostKnown
-	}
-	return sum, known
-}
-
-// foot is the result of the last action, and the keys.
-func (m *model) foot() []string {
-	said := ""
-	if m.said != "" {
-		said = report.Line(m.said, 500)
-		if m.bad {
-			said = warn.Render(said)
-		}
-	}
-	switch m.panel {
-	case confirmPanel:
-		return []string{warn.Render(m.ask), strong.Render("y yes · n no")}
-	case helpPanel:
-		return []string{said, faint.Render("any key: back")}
-	case logPanel:
-		return []string{said, faint.Render("j k another task · Esc back")}
-	case answerPanel:
-		if m.input.on {
-			return []string{said, faint.Render("Enter send · Esc back")}
-		}
-		return []string{said, faint.Render("1-9 choose · w in your words · Esc back")}
-	}
-	leave := "q leave"
-	if m.o.Own {
-		leave = "q end"
-	}
-	pause := "p pause"
-	if m.view.Phase == string(schedule.Paused) {
-		pause = "p go on"
-	}
-	return []string{said, faint.Render("j k choose · l log · a answer · s stop · " + pause + " · m mode · ? keys · " +
-		leave)}
-}
-
-// body is the main screen. What needs a person comes first when there is
-// little room; events give way first.
-func (m *model) body(room int) []string {
-	if !m.seen {
-		return nil
-	}
-	running, needs := m.slotLines(), m.needLines()
-	counts := []string{m.boardLine(), m.queueLine()}
-	left := room - len(counts) - 1
-	if len(running)+len(needs)+2 > left {
-		half := max(3, left/2)
-		running = m.around(running, max(half, left-len(needs)-2), 0)
-		needs = m.around(needs, left-len(running)-1, len(m.view.Slots))
-	}
-	body := slices.Concat(running, []string{""})
-	if len(needs) > 0 {
-		body = append(append(body, needs...), "")
-	}
-	body = append(body, counts...)
-	if left := room - len(body) - 2; left > 0 && len(m.view.Events) > 0 {
-		body = append(body, "", strong.Render("Last"))
-		body = append(body, m.eventLines(left)...)
-	}
-	return body
-}
-
-// around cuts a section to n lines, its title first, so that the row with the
-// cursor stays in sight; first is the index of its first row.
-func (m *model) around(lines []string, n, first int) []string {
-	if len(lines) <= n || n < 2 {
-		return lines[:min(len(lines), max(n, 0))]
-	}
-	title, rows := lines[:1], lines[1:]
-	n-- // the title
-	from := 0
-	if at := m.at - first; at >= n && at < len(rows) {
-		from = at - n + 1
-	}
-	out := append(append([]string{}, title...), rows[from:from+n]...)
-	if hidden := len(rows) - n; hidden > 0 {
-		out[0] += faint.Render(fmt.Sprintf("  %d more, j k to see", hidden))
-	}
-	return out
-}
-
-func (m *model) slotLines() []string {
-	lines := []string{strong.Render("Slots")}
-	for i := range m.view.Slots {
-		lines = append(lines, m.slotLine(&m.view.Slots[i]))
-	}
-	for n := len(m.view.Slots); m.view.Running && n < min(m.view.MaxParallel, 4); n++ {
-		lines = append(lines, faint.Render("  free"))
+func (s *screen) slots() []string {
+	lines := []string{s.in(strong, "Slots")}
+	for i := range s.view.Slots {
+		lines = append(lines, s.slot(&s.view.Slots[i]))
 	}
 	if len(lines) == 1 {
-		lines = append(lines, faint.Render("  nothing runs"))
+		lines = append(lines, s.in(faint, "  nothing runs"))
 	}
 	return lines
 }
 
-func (m *model) slotLine(s *autopilot.SlotView) string {
-	iteration := fmt.Sprintf("%d", s.Iteration)
-	if s.MaxIterations > 0 {
-		iteration = fmt.Sprintf("%d/%d", s.Iteration, s.MaxIterations)
+func (s *screen) slot(l *autopilot.SlotView) string {
+	iteration := fmt.Sprint(l.Iteration)
+	if l.MaxIterations > 0 {
+		iteration += fmt.Sprintf("/%d", l.MaxIterations)
 	}
-	line := m.mark(row{slot: s}) + cell(s.Case, 10) + cell(iteration, 6) + cell(short(m.now.Sub(s.Since)), 7)
-	if m.width >= 90 { // the sum is in the first line of the screen
-		cost := "cost ?"
-		if s.CostKnown {
-			cost = s.Cost.String()
-		}
-		line += cell(cost, 9)
+	cost := "cost ?"
+	if l.CostKnown {
+		cost = l.Cost.String()
 	}
-	does := report.Line(s.Activity, 200)
+	does := report.Line(l.Activity, 200)
 	switch {
-	case s.Phase == string(schedule.Working) && s.Status == string(loop.Waiting):
-		does = warn.Render("waits") + " " + does
-	case s.Phase != string(schedule.Working):
-		does = warn.Render(s.Phase) + " " + does
+	case l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting):
+		does = s.in(warn, "waits") + " " + does
+	case l.Phase != string(schedule.Working):
+		does = s.in(warn, l.Phase) + " " + does
 	}
-	if m.width >= 64 {
-		line += cell(report.Line(s.Title, 80), min(40, m.width/3))
-		return line + does
-	}
-	if does == "" {
-		does = report.Line(s.Title, 80)
-	}
-	return line + does
+	return "  " + cell(l.Case, 10) + cell(iteration, 6) + cell(short(s.now.Sub(l.Since)), 7) + cell(cost, 8) +
+		cell(report.Line(l.Title, 80), min(40, s.width/3)) + does
 }
 
-func (m *model) needLines() []string {
-	if len(m.view.NeedsYou) == 0 {
+// needs are what waits for a person, in at most room lines, each with the
+// command that helps.
+func (s *screen) needs(room int) []string {
+	all := s.view.NeedsYou
+	if len(all) == 0 {
 		return nil
 	}
-	lines := []string{warn.Bold(true).Render(fmt.Sprintf("Needs you (%d)", len(m.view.NeedsYou)))}
-	for i := range m.view.NeedsYou {
-		n := &m.view.NeedsYou[i]
-		what := cell(string(n.What), 8)
-		if n.What == board.Failed || n.What == board.Timeout {
-			what = bad.Render(what)
+	lines := []string{"", s.in(warn, fmt.Sprintf("Needs you (%d)", len(all)))}
+	for i := range all {
+		n := &all[i]
+		if len(lines)+2 > room {
+			return append(lines, fmt.Sprintf("  and %d more: pawl autopilot status", len(all)-i))
 		}
 		text := report.Line(n.Title, 80)
 		if n.Why != "" {
-			text += faint.Render(" — " + report.Line(n.Why, 200))
+			text += s.in(faint, " — "+report.Line(n.Why, 200))
 		}
-		lines = append(lines, m.mark(row{need: n})+cell(n.Case, 10)+what+text)
+		lines = append(lines, "  "+cell(n.Case, 10)+s.in(warn, cell(string(n.What), 8))+text,
+			s.in(faint, "             "+s.o.Next(*n)))
 	}
 	return lines
 }
 
-// mark shows where the cursor is, also without colors.
-func (m *model) mark(r row) string {
-	if r.id() == m.selected {
-		return strong.Render("▸ ")
+func (s *screen) board() string {
+	styles := map[board.Status]style{
+		board.Failed: bad, board.Timeout: bad, board.Blocked: warn, board.Review: warn, board.Done: good,
 	}
-	return "  "
-}
-
-func (m *model) boardLine() string {
-	parts := []string{}
-	for _, s := range board.Statuses {
-		n := m.view.Board[s]
+	var parts []string
+	for _, status := range board.Statuses {
+		n := s.view.Board[status]
 		if n == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%d %s", n, s)
-		switch s {
-		case board.Failed, board.Timeout:
-			text = bad.Render(text)
-		case board.Blocked, board.Review:
-			text = warn.Render(text)
-		case board.Done:
-			text = good.Render(text)
+		text := fmt.Sprintf("%d %s", n, status)
+		if st, ok := styles[status]; ok {
+			text = s.in(st, text)
 		}
-		if s == board.Pending {
-			text += fmt.Sprintf(" (%d ready)", m.view.Ready)
+		if status == board.Pending {
+			text += fmt.Sprintf(" (%d ready)", s.view.Ready)
 		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		parts = append(parts, faint.Render("empty; add a task with: pawl case add TITLE"))
+		parts = append(parts, s.in(faint, "empty; add a task with: pawl case add TITLE"))
 	}
-	return strong.Render("Board") + "  " + strings.Join(parts, faint.Render(" · "))
+	return s.in(strong, "Board") + "  " + strings.Join(parts, " · ")
 }
 
-func (m *model) queueLine() string {
-	text := faint.Render("nothing to land")
-	if m.view.Queued > 0 {
-		text = fmt.Sprintf("%d on their way", m.view.Queued)
+func (s *screen) queue() string {
+	text := s.in(faint, "nothing to land")
+	if s.view.Queued > 0 {
+		text = fmt.Sprintf("%d on their way", s.view.Queued)
 	}
-	if m.view.QueueHeld != "" {
-		text += "  " + warn.Render(report.Line(m.view.QueueHeld, 200))
+	if s.view.QueueHeld != "" {
+		text += "  " + s.in(warn, report.Line(s.view.QueueHeld, 200))
 	}
-	return strong.Render("Queue") + "  " + text
+	return s.in(strong, "Queue") + "  " + text
 }
 
-func (m *model) eventLines(n int) []string {
-	lines := []string{}
-	for _, e := range m.view.Events[:min(n, len(m.view.Events))] {
-		text := eventWord(&e)
+func (s *screen) events(n int) []string {
+	var lines []string
+	for _, e := range s.view.Events[:min(n, len(s.view.Events))] {
+		text := strings.TrimSpace(e.Task.Case + " " + e.Kind)
+		switch e.Kind {
+		case journal.TaskStarted:
+			text = e.Task.Case + " started"
+		case journal.TaskLanded:
+			text = e.Task.Case + " " + s.in(good, "landed")
+		case journal.TaskSettled:
+			text = e.Task.Case + " " + e.Task.Action
+		case journal.Alerted:
+			text = s.in(warn, "attention")
+		}
 		for _, more := range []string{e.Text, e.Task.Why} {
 			if more != "" {
 				text += ": " + report.Line(more, 200)
 			}
 		}
-		lines = append(lines, faint.Render(e.At.Local().Format("  15:04:05 "))+text)
+		lines = append(lines, s.in(faint, e.At.Local().Format("  15:04:05 "))+text)
 	}
 	return lines
-}
-
-// eventWord is an event as words.
-func eventWord(e *autopilot.Event) string {
-	switch e.Kind {
-	case journal.TaskStarted:
-		return e.Task.Case + " started"
-	case journal.TaskLanded:
-		return e.Task.Case + " " + good.Render("landed")
-	case journal.TaskSettled:
-		return e.Task.Case + " " + e.Task.Action
-	case journal.Alerted:
-		return warn.Render("attention")
-	}
-	return strings.TrimSpace(e.Task.Case + " " + e.Kind)
-}
-
-func (m *model) helpBody() []string {
-	lines := []string{strong.Render("Keys")}
-	for _, h := range m.help() {
-		lines = append(lines, "  "+cell(h.key, 11)+h.does)
-	}
-	return lines
-}
-
-func (m *model) logBody(room int) []string {
-	title := strong.Render("Run " + m.logRun)
-	if r, ok := m.current(); ok && r.slot != nil {
-		title = strong.Render(r.slot.Case) + " " + report.Line(r.slot.Title, 100) + faint.Render("  run "+m.logRun)
-	}
-	lines := m.log
-	if len(lines) == 0 {
-		lines = []string{faint.Render("It has said nothing yet.")}
-	}
-	n := max(0, room-1)
-	if len(lines) > n {
-		lines = lines[len(lines)-n:]
-	}
-	out := []string{title}
-	for _, l := range lines {
-		out = append(out, report.Line(l, 2000))
-	}
-	return out
-}
-
-func (m *model) answerBody(room int) []string {
-	out := []string{strong.Render(m.need.Case) + " " + report.Line(m.need.Title, 100), ""}
-	text := []string{}
-	for l := range strings.Lines(strings.Join(append([]string{m.question.Text}, m.question.Attempts...), "\n- ")) {
-		text = append(text, strings.Split(ansi.Wrap(report.Line(l, 2000), m.width, ""), "\n")...)
-	}
-	most := max(1, room-len(m.question.Choices)-6)
-	if len(text) > most {
-		text = append(text[:most-1], faint.Render("… all of it: pawl show "+m.need.Run))
-	}
-	out = append(append(out, text...), "")
-	for i, c := range m.question.Choices {
-		line := fmt.Sprintf("  %d. %s", i+1, report.Line(c.Text, 200))
-		if i+1 == m.choice {
-			line = strong.Render(line)
-		}
-		out = append(out, line)
-	}
-	if m.input.on {
-		out = append(out, "", m.input.view(m.width))
-	}
-	return out
 }
 
 // cell is a text of exactly n columns and one between.
 func cell(text string, n int) string {
 	text = ansi.Truncate(text, n, "…")
-	return text + strings.Repeat(" ", max(0, n-lipgloss.Width(text))) + " "
+	return text + strings.Repeat(" ", max(0, n-ansi.StringWidth(text))+1)
 }
 
 // short shows a time in whole seconds.

@@ -277,12 +277,10 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 	if !s.App.Interactive() || s.App.Quiet {
 		return autopilot.Run(ctx, o)
 	}
+	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
+	dashed.Hint = "Ctrl+C ends the autopilot; steer it from another terminal: pawl autopilot pause, pawl stop, pawl answer"
 	screen.cover(true)
-	err = dashboard.Own(ctx, dashboardOptions(s.App, s.Store, s.Config.Root), func(err error) {
-		screen.cover(false)
-		s.App.Say("Warning: the dashboard cannot go on: %v", err)
-		s.App.Say("  The autopilot goes on; look at it from another terminal with: pawl top")
-	}, func(wake func()) error {
+	err = dashboard.Own(ctx, dashed, func(wake func()) error {
 		notify := o.Notify
 		o.Notify = func(n autopilot.Notice) {
 			notify(n)
