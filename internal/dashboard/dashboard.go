@@ -59,9 +59,11 @@ func watch(ctx context.Context, o Options, woken <-chan struct{}) {
 	defer func() { _, _ = io.WriteString(o.Out, leave) }()
 	s := screen{o: o}
 	for {
-		s.look(ctx)
+		if s.look(ctx); ctx.Err() != nil {
+			return
+		}
 		s.width, s.height = console.Size(o.Out)
-		_, _ = io.WriteString(o.Out, "\x1b[H"+strings.Join(s.lines(), "\x1b[K\r\n")+"\x1b[K\x1b[J")
+		_, _ = io.WriteString(o.Out, "\x1b[H"+strings.Join(s.lines(), "\x1b[K\n")+"\x1b[K\x1b[J")
 		if o.Leave != nil && o.Leave() {
 			return
 		}

@@ -278,7 +278,7 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 		return autopilot.Run(ctx, o)
 	}
 	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
-	dashed.Hint = "Ctrl+C ends the autopilot; steer it from another terminal: pawl autopilot pause, pawl stop, pawl answer"
+	dashed.Hint = "Ctrl+C ends it. Elsewhere: pawl answer, pawl stop, pawl autopilot pause"
 	screen.cover(true)
 	err = dashboard.Own(ctx, dashed, func(wake func()) error {
 		notify := o.Notify
