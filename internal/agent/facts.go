@@ -68,7 +68,3 @@ func WithExit(a Adapter, code int, errs []failure.APIError) []failure.APIError {
 	}
 	return append(errs[:len(errs)-1:len(errs)-1], last)
 }
-
-// WrongFormat is the type of an error that says that a stream is another
-// program's: a setting is wrong, which only a person can change.
-const WrongFormat = "wrong_format"

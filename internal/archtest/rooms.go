@@ -34,7 +34,7 @@ type room struct {
 // adapters are the rooms below agent that know one program or one format each.
 // A new one is a word here.
 var adapters = []string{
-	"acp", "acp", "aider", "amp", "claude", "cline", "codex", "command", "copilot", "cursor", "droid", "gemini", "goose", "kimi",
+	"acp", "acp", "amp", "claude", "cline", "codex", "command", "copilot", "cursor", "droid", "gemini", "goose", "kimi",
 	"opencode", "plain", "qwen", "script",
 }
 

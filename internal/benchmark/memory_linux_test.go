@@ -46,7 +46,7 @@ func BenchmarkStreamMemory(b *testing.B) {
 	dir := diskDir(b)
 	names := []string{"claude", "codex", "gemini", "opencode"}
 	if os.Getenv("PAWL_BENCH_FORMATS") == "all" {
-		names = slices.DeleteFunc(formats(), func(name string) bool { return name == "text" || name == "aider" })
+		names = slices.DeleteFunc(formats(), func(name string) bool { return name == "text" })
 	}
 	for _, name := range names {
 		b.Run(name, func(b *testing.B) { streamMemory(b, dir, name) })

@@ -69,18 +69,6 @@ func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
 	}
 }
 
-// misread is the failure of an agent whose output is another program's; nil
-// for any other.
-func misread(errs []failure.APIError) *failure.Analysis {
-	if len(errs) == 0 || errs[len(errs)-1].Type != agent.WrongFormat {
-		return nil
-	}
-	return &failure.Analysis{
-		Class: failure.Validation, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: agent.WrongFormat,
-		Summary: line(errs[len(errs)-1].Message),
-	}
-}
-
 // line cuts a message to the bytes that a summary holds.
 func line(s string) string { return agent.Clip(s, 200) }
 

@@ -412,9 +412,6 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
 		return a
 	}
-	if a := misread(res.Agent.Errors); a != nil {
-		return a
-	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,

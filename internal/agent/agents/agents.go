@@ -17,7 +17,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/acp"
-	"github.com/pawl-dev/pawl/internal/agent/aider"
 	"github.com/pawl-dev/pawl/internal/agent/amp"
 	"github.com/pawl-dev/pawl/internal/agent/claude"
 	"github.com/pawl-dev/pawl/internal/agent/cline"
@@ -49,7 +48,7 @@ type ParserOptions struct {
 var programs = []func() program.Program{
 	func() program.Program { return claude.Program(os.Geteuid() == 0) },
 	codex.Program, opencode.Program, gemini.Program, qwen.Program, copilot.Program, droid.Program, cline.Program,
-	kimi.Program, cursor.Program, goose.Program, amp.Program, aider.Program, plain.Crush, plain.Kiro, opencode.Kilo,
+	kimi.Program, cursor.Program, goose.Program, amp.Program, plain.Aider, plain.Crush, plain.Kiro, opencode.Kilo,
 }
 
 // played is the agent of tests and demonstrations, and the format that it prints.
@@ -121,7 +120,27 @@ func Parser(name string, opts ParserOptions) (agent.Parser, error) {
 	if !ok {
 		return nil, unknownFormat(name)
 	}
-	return &sniffer{Parser: f.New(opts.Prompt), format: name}, nil
+	return bounding{f.New(opts.Prompt)}, nil
+}
+
+// bounding is a parser that bounds what the program makes it emit.
+type bounding struct{ agent.Parser }
+
+// Line takes one line.
+func (p bounding) Line(line []byte, cut bool, emit func(agent.Event)) {
+	p.Parser.Line(line, cut, func(e agent.Event) { emit(e.Bounded()) })
+}
+
+// Record takes one line of the file in which the program notes what it uses.
+func (p bounding) Record(line []byte, emit func(agent.Event)) {
+	if r, ok := p.Parser.(agent.Recorder); ok {
+		r.Record(line, func(e agent.Event) { emit(e.Bounded()) })
+	}
+}
+
+// Close ends the stream.
+func (p bounding) Close(emit func(agent.Event)) {
+	p.Parser.Close(func(e agent.Event) { emit(e.Bounded()) })
 }
 
 // ReadsPrompt is true for a format whose parser needs ParserOptions.Prompt.

@@ -70,7 +70,7 @@ func TestFormatsMixedUp(t *testing.T) {
 		for _, other := range sampled() {
 			// Of these the second reads the first's lines on purpose.
 			family := []string{"amp", "claude", "cursor", "qwen"}
-			if name == other || name == "text" || name == "aider" || (slices.Contains(family, name) && slices.Contains(family, other)) {
+			if name == other || name == "text" || (slices.Contains(family, name) && slices.Contains(family, other)) {
 				continue
 			}
 			got := collect(t, name, []byte(strings.Join(samples[other], "\n")))
@@ -84,7 +84,7 @@ func TestFormatsMixedUp(t *testing.T) {
 func TestUnknownEventsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, name := range sampled() {
-		if name == "text" || name == "aider" {
+		if name == "text" {
 			continue
 		}
 		got := collect(t, name, []byte("{\"type\":\"novelty\",\"data\":{}}\nWarning: no JSON\n{\"type\":\"mess"))

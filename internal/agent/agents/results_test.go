@@ -13,7 +13,7 @@ import (
 func TestResultsOfTools(t *testing.T) {
 	t.Parallel()
 	for name := range reading.Samples {
-		if name == "text" || name == "aider" || name == "acp" {
+		if name == "text" || name == "acp" {
 			continue // nothing of tools is told, and the bridge has tests of its own
 		}
 		p, err := Parser(name, ParserOptions{})

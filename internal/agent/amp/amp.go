@@ -27,7 +27,7 @@ func Program() program.Program {
 		Env:   []string{"AMP_SKIP_UPDATE_CHECK=1"},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "amp", Structured: true, Live: true,
-		Own:     program.Dialect("claude", NewParser),
+		Own:     program.Lines(NewParser),
 		Folders: []string{".config/amp", ".local/share/amp", ".cache/amp"}, Moves: moves,
 		Variables: []string{"AMP_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"ampcode.com"}, Base: []string{"AMP_URL"}}},

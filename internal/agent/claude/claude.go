@@ -66,9 +66,7 @@ func Program(root bool) program.Program {
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}},
 		Grace:  5 * time.Second,
 		Parser: "claude", Structured: true, Live: true,
-		Own: program.Lines(NewParser,
-			program.Mark{Type: `(assistant|user)"`, Keys: []string{"message"}},
-			program.Mark{Type: `system"`, Keys: []string{"claude_code_version"}}),
+		Own: program.Lines(NewParser),
 		Folders: []string{
 			".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
 			".local/state/claude",

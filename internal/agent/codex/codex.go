@@ -50,7 +50,7 @@ func Program() program.Program {
 		Doors:  []program.Door{door()},
 		Grace:  5 * time.Second,
 		Parser: "codex", Structured: true,
-		Own:       program.Lines(NewParser, program.Mark{Type: `(thread|item|turn)\.[a-z]+"`}),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".codex"},
 		Login:     ".codex/auth.json",
 		Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},

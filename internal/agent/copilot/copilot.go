@@ -38,8 +38,7 @@ func Program() program.Program {
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
 		UsageFlag: "--usage-output-file", Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
-		Own: program.Lines(NewParser,
-			program.Mark{Type: `(session|assistant|user|model|tool)\.`, Keys: []string{"data"}}),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
 		Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
 		Services: []program.Service{{

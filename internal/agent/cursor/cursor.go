@@ -30,7 +30,7 @@ func Program() program.Program {
 		Prompt:   program.Argument,
 		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "cursor", Structured: true,
-		Own:       program.Dialect("claude", NewParser, program.Mark{Type: `tool_call"`, Keys: []string{"tool_call"}}),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".cursor", ".config/cursor"},
 		Variables: []string{"CURSOR_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},

@@ -40,11 +40,7 @@ func Program() program.Program {
 		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
 		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
-		Own: program.Lines(NewParser,
-			program.Mark{Type: `message"`, Keys: []string{"role", "text"}},
-			program.Mark{Type: `tool_call"`, Keys: []string{"toolName"}},
-			program.Mark{Type: `tool_result"`, Keys: []string{"isError", "value"}},
-			program.Mark{Type: `completion"`, Keys: []string{"finalText"}}),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".factory"},
 		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},

@@ -33,8 +33,7 @@ func Program() program.Program {
 		Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
-		Own: program.Lines(NewParser,
-			program.Mark{Type: `message"`, Keys: []string{"message"}}, program.Mark{Type: `complete"`}),
+		Own:     program.Lines(NewParser),
 		Folders: folders, Moves: moves,
 		Variables: []string{"GOOSE_*"},
 		Services:  program.Keyed(),

@@ -38,9 +38,7 @@ func Program() program.Program {
 		Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
 		Grace:  5 * time.Second,
 		Parser: "kimi", Structured: true, Live: false,
-		Own: program.Lines(NewParser,
-			program.Mark{Type: `session\.resume_hint"`, Keys: []string{"role"}},
-			program.Mark{Type: `(system\.version|turn\.step\.)`, Keys: []string{"role"}}),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".kimi-code", ".kimi"},
 		Moves:     []program.Move{{Variable: "KIMI_CODE_HOME", Instead: []string{".kimi-code"}}},
 		Variables: []string{"KIMI_*", "MOONSHOT_*"}, Single: true,

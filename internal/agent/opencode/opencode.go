@@ -30,9 +30,7 @@ import (
 // Program is OpenCode.
 func Program() program.Program {
 	p := variant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
-	p.Own = program.Lines(NewParser,
-		program.Mark{Type: `(step_|text"|tool_use")`, Keys: []string{"sessionID", "part"}},
-		program.Mark{Type: `error"`, Keys: []string{"sessionID", "error"}})
+	p.Own = program.Lines(NewParser)
 	p.Variables = []string{"OPENCODE_*"}
 	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
 	return p

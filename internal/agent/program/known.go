@@ -13,29 +13,11 @@ type Format struct {
 	// format that is EchoCut needs it.
 	New     func(prompt []byte) agent.Parser
 	EchoCut bool // the parser cuts the prompt's echo off
-	// Marks are lines that this format has and no other.
-	Marks []Mark
-	// Like is the format of another program whose lines this one has too.
-	Like string
-}
-
-// Mark is a line that tells a format: the beginning of its type, as a regular
-// expression, and keys that it has too.
-type Mark struct {
-	Type string
-	Keys []string
 }
 
 // Lines is a format whose parser needs nothing but the stream.
-func Lines[P agent.Parser](parser func() P, marks ...Mark) *Format {
-	return &Format{New: func([]byte) agent.Parser { return parser() }, Marks: marks}
-}
-
-// Dialect is a format with the lines of another program's, and marks of its own.
-func Dialect[P agent.Parser](like string, parser func() P, marks ...Mark) *Format {
-	f := Lines(parser, marks...)
-	f.Like = like
-	return f
+func Lines[P agent.Parser](parser func() P) *Format {
+	return &Format{New: func([]byte) agent.Parser { return parser() }}
 }
 
 // Move is a variable by which a program's folders are elsewhere.

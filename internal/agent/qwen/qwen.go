@@ -45,7 +45,7 @@ func Program() program.Program {
 			53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
 			55: {Type: "wall_timeout", Message: "reached the maximum time of the program's settings"},
 		},
-		Own:       program.Dialect("claude", NewParser),
+		Own:       program.Lines(NewParser),
 		Folders:   []string{".qwen"},
 		Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
 		Services: []program.Service{

@@ -27,8 +27,6 @@ var Samples = map[string][]string{
 	"script": {`{"type":"start","session":"s","model":"m"}`, `{"type":"delta","text":"Hi"}`, `{"type":"delta","text":"."}`, `{"type":"tool","name":"run","command":"ls"}`,
 		`{"type":"tool_end","name":"run"}`, `{"type":"usage","input":7,"output":2}`, `{"type":"end","ok":true,"message":"Hi."}`},
 	"text": {"I did it.", "<promise>COMPLETE</promise>"},
-	"aider": {"litellm.RateLimitError: slow down", "Retrying in 0.2 seconds...", "I did it.",
-		"Tokens: 2.5k sent, 300 cache hit, 60 received. Cost: $0.01 message, $0.01 session."},
 	"qwen": {`{"type":"assistant","message":{"id":"1","content":[{"type":"text","text":"[API Error: 429 slow]"}],"usage":{"input_tokens":5,"cache_read_input_tokens":3}}}`,
 		`{"type":"system","subtype":"retry","data":{"attempt":1,"delayMs":60000}}`,
 		`{"type":"result","subtype":"error_during_execution","is_error":true,"error":{"message":"[API Error: 429 slow]"}}`},
@@ -76,7 +74,7 @@ func Stream(name string) [][]byte {
 	for _, l := range Samples[name] {
 		lines = append(lines, []byte(l))
 	}
-	if name == "text" || name == "aider" {
+	if name == "text" {
 		for line := range strings.Lines(code) {
 			lines = append(lines, []byte(strings.TrimSuffix(line, "\n")))
 		}

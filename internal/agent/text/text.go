@@ -1,7 +1,6 @@
 // Package text reads agents that print plain text: all that such a program
 // prints is its message, without the codes of a terminal and without an echo
-// of the prompt. It has no terminal event, no usage and no errors, unless a
-// [Reader] finds them in the text of one program.
+// of the prompt. It has no terminal event, no usage and no errors.
 //
 // The package never decides what a message means.
 package text
@@ -15,35 +14,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/signal"
 )
 
-// Reader looks for what one program tells in its text beside the agent's
-// words: errors, tokens, cost. It keeps a bounded state.
-type Reader interface {
-	// Line takes one line and tells what it finds in it.
-	Line(line string, emit func(agent.Event))
-	// Close tells the rest. It returns how the run ended, TerminalNone when
-	// the text does not say.
-	Close(emit func(agent.Event)) loop.Terminal
-}
-
 // Parser is the [agent.Parser] of plain text. It keeps the end of the output,
 // at most a few MiB.
 type Parser struct {
 	prompt string
 	said   *agent.Tail
-	reader Reader // nil: nothing is looked for
 }
 
 // New returns a parser that cuts echoes of prompt off the message; nil cuts
 // nothing.
 func New(prompt []byte) *Parser {
 	return &Parser{prompt: string(prompt), said: agent.NewTail(agent.MessageCap)}
-}
-
-// NewReading returns a parser that shows each line to r too.
-func NewReading(prompt []byte, r Reader) *Parser {
-	p := New(prompt)
-	p.reader = r
-	return p
 }
 
 // maxLine is how much of one line is kept, in bytes. No signal is that long.
@@ -64,18 +45,11 @@ func (p *Parser) Line(line []byte, cut bool, emit func(agent.Event)) {
 	}
 	p.said.Add(s)
 	emit(agent.Event{Kind: agent.Text, Text: s})
-	if p.reader != nil {
-		p.reader.Line(s, emit)
-	}
 }
 
 // Close tells which part of the output is the agent's own message: an echo can
 // be told from it only at the end.
 func (p *Parser) Close(emit func(agent.Event)) {
 	own := signal.StripEcho(signal.FinalOfText(p.said.Text()), p.prompt)
-	end := loop.TerminalNone
-	if p.reader != nil {
-		end = p.reader.Close(emit)
-	}
-	emit(agent.Event{Kind: agent.End, Terminal: end, Text: own, Final: true})
+	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalNone, Text: own, Final: true})
 }
