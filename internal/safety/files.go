@@ -326,20 +326,3 @@ func prints(m *matcher, c *call) {
 		m.high(c, "print-secret", "prints a secret into the log")
 	}
 }
-
-// erases judges Windows' commands.
-func erases(m *matcher, c *call) {
-	all, quiet, root := false, false, false
-	for _, a := range c.args {
-		low := strings.ToLower(a.text)
-		all = all || strings.Contains(low, "/s") || strings.HasPrefix(low, "-r")
-		quiet = quiet || strings.Contains(low, "/q") || strings.Contains(low, "/f") || strings.HasPrefix(low, "-fo")
-		drive := strings.HasPrefix(low[min(1, len(low)):], ":")
-		absolute := len(low) > 2 && low[0] == '/' // shorter ones are options
-		root = root || low == "." || low == "*" || drive || absolute
-		root = root || beginsWith(low, []string{"~", "$home", "$env:userprofile", "%"})
-	}
-	if all && quiet && root {
-		m.high(c, "remove-outside", "deletes files outside of the workspace")
-	}
-}

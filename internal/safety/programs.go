@@ -19,7 +19,6 @@ func programs() map[string][]rule {
 		{"mv cp ln install rsync", moved},
 		{"tee truncate", written},
 		{"sed gsed perl", edited},
-		{"del erase rd rmdir Remove-Item ri", erases},
 		{"sudo doas pkexec su runas gsudo", privileges},
 		{"kill", kills},
 		{"echo printf", prints},
@@ -32,7 +31,6 @@ func programs() map[string][]rule {
 		{"curl wget http https aria2c nc ncat telnet ftp sftp scp", web},
 		{"sh bash zsh dash ksh ash fish mksh rbash csh tcsh", shellOf},
 		{"python3 node nodejs ruby perl php deno bun lua pypy3 tsx ipython Rscript osascript", interpreter},
-		{"awk gawk mawk", awk},
 		{"xargs", xargs},
 		{"find fd", finds},
 		{"eval", evals},
@@ -47,8 +45,6 @@ func programs() map[string][]rule {
 		{"at batch", fromInput},
 		{"alias", aliased},
 		{"cd pushd", moves},
-		{"cmd", windows},
-		{"powershell pwsh", powershell},
 	} {
 		for _, name := range strings.Fields(row.names) {
 			out[name] = append(out[name], row.rule)

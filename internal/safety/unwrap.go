@@ -361,29 +361,3 @@ func moves(m *matcher, c *call) {
 		m.cwd = ""
 	}
 }
-
-// windows judges cmd /c.
-func windows(m *matcher, c *call) {
-	for i, a := range c.args {
-		if strings.EqualFold(a.text, "/c") || strings.EqualFold(a.text, "/k") {
-			m.run(joined(c.args[i+1:]), c.depth+1)
-			break
-		}
-	}
-}
-
-func powershell(m *matcher, c *call) {
-	for i, a := range c.args {
-		low := strings.ToLower(a.text)
-		if strings.HasPrefix(low, "-e") && low != "-executionpolicy" && low != "-ex" && low != "-ep" {
-			m.high(c, "decode-and-run", "runs text that it decodes first")
-		}
-		if strings.HasPrefix(low, "-c") {
-			m.run(joined(c.args[i+1:]), c.depth+1)
-			return
-		}
-	}
-	if len(c.args) > 0 && !strings.HasPrefix(c.args[0].text, "-") {
-		m.run(joined(c.args), c.depth+1)
-	}
-}
