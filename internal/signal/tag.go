@@ -10,7 +10,6 @@ import (
 type tag struct {
 	start, end int  // byte offsets; end is behind the angle bracket
 	close      bool // it has a slash
-	exact      bool // it is written as it must be: no spaces, lower case
 	name       string
 }
 
@@ -31,7 +30,6 @@ func findTag(s string, from int) (tag, bool) {
 	}
 	t := tag{start: from + at[0], end: from + at[1], close: at[2] < at[3],
 		name: strings.ToLower(s[from+at[4] : from+at[5]])}
-	t.exact = s[t.start:t.end] == "<"+t.name+">" || s[t.start:t.end] == "</"+t.name+">"
 	return t, true
 }
 
