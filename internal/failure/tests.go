@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // ParseTests reads what a test runner says in output: its counts and its
@@ -21,47 +20,13 @@ func ParseTests(output string) (Tests, bool) {
 	return parseTests(split(readable(bound(output)).text))
 }
 
-// runner reads one sort of summary. Its words are looked for first, so that
-// the reading costs nothing where the runner did not run.
-type runner struct {
-	words []string // one of these is in the text
-	read  func(t text) (Tests, bool)
-}
-
-// The order decides where one runner's summary contains another's.
-var runners = sync.OnceValue(func() []runner {
-	var all []runner
-	for _, r := range lineRunners() {
-		all = append(all, runner{r.words, r.read})
-	}
-	return append(all, []runner{
-		{[]string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
-			goTests},
-		{[]string{"Test Suites:", "Tests:  "}, jest},
-		{[]string{"Test Files  ", "      Tests  "}, vitest},
-		{[]string{" › "}, playwright},
-		{[]string{" in ", "no tests ran", "short test summary"}, pytest},
-		{[]string{"Ran ", "NO TESTS RAN"}, unittest},
-		{[]string{"test result: "}, cargo},
-		{[]string{"<testsuite"}, junit},
-		{[]string{"Tests run: "}, surefire},
-		{[]string{"ℹ tests ", "# tests "}, nodeTest},
-		{[]string{" passing ("}, mocha},
-		{[]string{" examples, ", " example, "}, rspec},
-		{[]string{" runs, ", " tests, ", " test, "}, minitest},
-		{[]string{"OK (", "Tests: ", "No tests executed", "Tests:    "}, phpunit},
-		{[]string{"Failed:  ", "Passed!  - "}, dotnet},
-		{[]string{"ok 1", "1..0", "not ok"}, tap},
-	}...)
-})
-
 func parseTests(t text) (Tests, bool) {
 	for _, r := range runners() {
 		for _, w := range r.words {
 			if !strings.Contains(t.s, w) {
 				continue
 			}
-			if found, ok := r.read(t); ok {
+			if found, ok := r.tests(t); ok {
 				if len(found.Items) > maxItems {
 					found.Items = found.Items[:maxItems]
 				}
@@ -110,30 +75,6 @@ func lastWith(t text, word string, f func(l string) bool) bool {
 		}
 	}
 	return false
-}
-
-// counts are the words by which a summary counts its tests, separated by "|".
-type counts struct {
-	all     string // with it, what neither failed nor was skipped has passed
-	passed  string
-	failed  string
-	skipped string
-}
-
-// add adds the counts that a line of a summary names.
-func (t *Tests) add(l string, c counts) {
-	sum := func(words string) (n int) {
-		for w := range strings.SplitSeq(words, "|") {
-			if w != "" {
-				n += count(l, w)
-			}
-		}
-		return n
-	}
-	failed, skipped := sum(c.failed), sum(c.skipped)
-	t.Passed += max(sum(c.passed), sum(c.all)-failed-skipped, 0)
-	t.Failed += failed
-	t.Skipped += skipped
 }
 
 // failures are the failing tests that read finds, line by line.

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,28 +10,38 @@ import (
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
-// lineRunner is a test runner whose output is read line by line. Each
-// expression but fails and sum may be nil.
-type lineRunner struct {
+// runner is a test runner and how its output is read: line by line, by
+// expressions, each of which but sum may be nil.
+type runner struct {
 	name  string
 	words []string // one of these is in what it prints
 	// fails begins a failing test: its name, and what the line says of it, in
-	// this order or in groups called test and said.
+	// this order or in groups called test, said and file.
 	fails func() *regexp.Regexp
+	files func() *regexp.Regexp // names the file of the tests below it
 	names func() *regexp.Regexp // names the test whose lines stand above
 	says  func() *regexp.Regexp // the place of the failure: what was said before is not its message
+	at    func() *regexp.Regexp // nothing but a place; the first in the project is the failure's
+	calls func() *regexp.Regexp // a call of a trace; the last in the project is the failure's place
 	noise func() *regexp.Regexp // a line that says nothing of the test
 	drops func() *regexp.Regexp // the test has passed
 	ends  func() *regexp.Regexp // the lines of the test end
 	// sum is a line of counts. Its groups are called passed, failed, skipped
 	// and all; digits behind a name do not count.
 	sum  func() *regexp.Regexp
-	last bool // only the last sum counts, not all together
+	last bool                  // only the last sum counts, not all together
+	none func() *regexp.Regexp // tests were looked for, and there were none
+	// numbered: the failures are numbered, "  1) name", up to ends; below: they stand
+	// below the counts.
+	numbered, below bool
+	// read reads what no expression can, instead of all that.
+	read func(t text) (Tests, bool)
 }
 
-// lineRunners is made at its first use: it would be a part of every start.
-var lineRunners = sync.OnceValue(func() []lineRunner {
-	return []lineRunner{
+// runners is made at its first use: it would be a part of every start. The order
+// decides where one runner's summary contains another's.
+var runners = sync.OnceValue(func() []runner {
+	return []runner{
 		{
 			name: "gtest", words: []string{"[ RUN      ]"},
 			fails: lazy.Regexp(`^\[ RUN      \] (\S+)()`),
@@ -137,68 +148,214 @@ var lineRunners = sync.OnceValue(func() []lineRunner {
 			sum: lazy.Regexp(`^\d+ scenarios? \((?:(?P<failed>\d+) failed)?(?:, )?(?:(?P<failed2>\d+) undefined)?(?:, )?` +
 				`(?:(?P<skipped>\d+) (?:skipped|pending))?(?:, )?(?:(?P<passed>\d+) passed)?\)`),
 		},
+		{
+			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
+			read:  goTests,
+		},
+		{
+			name: "jest", words: []string{"Test Suites:", "Tests:  "},
+			fails: lazy.Regexp(`^  ● (?P<test>.+)`),
+			files: lazy.Regexp(`^ ?FAIL (?:\./)?(\S+)`),
+			at:    lazy.Regexp(`^ *at `),
+			ends:  lazy.Regexp(`^ ?FAIL |^PASS |^Test Suites:|^Tests:  |^Summary of all failing`),
+			sum: lazy.Regexp(`^Tests: +(?:(?P<failed>\d+) failed, )?(?:(?P<skipped>\d+) skipped, )?(?:(?P<skipped2>\d+) todo, )?` +
+				`(?:(?P<passed>\d+) passed, )?\d+ total`),
+			none: lazy.Regexp(`No tests found, exiting(?s:.*)testMatch`),
+			last: true,
+		},
+		{
+			name: "vitest", words: []string{"Test Files  ", "      Tests  "},
+			fails: lazy.Regexp(`^ *FAIL  (?:(?P<file>.+?)(?: \[.*?\])? > )?(?P<test>.+)`),
+			at:    lazy.Regexp(`^ *❯ `),
+			ends:  lazy.Regexp(`^ *⎯⎯|^ *Test Files `),
+			sum: lazy.Regexp(`^ +Tests  (?:(?P<failed>\d+) failed)?(?: \| )?(?:(?P<passed>\d+) passed)?(?: \| )?` +
+				`(?:(?P<skipped>\d+) skipped)?(?: \| )?(?:(?P<skipped2>\d+) todo)?`),
+			none: lazy.Regexp(`No test files found`),
+			last: true,
+		},
+		{
+			name: "playwright", words: []string{" › "},
+			fails: lazy.Regexp(`^ *\d+\) (?:\[.+?\] › )?(?P<said>\S+:\d+:\d+) › (?P<test>.+?)[ ─]*$`),
+			ends:  lazy.Regexp(`^  \d+ (?:(?:failed|skipped|flaky|did not run|interrupted)|passed \(.*\))$`),
+			sum: lazy.Regexp(`^  (?P<passed>\d+) (?:passed \(.*\)|flaky)$|^  (?P<failed>\d+) failed$` +
+				`|^  (?P<skipped>\d+) (?:skipped|did not run|interrupted)$`),
+		},
+		{words: []string{" in ", "no tests ran", "short test summary"}, read: pytest},
+		{
+			name: "unittest", words: []string{"Ran ", "NO TESTS RAN"},
+			fails: lazy.Regexp(`^(?:FAIL|ERROR): (?P<test>.*?)(?: \(|$)`),
+			calls: lazy.Regexp(`^  File "`),
+			noise: lazy.Regexp(`^Traceback|^-----|^    `),
+			ends:  lazy.Regexp(`^Ran |^=====`),
+			sum: lazy.Regexp(`^Ran (?P<all>\d+) tests? in |^OK \(skipped=(?P<skipped2>\d+)` +
+				`|^FAILED \((?:failures=(?P<failed>\d+))?(?:, )?(?:errors=(?P<failed2>\d+))?(?:, )?(?:skipped=(?P<skipped>\d+))?`),
+		},
+		{
+			name: "cargo", words: []string{"test result: "},
+			fails: lazy.Regexp(`^---- (?P<test>.+?)(?: std(?:out|err))? ----$`), // one in the documents is "src/lib.rs - double (line 1)"
+			noise: lazy.Regexp(`^note: |^stack backtrace`),
+			ends:  lazy.Regexp(`^test result: |^failures:$`),
+			sum:   lazy.Regexp(`^test result: .*?(?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored`),
+		},
+		{words: []string{"<testsuite"}, read: junit},
+		{words: []string{"Tests run: "}, read: surefire},
+		{words: []string{"ℹ tests ", "# tests "}, read: nodeTest},
+		{
+			name: "mocha", words: []string{" passing ("}, numbered: true, below: true,
+			ends: lazy.Regexp(`^npm ERR`),
+			sum:  lazy.Regexp(`^ *(?P<passed>\d+) passing \(|^ *(?P<failed>\d+) failing\b|^ *(?P<skipped>\d+) pending$`),
+		},
+		{
+			name: "rspec", words: []string{" examples, ", " example, "}, numbered: true,
+			ends: lazy.Regexp(`^Finished in|^Failed examples:`),
+			sum:  lazy.Regexp(`^(?P<all>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?`),
+			last: true,
+		},
+		{
+			name: "minitest", words: []string{" runs, ", " run, "}, numbered: true,
+			ends: lazy.Regexp(`^Finished in|^\d.* failure`),
+			sum: lazy.Regexp(`^(?P<all>\d+) runs?, (?:\d+ assertions?, )?(?P<failed>\d+) failures?` +
+				`(?:, (?P<failed2>\d+) errors?)?(?:, (?P<skipped>\d+) skips?)?`),
+		},
+		{
+			name: "exunit", words: []string{" tests, ", " test, "}, numbered: true,
+			ends: lazy.Regexp(`^Finished in|^\d.* failure`),
+			sum: lazy.Regexp(`^(?:(?P<all>\d+) doctests?, )?(?:(?P<all2>\d+) propert\w+, )?(?P<all3>\d+) tests?, (?:\d+ assertions?, )?` +
+				`(?P<failed>\d+) failures?(?:, (?P<failed2>\d+) errors?)?(?:, (?P<skipped>\d+) excluded)?(?:, (?P<skipped2>\d+) skip)?`),
+		},
+		{
+			name: "pest", words: []string{" assertions)"},
+			fails: lazy.Regexp(`^ *FAILED  (?P<test>.+)`),
+			ends:  lazy.Regexp(`^  Tests:`),
+			sum: lazy.Regexp(`^ *Tests: +(?:(?P<failed>\d+) failed, )?(?:.*?(?P<skipped>\d+) skipped, )?` +
+				`(?:(?P<passed>\d+) passed )?\(\d+ assertions?\)`),
+			last: true,
+		},
+		{
+			name: "phpunit", words: []string{"OK (", "Tests: ", "No tests executed"}, numbered: true,
+			ends: lazy.Regexp(`^FAILURES!|^ERRORS!`),
+			sum: lazy.Regexp(`^Tests: (?P<all>\d+), Assertions: \d+(?:.*?, Errors: (?P<failed>\d+))?(?:.*?, Failures: (?P<failed2>\d+))?` +
+				`(?:.*?, Skipped: (?P<skipped>\d+))?(?:.*?, Incomplete: (?P<skipped2>\d+))?|^OK \((?P<passed>\d+) tests?, \d+ assertion`),
+			none: lazy.Regexp(`No tests executed!`),
+			last: true,
+		},
+		{
+			name: "dotnet", words: []string{"Failed:  ", "Passed!  - "},
+			fails: lazy.Regexp(`^  Failed (?P<test>.+?) \[.*\]$`),
+			noise: lazy.Regexp(`^ *(?:Error Message|Stack Trace):$`),
+			ends:  lazy.Regexp(`(?:Failed|Passed)!  - `),
+			sum:   lazy.Regexp(`(?:Failed|Passed)!  - Failed: +(?P<failed>\d+), Passed: +(?P<passed>\d+), Skipped: +(?P<skipped>\d+)`),
+		},
+		{words: []string{"ok 1", "1..0", "not ok"}, read: tap},
 	}
 })
 
 // is tells whether a line fits an expression that may be nil.
 func is(e func() *regexp.Regexp, l string) bool { return e != nil && e().MatchString(l) }
 
-// read reads what the runner printed.
-func (r lineRunner) read(t text) (Tests, bool) {
-	out := Tests{Runner: r.name}
-	seen, started := false, map[string]bool{}
-	out.Items = failures(t, func(f *failing, l string) {
-		if m := r.sum().FindStringSubmatch(l); m != nil {
-			if r.last {
-				out.Passed, out.Failed, out.Skipped = 0, 0, 0
-			}
-			out.addGroups(r.sum().SubexpNames(), m)
-			seen = true
+// tests reads what the runner printed.
+func (r runner) tests(t text) (Tests, bool) {
+	if r.read != nil {
+		return r.read(t)
+	}
+	counts, from := map[string]int{}, 0
+	seen := r.none != nil && r.none().MatchString(t.s)
+	for i := range t.len() {
+		m := r.sum().FindStringSubmatch(t.line(i))
+		if m == nil {
+			continue
 		}
+		if seen = true; r.last {
+			clear(counts)
+		}
+		if r.below {
+			from = i
+		}
+		for g, name := range r.sum().SubexpNames() {
+			n, _ := number(m[g], 0)
+			counts[strings.TrimRight(name, "0123456789")] += n
+		}
+	}
+	if !seen {
+		return Tests{}, false
+	}
+	out := Tests{Runner: r.name, Failed: counts["failed"], Skipped: counts["skipped"]}
+	out.Passed = counts["passed"] + max(counts["all"]-out.Failed-out.Skipped, 0)
+	if r.numbered {
+		out.Items = blocks(t, from, func(l string) bool { return is(r.ends, l) })
+	} else {
+		out.Items = r.items(t)
+	}
+	return out, true
+}
+
+// items are the failing tests, with the lines of each.
+func (r runner) items(t text) []Item {
+	started, file := map[string]bool{}, ""
+	items := failures(t, func(f *failing, l string) {
 		if is(r.drops, l) {
 			f.b = nil
 		}
 		if is(r.ends, l) {
 			f.end()
 		}
-		test, said, ok := r.begins(l)
+		if is(r.files, l) {
+			file = r.files().FindStringSubmatch(l)[1]
+		}
+		it, said, ok := r.begins(l)
 		if !ok {
 			r.line(f, l)
 			return
 		}
 		f.end()
-		if !started[test] || test == "" {
-			f.begin(Item{Test: test})
+		if !started[it.Test] || it.Test == "" {
+			it.File = cmp.Or(it.File, file)
+			f.begin(it)
 			f.b.head(l, said)
 		}
-		started[test] = true
+		started[it.Test] = true
 	})
-	out.Items = slices.DeleteFunc(out.Items, func(i Item) bool { return i.Test == "" })
-	return out, seen
+	return slices.DeleteFunc(items, func(i Item) bool { return i.Test == "" })
 }
 
 // begins reads the first line of a failing test.
-func (r lineRunner) begins(l string) (test, said string, ok bool) {
+func (r runner) begins(l string) (it Item, said string, ok bool) {
 	m := r.fails().FindStringSubmatch(l)
 	if m == nil {
-		return "", "", false
+		return it, "", false
 	}
-	if at := r.fails().SubexpIndex("test"); at > 0 {
-		return m[at], m[r.fails().SubexpIndex("said")], true
+	group := func(name string, otherwise int) string {
+		if at := r.fails().SubexpIndex(name); at > 0 {
+			return m[at]
+		}
+		if otherwise < len(m) && r.fails().SubexpIndex("test") < 0 {
+			return m[otherwise]
+		}
+		return ""
 	}
-	return m[1], m[2], true
+	it = Item{Test: group("test", 1), File: group("file", len(m))}
+	if r.fails().SubexpIndex("file") > 0 && it.File == "" && looksLikeFile(it.Test) { // a whole file failed
+		it.File = it.Test
+	}
+	return it, group("said", 2), true
 }
 
 // line reads a line that begins no test.
-func (r lineRunner) line(f *failing, l string) {
+func (r runner) line(f *failing, l string) {
 	switch {
-	case r.names != nil && r.names().MatchString(l):
+	case is(r.names, l):
 		if f.b == nil {
 			f.begin(Item{})
 		}
 		f.b.item.Test = r.names().FindStringSubmatch(l)[1]
 		f.end()
 	case f.b == nil || is(r.noise, l):
+	case is(r.at, l):
+		if f.b.item.Line == 0 {
+			f.b.standOwn(l)
+		}
+	case is(r.calls, l):
+		f.b.standOwn(l)
 	case f.b.item.File == "" && is(r.says, l):
 		f.b.item.Message, f.b.n = "", 0
 		f.b.standOwn(l)
@@ -217,25 +374,4 @@ func (b *body) head(l, said string) {
 		said = strings.TrimLeft(p.rest, ": ")
 	}
 	b.add(said)
-}
-
-// addGroups adds the counts of a line by the names of an expression's groups.
-func (t *Tests) addGroups(names, values []string) {
-	all, failed, skipped := 0, 0, 0
-	for i, v := range values {
-		n, _ := number(v, 0)
-		switch strings.TrimRight(names[i], "0123456789") {
-		case "all":
-			all += n
-		case "passed":
-			t.Passed += n
-		case "failed":
-			failed += n
-		case "skipped":
-			skipped += n
-		}
-	}
-	t.Passed += max(all-failed-skipped, 0)
-	t.Failed += failed
-	t.Skipped += skipped
 }

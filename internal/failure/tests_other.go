@@ -24,8 +24,9 @@ func pytest(t text) (Tests, bool) {
 			" xpassed", " warning") {
 			return false
 		}
-		errors = count(s, " error")
-		out.add(s, counts{passed: " passed| xpassed", failed: " failed", skipped: " skipped| xfailed| deselected"})
+		errors, out.Failed = count(s, " error"), count(s, " failed")
+		out.Passed = count(s, " passed") + count(s, " xpassed")
+		out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
 		return true
 	})
 	if !ok {
@@ -84,161 +85,6 @@ func pytestShort(items []Item, l string) []Item {
 	return items
 }
 
-// unittest reads "Ran 3 tests in 0.001s" and what follows.
-func unittest(t text) (Tests, bool) {
-	out := Tests{Runner: "unittest"}
-	ran := -1
-	lastWith(t, "Ran ", func(l string) bool {
-		if strings.HasPrefix(l, "Ran ") && has(l, " test in ", " tests in ") {
-			ran = count(strings.TrimPrefix(l, "Ran"), " test")
-		}
-		return ran >= 0
-	})
-	if ran < 0 {
-		return out, false
-	}
-	verdict := func(l string) bool {
-		out.add(l, counts{failed: "failures=|errors=", skipped: "skipped="})
-		return true
-	}
-	if lastWith(t, "FAILED (", verdict); out.Failed == 0 {
-		out.Skipped = 0
-		lastWith(t, "OK (", verdict)
-	}
-	out.Passed = max(0, ran-out.Failed-out.Skipped)
-	out.Items = unittestItems(t)
-	return out, true
-}
-
-var unittestHead = lazy.Regexp(`^(?:FAIL|ERROR): (.*?)(?: \(|$)`)
-
-// unittestItems reads "FAIL: test (class)" and the trace below it.
-func unittestItems(t text) []Item {
-	return failures(t, func(f *failing, l string) {
-		if m := unittestHead().FindStringSubmatch(l); m != nil {
-			f.begin(Item{Test: m[1]})
-			return
-		}
-		switch {
-		case strings.HasPrefix(l, "Ran "), strings.HasPrefix(l, "====="):
-			f.end()
-		case strings.HasPrefix(l, `  File "`) && f.b != nil:
-			if p, ok := placeIn(l); ok && !foreign(p.file) {
-				f.b.item.File, f.b.item.Line = p.file, p.line
-			}
-		case !strings.HasPrefix(l, "Traceback") && !strings.HasPrefix(l, "-----") && !strings.HasPrefix(l, "    "):
-			f.add(l)
-		}
-	})
-}
-
-// cargo reads "test result: FAILED. 92 passed; 1 failed; 0 ignored; …", once
-// for each test program.
-func cargo(t text) (Tests, bool) {
-	out := Tests{Runner: "cargo"}
-	seen := false
-	out.Items = failures(t, func(f *failing, l string) {
-		switch {
-		case strings.HasPrefix(l, "test result: "):
-			f.end()
-			seen = true
-			out.add(l, counts{passed: " passed", failed: " failed", skipped: " ignored"})
-		case strings.HasPrefix(l, "---- ") && strings.HasSuffix(l, " ----"):
-			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(l[5:], " ----"), " stdout"), " stderr")
-			f.begin(Item{Test: strings.TrimSpace(name)}) // a test in the documents is "src/lib.rs - double (line 1)"
-		case l == "failures:":
-			f.end()
-		case !strings.HasPrefix(l, "note: ") && !strings.HasPrefix(l, "stack backtrace"):
-			f.add(l)
-		}
-	})
-	return out, seen
-}
-
-// rspec reads "3 examples, 2 failures, 1 pending".
-func rspec(t text) (Tests, bool) {
-	out := Tests{Runner: "rspec"}
-	ok := lastWith(t, " example", func(l string) bool {
-		if !has(l, " failure") || !isDigit((l + " ")[0]) {
-			return false
-		}
-		out.add(l, counts{all: " example", failed: " failure", skipped: " pending"})
-		return true
-	})
-	if ok {
-		out.Items = blocks(t, 0, func(l string) bool {
-			return strings.HasPrefix(l, "Finished in") || strings.HasPrefix(l, "Failed examples:")
-		})
-	}
-	return out, ok
-}
-
-// minitest reads minitest's "2 runs, 1 assertions, 1 failures, 1 errors, 0 skips"
-// and ExUnit's "3 doctests, 119 tests, 1 failure", summed over the programs.
-func minitest(t text) (Tests, bool) {
-	out := Tests{Runner: "minitest"}
-	isEnd := func(l string) bool { return l != "" && isDigit(l[0]) && has(l, " failure") }
-	seen := false
-	for i := range t.len() {
-		l := t.line(i)
-		c := counts{all: " run", failed: " failure| error", skipped: " skip| excluded"}
-		switch {
-		case !isEnd(l):
-			continue
-		case has(l, " runs, ", " run, "):
-		case has(l, " tests, ", " test, "):
-			c.all = " test| doctest| propert"
-			out.Runner = "exunit"
-		default:
-			continue
-		}
-		seen = true
-		out.add(l, c)
-	}
-	if seen {
-		out.Items = blocks(t, 0, func(l string) bool { return strings.HasPrefix(l, "Finished in") || isEnd(l) })
-	}
-	return out, seen
-}
-
-// phpunit reads "Tests: 4, Assertions: 4, Failures: 3.", "OK (4 tests, …)",
-// and Pest's "Tests:    3 failed, 171 passed (475 assertions)".
-func phpunit(t text) (Tests, bool) {
-	out := Tests{Runner: "phpunit"}
-	ok := lastWith(t, "Tests: ", func(l string) bool {
-		switch {
-		case has(l, "Assertions: "):
-			out.add(l, counts{all: "Tests:", failed: "Failures:|Errors:", skipped: "Skipped:|Incomplete:"})
-		case has(l, " assertions)"):
-			out.Runner = "pest"
-			out.add(l, counts{passed: " passed", failed: " failed", skipped: " skipped"})
-		default:
-			return false
-		}
-		return true
-	})
-	ok = ok || lastWith(t, "OK (", func(l string) bool {
-		out.Passed = count(strings.Replace(l, "(", " ", 1), " test")
-		return has(l, " assertion")
-	})
-	if out.Runner == "pest" && out.Failed > 0 {
-		out.Items = failures(t, func(f *failing, l string) {
-			if name, ok := strings.CutPrefix(strings.TrimSpace(l), "FAILED  "); ok {
-				f.begin(Item{Test: name})
-			} else if strings.HasPrefix(l, "  Tests:") {
-				f.end()
-			} else {
-				f.add(l)
-			}
-		})
-	} else if out.Failed > 0 {
-		out.Items = blocks(t, 0, func(l string) bool {
-			return strings.HasPrefix(l, "FAILURES!") || strings.HasPrefix(l, "ERRORS!")
-		})
-	}
-	return out, ok || strings.Contains(t.s, "No tests executed!")
-}
-
 var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
 
 // surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
@@ -264,7 +110,10 @@ func surefire(t text) (Tests, bool) {
 			out = Tests{Runner: out.Runner, Items: out.Items}
 			total = true
 		}
-		out.add(l, counts{all: "Tests run:", failed: "Failures:|Errors:", skipped: "Skipped:"})
+		failed, skipped := count(l, "Failures:")+count(l, "Errors:"), count(l, "Skipped:")
+		out.Passed += max(count(l, "Tests run:")-failed-skipped, 0)
+		out.Failed += failed
+		out.Skipped += skipped
 	}
 	return out, seen
 }
@@ -292,28 +141,6 @@ func surefireItem(l string) (Item, bool) {
 	}
 	want, got := expectation(msg)
 	return Item{Test: head[:i], Line: n, Message: said, Expected: want, Received: got}, true
-}
-
-// dotnet reads "Failed!  - Failed:     1, Passed:     2, Skipped:     0, …".
-func dotnet(t text) (Tests, bool) {
-	out := Tests{Runner: "dotnet"}
-	seen := false
-	out.Items = failures(t, func(f *failing, l string) {
-		said := strings.TrimSpace(l)
-		switch {
-		case has(l, "Failed!  - ", "Passed!  - "):
-			f.end()
-			seen = true
-			out.add(l, counts{passed: "Passed:", failed: "Failed:", skipped: "Skipped:"})
-		case strings.HasPrefix(l, "  Failed ") && strings.HasSuffix(said, "]"):
-			name, _, _ := strings.Cut(said[len("Failed "):], " [")
-			f.begin(Item{Test: name})
-		case said == "Error Message:", said == "Stack Trace:":
-		default:
-			f.add(said)
-		}
-	})
-	return out, seen
 }
 
 type junitSuite struct {
