@@ -38,9 +38,6 @@ type StartError struct {
 
 func (e *StartError) Error() string { return e.Message }
 
-// maxArg is the longest single argument that Linux takes, its end included.
-const maxArg = 128 << 10
-
 // fork starts c and returns its pid, or a *StartError.
 func fork(c Command) (int, error) {
 	p, err := c.prepare()
@@ -157,67 +154,22 @@ func (c Command) Explain(path string, err error) error {
 			return fail(-1, "its working folder %s is not there", c.Dir)
 		}
 	}
+	_, gone := os.Stat(path)
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		return fail(126, "%s", c.tooLong())
+		return fail(126, "its arguments or its environment are longer than the system takes: pass the prompt on stdin or with "+
+			"{prompt_file}")
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		if _, statErr := os.Stat(path); statErr != nil {
+		if gone != nil {
 			return fail(127, "%s is not there", path)
 		}
-		return fail(126, "%s", missingInterpreter(path))
+		return fail(126, "the interpreter of %s is not there; look at its first line, and whether it ends as in Windows", path)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
-			return fail(126, "%s is a folder", path)
-		}
-		return fail(126, "%s is not executable (chmod +x?)", path)
+		return fail(126, "%s is a folder, or not executable (chmod +x?)", path)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fail(126, "%s is neither a program for this machine nor a script with a #! line", path)
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return fail(-1, "the system has no room for another process: %v", err)
-	case errors.Is(err, syscall.EINVAL):
-		return fail(-1, "an argument or a variable holds a zero byte")
 	}
 	return fail(-1, "%v", err)
-}
-
-// tooLong says what E2BIG does not: which argument, or that it is the sum.
-func (c Command) tooLong() string {
-	sum := 0
-	for i, arg := range c.Args {
-		if len(arg) >= maxArg {
-			return fmt.Sprintf("argument %d is %d bytes, the system takes at most %d: pass the prompt on stdin or with "+
-				"{prompt_file}", i, len(arg), maxArg-1)
-		}
-		sum += len(arg) + 1
-	}
-	for _, kv := range c.Env {
-		if len(kv) >= maxArg {
-			name, _, _ := strings.Cut(kv, "=")
-			return fmt.Sprintf("the variable %s is %d bytes, the system takes at most %d", name, len(kv), maxArg-1)
-		}
-		sum += len(kv) + 1
-	}
-	return fmt.Sprintf("arguments and environment are %d bytes together, more than the system takes: pass the prompt "+
-		"on stdin or with {prompt_file}", sum)
-}
-
-// missingInterpreter explains a file that is there and yet "not found".
-func missingInterpreter(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return "its interpreter is not there"
-	}
-	defer func() { _ = f.Close() }()
-	head := make([]byte, 256)
-	n, _ := f.Read(head)
-	line, _, _ := strings.Cut(string(head[:n]), "\n")
-	if rest, ok := strings.CutPrefix(line, "#!"); ok {
-		if strings.HasSuffix(rest, "\r") {
-			return fmt.Sprintf("%s has Windows line endings, so its interpreter %q is not found", path, strings.TrimSpace(rest))
-		}
-		return fmt.Sprintf("the interpreter of %s, %q, is not there", path, strings.TrimSpace(rest))
-	}
-	return fmt.Sprintf("the loader that %s was built for is not on this machine", path)
 }
 
 // lastWins drops all but the last of equal names, as programs disagree about
