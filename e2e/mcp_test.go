@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -76,6 +77,63 @@ func TestToolsOfAFrontEnd(t *testing.T) {
 			if got := run(pawl, "case", "list", "--json"); !strings.Contains(got, "Parse the header") {
 				t.Errorf("the board has no task: %s", got)
 			}
+		})
+	}
+}
+
+// The agent of a run has pawl's tools for its own task, in the box: it reads the task, asks and is
+// answered, proposes another task, and claims to be complete. It finds nothing else there.
+func TestToolsOfAnAgent(t *testing.T) {
+	t.Parallel()
+	for _, p := range []program{claudeProgram, codexProgram} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			u, model := scene(t, p, "autopilot: {max_parallel: 1, on_red_target: work}\nreview: {mode: skip}\n")
+			file := filepath.Join(u.repo, "pawl.yaml")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keep(t, file, strings.Replace(string(text), "{command: [", "{mcp: true, command: [", 1))
+			u.git("-c", "user.name=A Person", "-c", "user.email=person@example.com", "commit", "-qam", "tools")
+			tool := func(name string, input map[string]any) modelserver.Reply {
+				of := modelserver.Tool{Name: "mcp__pawl__" + name, Input: input}
+				if p.name == "codex" {
+					of.Name = "mcp__pawl/" + name
+				}
+				return modelserver.Reply{Text: "I call it.", Tools: []modelserver.Tool{of}}
+			}
+			words := func(s string) map[string]any { return map[string]any{"text": s} }
+			model.set(tool("get_task", map[string]any{}), tool("list_cases", map[string]any{}),
+				tool("ask", words("In which language?")), modelserver.Reply{Text: "I wait."})
+			if r := u.do(nil, "case", "add", "Greet everybody", "--acceptance", "done.txt is there"); r.code != 0 {
+				t.Fatal(r.stderr)
+			}
+			r := u.do(nil, "autopilot")
+			if shown := u.do(nil, "case", "show", "1"); !strings.Contains(shown.stdout, "In which language?") {
+				t.Fatalf("it did not ask: %s\n%s", shown.stdout, r.stderr)
+			}
+			calls := u.model.Calls()
+			if last := string(calls[len(calls)-1].Body); !strings.Contains(last, "Greet everybody") || !strings.Contains(last, "done.txt is there") {
+				t.Errorf("the agent does not know its task: %.3000s", last)
+			}
+			for _, name := range calls[0].Tools() {
+				if strings.Contains(name, "list_cases") || strings.Contains(name, "answer_run") {
+					t.Errorf("the agent has the tool %s", name)
+				}
+			}
+			model.set(append(make([]modelserver.Reply, len(calls)), modelserver.Reply{Text: "I write it.", Tools: []modelserver.Tool{p.shell("echo x > done.txt && git add -A && git -c user.name=a -c user.email=a@b commit -qm work")}},
+				tool("add_follow_up_task", map[string]any{"title": "Greet in more languages"}),
+				tool("complete", words("It greets.")), modelserver.Reply{Text: "Done."})...)
+			if r := u.do(nil, "answer", "task-001", "In French."); r.code != 0 {
+				t.Fatal(r.stderr)
+			}
+			r = u.do(nil, "autopilot")
+			list, shown := u.do(nil, "case", "list"), u.do(nil, "case", "show", "1")
+			if !strings.Contains(shown.stdout, "done") || !strings.Contains(list.stdout, "Greet in more languages") {
+				t.Errorf("the task: %s\nthe board: %s\n%s", shown.stdout, list.stdout, r.stderr)
+			}
+			u.git("cat-file", "-e", "main:done.txt")
 		})
 	}
 }
