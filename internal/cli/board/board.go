@@ -42,7 +42,7 @@ func Command(a *command.App) *cobra.Command {
 	cmd := command.Group("case", "The board: tasks and operations, what they need, which is next", nil,
 		caseAddCommand(a), caseListCommand(a), caseShowCommand(a), caseEditCommand(a), caseRemoveCommand(a),
 		caseCleanCommand(a), caseRollbackCommand(a), caseExtendCommand(a),
-		caseShellCommand(a), caseSyncCommand(a))
+		caseShellCommand(a), caseSyncCommand(a), caseExportCommand(a))
 	for i := range caseActions {
 		cmd.AddCommand(caseActionCommand(a, i))
 	}

@@ -23,7 +23,7 @@ type caseFields struct {
 	acceptance, needs, tags    []string
 	unneed, untag              []string
 	priority                   int
-	operation                  bool
+	operation, update          bool
 	file                       string
 }
 
@@ -37,7 +37,10 @@ func caseAddCommand(a *command.App) *cobra.Command {
 				if len(args) > 0 || anyGiven(cmd, caseFlags) {
 					return command.Usage("-f takes everything from the file: no title and no other flags of the case")
 				}
-				return addList(cmd.Context(), a, f.file)
+				return addList(cmd.Context(), a, f.file, f.update)
+			}
+			if f.update {
+				return command.Usage("--update is for a list: pawl case add -f FILE --update")
 			}
 			if len(args) == 0 {
 				return command.Usage("%s needs a title, or -f FILE", cmd.CommandPath()).Hint("pawl case add 'Parse the header'")
@@ -49,6 +52,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 	f.common(cmd)
 	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups cases")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
+	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board already, until work on it begins")
 	return cmd
 }
 
@@ -112,7 +116,7 @@ func addOne(ctx context.Context, a *command.App, f caseFields) error {
 }
 
 // addList adds all of a file.
-func addList(ctx context.Context, a *command.App, name string) error {
+func addList(ctx context.Context, a *command.App, name string, update bool) error {
 	text, err := readList(a, name)
 	if err != nil {
 		return err
@@ -128,7 +132,32 @@ func addList(ctx context.Context, a *command.App, name string) error {
 		a.Say("There is nothing to add.")
 		return nil
 	}
+	if update {
+		return updateList(ctx, a, list.Drafts)
+	}
 	return addCases(ctx, a, list.Drafts, true)
+}
+
+// updateList brings the board to a list, and prints the ids of what is new.
+func updateList(ctx context.Context, a *command.App, drafts []board.Draft) error {
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		added, changed, left, err := p.UpdateList(ctx, drafts)
+		if err != nil {
+			return action.Explain(err)
+		}
+		for i := range added {
+			if !a.JSON {
+				a.Result("%s\n", added[i].ID)
+			} else if err := a.JSONLine(command.CaseJSON(&added[i])); err != nil {
+				return err
+			}
+		}
+		a.Say("Added %s, changed %d.", fault.Numbered(len(added), "case"), changed)
+		if left > 0 {
+			a.Say("Work on %s of the list has begun: what it says of that counts no more.", fault.Numbered(left, "task"))
+		}
+		return nil
+	})
 }
 
 // addCases adds all drafts and prints their ids; sum says how many there are.
