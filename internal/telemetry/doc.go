@@ -1,6 +1,5 @@
 // Package telemetry sends what a run does to an OpenTelemetry collector:
-// spans of run, iteration, agent, tools and gates, and sums of tokens, cost
-// and time. It is off, and costs nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT
+// spans of run, iteration, agent and gates, and sums of tokens, cost and time. It is off, and costs nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT
 // or its like is set.
 //
 // A [Sender] listens to the engine's notices, as the screen does; it decides

@@ -42,53 +42,27 @@ func attributes(a attrs) []object {
 	return all
 }
 
-// span is one that has begun. A nil one, and one that has ended, takes nothing.
-type span struct {
-	of               *Sender
-	id, parent, name string
-	began            time.Time
-	attrs            attrs
-	events           []object
-	over             bool
+// span keeps one that has ended, and returns its id. problem is why it failed, ""
+// when it did not.
+func (x *Sender) span(parent, name string, from, to time.Time, problem string, a attrs) (id string) {
+	id = newID()
+	x.ended = append(x.ended, x.object(id, parent, name, from, to, problem, a))
+	return id
 }
 
-func (x *Sender) begin(parent *span, name string, at time.Time, a attrs) *span {
-	s := &span{of: x, id: fmt.Sprintf("%016x", rand.Uint64()|1), name: name, began: at, attrs: a}
-	if parent != nil && !parent.over {
-		s.parent = parent.id
-	}
-	return s
-}
-
-func (s *span) set(a attrs) {
-	if s != nil && !s.over {
-		maps.Copy(s.attrs, a)
-	}
-}
-
-func (s *span) event(name string, at time.Time, a attrs) {
-	if s != nil && !s.over {
-		s.events = append(s.events, object{"timeUnixNano": nanos(at), "name": name, "attributes": attributes(a)})
-	}
-}
-
-// end ends a span; problem is why it failed, "" when it did not.
-func (s *span) end(at time.Time, problem string) {
-	if s == nil || s.over {
-		return
-	}
-	s.over = true
+func (x *Sender) object(id, parent, name string, from, to time.Time, problem string, a attrs) object {
 	status := object{}
 	if problem != "" {
-		s.attrs["error.type"] = problem
+		a["error.type"] = problem
 		status = object{"code": 2, "message": problem}
 	}
-	s.of.ended = append(s.of.ended, object{
-		"traceId": s.of.trace, "spanId": s.id, "parentSpanId": s.parent, "name": s.name, "kind": 1,
-		"startTimeUnixNano": nanos(s.began), "endTimeUnixNano": nanos(at),
-		"attributes": attributes(s.attrs), "events": s.events, "status": status,
-	})
+	return object{
+		"traceId": x.trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1,
+		"startTimeUnixNano": nanos(from), "endTimeUnixNano": nanos(to), "attributes": attributes(a), "status": status,
+	}
 }
+
+func newID() string { return fmt.Sprintf("%016x", rand.Uint64()|1) }
 
 // traceOf makes the id of a trace from the run's, so that a run that is resumed
 // goes on in the same trace.
