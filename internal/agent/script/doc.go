@@ -12,7 +12,6 @@
 //
 //	name: repair            # for the session id; optional
 //	model: scripted-1       # optional
-//	format: json            # or text: what is said is printed as it is
 //	turns:
 //	  - say: I look at the code first.
 //	    edit: {path: add.go, old: a - b, new: a + b}
@@ -40,7 +39,6 @@
 //	run: COMMAND | {command, must: true}    sh -c; must: the turn fails when it does
 //	usage: {input, output, cache_read, cache_write, cost, calls}
 //	                                 one model call (calls: 1); cost is in USD and added up
-//	retry: {attempt, status, type}   the program tries a call again by itself
 //	rate_limit: {retry_after: 30s, reset_in: 3h, type, message}     ends the turn, exit 1
 //	api_error: {status, type, message, retry_after}                 ends the turn, exit 1
 //	exit: N                          ends the turn; N > 0 is told as a failed end
@@ -65,9 +63,9 @@
 //
 // # Output
 //
-// With `format: json` the agent prints JSON lines, which any script of a user
-// may print too (`output: script`). Each has a "type"; what is not named here
-// is kept as unknown and does no harm:
+// The agent prints JSON lines, which any script of a user may print too (`output:
+// script`). Each has a "type"; what is not named here is kept as unknown and does
+// no harm:
 //
 //	{"type":"start","session":"s1","model":"scripted-1"}
 //	{"type":"text","text":"a whole message"}

@@ -98,11 +98,8 @@ func (p *player) start(turn int) error {
 	return p.line("start", map[string]any{"session": fmt.Sprintf("%s-%d-%d", name, turn, os.Getpid()), "model": model})
 }
 
-// line prints one event; a text agent has none.
+// line prints one event.
 func (p *player) line(kind string, fields map[string]any) error {
-	if p.scenario.Format == "text" {
-		return nil
-	}
 	fields["type"] = kind
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -112,19 +109,7 @@ func (p *player) line(kind string, fields map[string]any) error {
 	return err
 }
 
-// say prints a message, or a piece of one.
-func (p *player) say(kind, text string) error {
-	if p.scenario.Format != "text" {
-		return p.line(kind, map[string]any{"text": text})
-	}
-	if kind == "text" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	_, err := io.WriteString(p.out, text)
-	return err
-}
-
-// tool prints a call around the action itself. A text agent prints nothing.
+// tool prints a call around the action itself.
 func (p *player) tool(name, command string, files []string, action func() error) error {
 	call := map[string]any{"name": name}
 	if command != "" {

@@ -16,7 +16,6 @@ import (
 type Scenario struct {
 	Name   string  `yaml:"name"`
 	Model  string  `yaml:"model"`
-	Format string  `yaml:"format"` // json or text; "" is json
 	Turns  []Turn  `yaml:"turns"`
 	Scenes []Scene `yaml:"scenes"`
 }
@@ -62,9 +61,6 @@ func Parse(b []byte) (*Scenario, error) {
 	var s Scenario
 	if err := yaml.UnmarshalWithOptions(b, &s, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("%s", yaml.FormatError(err, false, true))
-	}
-	if s.Format != "" && s.Format != "json" && s.Format != "text" {
-		return nil, fmt.Errorf("format is %q: use json or text", s.Format)
 	}
 	if len(s.Turns) == 0 && len(s.Scenes) == 0 {
 		return nil, fmt.Errorf("it has no turns")

@@ -13,7 +13,6 @@ func TestBadScenarios(t *testing.T) {
 		{"", "no turns"},
 		{"turns: []", "no turns"},
 		{"scenes: [{when: {prompt: x}}]", "scene 1 has no turns"},
-		{"format: xml\nturns: [{say: a}]", "use json or text"},
 		{"turn: [{say: a}]", "unknown field"},
 		{"turns:\n  - sya: hello", "unknown step sya"},
 		{"turns:\n  - jump: hello", "the steps are api_error, append, "},

@@ -231,7 +231,6 @@ func TestFailures(t *testing.T) {
 		{"cut off", "{say: half, no_end: true}", 0, loop.TerminalMissing, 0, "", ""},
 		{"rate limit", "rate_limit: {retry_after: 2s}", 1, loop.TerminalFailed, 429, "rate_limit", ""},
 		{"api error", "api_error: {status: 401, type: authentication_error, message: bad key}", 1, loop.TerminalFailed, 401, "authentication_error", ""},
-		{"retries that did not help", "{retry: {status: 529, type: overloaded}, no_end: true}", 0, loop.TerminalMissing, 529, "overloaded", ""},
 		{"a prompt that lacks it", "expect_prompt: [prompt, nowhere]", 97, loop.TerminalMissing, 0, "", "turn 1, line 2: expect_prompt: the prompt does not have the text \"nowhere\""},
 		{"an edit that does not fit", "edit: {path: no, old: a, new: b}", 97, loop.TerminalMissing, 0, "", "no such file"},
 		{"a command that must work", "run: {command: echo why; exit 4, must: true}", 97, loop.TerminalMissing, 0, "", "why"},
@@ -285,22 +284,6 @@ turns:
 	}
 	if third := got.play(); third.code != 97 || !strings.Contains(third.stderr, "exit status 4") {
 		t.Errorf("%+v", third)
-	}
-}
-
-func TestTextFormat(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, `
-format: text
-turns:
-  - say: plain words
-    tool: look
-    usage: {input: 5}
-    api_error: {status: 500, type: api_error, message: broken}
-`)
-	got := s.play()
-	if got.stdout != "plain words\n" || got.code != 1 || !strings.Contains(got.stderr, "API error 500") {
-		t.Errorf("got %+v", got)
 	}
 }
 

@@ -35,17 +35,6 @@ func raw(command string, p *player) error {
 	return c.Run()
 }
 
-// retry is a model call that the program tries again by itself.
-type retry struct {
-	Attempt int    `yaml:"attempt"`
-	Status  int    `yaml:"status"`
-	Type    string `yaml:"type"`
-}
-
-func (r *retry) do(p *player) error {
-	return p.line("retry", map[string]any{"attempt": max(r.Attempt, 1), "status": r.Status, "error": r.Type})
-}
-
 // apiError is a failure of the model's provider. It ends the turn.
 type apiError struct {
 	kind       string   // of the line
@@ -66,9 +55,6 @@ func (e *apiError) do(p *player) error {
 	}
 	if err := p.line(e.kind, fields); err != nil {
 		return err
-	}
-	if p.scenario.Format == "text" {
-		fmt.Fprintf(p.err, "API error %d %s: %s\n", e.Status, e.Type, e.Message)
 	}
 	p.code, p.over = 1, true
 	return nil

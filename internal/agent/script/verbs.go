@@ -23,7 +23,6 @@ var verbs = map[string]verb{
 	"delete": plain(remove),
 	"run":    of(run{}, func(r *run) any { return &r.Command }, (*run).do),
 	"usage":  of(usage{}, mapping, (*usage).do),
-	"retry":  of(retry{}, mapping, (*retry).do),
 	"rate_limit": of(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
 		mapping, (*apiError).do),
 	"api_error":     of(apiError{kind: "error"}, mapping, (*apiError).do),
@@ -39,7 +38,7 @@ var verbs = map[string]verb{
 func say(kind string) verb {
 	return plain(func(all texts, p *player) error {
 		for _, text := range all {
-			if err := p.say(kind, text); err != nil {
+			if err := p.line(kind, map[string]any{"text": text}); err != nil {
 				return err
 			}
 		}
