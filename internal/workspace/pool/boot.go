@@ -44,13 +44,13 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 
 // revive looks whether a workspace can be worked in after a start of the machine.
 func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
-	row, err := p.seize(ctx, r)
+	row, err := p.acquire(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	broken := p.sound(ctx, row)
 	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), p.let(ctx, row, r.State))
+		return errors.Join(ctx.Err(), p.unclaim(ctx, row, r.State))
 	}
 	folder := p.renumbered(row)
 	// From here on the row counts as looked at.
@@ -59,11 +59,11 @@ func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
 	}
 	stays := broken == nil && r.State == kept
 	if stays || p.proveOrGone(row) != nil {
-		return errors.Join(p.pinAll(ctx, row), p.let(ctx, row, r.State))
+		return errors.Join(p.pinAll(ctx, row), p.unclaim(ctx, row, r.State))
 	}
 	s, err := p.remove(ctx, row, true)
 	if err != nil {
-		return p.letGo(ctx, row.ID, err.Error())
+		return p.disown(ctx, row.ID, err.Error())
 	}
 	why := "somebody worked in it"
 	if broken != nil {

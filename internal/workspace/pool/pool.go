@@ -113,7 +113,8 @@ func (u *unowned) has(id string) bool {
 
 // busy is true while the owner of a row works in it, or may do so.
 func (p *Pool) busy(r store.Workspace) bool {
-	return alive(r.Owner) && (r.Owner != p.me || !p.has(r.ID))
+	left := r.Owner == p.me && p.has(r.ID)
+	return alive(r.Owner) && !left
 }
 
 // Workspace is a private clone, ready to be worked in.

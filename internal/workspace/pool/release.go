@@ -55,7 +55,7 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 		return p.putBack(ctx, row)
 	case h.gone:
 		if _, err := p.remove(ctx, row, true); err != nil {
-			return errors.Join(err, p.letGo(ctx, id, h.why+", but "+err.Error()))
+			return errors.Join(err, p.disown(ctx, id, h.why+", but "+err.Error()))
 		}
 		return nil
 	case h.landed && !p.o.KeepOnSuccess:

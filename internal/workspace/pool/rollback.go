@@ -53,7 +53,7 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 	if who := used(found.Dir); who != "" {
 		return "", fmt.Errorf("%w: %s", ErrTaken, who)
 	}
-	row, err := p.seize(ctx, found)
+	row, err := p.acquire(ctx, found)
 	if err != nil {
 		return "", err
 	}

@@ -110,7 +110,7 @@ func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry 
 		v.Lost = p.lost(ctx, r)
 		return v
 	}
-	row, err := p.seize(ctx, r)
+	row, err := p.acquire(ctx, r)
 	if err == nil {
 		v.Lost = p.lost(ctx, row)
 		var s saved
@@ -118,7 +118,7 @@ func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry 
 			v.Ref, v.Lost = s.Ref, append(v.Lost, s.Left...)
 			return v
 		}
-		err = errors.Join(err, p.letGo(ctx, r.ID, r.Why))
+		err = errors.Join(err, p.disown(ctx, r.ID, r.Why))
 	}
 	v.Remove, v.Reason, v.Lost = false, err.Error(), nil
 	return v
@@ -214,9 +214,9 @@ func (p *Pool) lost(ctx context.Context, r store.Workspace) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == ".pawl/" })
 }
 
-// seize makes this process the owner of a row whose owner is dead or nobody,
+// acquire makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
-func (p *Pool) seize(ctx context.Context, was store.Workspace) (store.Workspace, error) {
+func (p *Pool) acquire(ctx context.Context, was store.Workspace) (store.Workspace, error) {
 	return p.editRow(ctx, was.ID, func(r *store.Workspace) error {
 		switch {
 		case p.busy(*r):
@@ -244,9 +244,9 @@ func (p *Pool) remove(ctx context.Context, row store.Workspace, givenUp bool) (s
 	return s, p.discard(ctx, row)
 }
 
-// letGo gives up a row that could not be removed: half removed, it is finished by
+// disown gives up a row that could not be removed: half removed, it is finished by
 // the next one; else it is kept.
-func (p *Pool) letGo(ctx context.Context, id, why string) error {
+func (p *Pool) disown(ctx context.Context, id, why string) error {
 	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *store.Workspace) {
 		r.Owner, r.Why = store.Owner{}, why
 		if r.State == leased {
@@ -368,7 +368,7 @@ func (p *Pool) repair(ctx context.Context) error {
 // finish removes what holds nothing that could be lost. When it cannot be
 // removed, it stays for the next one who tries.
 func (p *Pool) finish(ctx context.Context, r store.Workspace) error {
-	row, err := p.seize(ctx, r)
+	row, err := p.acquire(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
@@ -383,7 +383,7 @@ func (p *Pool) finish(ctx context.Context, r store.Workspace) error {
 		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
 	if _, err := p.remove(ctx, row, false); err != nil {
-		return p.letGo(ctx, row.ID, err.Error())
+		return p.disown(ctx, row.ID, err.Error())
 	}
 	return nil
 }
@@ -391,7 +391,7 @@ func (p *Pool) finish(ctx context.Context, r store.Workspace) error {
 // orphan keeps a workspace whose process is gone. One that was being given back
 // after its work had landed is not: whoever looks next does it.
 func (p *Pool) orphan(ctx context.Context, r store.Workspace) error {
-	row, err := p.seize(ctx, r)
+	row, err := p.acquire(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}

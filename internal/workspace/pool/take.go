@@ -91,7 +91,7 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 			return w, nil
 		}
 		if err != nil {
-			return fail(errors.Join(err, p.let(ctx, row, was)))
+			return fail(errors.Join(err, p.unclaim(ctx, row, was)))
 		}
 		want.Dir, want.Own, want.Ports = row.Dir, row.Own, row.Ports
 		row, was = want, making
@@ -206,8 +206,8 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 	return w, false, nil
 }
 
-// let gives up a row that was claimed, as it was found.
-func (p *Pool) let(ctx context.Context, row store.Workspace, was string) error {
+// unclaim gives up a row that was claimed, as it was found.
+func (p *Pool) unclaim(ctx context.Context, row store.Workspace, was string) error {
 	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *store.Workspace) {
 		r.Owner, r.State = store.Owner{}, was
 	})
@@ -317,7 +317,7 @@ func (p *Pool) unmake(ctx context.Context, row store.Workspace) error {
 		return nil
 	}
 	if err := p.discard(ctx, row); err != nil {
-		return errors.Join(err, p.let(ctx, row, making))
+		return errors.Join(err, p.unclaim(ctx, row, making))
 	}
 	return nil
 }
