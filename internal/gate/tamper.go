@@ -96,9 +96,12 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 		if slices.ContainsFunc(p.Allow, func(one string) bool { return Match(one, path) }) {
 			return "", false
 		}
-		for _, one := range p.Patterns {
-			if Match(one, path) || p.New && Match(strings.ToLower(one), strings.ToLower(path)) {
-				return one, true
+		for i, one := range p.Patterns {
+			if p.New {
+				one, path = strings.ToLower(one), strings.ToLower(path)
+			}
+			if Match(one, path) {
+				return p.Patterns[i], true
 			}
 		}
 		return "", false

@@ -8,7 +8,10 @@ import (
 )
 
 // mayPush is false while a person has to say what becomes of the target.
-func (s *State) mayPush() bool { return s.Policy.Push && (s.Stop == nil || s.redTarget()) }
+func (s *State) mayPush() bool {
+	stands := s.Stop != nil && !s.redTarget()
+	return s.Policy.Push && !stands
+}
 
 // toPush has the target pushed, with the tasks that landed just now.
 func (s *State) toPush(landed []string) {

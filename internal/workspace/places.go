@@ -281,7 +281,7 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 			c.unsafe = true
 			continue
 		}
-		if (e.Sparse || e.Assumed) && len(c.marks) < marksLimit {
+		if hidden := e.Sparse || e.Assumed; hidden && len(c.marks) < marksLimit {
 			c.marks += markOf(e)
 		}
 		if e.Mode == git.ModeNested && !known[e.Path] {

@@ -51,7 +51,10 @@ func (r *session) seed(ctx context.Context) error {
 		return err
 	}
 	there := r.c.present()
-	all = slices.DeleteFunc(all, func(e git.Entry) bool { return ours(e.Path) || e.Sparse && !there(e.Path) })
+	all = slices.DeleteFunc(all, func(e git.Entry) bool {
+		leftOut := e.Sparse && !there(e.Path)
+		return leftOut || ours(e.Path)
+	})
 	if err := r.index.ReadTree(ctx, ""); err != nil {
 		return err
 	}

@@ -385,7 +385,8 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 // ofMachine reports whether an error is nobody's fault: git was killed, or a disk that
 // snapshots are written to is full, which git does not always say.
 func (c *Checkout) ofMachine(err error) bool {
-	return err != nil && (git.OfMachine(err) || files.Full(c.Repo.Common) || files.Full(c.stateDir))
+	full := files.Full(c.Repo.Common) || files.Full(c.stateDir)
+	return full || git.OfMachine(err)
 }
 
 // addAll enters paths. Files may change or go while they are read: a part
