@@ -1,7 +1,6 @@
 package outputs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,16 +17,17 @@ import (
 )
 
 // Copier copies what a run prints into the shared folder, again and again while it
-// grows. It is not safe for concurrent use.
+// grows. It begins anew with what an earlier one has copied. It is not safe for
+// concurrent use.
 type Copier struct {
 	from, shared, run string
-	seen              map[string]bool // folders that were looked at
+	seen              map[string]bool // folders that were made anew
 	done              map[string]copied
 }
 
 // copied is how far a file is copied.
 type copied struct {
-	of fs.FileInfo // nil: one that an earlier copier has copied
+	of fs.FileInfo
 	to int64
 }
 
@@ -83,6 +83,12 @@ func (c *Copier) folder(from, to *os.Root, dir string) error {
 	if err != nil {
 		return unlessGone(err)
 	}
+	if !c.seen[dir] { // an earlier copier of the run may have copied another attempt
+		if err := to.RemoveAll(dir); err != nil {
+			return err
+		}
+		c.seen[dir] = true
+	}
 	if err := to.Mkdir(dir, 0o700); err == nil {
 		mode, err := modeOf(to)
 		if err := errors.Join(err, to.Chmod(dir, mode)); err != nil {
@@ -91,7 +97,6 @@ func (c *Copier) folder(from, to *os.Root, dir string) error {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	c.lookAt(from, to, dir)
 	var streams, marks []string
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
@@ -129,29 +134,6 @@ func isOurs(dir, name string) bool {
 	return err == nil || name == "steps" || path.Base(dir) == "steps"
 }
 
-// lookAt learns what an earlier copier of the run has copied, so that it is gone on
-// with where the attempt is the same.
-func (c *Copier) lookAt(from, to *os.Root, dir string) {
-	if c.seen[dir] {
-		return
-	}
-	c.seen[dir] = true
-	entries, _ := fs.ReadDir(to.FS(), dir) // without them all is copied again
-	local, _ := brief(from, path.Join(dir, "begun.json"))
-	there, _ := to.ReadFile(path.Join(dir, "begun.json"))
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		at := copied{to: info.Size()}
-		if !bytes.Equal(local, there) {
-			at.to = -1 // another attempt's
-		}
-		c.done[path.Join(dir, e.Name())] = at
-	}
-}
-
 func (c *Copier) drop(to *os.Root, name string) error {
 	delete(c.done, name)
 	return unlessGone(to.Remove(name))
@@ -171,8 +153,7 @@ func (c *Copier) file(
 		return err
 	}
 	was, known := c.done[name]
-	isOther := was.of != nil && !os.SameFile(was.of, info) || info.Size() < was.to || was.to < 0
-	if isOther {
+	if same := known && os.SameFile(was.of, info); !same || info.Size() < was.to {
 		was, known = copied{}, false
 	}
 	if !known || info.Size() > was.to {
@@ -232,15 +213,6 @@ func open(f *os.File, in *os.Root) error {
 		return err
 	}
 	return f.Chmod(mode & 0o666)
-}
-
-func brief(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return briefOf(f)
 }
 
 // briefOf is the part of pawl's own files that says when and how, and nothing of what:
