@@ -18,7 +18,6 @@ type pair struct {
 	proxy *Proxy
 	start time.Time
 	last  atomic.Int64 // when something moved, in nanoseconds after start
-	over  atomic.Bool  // nothing is read any more
 }
 
 func (p *Proxy) newPair() *pair { return &pair{proxy: p, start: time.Now()} }
@@ -37,9 +36,6 @@ func (s *side) Read(b []byte) (int, error) {
 	for {
 		began := time.Since(s.pair.start)
 		_ = s.SetReadDeadline(time.Now().Add(s.pair.proxy.limits.Idle))
-		if s.pair.over.Load() { // after the deadline is set: stop sets them the other way round
-			return 0, os.ErrDeadlineExceeded
-		}
 		n, err := s.from.Read(b)
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && s.pair.last.Load() > int64(began) {
 			continue // the other direction moved meanwhile
@@ -68,12 +64,6 @@ func (s *side) moved(n int) error {
 		return errBytes
 	}
 	return nil
-}
-
-// stop ends a read that waits, and all to come.
-func (s *side) stop() {
-	s.pair.over.Store(true)
-	_ = s.SetReadDeadline(time.Now())
 }
 
 // closeWrite tells the peer that nothing more comes, and still hears it.

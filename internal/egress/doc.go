@@ -18,7 +18,7 @@
 // host may serve others under its certificate (domain fronting), or hide the
 // inner name of an encrypted ClientHello, is beyond this package. To an endpoint
 // that is listed as plain http whatever a client says is passed on: in a tunnel
-// as it is, else one request for each connection.
+// as it is, else request by request.
 //
 // The package never logs, keeps or reports a path, a query, a header or a
 // credential. It does not confine anybody: that a process has no other way out

@@ -2,69 +2,68 @@ package egress
 
 import (
 	"context"
-	"io"
+	"net"
 	"net/http"
+	"net/http/httputil"
 	"strings"
-	"sync"
 )
 
-// hopHeaders are about one connection and end at a proxy.
-var hopHeaders = []string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-}
-
-// exchange passes one request on, and back whatever the endpoint says. Both
-// connections end with it: there is no next request to be smuggled in.
-func (p *Proxy) exchange(ctx context.Context, c *client, req *http.Request, e Endpoint, host string) {
-	name := place(host, e.Port)
-	server, from, err := p.reach(ctx, e, host)
+// plain passes on a request in absolute form, and back what the endpoint says.
+func (p *Proxy) plain(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Scheme == "" {
+		p.refuse(w, "", &refusal{http.StatusBadRequest, "this is a proxy; a request to it names the whole URL"})
+		return
+	}
+	asked := req.URL.Host
+	if req.URL.Scheme != "http" {
+		p.refuse(w, asked, &refusal{http.StatusForbidden, "the proxy passes on http only; use CONNECT for anything else"})
+		return
+	}
+	host, port, err := splitPort(asked, 80)
+	if err == nil {
+		host, err = hostName(host)
+	}
 	if err != nil {
-		p.refuse(c, name, err)
+		p.refuse(w, asked, &refusal{http.StatusBadRequest, "the request's URL names no host"})
 		return
 	}
-	if !p.track(server) {
+	e, ok := find(p.config.Allow, host, port, true)
+	if !ok {
+		p.refuse(w, asked, notListed(host))
 		return
 	}
-	defer p.drop(server)
-	pair := p.newPair()
-	inner := &side{Conn: c.Conn, from: c.Conn, pair: pair}
-	outer := &side{Conn: server, from: from, pair: pair, counted: true}
-	c.limit.from = inner // the body comes through what was read ahead
-	address(req, host, e)
-	var sent error
-	var sending sync.WaitGroup
-	sending.Go(func() {
-		if sent = req.Write(outer); sent == nil {
-			_, _ = io.Copy(io.Discard, c.r) // until the client leaves
-		}
-		_ = server.Close()
-	})
-	err = pass(outer, inner)
-	inner.stop() // what the client still says has no reader any more
-	sending.Wait()
-	for _, err := range []error{sent, err} {
-		p.endTunnel(c, name, err)
-	}
-	p.linger(c)
+	e.Port = port
+	p.exchange(w, req, e, host)
 }
 
-// address makes the request one for the endpoint itself.
-func address(req *http.Request, host string, e Endpoint) {
-	req.URL.Scheme, req.URL.Host, req.URL.User = "http", place(host, e.Port), nil
-	if req.Host == "" {
-		req.Host = strings.TrimSuffix(req.URL.Host, ":80")
-	}
-	req.Close = true
-	for _, line := range req.Header.Values("Connection") {
-		for name := range strings.SplitSeq(line, ",") {
-			req.Header.Del(strings.TrimSpace(name))
+// exchange passes one request on, by a connection of its own.
+func (p *Proxy) exchange(w http.ResponseWriter, req *http.Request, e Endpoint, host string) {
+	name := place(host, e.Port)
+	defer func() {
+		if p.bytes.Load() > p.limits.Bytes {
+			p.endTunnel(nil, nil, name, errBytes)
 		}
+	}()
+	w.Header().Set("Connection", "close")
+	transport := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: p.limits.HeaderBytes,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, from, err := p.reach(ctx, e, host)
+			if err != nil {
+				return nil, err
+			}
+			return &side{Conn: c, from: from, pair: p.newPair(), counted: true}, nil
+		},
 	}
-	for _, name := range hopHeaders {
-		req.Header.Del(name)
-	}
-	if len(req.Header.Values("User-Agent")) == 0 {
-		req.Header.Set("User-Agent", "") // net/http names itself otherwise
-	}
+	(&httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: p.quiet,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.URL.User = "http", name, nil
+			r.Out.Host = strings.TrimSuffix(r.In.Host, ":80")
+			for _, header := range []string{"Proxy-Authorization", "Proxy-Connection"} {
+				r.Out.Header.Del(header)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.refuse(w, name, err) },
+	}).ServeHTTP(w, req)
 }

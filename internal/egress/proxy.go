@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -33,7 +35,7 @@ type Config struct {
 // Limits bound what a client can cost. All must be positive.
 type Limits struct {
 	Connections int           // at once; more are refused
-	HeaderBytes int64         // of a request or response up to its body
+	HeaderBytes int64         // of a request or response up to its body, about
 	HeaderTime  time.Duration // until a request, and after a CONNECT the ClientHello, is complete
 	DialTime    time.Duration // lookup, connection and upstream's answer together
 	Idle        time.Duration // nothing in either direction
@@ -56,10 +58,10 @@ type Proxy struct {
 	slots    chan struct{}
 	refusals refusals
 	bytes    atomic.Int64
+	quiet    *log.Logger
 
-	mu    sync.Mutex
-	open  map[net.Conn]struct{} // clients and servers; nil when the proxy ends
-	works sync.WaitGroup
+	mu   sync.Mutex
+	open map[net.Conn]struct{} // tunnels, both sides of them; nil when the proxy ends
 }
 
 // New makes a proxy. Clients wait until [Proxy.Serve] is called.
@@ -75,7 +77,7 @@ func New(config Config) (*Proxy, error) {
 	}
 	return &Proxy{
 		config: config, limits: config.Limits, slots: make(chan struct{}, config.Limits.Connections),
-		open: map[net.Conn]struct{}{}, refusals: refusals{tell: config.Refused},
+		open: map[net.Conn]struct{}{}, refusals: refusals{tell: config.Refused}, quiet: log.New(io.Discard, "", 0),
 	}, nil
 }
 
@@ -91,9 +93,38 @@ func (l Limits) check() error {
 	return nil
 }
 
+// Serve lets clients in until ctx is done, ends what is open then, and returns
+// when nothing of the proxy runs any more. Its error is that of a listener that
+// broke. A proxy serves once.
+func (p *Proxy) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	server := &http.Server{
+		ReadHeaderTimeout: p.limits.HeaderTime, MaxHeaderBytes: int(p.limits.HeaderBytes), ErrorLog: p.quiet,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			working.Add(1)
+			defer working.Done()
+			p.handle(ctx, w, r)
+		}),
+	}
+	stop := context.AfterFunc(ctx, func() { p.close(server) })
+	err := server.Serve(p.config.Listener)
+	cancel()
+	if stop() {
+		p.close(server)
+	}
+	working.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("the egress proxy cannot accept connections any more: %v", err)
+}
+
 // close ends the listening and all connections.
-func (p *Proxy) close() {
-	_ = p.config.Listener.Close()
+func (p *Proxy) close(server *http.Server) {
+	_ = server.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.open {
@@ -102,71 +133,8 @@ func (p *Proxy) close() {
 	p.open = nil
 }
 
-// Serve lets clients in until ctx is done, ends what is open then, and returns
-// when nothing of the proxy runs any more. Its error is that of a listener that
-// broke. A proxy serves once.
-func (p *Proxy) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, p.close)
-	err := p.accept(ctx)
-	cancel()
-	if stop() {
-		p.close()
-	}
-	p.works.Wait()
-	return err
-}
-
-// accept lets clients in, each on a goroutine of its own, at most
-// Limits.Connections of them.
-func (p *Proxy) accept(ctx context.Context) error {
-	for {
-		c, err := p.config.Listener.Accept()
-		switch {
-		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
-			if c != nil {
-				_ = c.Close()
-			}
-			return nil
-		case passes(err):
-			pause(ctx, 100*time.Millisecond)
-			continue
-		case err != nil:
-			return fmt.Errorf("the egress proxy cannot accept connections any more: %v", err)
-		case !p.track(c):
-			return nil
-		}
-		select {
-		case p.slots <- struct{}{}:
-		default:
-			p.full(c)
-			continue
-		}
-		p.works.Go(func() {
-			defer func() { <-p.slots }()
-			defer p.drop(c)
-			p.handle(ctx, c)
-		})
-	}
-}
-
-// passes is whether accepting failed for a while only: there is no room for one
-// more file, or the client was gone already.
-func passes(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
-}
-
-// full turns a client away without waiting for what it wants.
-func (p *Proxy) full(c net.Conn) {
-	defer p.drop(c)
-	r := &refusal{status: 503, why: fmt.Sprintf("more than %d connections at once", p.limits.Connections)}
-	p.refusals.add("", r.why)
-	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_, _ = c.Write(r.answer())
-}
-
-// track remembers a connection, so that the proxy's end is its end. It is
-// false, and the connection closed, when the proxy has ended.
+// track remembers a connection of a tunnel, so that the proxy's end is its end. It
+// is false, and the connection closed, when the proxy has ended.
 func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,14 +151,4 @@ func (p *Proxy) drop(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
-}
-
-// pause waits, not longer than ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -62,8 +62,12 @@ func TestNotListed(t *testing.T) {
 		if !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
 			t.Errorf("%s: answer %q", target, answer)
 		}
-		if no := <-r.told; no.Why == "" || strings.Contains(no.Host, "user") {
-			t.Errorf("%s: told %+v", target, no)
+		select { // what is no request at all is not told
+		case no := <-r.told:
+			if no.Why == "" || strings.Contains(no.Host, "user") {
+				t.Errorf("%s: told %+v", target, no)
+			}
+		default:
 		}
 	}
 	r.quiet()
@@ -188,7 +192,7 @@ func TestManyTunnels(t *testing.T) {
 			t.Error("a tunnel does not echo")
 		}
 	}
-	if answer := r.say(""); !strings.HasPrefix(answer, "HTTP/1.1 503 ") {
+	if answer := r.say("CONNECT api.example.com:443 HTTP/1.1\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 503 ") {
 		t.Errorf("one more: %q", answer)
 	}
 	r.refused("", "more than 500 connections")
