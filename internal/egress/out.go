@@ -32,5 +32,5 @@ func out(listener net.Listener, reach []string, refused func(host, why string), 
 	if c.Upstream, err = UpstreamFrom(getenv); err != nil {
 		return nil, err
 	}
-	return New(c)
+	return New(c), nil
 }

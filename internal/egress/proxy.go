@@ -65,10 +65,7 @@ type Proxy struct {
 }
 
 // New makes a proxy. Clients wait until [Proxy.Serve] is called.
-func New(config Config) (*Proxy, error) {
-	if err := config.Limits.check(); err != nil {
-		return nil, err
-	}
+func New(config Config) *Proxy {
 	if config.Resolve == nil {
 		config.Resolve = systemResolve
 	}
@@ -78,19 +75,7 @@ func New(config Config) (*Proxy, error) {
 	return &Proxy{
 		config: config, limits: config.Limits, slots: make(chan struct{}, config.Limits.Connections),
 		open: map[net.Conn]struct{}{}, refusals: refusals{tell: config.Refused}, quiet: log.New(io.Discard, "", 0),
-	}, nil
-}
-
-func (l Limits) check() error {
-	for name, n := range map[string]int64{
-		"Connections": int64(l.Connections), "HeaderBytes": l.HeaderBytes, "HeaderTime": int64(l.HeaderTime),
-		"DialTime": int64(l.DialTime), "Idle": int64(l.Idle), "Bytes": l.Bytes,
-	} {
-		if n <= 0 {
-			return fmt.Errorf("cannot start the egress proxy: its limit %s is %d", name, n)
-		}
 	}
-	return nil
 }
 
 // Serve lets clients in until ctx is done, ends what is open then, and returns

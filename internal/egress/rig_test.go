@@ -59,10 +59,7 @@ func start(t *testing.T, allow []string, change func(*Config)) *rig {
 	if change != nil {
 		change(&config)
 	}
-	p, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := New(config)
 	r.proxy = p
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
