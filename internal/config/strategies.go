@@ -22,10 +22,6 @@ func (k *checker) ownStrategies() {
 		}
 		taken = append(taken, s.Name)
 		k.classes(path, s)
-		k.amounts(path, s)
-		if s.changesNothing() {
-			k.fail(path, "", "%s changes nothing: give it an instruction, an agent, a timeout or another setting", path)
-		}
 	}
 }
 
@@ -46,23 +42,4 @@ func (k *checker) classes(path string, s *Strategy) {
 		}
 		k.fail(at, near, "%s must be a class of failure, not %q%s", at, name, hint)
 	}
-}
-
-// amounts refuses an amount that was written and allows nothing.
-func (k *checker) amounts(path string, s *Strategy) {
-	for _, a := range []struct {
-		key   string
-		value int64
-	}{{"timeout", int64(s.Timeout)}, {"parallelism", int64(s.Parallelism)}} {
-		at := path + "." + a.key
-		if k.IsSet(at) && a.value <= 0 {
-			k.fail(at, "", "%s must be above 0; without the key it stays as it is", at)
-		}
-	}
-}
-
-func (s *Strategy) changesNothing() bool {
-	return s.Name != "" && s.Instruction == "" && s.Timeout <= 0 && s.RetryBackoff == "none" &&
-		s.Parallelism <= 0 && s.Agent == "" &&
-		!s.FallbackProviders && !s.StrongerAgent && !s.SkipOptionalSteps && s.UseCache && !s.Rewind
 }

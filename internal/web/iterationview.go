@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 )
@@ -114,7 +115,7 @@ func story(it *Iteration) []StoryElement {
 	case it.ExitCode != 0:
 		add("agent", "failed", "%s exited with status %d", it.Agent, it.ExitCode)
 	default:
-		add("agent", "passed", "%s changed %s", it.Agent, countFiles(len(it.Files)))
+		add("agent", "passed", "%s changed %s", it.Agent, fault.Numbered(len(it.Files), "file"))
 	}
 	if it.Signal != "" {
 		add("signal", "note", "It said %s", strings.TrimSuffix(it.Signal+": "+it.SignalText, ": "))
@@ -135,16 +136,6 @@ func story(it *Iteration) []StoryElement {
 		add("snapshot", "note", "Snapshot %.12s: rollback comes back to here", it.Snapshot)
 	}
 	return list
-}
-
-func countFiles(n int) string {
-	switch n {
-	case 0:
-		return "no file"
-	case 1:
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", n)
 }
 
 // endsRun is true for an option after which no agent works.
