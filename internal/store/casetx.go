@@ -277,12 +277,8 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 // circle, and needs change nobody's status.
 func (b *cases) refresh(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
-		before, err := b.require(ctx, id)
+		before, after, err := b.count(ctx, id)
 		if err != nil {
-			return err
-		}
-		after := before
-		if err := b.count(ctx, &after); err != nil {
 			return err
 		}
 		if err := b.settle(ctx, before, after); err != nil {
@@ -295,21 +291,27 @@ func (b *cases) refresh(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// count sets the counters of a case.
-func (b *cases) count(ctx context.Context, c *board.Case) error {
-	_, err := b.w.one(ctx, `SELECT
-		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = $1 AND k.status <> 'done'),
-		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = $1 AND k.status <> 'done'),
-		(SELECT count(*) FROM cases WHERE parent = $1 AND parent <> ''),
-		(SELECT count(*) FROM cases WHERE parent = $1 AND parent <> '' AND status = 'done')`,
-		[]any{c.ID}, &c.Unmet, &c.Unblocks, &c.Children, &c.ChildrenDone)
-	if err != nil || c.Parent == "" {
-		c.Held = false
-		return err
+// count reads a case as it is stored, and with its counters as they should be.
+func (b *cases) count(ctx context.Context, id string) (before, after board.Case, err error) {
+	var unmet, unblocks, children, done int
+	ok, err := b.w.one(ctx, `SELECT `+caseColumns+`,
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM cases k WHERE k.parent = c.id AND k.parent <> ''),
+		(SELECT count(*) FILTER (WHERE k.status = 'done') FROM cases k WHERE k.parent = c.id AND k.parent <> '')`+
+		caseTables+` WHERE c.id = $1`, []any{id},
+		append(caseFields(&before), &unmet, &unblocks, &children, &done)...)
+	after = before
+	after.Unmet, after.Unblocks, after.Children, after.ChildrenDone, after.Held = unmet, unblocks, children, done, false
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoCase, id)
 	}
-	parent, err := b.require(ctx, c.Parent)
-	c.Held = parent.Holds()
-	return err
+	if err == nil && before.Parent != "" {
+		var parent board.Case
+		parent, err = b.require(ctx, before.Parent)
+		after.Held = parent.Holds()
+	}
+	return before, after, err
 }
 
 // finish makes an operation done when all that it holds is, and opens it again.
