@@ -289,3 +289,12 @@ func (sp *spec) minimum() (int, bool) {
 	n, err := strconv.Atoi(sp.min)
 	return n, err == nil
 }
+
+// levelDefault is the default of a level's limits, as a user would write it.
+func levelDefault(l safety.Level) string {
+	limits := safety.LimitsOf(l)
+	return fmt.Sprintf("{max_cost_per_iteration: %s, max_total_cost: %s, max_duration_per_iteration: %s, "+
+		"max_total_duration: %s, max_api_calls_per_iteration: %d}",
+		usd(loop.MicroUSD(limits.IterationCost)), usd(loop.MicroUSD(limits.TotalCost)),
+		Duration(limits.IterationDuration), Duration(limits.TotalDuration), limits.IterationCalls)
+}

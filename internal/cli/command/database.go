@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/retention"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -145,4 +146,13 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 		return nil, err
 	}
 	return a.Database(ctx, c)
+}
+
+// Retention is what the configuration says about what is over.
+func Retention(c *config.Config, stateDir string, db *store.Store, repo *git.Repo) retention.Options {
+	r := c.Retention
+	return retention.Options{
+		StateDir: stateDir, Store: db, Repo: repo,
+		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(), Keep: c.Snapshot.Keep.Std(),
+	}
 }

@@ -189,3 +189,13 @@ func tryGates(ctx context.Context, a *command.App) {
 			"the board waits until it is green. Then: pawl doctor")
 	}
 }
+
+func versionCommand(a *command.App) *cobra.Command {
+	return command.Leaf("version", "Print the version", command.AtMost(0), func(context.Context, []string) error {
+		if a.JSON {
+			return a.JSONLine(map[string]string{"version": command.BuildVersion()})
+		}
+		a.Result("pawl %s\n", command.BuildVersion())
+		return nil
+	})
+}
