@@ -27,7 +27,8 @@ func (p *Proxy) handle(ctx context.Context, w http.ResponseWriter, req *http.Req
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	default:
-		p.refuse(w, "", &refusal{http.StatusServiceUnavailable, fmt.Sprintf("more than %d connections at once", p.limits.Connections)})
+		why := fmt.Sprintf("more than %d connections at once", p.limits.Connections)
+		p.refuse(w, "", &refusal{http.StatusServiceUnavailable, why})
 		return
 	}
 	if req.Method == http.MethodConnect {

@@ -149,7 +149,7 @@ var runners = sync.OnceValue(func() []runner {
 				`(?:(?P<skipped>\d+) (?:skipped|pending))?(?:, )?(?:(?P<passed>\d+) passed)?\)`),
 		},
 		{
-			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "\nok  \t", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
+			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
 			read:  goTests,
 		},
 		{
@@ -158,8 +158,8 @@ var runners = sync.OnceValue(func() []runner {
 			files: lazy.Regexp(`^ ?FAIL (?:\./)?(\S+)`),
 			at:    lazy.Regexp(`^ *at `),
 			ends:  lazy.Regexp(`^ ?FAIL |^PASS |^Test Suites:|^Tests:  |^Summary of all failing`),
-			sum: lazy.Regexp(`^Tests: +(?:(?P<failed>\d+) failed, )?(?:(?P<skipped>\d+) skipped, )?(?:(?P<skipped2>\d+) todo, )?` +
-				`(?:(?P<passed>\d+) passed, )?\d+ total`),
+			sum: lazy.Regexp(`^Tests: +(?:(?P<failed>\d+) failed, )?(?:(?P<skipped>\d+) skipped, )?` +
+				`(?:(?P<skipped2>\d+) todo, )?(?:(?P<passed>\d+) passed, )?\d+ total`),
 			none: lazy.Regexp(`No tests found, exiting(?s:.*)testMatch`),
 			last: true,
 		},
@@ -192,7 +192,7 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "cargo", words: []string{"test result: "},
-			fails: lazy.Regexp(`^---- (?P<test>.+?)(?: std(?:out|err))? ----$`), // one in the documents is "src/lib.rs - double (line 1)"
+			fails: lazy.Regexp(`^---- (?P<test>.+?)(?: std(?:out|err))? ----$`),
 			noise: lazy.Regexp(`^note: |^stack backtrace`),
 			ends:  lazy.Regexp(`^test result: |^failures:$`),
 			sum:   lazy.Regexp(`^test result: .*?(?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored`),
@@ -220,8 +220,9 @@ var runners = sync.OnceValue(func() []runner {
 		{
 			name: "exunit", words: []string{" tests, ", " test, "}, numbered: true,
 			ends: lazy.Regexp(`^Finished in|^\d.* failure`),
-			sum: lazy.Regexp(`^(?:(?P<all>\d+) doctests?, )?(?:(?P<all2>\d+) propert\w+, )?(?P<all3>\d+) tests?, (?:\d+ assertions?, )?` +
-				`(?P<failed>\d+) failures?(?:, (?P<failed2>\d+) errors?)?(?:, (?P<skipped>\d+) excluded)?(?:, (?P<skipped2>\d+) skip)?`),
+			sum: lazy.Regexp(`^(?:(?P<all>\d+) doctests?, )?(?:(?P<all2>\d+) propert\w+, )?(?P<all3>\d+) tests?, ` +
+				`(?:\d+ assertions?, )?(?P<failed>\d+) failures?(?:, (?P<failed2>\d+) errors?)?` +
+				`(?:, (?P<skipped>\d+) excluded)?(?:, (?P<skipped2>\d+) skip)?`),
 		},
 		{
 			name: "pest", words: []string{" assertions)"},
@@ -234,8 +235,9 @@ var runners = sync.OnceValue(func() []runner {
 		{
 			name: "phpunit", words: []string{"OK (", "Tests: ", "No tests executed"}, numbered: true,
 			ends: lazy.Regexp(`^FAILURES!|^ERRORS!`),
-			sum: lazy.Regexp(`^Tests: (?P<all>\d+), Assertions: \d+(?:.*?, Errors: (?P<failed>\d+))?(?:.*?, Failures: (?P<failed2>\d+))?` +
-				`(?:.*?, Skipped: (?P<skipped>\d+))?(?:.*?, Incomplete: (?P<skipped2>\d+))?|^OK \((?P<passed>\d+) tests?, \d+ assertion`),
+			sum: lazy.Regexp(`^Tests: (?P<all>\d+), Assertions: \d+(?:.*?, Errors: (?P<failed>\d+))?` +
+				`(?:.*?, Failures: (?P<failed2>\d+))?(?:.*?, Skipped: (?P<skipped>\d+))?` +
+				`(?:.*?, Incomplete: (?P<skipped2>\d+))?|^OK \((?P<passed>\d+) tests?, \d+ assertion`),
 			none: lazy.Regexp(`No tests executed!`),
 			last: true,
 		},
@@ -244,7 +246,8 @@ var runners = sync.OnceValue(func() []runner {
 			fails: lazy.Regexp(`^  Failed (?P<test>.+?) \[.*\]$`),
 			noise: lazy.Regexp(`^ *(?:Error Message|Stack Trace):$`),
 			ends:  lazy.Regexp(`(?:Failed|Passed)!  - `),
-			sum:   lazy.Regexp(`(?:Failed|Passed)!  - Failed: +(?P<failed>\d+), Passed: +(?P<passed>\d+), Skipped: +(?P<skipped>\d+)`),
+			sum: lazy.Regexp(`(?:Failed|Passed)!  - Failed: +(?P<failed>\d+), Passed: +(?P<passed>\d+)` +
+				`, Skipped: +(?P<skipped>\d+)`),
 		},
 		{words: []string{"ok 1", "1..0", "not ok"}, read: tap},
 	}

@@ -157,13 +157,14 @@ func (c Command) Explain(path string, err error) error {
 	_, gone := os.Stat(path)
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		return fail(126, "its arguments or its environment are longer than the system takes: pass the prompt on stdin or with "+
-			"{prompt_file}")
+		return fail(126, "its arguments or its environment are longer than the system takes: pass the prompt on stdin or "+
+			"with {prompt_file}")
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
 		if gone != nil {
 			return fail(127, "%s is not there", path)
 		}
-		return fail(126, "the interpreter of %s is not there; look at its first line, and whether it ends as in Windows", path)
+		return fail(126, "the interpreter of %s is not there; look at its first line, and whether it ends as in Windows",
+			path)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return fail(126, "%s is a folder, or not executable (chmod +x?)", path)
 	case errors.Is(err, syscall.ENOEXEC):

@@ -114,7 +114,8 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 	at := began.Add(r.Elapsed)
 	x.span(iteration, "invoke_agent "+r.Agent, began, at, problem, attrs{
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": r.Agent, "gen_ai.request.model": x.model,
-		"gen_ai.conversation.id": x.session, "gen_ai.usage.input_tokens": r.TokensIn, "gen_ai.usage.output_tokens": r.TokensOut,
+		"gen_ai.conversation.id":    x.session,
+		"gen_ai.usage.input_tokens": r.TokensIn, "gen_ai.usage.output_tokens": r.TokensOut,
 		"pawl.model_calls": r.Calls, "pawl.cost_usd": dollars(r.Cost), "pawl.cost_source": r.CostSource,
 	})
 	for _, g := range r.Gates {

@@ -98,7 +98,7 @@ func Aider() program.Program {
 			Package: "PyPI aider-chat", Versions: "not run; source of 0.86",
 			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
-				"It exits 0 although the model call failed: without the gateway such an iteration is one in which nothing was done.",
+				"It exits 0 although the model call failed: without the gateway nothing was done in such an iteration.",
 				"It keeps a cache folder, .aider.tags.cache, in the repository.",
 			},
 		},
