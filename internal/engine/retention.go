@@ -31,10 +31,12 @@ func (d *Driver) dropOld(ctx context.Context) {
 	for i := 0; i < len(runs) && dropped < dropAtOnce && err == nil; i++ {
 		var run store.Run
 		run, err = d.o.Store.Run(ctx, runs[i])
+		another := run.ID == runs[i] && run.ID != d.id
+		over := !run.EndedAt.IsZero() && process.Cautious().Sub(run.EndedAt) > d.plan.SnapshotKeep
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			err = nil
-		case err == nil && run.ID == runs[i] && run.ID != d.id && !run.EndedAt.IsZero() && process.Cautious().Sub(run.EndedAt) > d.plan.SnapshotKeep:
+		case err == nil && another && over:
 			err = d.forget(ctx, tree, runs[i])
 			dropped++
 		}

@@ -95,8 +95,8 @@ func KeepAside(path string) (string, error) {
 		return "", fmt.Errorf("cannot rename the state file: %v", err)
 	}
 	defer func() { _ = root.Close() }()
-	within := filepath.Join(".pawl", "state")
-	if err := root.Rename(filepath.Join(within, filepath.Base(path)), filepath.Join(within, filepath.Base(to))); err != nil {
+	at := func(name string) string { return filepath.Join(".pawl", "state", filepath.Base(name)) }
+	if err := root.Rename(at(path), at(to)); err != nil {
 		return "", fmt.Errorf("cannot rename the state file: %v", err)
 	}
 	return to, nil

@@ -333,7 +333,10 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 // verifySteps runs the gates where all steps are done. The score stays that of
 // the steps.
 func (w *worker) verifySteps(ctx context.Context, c loop.Command, r *loop.Record) {
-	if t := r.Steps; t == nil || !t.Complete || r.Failure != nil || r.Exit.Ended != loop.NotEnded || len(w.plan.Gates) == 0 {
+	if r.Steps == nil || !r.Steps.Complete || r.Failure != nil || r.Exit.Ended != loop.NotEnded {
+		return
+	}
+	if len(w.plan.Gates) == 0 {
 		return
 	}
 	score := r.Score

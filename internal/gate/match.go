@@ -34,7 +34,7 @@ func Match(pattern, path string) bool {
 // CheckPattern tells what is wrong with pattern, or returns nil.
 func CheckPattern(pattern string) error {
 	p := trimmed(pattern)
-	why := ""
+	var why string
 	switch {
 	case len(pattern) > maxPattern:
 		return fmt.Errorf("cannot use a pattern of %d bytes: at most %d are allowed", len(pattern), maxPattern)

@@ -303,7 +303,8 @@ func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
 		return err
 	}
 	for flag, has := range map[string]func(Entry) bool{
-		"--skip-worktree": func(e Entry) bool { return e.Sparse }, "--assume-unchanged": func(e Entry) bool { return e.Assumed },
+		"--skip-worktree":    func(e Entry) bool { return e.Sparse },
+		"--assume-unchanged": func(e Entry) bool { return e.Assumed },
 	} {
 		var paths []string
 		for _, e := range all {

@@ -195,8 +195,8 @@ func (s *State) limit(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration, Attempt: c.Attempt,
-		Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration,
+		Attempt: c.Attempt, Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
 }

@@ -127,7 +127,9 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	}
 	var binds, temp []Bind
 	for _, b := range p.Temp {
-		if to, err := filepath.EvalSymlinks(b.To); err == nil && !slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to }) {
+		to, err := filepath.EvalSymlinks(b.To)
+		known := slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to })
+		if err == nil && !known {
 			temp = append(temp, Bind{From: b.From, To: to})
 		}
 	}

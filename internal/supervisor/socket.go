@@ -21,7 +21,8 @@ const socketName = "supervisor.sock"
 const secretName = "supervisor.secret"
 
 // errForeign: the other end belongs to another user, or is in a sandbox or a container.
-var errForeign = errors.New("cannot talk to the supervisor: the other end belongs to another user, or to another namespace")
+var errForeign = errors.New("cannot talk to the supervisor: the other end belongs to another user, or to another " +
+	"namespace")
 
 // makeSecret leaves a new secret in the run's folder, which is its owner's
 // alone. The caller has the folder's lock.

@@ -42,8 +42,8 @@ func (c *Checkout) copyAll(ctx context.Context, top string, these []string) (lef
 			return ctx.Err()
 		case err != nil && d == nil:
 			return err
-		case err != nil || p == ".": // what cannot be read is not copied
-			return nil
+		case err != nil || p == ".":
+			return nil //nolint:nilerr // what cannot be read is not copied
 		case p == ".git" || ours(p) || slices.Contains(left, p):
 			if d.IsDir() {
 				return fs.SkipDir

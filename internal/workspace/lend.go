@@ -71,8 +71,8 @@ func BadObjects(bad []string) string {
 	if len(bad) == 1 {
 		return "git's object " + bad[0] + " is not what its name says, and was not taken into the repository"
 	}
-	return fmt.Sprintf("%d of git's objects are not what their names say, and were not taken into the repository, first: %s",
-		len(bad), bad[0])
+	return fmt.Sprintf("%d of git's objects are not what their names say, and were not taken into the repository, "+
+		"first: %s", len(bad), bad[0])
 }
 
 func (c *Checkout) lentDir() string { return filepath.Join(c.stateDir, "objects") }
