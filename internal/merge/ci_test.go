@@ -226,3 +226,31 @@ func TestOthersAreCheckedMeanwhile(t *testing.T) {
 		t.Errorf("left: %q", r.left())
 	}
 }
+
+// A pawl that ends while the forge checks something is followed by one that waits for the same
+// commit, and lands it.
+func TestChecksOutliveAPawl(t *testing.T) {
+	t.Parallel()
+	r, _, hub := proposing(t)
+	r = ci(t, r, hub, nil)
+	ctx, end := context.WithCancel(t.Context())
+	var asked []string
+	hub.Trouble = func(_ http.ResponseWriter, req *http.Request) bool {
+		if path.Base(req.URL.Path) == "status" {
+			asked = append(asked, path.Base(path.Dir(req.URL.Path)))
+			hub.Check(asked[0], "test", []string{"", "success"}[min(len(asked)-1, 1)], "")
+			end()
+		}
+		return false
+	}
+	q := r.queue()
+	id, commit := r.task("Change", r.git("rev-parse", "main"), "new.txt", "new\n")
+	r.add(q, id, commit, "Change")
+	if err := q.Work(ctx); err != nil || r.status(id) == board.Done {
+		t.Fatalf("it is %s: %v", r.status(id), err)
+	}
+	r.drain(r.queue())
+	if r.status(id) != board.Done || r.git("rev-parse", "main") != asked[0] {
+		t.Errorf("it is %s: %q, and %q were checked", r.status(id), r.left(), asked)
+	}
+}
