@@ -31,7 +31,7 @@ type Store struct {
 
 // Open opens the database at path, and makes it when there is none: folders
 // for the user alone (0700), the file too (0600). It brings an older database
-// up to date, and makes a copy of it once a day. Opening is cheap; connections for
+// up to date, and makes a copy of it once an hour. Opening is cheap; connections for
 // reading are made when needed.
 //
 // Errors are [ErrUnwritable], [ErrDamaged], [ErrNewer], [ErrBusy] or ctx's.

@@ -17,12 +17,12 @@ import (
 )
 
 // The database is the truth, so there is a second one: a copy beside it, made when it
-// is opened or swept and the last copy is older than a day. A database that is gone, empty or
+// is opened or swept and the last copy is older than an hour. A database that is gone, empty or
 // damaged while there is a copy is refused, with how the copy is put back: what it
 // lacks was done since, and only a person can say that it may be done again.
 
 // backupEvery is how old a copy gets before there is a new one.
-const backupEvery = 24 * time.Hour
+const backupEvery = time.Hour
 
 func (d *DB) backup() string { return d.path + ".backup" }
 
@@ -86,8 +86,11 @@ func Restore(ctx context.Context, path string) (done string, err error) {
 
 // BackUp makes a copy if it is time for one. Without room for it there is none.
 func (d *DB) BackUp(ctx context.Context) {
-	if info, err := os.Stat(d.backup()); err == nil && time.Since(info.ModTime()) < backupEvery {
-		return
+	if info, err := os.Stat(d.backup()); err == nil {
+		age := time.Since(info.ModTime())
+		if 0 <= age && age < backupEvery { // one of the future is from before the clock was set back
+			return
+		}
 	}
 	_ = d.copyTo(ctx, d.backup()) // the next one tries again
 }
