@@ -144,7 +144,7 @@ func healthOf(s *queue.State) schedule.Target {
 		return schedule.Target{}
 	case s.Stop.Cause == queue.RedTarget:
 		return schedule.Target{Health: schedule.Red, Why: s.Stop.Why}
-	case s.Stop.Cause == queue.Diverged:
+	case s.Stop.Cause == queue.Diverged, s.Stop.Cause == queue.Missing:
 		return schedule.Target{Health: schedule.Diverged, Why: s.Stop.Why}
 	}
 	return schedule.Target{Health: schedule.Green}

@@ -229,7 +229,7 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	}
 	switch {
 	case f.Tip == "":
-		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, then: pawl queue resume", "", now)
+		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, and the queue goes on", "", now)
 		return false
 	case diverged && s.Stop.isFor(f):
 		return false

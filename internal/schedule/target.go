@@ -16,7 +16,7 @@ const (
 	Unknown  Health = ""
 	Green    Health = "green"
 	Red      Health = "red"
-	Diverged Health = "diverged" // from its remote: nothing lands until they are together
+	Diverged Health = "diverged" // from its remote, or it is gone: nothing lands until that is repaired
 )
 
 // Target is the branch that tasks start from and land on.
