@@ -73,7 +73,7 @@ func TestACopyIsNotDroppedWithItsWork(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "copy.json"), []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "done"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h := w.within()

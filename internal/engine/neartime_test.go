@@ -52,9 +52,10 @@ func TestToldOfTimeWhileTheAgentWorks(t *testing.T) {
 					s.Command.Kind = loop.RunReview
 				}
 				stop := w.watchTime(s, begun.Add(-c.since))
-				time.Sleep(c.lasts)
+				<-time.After(c.lasts)
 				stop()
-				time.Sleep(time.Hour)
+				<-time.After(time.Hour)
+				synctest.Wait()
 				if got != c.want {
 					t.Errorf("told\n%swant\n%s", got, c.want)
 				}

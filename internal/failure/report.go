@@ -354,6 +354,8 @@ func ending(e Evidence) string {
 	switch {
 	case e.Signal != "":
 		return "ended by signal " + e.Signal
+	case e.CutOff && e.ExitCode == 0 && !e.TimedOut:
+		return "it exited 0, but its output has no end that can be read: is `output` right for this agent?"
 	case e.CutOff:
 		return "its output ended before its end was announced"
 	case e.ExitCode > 0:

@@ -97,7 +97,7 @@ func waits(flow.Order) (flow.Answer, error) { return flow.Answer{Waits: true}, n
 func throttled(o flow.Order) (flow.Answer, error) {
 	return flow.Answer{Event: &loop.Event{
 		Kind: loop.Throttled, At: began, For: o.Decision.State.Command.Seq,
-		Limited: []loop.Limited{{Agent: "script", Until: began.Add(time.Hour)}},
+		Limited: []loop.Limited{{Agent: "script", Until: began.Add(50 * time.Second)}},
 	}}, nil
 }
 
@@ -136,8 +136,8 @@ func TestAWaitIsTheEngines(t *testing.T) {
 	if r := s.play(); r.Outcome.Status != loop.Completed {
 		t.Errorf("the task ended as %+v", r)
 	}
-	if took := s.env.Now().Sub(began); took < time.Hour {
-		t.Errorf("the wait of an hour took %s", took)
+	if took := s.env.Now().Sub(began); took < 50*time.Second {
+		t.Errorf("the wait of 50 s took %s", took)
 	}
 	if e := s.orders[3].Decision.Event; e.Kind != loop.WaitOver {
 		t.Errorf("the order after the wait follows from %q", e.Kind)
@@ -148,9 +148,9 @@ func TestAWaitIsTheEngines(t *testing.T) {
 func TestALookEndsAWait(t *testing.T) {
 	s := newStory(t, started, throttled, waits, rested)
 	s.env.SetStartTime(began)
-	s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow(flow.LookName, nil) }, time.Minute)
+	s.env.RegisterDelayedCallback(func() { s.env.SignalWorkflow(flow.LookName, nil) }, 20*time.Second)
 	s.play()
-	if took := s.env.Now().Sub(began); took >= time.Hour {
+	if took := s.env.Now().Sub(began); took >= 50*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if e := s.orders[3].Decision.Event; e.Kind == loop.WaitOver {
