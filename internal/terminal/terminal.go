@@ -42,6 +42,10 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 		c.Stdin, c.Stdout, c.Stderr = s.theirs, s.theirs, s.theirs
 		c.Sys = &syscall.SysProcAttr{Setctty: true}
 	}
+	if policy != nil {
+		_, leave := sandbox.LimitGroup(policy.Limits)
+		defer leave()
+	}
 	status, err = start(ctx, c, policy)
 	_, serr := process.Sweep(context.WithoutCancel(ctx), mark, grace)
 	if err == nil {

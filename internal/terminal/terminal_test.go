@@ -3,13 +3,48 @@ package terminal
 import (
 	"bufio"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/creack/pty"
 
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 )
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Main(os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// TestLimits: a person's command in a box has the limits of an agent's, and pawl has none afterwards.
+func TestLimits(t *testing.T) {
+	limits := sandbox.Limits{Processes: 100, Memory: 256 << 20}
+	held, leave := sandbox.LimitGroup(limits)
+	if leave(); !held && os.Getuid() == 0 {
+		t.Skip("root is held by control groups only, and there are none to be had")
+	}
+	v := sandbox.Judge(sandbox.Normal, sandbox.Probe(t.Context()), false)
+	if !v.Boxed {
+		t.Skip("this machine gives no box")
+	}
+	dir := t.TempDir()
+	before, _ := os.ReadFile("/proc/self/cgroup")
+	status, err := Run(t.Context(), process.Command{
+		Args: []string{"sh", "-c", `exec >said 2>&1; i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); done; echo all of them`},
+		Dir:  dir, Env: []string{"PATH=" + os.Getenv("PATH")},
+	}, &sandbox.Policy{Write: []string{dir}, Means: v.Means, Limits: limits}, nil)
+	said, _ := os.ReadFile(filepath.Join(dir, "said"))
+	if err != nil || status == 0 || !strings.Contains(strings.ToLower(string(said)), "fork") {
+		t.Errorf("it ended with %d, %v, want it refused to fork: %s", status, err, said)
+	}
+	if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) {
+		t.Errorf("pawl is left in its group:\n%s", after)
+	}
+}
 
 // TestRun: a person types at a command that has a terminal of its own, with job control.
 func TestRun(t *testing.T) {
