@@ -308,7 +308,7 @@ func (w *worker) perform(ctx context.Context, s loop.State) input {
 	case loop.RunReview:
 		return w.review(ctx, s)
 	}
-	in := input{}
+	var in input
 	if w.o.Work != nil {
 		in = w.work(ctx, s)
 	} else {

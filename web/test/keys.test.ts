@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { api, at, dialogs, p, quiet, runs, viewer } from './rig';
+import { at, dialogs, happened, p, quiet, runs, viewer } from './rig';
 
 /** asks presses a key that opens a dialog, and closes that. */
 async function asks(page: Page, key: string, title: RegExp): Promise<void> {
@@ -105,8 +105,7 @@ test('a run is told something and gets more room while it works, by key', async 
   await page.keyboard.press('Control+Enter');
   await page.getByText('has its new limits').waitFor();
   await page.getByText('1 of 21').waitFor();
-  const events = ((await api(page, `/api/v1/runs/${runs['slow-import']}/events?limit=1000`)) as { events: { kind: string }[] }).events.map((e) => e.kind);
-  assert.ok(events.includes('message.left') && events.includes('limits.raised'), events.join(' '));
+  for (const kind of ['message.left', 'limits.raised']) await happened(page, runs['slow-import'], kind);
 
   await page.goto(at(`/runs/${runs['retry-webhooks']}`));
   await page.getByRole('option', { name: /^2/ }).waitFor();

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { api, at, p, quiet, runs, until, viewer, violations } from './rig';
+import { api, at, happened, p, quiet, runs, until, viewer, violations } from './rig';
 
 const pages: [name: string, path: () => string, ready: (page: Page) => Promise<unknown>][] = [
   ['now', () => '/', (g) => g.getByRole('heading', { name: 'Needs you' }).waitFor()],
@@ -180,7 +180,7 @@ test('a question is answered where it stands', async () => {
   await page.getByRole('button', { name: /which-database/ }).click();
   await page.getByLabel('Your answer in words').fill('The warehouse stays.');
   await page.getByRole('button', { name: 'Answer', exact: true }).click();
-  await until<{ events: { kind: string }[] }>(page, `/api/v1/runs/${runs['which-database']}/events?limit=1000`, (a) => a.events.some((e) => e.kind === 'answered'));
+  await happened(page, runs['which-database'], 'answered');
   await context.close();
 });
 
@@ -226,7 +226,7 @@ test('texts of others are text', async () => {
   await page.getByText('<script>document.title="owned"</script>').waitFor();
   await page.goto(at(`/runs/${runs.hostile}`));
   await page.getByText('<script>document.title=').first().waitFor();
-  await page.getByText('[click](javascript:alert(1))').waitFor();
+  await page.getByText('click (javascript:alert(1))').waitFor();
   assert.equal(await page.getByRole('link', { name: 'x', exact: true }).getAttribute('rel'), 'noopener noreferrer nofollow');
   for (const show of ['changes', 'log', 'prompt']) {
     await page.goto(at(`/runs/${runs.hostile}?show=${show}`));

@@ -103,6 +103,21 @@ export async function until<T>(page: Page, path: string, fits: (answer: T) => bo
   }
 }
 
+/** happened waits until the journal of a run has an event of a kind. */
+export const happened = (page: Page, run: string | undefined, kind: string) =>
+  page.evaluate(
+    ([run, kind]) =>
+      new Promise<void>((resolve) => {
+        const s = new EventSource(`/api/v1/events?run=${run}&after=0-0&key=${localStorage.getItem('pawl.key')}`);
+        s.addEventListener('journal', (e) => {
+          if ((JSON.parse((e as MessageEvent<string>).data) as { kind: string }).kind !== kind) return;
+          s.close();
+          resolve();
+        });
+      }),
+    [run, kind],
+  );
+
 /** dialogs waits until so many dialogs are open: what was sent off by one is done when it is gone. */
 export const dialogs = (page: Page, many: number) => page.waitForFunction((n) => document.querySelectorAll('dialog[open]').length === n, many);
 

@@ -43,6 +43,7 @@
 //	api_error: {status, type, message, retry_after}                 ends the turn, exit 1
 //	exit: N                          ends the turn; N > 0 is told as a failed end
 //	no_end: true                     the stream ends without its terminal event
+//	sleep: D
 //	hang: true                       does nothing more, for a day
 //	ignore_term: true                TERM, INT and HUP no longer end it
 //	raw: COMMAND                     sh -c, whose output is the agent's own: noise, the prompt

@@ -16,6 +16,11 @@ import (
 // hangs is how long one that hangs stays, should nobody end it.
 const hangs = 24 * time.Hour
 
+func sleep(d duration, _ *player) error {
+	<-time.After(time.Duration(d))
+	return nil
+}
+
 func hang(*player) error {
 	<-time.After(hangs)
 	return errors.New("nobody ended it for a day")

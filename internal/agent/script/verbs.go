@@ -28,6 +28,7 @@ var verbs = map[string]verb{
 	"api_error":     of(apiError{kind: "error"}, mapping, (*apiError).do),
 	"exit":          of(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
 	"no_end":        flag(func(p *player) error { p.noEnd = true; return nil }),
+	"sleep":         plain(sleep),
 	"hang":          flag(hang),
 	"ignore_term":   flag(ignoreTerm),
 	"raw":           plain(raw),
