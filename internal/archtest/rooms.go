@@ -117,7 +117,7 @@ var rooms = withAdapters(map[string]room{
 	"store/sqlite":   {Remembering, []string{"files", "store/database"}, "a file of SQLite: open, lock, copy, watch"},
 	"files":          {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog":       {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
-	"outputs":        {Remembering, nil, "what runs print: found here or in the folder that machines share, and copied there"},
+	"outputs":        {Remembering, []string{"spool"}, "what runs print: found here or in the folder that machines share, copied there, and made smaller"},
 	"spool":          {Remembering, nil, "streams of any length on disk, read by offset while they are written"},
 	"journal":        {Remembering, nil, "events of every run in order: append, read"},
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -357,9 +358,21 @@ func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.
 	}
 	d.saveStateFile(false)
 	d.notifyOf(in, c)
-	if e.Record != nil && c.Record.Outcome == loop.Waited {
-		if err := d.place(e.Record.Number, e.Record.Attempt).keepAside(); err != nil {
+	if c.Record != nil {
+		d.leave(d.place(c.Record.Number, c.Record.Attempt), c.Record.Outcome == loop.Waited)
+	}
+}
+
+// leave makes room where an attempt has ended: for the next one of its iteration, or by
+// less of what is stored now.
+func (d *Driver) leave(p place, again bool) {
+	if again {
+		if err := p.keepAside(); err != nil {
 			d.warn(err.Error())
+		}
+	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
+		if err := outputs.Settle(p.dir); err != nil {
+			d.o.Log.Warn("what an iteration left stays as large as it was", "error", err)
 		}
 	}
 }

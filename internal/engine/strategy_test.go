@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,16 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
-
-// begunOf is what an attempt began with.
-func (w *world) begunOf(n string) begun {
-	w.t.Helper()
-	var b begun
-	if err := json.Unmarshal([]byte(w.read(w.runDir(n, "begun.json"))), &b); err != nil {
-		w.t.Fatal(err)
-	}
-	return b
-}
 
 // worse is an agent whose second iteration is worse than its first, by a gate
 // that counts the tests in passing.txt.
@@ -130,11 +121,18 @@ func TestALongWaitUsesTheFallbackAgent(t *testing.T) {
 
 func TestTheDoubledTimeoutReachesTheAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, hangs)
+	w := newWorld(t, `
+  - - run: cp {dir}/state/runs/$PAWL_RUN/1/begun.json {dir}/1.json
+    - hang: true
+  - - run: cp {dir}/state/runs/$PAWL_RUN/2/begun.json {dir}/2.json
+    - write: {path: a.txt, content: "x"}
+`)
 	w.o.Policy.IterationTimeout = 2 * time.Second
 	w.within().start()
 	w.holds(loop.Completed, "1.1 failed timeout", "2.1 success")
-	if one, two := w.begunOf("1").Job.Limits.Wall, w.begunOf("2").Job.Limits.Wall; one != 2*time.Second || two != 4*time.Second {
+	one, _ := readBegun(filepath.Join(w.dir, "1.json"))
+	two, _ := readBegun(filepath.Join(w.dir, "2.json"))
+	if one, two := one.Job.Limits.Wall, two.Job.Limits.Wall; one != 2*time.Second || two != 4*time.Second {
 		t.Errorf("limits %v, %v", one, two)
 	}
 }

@@ -259,6 +259,9 @@ func fateOf(res supervisor.Result) Fate {
 // output, tokens and cost. The error is that another pawl has the run.
 func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, Fate, error) {
+	if job.ID == "" { // what it was is settled; a power loss has taken its record
+		return supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost, nil
+	}
 	res, ok, err := s.jobs.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):

@@ -74,7 +74,7 @@ func iterations(root *os.Root) (numbers []int, err error) {
 // names are the files that are copied: what a person may read whole, and of those with
 // .json what says that something has begun or ended.
 var names = lazy.Regexp(
-	`^((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl)(\.[0-9]+)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
+	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
 
 // folder copies a folder: streams first, since who sees that something has ended reads
 // no more of it.
@@ -104,27 +104,32 @@ func (c *Copier) folder(from, to *os.Root, dir string) error {
 		case e.IsDir() && isOurs(dir, e.Name()):
 			err = errors.Join(err, c.folder(from, to, name))
 		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
-		case strings.Contains(e.Name(), ".json") && !strings.Contains(e.Name(), ".jsonl"):
+		case isMark(name):
 			marks = append(marks, name)
 		default:
 			streams = append(streams, name)
 		}
 	}
-	for name := range c.done {
+	for _, name := range streams {
+		err = errors.Join(err, c.file(from, to, name, c.stream))
+	}
+	for name := range c.done { // after the packed form of it has come
 		if path.Dir(name) == dir && !slices.Contains(streams, name) && !slices.Contains(marks, name) {
 			err = errors.Join(err, c.drop(to, name))
 		}
-	}
-	for _, name := range streams {
-		err = errors.Join(err, c.file(from, to, name, c.stream))
 	}
 	if err != nil {
 		return err
 	}
 	for _, name := range marks {
-		err = errors.Join(err, c.file(from, to, name, c.mark))
+		err = errors.Join(err, c.file(from, to, name, mark))
 	}
 	return err
+}
+
+// isMark is true for a file that says that something has begun or ended.
+func isMark(name string) bool {
+	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl")
 }
 
 // isOurs is true for a folder with files that are copied: an earlier attempt's, and
@@ -188,7 +193,7 @@ func (c *Copier) stream(in *os.File, to *os.Root, name string, at, end int64) er
 
 // mark writes what others may know of a file about a beginning or an end. It takes the
 // place of the one before, whole.
-func (c *Copier) mark(in *os.File, to *os.Root, name string, _, _ int64) error {
+func mark(in *os.File, to *os.Root, name string, _, _ int64) error {
 	data, err := briefOf(in)
 	if err != nil {
 		return err

@@ -241,3 +241,34 @@ func TestHostileFolder(t *testing.T) {
 		}
 	}
 }
+
+// What an iteration left is made smaller in its place, and the other machine reads it as
+// before, also one that goes on to look at it meanwhile.
+func TestSettledOutput(t *testing.T) {
+	d := newDesk(t)
+	text := strings.Repeat("many words ", 1000)
+	d.write("1/agent.out", text)
+	d.write("1/steps/build.1/step.out", text)
+	d.write("1/begun.json", `{"attempt": 1, "at": "2026-01-02T03:04:05Z", "job": {"env": ["`+text+`"]}}`)
+	d.write("1/agent.result.json", `{"elapsed": 5, "exit": {"code": 0}, "stdout": {"head": "`+text+`"}}`)
+	d.write("1/key.pem", text)
+	d.copy()
+	for range 2 {
+		d.must(outputs.Settle(d.runs + "/run1/1"))
+		d.copy()
+		d.sees("1", "agent.out", text)
+		d.sees("1/steps/build.1", "step.out", text)
+		d.sees("1", "begun.json", `{"attempt":1,"at":"2026-01-02T03:04:05Z"}`)
+	}
+	for name, most := range map[string]int64{"agent.out.gz": 1000, "steps/build.1/step.out.gz": 1000, "begun.json": 100,
+		"agent.result.json": 100, "key.pem": int64(len(text))} {
+		if info, err := os.Stat(d.runs + "/run1/1/" + name); err != nil || info.Size() > most {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	d.write("1/begun.json", `{"attempt": 2}`)
+	d.write("1/agent.out", "again")
+	d.must(os.Remove(d.runs + "/run1/1/agent.out.gz"))
+	d.copy()
+	d.sees("1", "agent.out", "again")
+}

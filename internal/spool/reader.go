@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Reader reads a stream, also while it is written: by its offsets, or as an
@@ -20,10 +21,17 @@ type Reader struct {
 	root  *os.Root
 	close func() error // of root, if it is the reader's own
 	name  string
-	head  *os.File
-	info  fs.FileInfo // of head
+	head  head
+	info  fs.FileInfo // of the file
 	next  int64       // where Read goes on
 	note  string      // what Read is to say first
+}
+
+// head is the beginning of a stream, or all of one that is packed.
+type head interface {
+	io.ReaderAt
+	io.ReadSeeker
+	io.Closer
 }
 
 // Span is a stretch of a stream: From is its first byte, To the one after the last.
@@ -32,9 +40,22 @@ type Span struct{ From, To int64 }
 // Open opens a stream in a folder, which must stay open; an error that is
 // [fs.ErrNotExist] while it is empty.
 func Open(root *os.Root, name string) (*Reader, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody writes to would hold it up
+	var h head
+	h, info, err := regular(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		h, info, err = unpack(root, name)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return &Reader{root: root, close: func() error { return nil }, name: name, head: h, info: info}, nil
+}
+
+// regular opens a file. A pipe that nobody writes to would hold it up.
+func regular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -42,9 +63,8 @@ func Open(root *os.Root, name string) (*Reader, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, err
 	}
-	return &Reader{root: root, close: func() error { return nil }, name: name, head: f, info: info}, nil
+	return f, info, err
 }
 
 // OpenFile is [Open] with the path of the stream.
@@ -65,11 +85,11 @@ func OpenFile(path string) (*Reader, error) {
 // Close closes what the reader has opened.
 func (r *Reader) Close() error { return errors.Join(r.head.Close(), r.close()) }
 
-// File is the beginning of the stream, to be read only; all says that there is no
-// more of it now.
-func (r *Reader) File() (f *os.File, all bool) {
+// File is the beginning of the stream, to be read only, and when it was changed; all
+// says that there is no more of it now.
+func (r *Reader) File() (f io.ReadSeeker, changed time.Time, all bool) {
 	parts, err := r.parts()
-	return r.head, err == nil && len(parts) == 0
+	return r.head, r.info.ModTime(), err == nil && len(parts) == 0
 }
 
 // tries is how often a stream is looked at whose parts go meanwhile.
@@ -89,9 +109,14 @@ func (r *Reader) steady(do func(parts []int64) error) error {
 	}
 }
 
-// parts fails with fs.ErrNotExist when another stream has taken the place.
+// parts fails with fs.ErrNotExist when another stream has taken the place. One that is
+// packed has none.
 func (r *Reader) parts() ([]int64, error) {
 	now, err := r.root.Stat(r.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = r.root.Stat(r.name + packed)
+		return nil, err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -123,16 +148,17 @@ func partsOf(dir fs.FS, name string) ([]int64, error) {
 // out between them.
 func (r *Reader) Spans() (spans []Span, err error) {
 	err = r.steady(func(parts []int64) error {
-		info, err := r.head.Stat() // after the parts: where there are some it is full
+		size, err := r.head.Seek(0, io.SeekEnd) // after the parts: where there are some it is full
 		if err != nil {
 			return err
 		}
-		spans = []Span{{0, info.Size()}}
+		spans = []Span{{0, size}}
 		if len(parts) == 0 {
 			return nil
 		}
 		last := parts[len(parts)-1]
-		if info, err = r.root.Stat(partName(r.name, last)); err != nil {
+		info, err := r.root.Stat(partName(r.name, last))
+		if err != nil {
 			return err
 		}
 		end := last + info.Size()

@@ -68,7 +68,7 @@ func TestAStreamIsReadInOneGo(t *testing.T) {
 			if got, err := io.ReadAll(iotest.OneByteReader(r)); err != nil || string(got) != want {
 				t.Errorf("total %d, chunk %d: got %q, %v, want %q", total, chunk, got, err, want)
 			}
-			if _, all := r.File(); all != (total <= 80) {
+			if _, _, all := r.File(); all != (total <= 80) {
 				t.Errorf("total %d: all of it is in its file: %t", total, all)
 			}
 			files(t, path, 1+endParts+1)

@@ -117,9 +117,12 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// discard removes the parts of an earlier stream.
+// discard removes the parts of an earlier stream, and one that is packed.
 func discard(path string) error {
 	parts, err := partsOf(os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	if rerr := os.Remove(path + packed); !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
 	for _, at := range parts {
 		err = errors.Join(err, os.Remove(partName(path, at)))
 	}

@@ -114,11 +114,20 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 	}
 	out := FileList{Files: []File{}}
 	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !fileNames().MatchString(e.Name()) {
+		name := spool.NameOf(e.Name())
+		if !fileNames().MatchString(name) {
 			continue
 		}
-		out.Files = append(out.Files, File{Name: e.Name(), Size: info.Size(), ChangedAt: info.ModTime().UTC()})
+		f, err := spool.Open(root, name)
+		if err != nil {
+			continue // it has just gone, or is no file
+		}
+		size, err := f.Size()
+		_, changed, _ := f.File()
+		_ = f.Close()
+		if err == nil {
+			out.Files = append(out.Files, File{Name: name, Size: size, ChangedAt: changed.UTC()})
+		}
 	}
 	return answer(out), nil
 }
@@ -221,15 +230,11 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 		return
 	}
 	defer f.close()
-	file, all := f.File()
-	info, err := file.Stat()
-	if err != nil {
-		return // closed, which it is not
-	}
+	file, changed, all := f.File()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, in.Run, in.Number, name))
 	if all {
-		http.ServeContent(w, r, "", info.ModTime(), file)
+		http.ServeContent(w, r, "", changed, file)
 		return
 	}
 	_, _ = io.Copy(w, f) // who asked has gone

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -226,6 +227,37 @@ func TestPartsOfFiles(t *testing.T) {
 	r.get("/runs/abc123/iterations/1/files", &files)
 	if len(files.Files) != 2 || files.Files[0].Name != "agent.out" {
 		t.Errorf("the files are %+v", files)
+	}
+}
+
+// A file that pawl has packed looks as it did before.
+func TestPackedFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", nil)
+	text := strings.Repeat("many words\n", 1000)
+	r.left("abc123", 1, map[string]string{"agent.out": text, "begun.json": `{"attempt":1}`})
+	if err := outputs.Settle(filepath.Join(r.dir, "runs", "abc123", "1")); err != nil {
+		t.Fatal(err)
+	}
+	var files FileList
+	r.get("/runs/abc123/iterations/1/files", &files)
+	if len(files.Files) != 1 || files.Files[0].Name != "agent.out" || files.Files[0].Size != int64(len(text)) {
+		t.Errorf("the files are %+v", files)
+	}
+	var part FilePart
+	r.get("/runs/abc123/iterations/1/files/agent.out?offset=-6", &part)
+	if part.Text != "words\n" || part.Size != int64(len(text)) {
+		t.Errorf("its end is %+v", part)
+	}
+	req := r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/agent.out/raw", "")
+	req.Header.Set("Range", "bytes=5-9")
+	if w := r.send(req); w.Code != http.StatusPartialContent || w.Body.String() != "words" {
+		t.Errorf("raw: %d %q %v", w.Code, w.Body, w.Header())
+	}
+	w := r.send(r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/agent.out.gz", ""))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("the packed file: %d", w.Code)
 	}
 }
 
