@@ -212,7 +212,8 @@ func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
 	default:
 		err = s.follow(ctx, i, old, said)
 	}
-	if err != nil || old.ID == "" && seen.Text != "" { // it is not added yet
+	notAdded := old.ID == "" && seen.Text != ""
+	if err != nil || notAdded {
 		return err
 	}
 	seen.State = state
@@ -411,7 +412,8 @@ const goneWhy = "its issue "
 
 // putOff defers a task that nobody works on and whose issue is not wanted any more.
 func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
-	if s.open[n] || c.Status != board.Pending && c.Status != board.Blocked {
+	waits := c.Status == board.Pending || c.Status == board.Blocked
+	if s.open[n] || !waits {
 		return nil
 	}
 	i, err := s.o.Forge.Issue(ctx, n)

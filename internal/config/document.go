@@ -60,7 +60,7 @@ type GuardHistory struct {
 type GuardConfig struct {
 	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest that an iteration may have
 	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
-	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with one file; 0 is off
+	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with a file; 0 is off
 	CompletionPromises      Ignored `yaml:"completionPromises"`
 	ValidationRules         Ignored `yaml:"validationRules"`
 }

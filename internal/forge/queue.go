@@ -62,7 +62,9 @@ func (c *Client) Enqueue(ctx context.Context, number int64, head string, put boo
 }
 
 // graphql asks GitHub's other API. Why is its word where it refuses.
-func (c *Client) graphql(ctx context.Context, query string, variables map[string]any, into any) (why string, err error) {
+func (c *Client) graphql(
+	ctx context.Context, query string, variables map[string]any, into any,
+) (why string, err error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
 		return "", err

@@ -435,7 +435,9 @@ func (s *State) stuck(r *Record) *Command {
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
 		return nil
 	}
-	return &Command{Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard)}
+	return &Command{
+		Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
+	}
 }
 
 // permanent ends a run whose failure only a person can cure, instead of

@@ -204,7 +204,7 @@ type CommandKind string
 const (
 	DoWait    CommandKind = "wait"    // until Until, or until something is asked
 	DoLook    CommandKind = "look"    // where the target is
-	DoPrepare CommandKind = "prepare" // merge IDs onto From, or else the target, in order; or Commit, the remote's, with it
+	DoPrepare CommandKind = "prepare" // merge IDs onto From, or else the target, in order; or Commit with it
 	DoVerify  CommandKind = "verify"  // run the gates on Tree, the tree of Commit
 	DoCheck   CommandKind = "check"   // ask the forge about the first of Checking; it gets them all
 	DoLand    CommandKind = "land"    // move the target From, To; safe to repeat

@@ -15,7 +15,7 @@ const (
 	Picked     EventKind = "picked"      // Case: the task to start, "" is none, Why; Named: the one that Pick named; Repairs as Pick had it; Counts; answers Pick
 	Counted    EventKind = "counted"     // Counts; answers Count
 	Started    EventKind = "started"     // Case; answers Start
-	NotStarted EventKind = "not started" // Case, Why, Fault, Outcome; answers Start, or comes later for a start that failed
+	NotStarted EventKind = "not started" // Case, Why, Fault, Outcome; answers Start, at once or later
 	Iterated   EventKind = "iterated"    // Case, Iteration
 	Ended      EventKind = "ended"       // Case, Outcome
 	Settled    EventKind = "settled"     // Case; answers Settle. With a Fault it could not be stored, Why

@@ -70,8 +70,8 @@ func (s *State) awaited() string {
 // those in the slots began from.
 func (s *State) verify() (Command, bool) {
 	due := s.VerifyAt.IsZero() || !s.VerifyAt.Add(verifyAgain).After(s.At)
-	wanted := s.Settings.Verify && s.Phase == Running && (s.awaited() != "" && s.Mode == Auto || len(s.Slots) > 0)
-	if !due || !wanted || s.Counts.Target.Health != Unknown {
+	wanted := s.starts() || len(s.Slots) > 0
+	if !s.Settings.Verify || s.Phase != Running || !due || !wanted || s.Counts.Target.Health != Unknown {
 		return Command{}, false
 	}
 	s.VerifyAt = s.At
@@ -81,13 +81,15 @@ func (s *State) verify() (Command, bool) {
 // awaitsTarget is true while ready tasks or verified work go on by themselves
 // once the target is repaired, and that is not waited for too long yet.
 func (s *State) awaitsTarget() bool {
-	starts := s.awaited() != "" && s.Mode == Auto
 	if !s.Counts.Target.Stuck() {
-		return starts
+		return s.starts()
 	}
-	lasts := s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
-	return lasts && (starts || s.Counts.QueueHeld != "")
+	waiting := s.starts() || s.Counts.QueueHeld != ""
+	return waiting && s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
 }
+
+// starts is true while ready tasks start by themselves once the target lets them.
+func (s *State) starts() bool { return s.awaited() != "" && s.Mode == Auto }
 
 // targetTime is when something is to be done about the target; zero for never.
 func (s *State) targetTime() time.Time {

@@ -258,7 +258,7 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 	if before.Holds() != after.Holds() {
 		queries = append(queries, casesOfParent)
 	}
-	if before.Status != after.Status && (before.Status == board.Done || after.Status == board.Done) {
+	if (before.Status == board.Done) != (after.Status == board.Done) {
 		queries = append(queries, dependentsQuery, needsQuery, parentQuery)
 	}
 	for _, query := range queries {

@@ -81,7 +81,8 @@ func (t *task) endFor(reason loop.Ended, why string) {
 // spends is whether an agent that is over its limit could spend more in its grace:
 // the gateway would let it make no call.
 func (t *task) spends(over loop.Ended) bool {
-	return t.models == nil && (over == loop.EndedCost || over == loop.EndedTokens)
+	ofSpending := over == loop.EndedCost || over == loop.EndedTokens
+	return ofSpending && t.models == nil
 }
 
 // kill cuts the grace short.

@@ -19,7 +19,7 @@ type Limits struct {
 	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
-	Output int64         `json:"output,omitempty"` // bytes kept per stream, head and tail; 0 is 64 MiB, of an agent 128 MiB
+	Output int64         `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
 	// Room is how many bytes must stay free on the disk of the job's folder, or
 	// a tenth of what was free at its start where that is less; 0 looks at nothing.
 	Room int64 `json:"room,omitempty"`

@@ -26,7 +26,9 @@ var besides = []string{
 }
 
 // grouping are folders whose own folders are the parts.
-var grouping = []string{"packages", "apps", "services", "libs", "modules", "projects", "crates", "components", "plugins"}
+var grouping = []string{
+	"packages", "apps", "services", "libs", "modules", "projects", "crates", "components", "plugins",
+}
 
 // below are the folders that may be parts.
 func (r repository) below() []string {

@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; commit only changes that you understand and want")
+var rewrite = flag.Bool("rewrite", false,
+	"write the transcripts anew; commit only changes that you understand and want")
 
 // Run plays each file of testdata as a test of its own. begin makes the decider
 // that one file plays against, as a function that takes one line and returns the

@@ -136,7 +136,7 @@ func (s *Server) passed(ctx context.Context, r store.Run) bool {
 	if errors.Is(err, store.ErrNoCase) {
 		return true
 	}
-	return err == nil && (c.Status == board.Pending || c.Status == board.Deferred || c.Status == board.Done)
+	return err == nil && slices.Contains([]board.Status{board.Pending, board.Deferred, board.Done}, c.Status)
 }
 
 // caseNeed is what a task without a run that waits needs; ok is false while its

@@ -192,5 +192,5 @@ func saysSteps(root *os.Root, name string) bool {
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, maxWorkflowText))
-	return err == nil && (bytes.HasPrefix(text, []byte("steps:")) || bytes.Contains(text, []byte("\nsteps:")))
+	return err == nil && bytes.Contains(append([]byte{'\n'}, text...), []byte("\nsteps:"))
 }

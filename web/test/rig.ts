@@ -103,19 +103,20 @@ export async function until<T>(page: Page, path: string, fits: (answer: T) => bo
   }
 }
 
-/** happened waits until the journal of a run has an event of a kind. */
-export const happened = (page: Page, run: string | undefined, kind: string) =>
+/** happened waits until the journal of a run has so many events of a kind. */
+export const happened = (page: Page, run: string | undefined, kind: string, many = 1) =>
   page.evaluate(
-    ([run, kind]) =>
+    ([run, kind, many]) =>
       new Promise<void>((resolve) => {
+        let n = 0;
         const s = new EventSource(`/api/v1/events?run=${run}&after=0-0&key=${localStorage.getItem('pawl.key')}`);
         s.addEventListener('journal', (e) => {
-          if ((JSON.parse((e as MessageEvent<string>).data) as { kind: string }).kind !== kind) return;
+          if ((JSON.parse((e as MessageEvent<string>).data) as { kind: string }).kind !== kind || ++n < many) return;
           s.close();
           resolve();
         });
       }),
-    [run, kind],
+    [run, kind, many] as const,
   );
 
 /** dialogs waits until so many dialogs are open: what was sent off by one is done when it is gone. */

@@ -6,7 +6,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { make, type Project } from './project';
-import { api, dialogs, entered, help, quiet, until } from './rig';
+import { api, dialogs, entered, happened, help, quiet, until } from './rig';
 
 const evil = '<script>alert(1)</script><img src=x onerror=alert(1)>';
 
@@ -117,8 +117,7 @@ test('actions by key, while agents work', async (t) => {
   const column = (name: string, id: string) => page.getByRole('listbox', { name, exact: true }).getByRole('option', { name: new RegExp(id) });
   const status = (id: string, want: string) => until<{ status: string }>(page, `/api/v1/cases/${id}`, (c) => c.status === want);
   /** heard waits for the nth event of a kind in a run's journal. */
-  const heard = (run: string, kind: string, n: number) =>
-    until<{ events: { kind: string }[] }>(page, `/api/v1/runs/${run}/events?limit=1000`, (a) => a.events.filter((e) => e.kind === kind).length >= n);
+  const heard = (run: string, kind: string, n: number) => happened(page, run, kind, n);
   const began = async (name: string) => {
     own.begin('run', name, '-q');
     await go('/');

@@ -23,8 +23,11 @@ func Silent(a agent.Adapter) bool {
 	if a.LiveUsage() {
 		return false
 	}
+	if !a.Structured() {
+		return true
+	}
 	known, ok := a.(agent.Factual)
-	return !a.Structured() || ok && known.Facts().Tokens == agent.NotKnown
+	return ok && known.Facts().Tokens == agent.NotKnown
 }
 
 // Table is every built-in agent that is a program of its own, sorted by name.

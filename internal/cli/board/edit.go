@@ -52,7 +52,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 	f.common(cmd)
 	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups cases")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
-	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board already, until work on it begins")
+	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board, until work on it begins")
 	return cmd
 }
 

@@ -265,7 +265,8 @@ func (s *story) gates(at time.Time, now attempt) {
 		running, err := dir.Stat(file + ".result.json.tmp")
 		done, derr := dir.Stat(file + ".result.json")
 		key := gateKey(now, n)
-		if _, seen := s.seen[key]; err != nil && derr != nil || seen {
+		nothing := err != nil && derr != nil
+		if _, seen := s.seen[key]; nothing || seen {
 			last = check
 			continue
 		}

@@ -61,9 +61,9 @@ func logsCommand(a *command.App) *cobra.Command {
 // name that no run can ever have here.
 func (s *story) start(ctx context.Context, arg string, follow bool) error {
 	name := s.a.RunName(arg)
-	isFile := command.IsFile(arg) && command.FileExists(s.a.InDir(arg))
+	mayBegin := command.IsFile(arg) && command.FileExists(s.a.InDir(arg)) || s.mayBegin(ctx, name)
 	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
-	if errors.Is(err, store.ErrNotFound) && follow && (isFile || s.mayBegin(ctx, name)) {
+	if errors.Is(err, store.ErrNotFound) && follow && mayBegin {
 		s.a.Say("%s has no run yet. Waiting for it to start.", name)
 		return s.tell(ctx, name, true, true)
 	}

@@ -172,10 +172,11 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	db, err := a.Database(ctx, c)
+	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure
 	switch {
 	case errors.Is(err, store.ErrNewer):
 		return nil, fault.Of(fault.Refused, err)
-	case err != nil && (c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure):
+	case err != nil && needed:
 		return nil, err
 	case err != nil:
 		a.Say("Warning: %v", err)

@@ -65,10 +65,11 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 		} else if errors.Is(err, store.ErrNotFound) {
 			worked, err = s.worked(ctx)
 		}
-		if err != nil || last.ID != "" && !foreign(file, last) {
+		known := last.ID != ""
+		if err != nil || known && !foreign(file, last) {
 			return err
 		}
-		worked = worked || last.ID != ""
+		worked = worked || known
 	}
 	if fresh {
 		return nil

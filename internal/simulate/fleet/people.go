@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -58,7 +59,8 @@ func (w *world) act(i int) {
 	}
 	switch it.c.Status {
 	case board.Blocked:
-		if s := it.run; s != nil && (s.Status == loop.Pending || s.Status == loop.Blocked) && !w.chance(200) {
+		asks := it.run != nil && slices.Contains([]loop.Status{loop.Pending, loop.Blocked}, it.run.Status)
+		if asks && !w.chance(200) {
 			it.answered = true
 		}
 		if w.chance(300) {
