@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/sandbox"
-	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // The result is what was recorded last, not what waits or what git has.
@@ -59,27 +55,5 @@ func TestACopyTakesThePlaceOfTheWorkspace(t *testing.T) {
 	}
 	if p.Binds[0].ReadOnly {
 		t.Error("the next agent may write nothing")
-	}
-}
-
-// A copy with work that nobody applied outlives what the snapshots are kept for.
-func TestACopyIsNotDroppedWithItsWork(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quick)
-	w.o.Policy.MaxIterations = 1
-	w.within().start()
-	first := w.run()
-	dir := CopyDir(w.o.State, first)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "done"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h := w.within()
-	h.opts.Plan.SnapshotKeep = time.Nanosecond
-	h.start()
-	if refs := w.git("for-each-ref", "refs/pawl/runs"); !strings.Contains(refs, first) || !workspace.HasCopy(dir) {
-		t.Errorf("run %s is gone, kept are:\n%s", first, refs)
 	}
 }

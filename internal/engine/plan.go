@@ -73,9 +73,6 @@ type Plan struct {
 	CheckpointInterval int
 	// SnapshotMaxFile in bytes; larger files are left alone.
 	SnapshotMaxFile int64
-	// SnapshotKeep is how long after its end the snapshots of a run are kept;
-	// 0 is for ever.
-	SnapshotKeep time.Duration
 }
 
 // project is the root that the run belongs to.

@@ -58,10 +58,7 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
 	d.notifyOf(in, c)
-	if err = d.drive(ctx); err == nil {
-		d.dropOld(ctx)
-	}
-	return d, err
+	return d, d.drive(ctx)
 }
 
 // Resume goes on with a run that nobody drives. The event is Resumed or

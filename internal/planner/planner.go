@@ -142,7 +142,7 @@ func (d draft) base(kind string) (engine.Plan, error) {
 		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c),
 		PerDay: c.Limits.PerDay,
 		Exe:    exe, Args: []string{reexec.Supervise}, Flags: flags,
-		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile), SnapshotKeep: c.Snapshot.Keep.Std(),
+		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
 		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,
 	}, d.checkPatterns()
 }

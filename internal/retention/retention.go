@@ -31,7 +31,7 @@ import (
 type Options struct {
 	StateDir string
 	Store    *store.Store
-	Repo     *git.Repo // nil outside of git
+	Tree     *workspace.Checkout // nil outside of git
 
 	Runs   time.Duration // runs, after their end
 	Most   int           // runs that have ended
@@ -64,7 +64,7 @@ func Sweep(ctx context.Context, o Options) (Report, error) {
 		o.Store.BackUp(ctx) // also of a pawl that runs for weeks
 	}
 	err := errors.Join(o.mend(ctx, &r), o.events(ctx, &r), o.runs(ctx, &r))
-	if o.Repo != nil {
+	if o.Tree != nil {
 		err = errors.Join(err, o.refs(ctx, &r), o.pack(ctx, &r))
 	}
 	return r, err
@@ -85,10 +85,10 @@ func Due(stateDir string, now time.Time) bool {
 
 // mend removes refs that lead to nothing: with one of them, nothing else is found.
 func (o *Options) mend(ctx context.Context, r *Report) error {
-	if o.Repo == nil || o.Dry {
+	if o.Tree == nil || o.Dry {
 		return nil
 	}
-	gone, err := o.Repo.MendRefs(ctx)
+	gone, err := o.Tree.Repo.MendRefs(ctx)
 	r.Broken = len(gone)
 	return err
 }
@@ -113,10 +113,16 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		done := loop.Status(run.Status) == loop.Completed || !run.Last || over
 		tooMany := o.Most > 0 && i >= o.Most && done
 		switch {
-		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)), run.Open && run.Last, o.worked(&run):
+		case run.Open && run.Last, o.worked(&run):
 			continue
-		case (old || tooMany) && o.outdated(snapshots[run.ID], run.EndedAt):
-			err = errors.Join(err, o.dropRun(ctx, run, dir, snapshots[run.ID], r))
+		case len(snapshots[run.ID]) > 0 && o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep:
+			err = errors.Join(err, o.forget(ctx, run.ID, snapshots))
+		}
+		hasSnapshots := len(snapshots[run.ID]) > 0
+		switch {
+		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)):
+		case (old || tooMany) && !hasSnapshots:
+			err = errors.Join(err, o.dropRun(ctx, run, dir, r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
 			err = errors.Join(err, o.dropOutput(dir, r), o.removeShared(run.ID))
 		}
@@ -134,11 +140,11 @@ func (o *Options) worked(run *store.EndedRun) bool {
 // snapshots are those of runs in the user's repository.
 func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
 	kept := map[string][]git.Ref{}
-	if o.Repo == nil {
+	if o.Tree == nil {
 		return kept, nil
 	}
 	const prefix = "refs/pawl/runs/"
-	refs, err := o.Repo.Refs(ctx, prefix)
+	refs, err := o.Tree.Repo.Refs(ctx, prefix)
 	for _, ref := range refs {
 		run, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, prefix), "/")
 		kept[run] = append(kept[run], ref)
@@ -146,26 +152,31 @@ func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
 	return kept, err
 }
 
-// outdated is true when the snapshots of a run are kept no longer, or there are none.
-func (o *Options) outdated(snapshots []git.Ref, ended time.Time) bool {
-	return len(snapshots) == 0 || o.Keep > 0 && o.Now.Sub(ended) > o.Keep
+// forget drops the snapshots of a run and its copy, unless that has work that was neither
+// applied nor given up.
+func (o *Options) forget(ctx context.Context, run string, snapshots map[string][]git.Ref) error {
+	dir := engine.CopyDir(o.StateDir, run)
+	if workspace.HasCopy(dir) {
+		if applied, err := o.Tree.Applied(ctx, run); err != nil || !applied {
+			return err
+		}
+	}
+	delete(snapshots, run)
+	if o.Dry {
+		return nil
+	}
+	if err := workspace.RemoveCopy(dir); err != nil {
+		return err
+	}
+	return o.Tree.Forget(ctx, run)
 }
 
-// dropRun removes a run: its snapshots, its row, then its files, so that each part
-// that is left is found again.
-func (o *Options) dropRun(
-	ctx context.Context, run store.EndedRun, dir string, snapshots []git.Ref, r *Report,
-) error {
+// dropRun removes a run: its row, then its files, so that what is left is found again.
+func (o *Options) dropRun(ctx context.Context, run store.EndedRun, dir string, r *Report) error {
 	r.Runs++
 	r.Bytes += size(dir)
 	if o.Dry {
 		return nil
-	}
-	if len(snapshots) > 0 {
-		_ = os.Remove(filepath.Join(dir, workspace.KeptRefs)) // or they would be put back
-		if err := o.Repo.DeleteRefs(ctx, snapshots); err != nil {
-			return err
-		}
 	}
 	if err := o.Store.DropRun(ctx, run); err != nil {
 		return err
@@ -243,7 +254,7 @@ func (o *Options) events(ctx context.Context, r *Report) error {
 // target leaves one; a task's own is left where git could not remove it.
 func (o *Options) refs(ctx context.Context, r *Report) error {
 	const prefix = "refs/pawl/tasks/"
-	refs, err := o.Repo.Refs(ctx, prefix)
+	refs, err := o.Tree.Repo.Refs(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -261,7 +272,7 @@ func (o *Options) refs(ctx context.Context, r *Report) error {
 	if o.Dry {
 		return nil
 	}
-	return o.Repo.DeleteRefs(ctx, over)
+	return o.Tree.Repo.DeleteRefs(ctx, over)
 }
 
 // open is true for the clone of a task that is not done, and while the clone is there.
@@ -280,16 +291,16 @@ func (o *Options) open(ctx context.Context, clone string) (bool, error) {
 
 // pack puts loose objects into packs when they are many.
 func (o *Options) pack(ctx context.Context, r *Report) error {
-	n, err := o.Repo.Loose(ctx)
+	n, err := o.Tree.Repo.Loose(ctx)
 	if err != nil || n <= looseMost {
 		return err
 	}
 	if r.Packed = n; o.Dry {
 		return nil
 	}
-	err = o.Repo.PackLoose(ctx)
+	err = o.Tree.Repo.PackLoose(ctx)
 	if err == nil { // the first call makes the pack, the second removes the files
-		err = o.Repo.PackLoose(ctx)
+		err = o.Tree.Repo.PackLoose(ctx)
 	}
 	return err
 }

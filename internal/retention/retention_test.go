@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
-	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/retention"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
@@ -32,7 +33,7 @@ func newRig(t *testing.T) *rig {
 	top, state := t.TempDir(), t.TempDir()
 	gittest.Git(t, top, "init", "-q", "-b", "main")
 	gittest.Git(t, top, "commit", "-q", "--allow-empty", "-m", "one")
-	repo, err := git.Open(t.Context(), top)
+	tree, err := workspace.Open(t.Context(), top, workspace.Options{StateDir: state})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func newRig(t *testing.T) *rig {
 	})
 	const day = 24 * time.Hour
 	return &rig{t, retention.Options{
-		StateDir: state, Store: db, Repo: repo, Runs: 30 * day, Most: 200, Output: 7 * day, Events: 30 * day, Now: now,
+		StateDir: state, Store: db, Tree: tree, Runs: 30 * day, Most: 200, Output: 7 * day, Events: 30 * day, Now: now,
 	}}
 }
 
@@ -142,7 +143,7 @@ func TestSweep(t *testing.T) {
 	r.run("month", "procedure", "c", "failed", 31)
 	r.run("rests", "procedure", "d", "blocked", 0)
 	r.run("snap", "procedure", "e", "completed", 31)
-	gittest.Git(t, r.o.Repo.Top, "update-ref", "refs/pawl/runs/snap/1", "HEAD")
+	gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/snap/1", "HEAD")
 	r.run("earlier", "task", cases[0].ID, "timeout", 33)
 	r.run("waits", "task", cases[0].ID, "timeout", 32)
 	r.run("gone", "task", "task-099", "timeout", 32)
@@ -185,6 +186,32 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// Snapshots go before their run does. A copy with work that nobody applied keeps its own.
+func TestSweepOfSnapshots(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Keep = 24 * time.Hour
+	for run, days := range map[string]int{"young": 1, "old": 3, "copied": 3} {
+		r.run(run, "procedure", run, "completed", days)
+		gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/"+run+"/1", "HEAD")
+	}
+	copied := engine.CopyDir(r.o.StateDir, "copied")
+	if err := os.MkdirAll(copied, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(copied, "done"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.sweep()
+	refs := gittest.Git(t, r.o.Tree.Repo.Top, "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
+	if want := "refs/pawl/runs/copied/1\nrefs/pawl/runs/young/1"; strings.TrimSpace(refs) != want {
+		t.Errorf("these are left: %s", refs)
+	}
+	if got, want := r.left(), "copied+ old young+"; got != want || !workspace.HasCopy(copied) {
+		t.Errorf("left %s, want %s", got, want)
+	}
+}
+
 // A pawl that is killed leaves runs that never end. Those go that nobody takes up again:
 // another one has taken their place, or their task is done.
 func TestSweepOfWhatWasKilled(t *testing.T) {
@@ -210,7 +237,7 @@ func TestSweepOfWhatWasKilled(t *testing.T) {
 func TestSweepOfTheRepository(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	top := r.o.Repo.Top
+	top := r.o.Tree.Repo.Top
 	cases, err := r.o.Store.AddCases(t.Context(),
 		[]board.Draft{{Case: board.Case{Type: board.Task, Title: "open", Status: board.Pending}}}, board.Person, now)
 	if err != nil {
@@ -241,7 +268,7 @@ func TestSweepOfTheRepository(t *testing.T) {
 	if want := "refs/pawl/tasks/" + cases[0].ID + "\nrefs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
 		t.Errorf("refs\n%s\nwant\n%s", refs, want)
 	}
-	if n, err := r.o.Repo.Loose(t.Context()); err != nil || n > 100 {
+	if n, err := r.o.Tree.Repo.Loose(t.Context()); err != nil || n > 100 {
 		t.Errorf("%d objects are loose, %v", n, err)
 	}
 	gittest.Git(t, top, "cat-file", "-e", objects[0]) // which nothing leads to

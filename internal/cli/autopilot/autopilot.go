@@ -197,7 +197,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 		},
 		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
-	o.Sweep = func(ctx context.Context) error { return s.Sweep(ctx, repo) }
+	o.Sweep = s.Sweep
 	if !s.App.Interactive() { // at a terminal a person sees that it has paused
 		o.Settings.PauseLimit = p.PauseLimit.Std()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -17,8 +18,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/retention"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // Database opens the database that a configuration names: that of cluster.store, or
@@ -148,11 +151,15 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 	return a.Database(ctx, c)
 }
 
-// Retention is what the configuration says about what is over.
-func Retention(c *config.Config, stateDir string, db *store.Store, repo *git.Repo) retention.Options {
+// Retention is what the configuration says about what is over, now.
+func Retention(ctx context.Context, c *config.Config, stateDir string, db *store.Store) (o retention.Options, err error) {
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: stateDir})
+	if errors.Is(err, git.ErrNotRepository) || errors.Is(err, git.ErrNoGit) {
+		tree, err = nil, nil // there are no refs outside of git
+	}
 	r := c.Retention
 	return retention.Options{
-		StateDir: stateDir, Store: db, Repo: repo,
+		StateDir: stateDir, Store: db, Tree: tree, Now: process.Cautious(),
 		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(), Keep: c.Snapshot.Keep.Std(),
-	}
+	}, err
 }

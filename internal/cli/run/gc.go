@@ -10,8 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/retention"
 )
 
@@ -29,15 +27,11 @@ func gc(ctx context.Context, a *command.App, dry bool) error {
 		return err
 	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		repo, err := git.Open(ctx, c.Root)
-		if errors.Is(err, git.ErrNotRepository) {
-			repo, err = nil, nil
-		}
+		o, err := command.Retention(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
 		if err != nil {
 			return err
 		}
-		o := command.Retention(c, config.StateDir(c.Root, a.Env), p.Store, repo)
-		o.Now, o.Dry = process.Cautious(), dry
+		o.Dry = dry
 		r, err := retention.Sweep(ctx, o)
 		if a.JSON {
 			return errors.Join(a.JSONLine(r), err)
