@@ -42,7 +42,7 @@ func TestDeploy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(commands) < 4 {
+	if len(commands) < 3 {
 		t.Errorf("only these commands were found: %q", commands)
 	}
 	for _, args := range commands {

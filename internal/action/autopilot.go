@@ -48,13 +48,13 @@ func (p *Operator) AskAutopilot(ctx context.Context, kind, text string, wait boo
 	return nil
 }
 
-// Autopilot is the one that a live process drives.
+// Autopilot is the one that a live process drives, or that is on without one.
 func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 	pilot, ok, err := p.Store.Autopilot(ctx)
 	if err != nil {
 		return pilot, err
 	}
-	if !ok || !engine.Alive(pilot.Owner) {
+	if !ok || !engine.Alive(pilot.Owner) && !pilot.On() {
 		return pilot, fault.Refuse("no autopilot runs here").Hint("Start it: pawl autopilot")
 	}
 	return pilot, nil
@@ -63,9 +63,12 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) error {
 	err := until(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
-		return now.Session != pilot.Session || now.Owner.PID == 0 || !engine.Alive(now.Owner), err
+		return now.Session != pilot.Session || !engine.Alive(now.Owner) && !now.On(), err
 	})
 	switch {
+	case errors.Is(err, errLate) && pilot.Owner.PID == 0:
+		return fault.Refuse("the autopilot was asked to stop %s ago; no process drives it, so it ends when a worker is there",
+			stopAutopilotWait).Hint("Start one: pawl-cluster worker")
 	case errors.Is(err, errLate):
 		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it",
 			stopAutopilotWait, pilot.Owner.PID).

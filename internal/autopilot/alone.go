@@ -3,8 +3,10 @@ package autopilot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -52,6 +54,9 @@ func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
 	c, err := p.o.Store.Case(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if run == "" && c.Status != board.Active { // an autopilot ordered it whose turn was over
+		return nil, fmt.Errorf("%s is not to be worked: it is %s", id, c.Status)
 	}
 	adopt := false
 	if run != "" {

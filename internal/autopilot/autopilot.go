@@ -40,6 +40,8 @@ type pilot struct {
 	command schedule.Command // what follows from it
 	steps   int              // of the kernel
 	over    <-chan struct{}  // of the context; nil once the kernel knows
+	left    bool             // another process goes on
+	quit    func()           // leaves what the slots wait for
 	saved   string           // the stored state, to tell whether it changed
 	slots   map[string]*slot
 	// leaving are closed when the workspaces of tasks that landed are given back.
@@ -81,7 +83,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	defer stopLanding()
 	adopt, err := p.prepareAll(ctx, landing)
 	if err != nil {
-		p.leave(ctx, schedule.Command{Why: err.Error(), Exit: 1})
+		if o.GoOn {
+			p.handOn(ctx)
+		} else {
+			p.leave(ctx, schedule.Command{Why: err.Error(), Exit: 1})
+		}
 		return Result{}, err
 	}
 	p.working.Go(func() { p.land(landing) })
@@ -93,8 +99,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		p.working.Go(func() { p.syncBeside(landing) })
 	}
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
-	c := p.drive(ctx, schedule.Event{Kind: schedule.Began, Settings: o.Settings, Cases: adopt})
+	c := p.drive(ctx, adopt)
 	stopLanding()
+	if p.left {
+		p.quit()
+		p.working.Wait()
+		p.handOn(ctx)
+		return Result{Why: "another process goes on with the autopilot"}, nil
+	}
 	p.working.Wait()
 	p.drain(context.WithoutCancel(ctx))
 	if o.Sync != nil {
@@ -143,15 +155,27 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
 		},
 	}
-	_, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
+	if o.GoOn {
+		return p, p.inherit(ctx)
+	}
+	if o.Elsewhere != nil && o.HandsOn {
+		p.row.Options = encode(handed{o.Filter, o.Sprint})
+	}
+	p.row, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
 	return p, err
 }
 
 // drive works until the end, and returns the command that ended it. What is to
 // be stored is stored also at the end, so ctx ends nothing by itself.
-func (p *pilot) drive(ctx context.Context, began schedule.Event) schedule.Command {
+func (p *pilot) drive(ctx context.Context, adopt []string) schedule.Command {
+	began := schedule.Event{Kind: schedule.Began, Settings: p.o.Settings, Cases: adopt}
+	if p.o.GoOn {
+		p.state = schedule.TakenOver(p.state, adopt)
+		began = schedule.Event{Kind: schedule.Changed}
+	}
 	p.over = ctx.Done()
-	hard := context.WithoutCancel(ctx)
+	hard, quit := context.WithCancel(context.WithoutCancel(ctx))
+	p.quit = quit
 	err := p.Take(hard, began)
 	if err == nil {
 		err = drive.Run(hard, p, drive.Sources[schedule.Event]{Every: lookEvery, Idle: lookIdle, Events: p.inbox})
@@ -174,7 +198,7 @@ func (p *pilot) Command() (drive.Command[schedule.Event], bool) {
 			return schedule.Event{Kind: schedule.Woken}
 		}
 	}
-	return d, c.Kind != schedule.Finish
+	return d, c.Kind != schedule.Finish && !p.left
 }
 
 // Take hands an event to the kernel. The state is stored when nothing is to be
@@ -228,6 +252,7 @@ func (p *pilot) save(ctx context.Context) {
 	switch {
 	case err == nil:
 		p.saved = string(data)
+	case p.replaced(err):
 	case errors.Is(err, store.ErrNotOwner):
 		p.pending = append(p.pending, stopEvent(loop.CauseStop, true))
 	default:
@@ -281,7 +306,10 @@ func (p *pilot) Look(ctx context.Context) ([]schedule.Event, error) {
 	}
 	select {
 	case <-p.over:
-		p.over = nil
+		if p.over = nil; p.o.GoOn {
+			p.left = true
+			return nil, nil
+		}
 		events = append(events, stopEvent(loop.CauseInterrupt, false))
 	default:
 	}
@@ -297,7 +325,7 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)
 	if err == nil {
 		p.version = v // else it is looked again
-	} else if !p.deaf {
+	} else if !p.replaced(err) && !p.deaf {
 		p.o.Log.Warn(err.Error())
 	}
 	p.deaf = err != nil
@@ -389,7 +417,7 @@ func (p *pilot) notify(n Notice) {
 func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
 	p.endSprint(ctx)
 	p.leave(ctx, c)
-	p.notify(Notice{Kind: Over, Text: c.Why})
+	p.notify(Notice{Kind: Over, Text: c.Why, Sprint: p.o.Sprint != nil})
 	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
 }
 

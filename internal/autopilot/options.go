@@ -46,6 +46,9 @@ type Options struct {
 	Pool *pool.Pool
 	// Elsewhere works the tasks of the slots; nil works them here.
 	Elsewhere Elsewhere
+	// HandsOn: when this process ends another one goes on; see [StandBy]. GoOn: this one
+	// goes on with the autopilot that is on.
+	HandsOn, GoOn bool
 	// Remote is the remote by which work travels to other machines and back; "" where
 	// all share this checkout. Worker names this one among them.
 	Remote, Worker string
@@ -119,6 +122,7 @@ type Notice struct {
 	Run        string
 	Agent      string // of a run that races with others; else ""
 	Text       string
+	Sprint     bool // it was one that is over
 	Settlement schedule.Settlement
 	Engine     engine.Notice
 	Workspace  pool.Workspace // of a run's

@@ -33,7 +33,7 @@ const maxSprints = 64 << 20
 // startSprint ends the statistics of sprints that a crash left open, and
 // begins those of this one.
 func (p *pilot) startSprint(ctx context.Context) error {
-	if err := p.closeSprints(ctx); err != nil || p.o.Sprint == nil {
+	if err := p.closeSprints(ctx); err != nil || p.o.Sprint == nil || p.row.Sprint != "" {
 		return err
 	}
 	id, err := p.o.Store.NewSprintID(ctx, p.row.StartedAt.Local().Format(time.DateOnly))
@@ -68,7 +68,7 @@ func (p *pilot) checkpoint(ctx context.Context, id string) error {
 	return nil
 }
 
-// closeSprints writes the statistics of sprints whose pawl died.
+// closeSprints writes the statistics of sprints whose pawl died. One that goes on is taken.
 func (p *pilot) closeSprints(ctx context.Context) error {
 	const some = 20
 	list, err := p.o.Store.Sprints(ctx, some)
@@ -78,6 +78,10 @@ func (p *pilot) closeSprints(ctx context.Context) error {
 	for _, row := range list {
 		var s schedule.SprintStats
 		if !row.EndedAt.IsZero() || json.Unmarshal(row.Stats, &s) != nil {
+			continue
+		}
+		if row.ID == p.row.Sprint {
+			p.sprint = &s
 			continue
 		}
 		end := time.UnixMilli(s.StartedAt)

@@ -22,7 +22,9 @@ import (
 type View struct {
 	// Running: a live process drives it. Without one the rest is how the last
 	// autopilot ended, or what a crash left.
-	Running     bool      `json:"running"`
+	Running bool `json:"running"`
+	// Waits: it is on, and the next worker that is there goes on with it.
+	Waits       bool      `json:"waits,omitempty"`
 	Session     string    `json:"session,omitempty"`
 	PID         int       `json:"pid,omitempty"`
 	Host        string    `json:"host,omitempty"`
@@ -132,6 +134,7 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 			return v, err
 		}
 		v.Session, v.PID, v.Host, v.Running = a.Session, a.Owner.PID, a.Owner.Host, engine.Alive(a.Owner)
+		v.Waits = a.On() && !v.Running
 		v.Phase, v.Mode, v.Why, v.Exit, v.PauseEnds = a.Phase, a.Mode, a.Why, a.Exit, state.Ends
 		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
 		v.MaxParallel, v.Tally = a.MaxParallel, state.Tally

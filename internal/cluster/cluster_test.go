@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -63,6 +64,7 @@ type site struct {
 	Heartbeat    time.Duration
 	Offer        autopilot.Offer
 	Pilot        bool // the process is the autopilot, and no worker
+	Stands       bool // the process goes on with the autopilot that is on
 }
 
 func (s site) offer() autopilot.Offer {
@@ -96,11 +98,33 @@ func (s site) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.Stands {
+		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+		defer autopilot.StandBy(ctx, o.Store, log, s.another)()
+	}
 	if s.Pilot {
+		if s.Stands {
+			<-ctx.Done()
+			return nil
+		}
 		_, err := s.pilot(ctx, o)
 		return err
 	}
 	return cluster.Program{Heartbeat: s.Heartbeat}.Work(ctx, s.at(), "repo", s.offer(), o)
+}
+
+// another is what an autopilot that is gone on with works with.
+func (s site) another(ctx context.Context) (autopilot.Options, func(), error) {
+	o, err := s.options(ctx)
+	if err != nil {
+		return o, nil, err
+	}
+	var leave func()
+	o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", nil)
+	if err != nil {
+		return o, nil, errors.Join(err, o.Store.Close())
+	}
+	return o, func() { leave(); _ = o.Store.Close() }, nil
 }
 
 // pilot works the board as its autopilot.

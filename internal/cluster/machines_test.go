@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/store/pgtest"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -363,4 +365,54 @@ echo "<promise>COMPLETE</promise>"
 	}
 	m.landed(1)
 	m.starts(2)
+}
+
+// An autopilot that was left to whoever can outlives the processes that drive it, with
+// what it has counted.
+func TestAnAutopilotIsHandedOn(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 2, time.Minute, `
+echo x >> $DIR/starts
+if mkdir $DIR/waited; then echo up > $DIR/up; read x < $DIR/go; fi
+date +%N > "done.$(date +%N)"
+echo "<promise>COMPLETE</promise>"
+`)
+	m.pipes("up", "go")
+	o, err := m.machines[0].options(t.Context())
+	must(t, err)
+	must(t, autopilot.HandOver(t.Context(), o))
+	if err := autopilot.HandOver(t.Context(), o); !errors.Is(err, store.ErrRunning) {
+		t.Errorf("two are on: %v", err)
+	}
+	must(t, o.Store.Close())
+	m.machines[1].Stands, m.machines[1].Pilot = true, true
+	first := m.machines[1].start(t)
+	m.driver(first.Process.Pid)
+	m.machines[2].Stands = true
+	second := m.machines[2].start(t)
+	_, err = os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	m.kill(first)
+	m.driver(second.Process.Pid)
+	must(t, os.WriteFile(filepath.Join(m.dir, "go"), []byte("on\n"), 0o600))
+	a := m.driver(0)
+	var s schedule.State
+	must(t, json.Unmarshal(a.State, &s))
+	if a.EndedAt.IsZero() || a.Turn != 3 || s.Tally.Started != 2 || s.Tally.Completed != 2 || s.Tally.Landed != 2 {
+		t.Errorf("it ended in turn %d with %+v: %s", a.Turn, s.Tally, a.Why)
+	}
+	m.landed(2)
+	m.starts(2)
+}
+
+// driver waits until a process drives the autopilot; 0 until it has ended.
+func (m *team) driver(pid int) store.Autopilot {
+	m.t.Helper()
+	for {
+		a, _, err := m.store.Autopilot(m.t.Context())
+		must(m.t, err)
+		if a.Owner.PID == pid && (pid != 0 || !a.EndedAt.IsZero()) {
+			return a
+		}
+	}
 }

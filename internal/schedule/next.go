@@ -91,6 +91,12 @@ func (s *State) instruct() (Command, bool) {
 
 // fill puts a task into a free slot.
 func (s *State) fill() (Command, bool) {
+	if len(s.Adopt) > 0 && len(s.Slots) < s.Settings.MaxParallel {
+		id := s.Adopt[0]
+		s.Adopt = s.Adopt[1:]
+		s.Slots = append(s.Slots, Slot{Case: id, Phase: Working, Since: s.At})
+		return Command{Kind: Start, Case: id, Adopt: true, Why: "what an earlier pawl left of it is taken up"}, true
+	}
 	if s.Phase != Running {
 		s.dropChosen()
 		return Command{}, false
@@ -104,12 +110,6 @@ func (s *State) fill() (Command, bool) {
 	}
 	if len(s.Slots) >= s.Settings.MaxParallel {
 		return Command{}, false
-	}
-	if len(s.Adopt) > 0 {
-		id := s.Adopt[0]
-		s.Adopt = s.Adopt[1:]
-		s.Slots = append(s.Slots, Slot{Case: id, Phase: Working, Since: s.At})
-		return Command{Kind: Start, Case: id, Adopt: true, Why: "what an earlier pawl left of it is taken up"}, true
 	}
 	if s.Hold != "" {
 		return Command{}, false

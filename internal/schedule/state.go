@@ -224,3 +224,13 @@ func (s *State) Excluded() []string {
 	}
 	return ids
 }
+
+// TakenOver is the state by which another process goes on with an autopilot. The runs that go
+// on are those of adopt; what was about to be stored is found on the board.
+func TakenOver(s State, adopt []string) State {
+	s = s.clone()
+	s.Slots, s.Adopt = nil, adopt[:min(len(adopt), max(0, s.Settings.MaxParallel))]
+	s.Unstored, s.VerifyAt = false, time.Time{}
+	s.look()
+	return s
+}

@@ -23,17 +23,41 @@ type Autopilot struct {
 	EndedAt     time.Time // zero until it has ended
 	// State is what it decides from.
 	State json.RawMessage
+	// Options is what another process needs to go on with it; nil: it ends with its process.
+	Options json.RawMessage
+	// Turn is greater for each process that drives it, and set by the store. Nothing is
+	// stored any more by one whose turn is over.
+	Turn int64
 }
+
+// On is true while it is to be driven, by whichever process can.
+func (a *Autopilot) On() bool { return len(a.Options) > 0 && a.EndedAt.IsZero() }
 
 // TakeAutopilot makes a the autopilot of the repository. While the process of
 // another lives it refuses with a [RunningError]; alive is asked inside the
 // transaction, must be quick and must not call the store. What was asked of
-// the one before is dropped.
-func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (before Autopilot, err error) {
-	if a.Owner.PID == 0 {
-		return before, fmt.Errorf("cannot start the autopilot: it needs an owner")
+// the one before is dropped. Without an owner it is on, and waits for a process
+// that goes on with it; it refuses then while another one is on.
+func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (Autopilot, error) {
+	if a.Owner.PID == 0 && !a.On() {
+		return a, fmt.Errorf("cannot start the autopilot: it needs an owner")
 	}
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	err := s.driveAutopilot(ctx, &a, alive)
+	return a, err
+}
+
+// GoOnAutopilot makes owner drive the autopilot that is on. While another process
+// drives it, or none is on, it refuses with a [RunningError] or [ErrNotOwner].
+func (s *Store) GoOnAutopilot(ctx context.Context, owner Owner, alive func(Owner) bool) (Autopilot, error) {
+	a := Autopilot{Owner: owner}
+	err := s.driveAutopilot(ctx, &a, alive)
+	return a, err
+}
+
+// driveAutopilot begins a turn. Without a session it is that of the autopilot that is on.
+func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Owner) bool) error {
+	goesOn := a.Session == ""
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		old, ok, err := readAutopilot(ctx, w)
 		if err != nil {
 			return err
@@ -42,33 +66,60 @@ func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner
 		if err != nil {
 			return err
 		}
-		if ok && old.Owner.PID != 0 && lives(old.Owner) {
+		mine := goesOn && old.Owner == a.Owner // of a turn that ended without saying so
+		driven := old.Owner.PID != 0 && lives(old.Owner) && !mine
+		switch waits := old.On() && a.Owner.PID == 0; {
+		case ok && (driven || waits):
 			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
+		case goesOn && !old.On():
+			return ErrNotOwner
+		case goesOn:
+			old.Owner = a.Owner
+			*a = old
+		default:
+			if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
+				return err
+			}
 		}
-		before = old
+		a.Turn = old.Turn + 1
 		if err := s.own(ctx, w, a.Owner); err != nil {
 			return err
 		}
-		if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
-			return err
-		}
-		return putAutopilot(ctx, w, a)
+		return putAutopilot(ctx, w, *a)
 	})
-	return before, s.explain(ctx, "start the autopilot", err)
+	if err == nil && a.On() && a.Owner.PID != 0 {
+		s.turn.Store(a.Turn)
+	}
+	return s.explain(ctx, "start the autopilot", err)
+}
+
+// inTurn refuses with [ErrNotOwner] when the process that has this store drove the
+// autopilot, and another one does by now.
+func (s *Store) inTurn(ctx context.Context, w *statements) error {
+	turn, now := s.turn.Load(), int64(0)
+	if turn == 0 {
+		return nil
+	}
+	_, err := w.one(ctx, `SELECT turn FROM autopilot`, nil, &now)
+	if err == nil && now != turn {
+		err = fmt.Errorf("%w: another process drives the autopilot", ErrNotOwner)
+	}
+	return err
 }
 
 // SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
-// when another process has it. With EndedAt set nobody owns it after.
+// when another process has it. With EndedAt set nobody owns it after. Without an owner
+// another process goes on with it.
 func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
 	return s.change(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
 		stored, ok, err := readAutopilot(ctx, w)
 		if err != nil {
 			return err
 		}
-		if !ok || stored.Session != a.Session || stored.Owner != a.Owner {
+		if !ok || stored.Session != a.Session || stored.Turn != a.Turn {
 			return ErrNotOwner
 		}
-		a.StartedAt = stored.StartedAt
+		a.StartedAt, a.Options = stored.StartedAt, stored.Options
 		if !a.EndedAt.IsZero() {
 			a.Owner = Owner{}
 		}
@@ -87,7 +138,7 @@ func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error)
 
 const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
 	owner_pid, owner_start, owner_boot, owner_host,
-	started_at, updated_at, ended_at, state`
+	started_at, updated_at, ended_at, state, options, turn`
 
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
 	return first(ctx, from, func(a *Autopilot) []any {
@@ -95,6 +146,7 @@ func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool,
 			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint,
 			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
 			when(&a.StartedAt), when(&a.UpdatedAt), when(&a.EndedAt), raw(&a.State),
+			raw(&a.Options), &a.Turn,
 		}
 	}, `SELECT `+autopilotColumns+` FROM autopilot`)
 }
@@ -105,7 +157,7 @@ func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
 	_, err := w.exec(ctx, putAutopilotQuery(), 1,
 		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
 		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
-		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State))
+		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State), string(a.Options), a.Turn)
 	return err
 }
 

@@ -12,10 +12,10 @@ import (
 // On a board that several machines have, nobody sees whether a process of another
 // machine lives. So who owns something beats a lease there, and counts as dead when it
 // is over. Times are the server's.
-const (
-	leaseBeat = 20 * time.Second
-	leaseOver = 90 * time.Second
-)
+const leaseOver = 30 * time.Second
+
+// every is the time between two beats.
+func (l *leases) every() time.Duration { return max(l.over/3, 100*time.Millisecond) }
 
 // leases are those that this process beats.
 type leases struct {
@@ -56,7 +56,7 @@ func (s *Store) own(ctx context.Context, w *statements, o Owner) error {
 
 func (s *Store) keepLeases(ctx context.Context) {
 	defer close(s.leases.done)
-	tick := time.NewTicker(leaseBeat)
+	tick := time.NewTicker(s.leases.every())
 	defer tick.Stop()
 	for {
 		select {
@@ -74,7 +74,7 @@ func (s *Store) beatLeases(ctx context.Context) {
 	s.leases.mu.Lock()
 	mine := slices.Collect(maps.Keys(s.leases.mine))
 	s.leases.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, leaseBeat)
+	ctx, cancel := context.WithTimeout(ctx, s.leases.every())
 	defer cancel()
 	for _, o := range mine {
 		_, _ = s.db.Reader().ExecContext(ctx, beat, o.PID, o.Start, o.Boot, o.Host)

@@ -119,3 +119,70 @@ func TestWorkers(t *testing.T) {
 	must(t, s.DropWorker(t.Context(), "b"))
 	unserved("task-002")
 }
+
+// A process that drives the autopilot is stopped until another one has gone on with it.
+// Nothing that it does then is stored.
+func TestATurnIsOver(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	address := server.New(t)
+	open := func() *Store {
+		s, err := OpenShared(t.Context(), Shared{Address: address, Repository: "acme/shop", Place: "p"})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	here, there := Owner{PID: 1, Start: "2", Boot: "b", Host: "here"}, Owner{PID: 2, Start: "2", Boot: "c", Host: "there"}
+	lives := func(o Owner) bool { return o == here }
+	dead := func(Owner) bool { return false }
+	first, second := open(), open()
+	on := Autopilot{Session: "one", State: []byte("{}"), Options: []byte(`{"filter":{}}`)}
+	if _, err := first.GoOnAutopilot(t.Context(), here, lives); !errors.Is(err, ErrNotOwner) {
+		t.Errorf("none is on, and it goes on: %v", err)
+	}
+	_, err := second.TakeAutopilot(t.Context(), on, lives)
+	must(t, err)
+	if _, err := second.TakeAutopilot(t.Context(), on, lives); !errors.Is(err, ErrRunning) {
+		t.Errorf("two are on: %v", err)
+	}
+	_, err = second.AskAutopilot(t.Context(), AutopilotControl{Kind: AutopilotPause, At: time.Now()})
+	must(t, err)
+	a, err := first.GoOnAutopilot(t.Context(), here, lives)
+	must(t, err)
+	again, err := first.GoOnAutopilot(t.Context(), here, lives)
+	must(t, err)
+	if a.Session != "one" || again.Turn != a.Turn+1 {
+		t.Errorf("it goes on with %+v, then with %+v", a, again)
+	}
+	must(t, first.SaveSlot(t.Context(), Slot{Case: "task-001"}))
+	if _, err := second.GoOnAutopilot(t.Context(), there, lives); !errors.Is(err, ErrRunning) {
+		t.Errorf("two drive it: %v", err)
+	}
+	b, err := second.GoOnAutopilot(t.Context(), there, dead)
+	must(t, err)
+	for what, err := range map[string]error{
+		"its state":  first.SaveAutopilot(t.Context(), again),
+		"a slot":     first.SaveSlot(t.Context(), Slot{Case: "task-001"}),
+		"a task":     first.DropSlot(t.Context(), ""),
+		"a queue":    first.LeaveQueue(t.Context(), "main", here),
+		"its ending": first.SaveAutopilot(t.Context(), Autopilot{Session: "one", Turn: again.Turn, EndedAt: time.Now()}),
+	} {
+		if !errors.Is(err, ErrNotOwner) {
+			t.Errorf("%s was stored after its turn: %v", what, err)
+		}
+	}
+	if _, err := first.TakeAutopilotControls(t.Context()); !errors.Is(err, ErrNotOwner) {
+		t.Errorf("it took what was asked after its turn: %v", err)
+	}
+	if asked, err := second.TakeAutopilotControls(t.Context()); err != nil || len(asked) != 1 {
+		t.Errorf("what was asked meanwhile: %v (%v)", asked, err)
+	}
+	b.EndedAt = time.Now()
+	must(t, second.SaveAutopilot(t.Context(), b))
+	if _, err := first.GoOnAutopilot(t.Context(), here, lives); !errors.Is(err, ErrNotOwner) {
+		t.Errorf("it goes on with one that has ended: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/store/database"
@@ -27,6 +28,7 @@ type Store struct {
 	place  string // what the ids of this machine's clones begin with
 	files  string // the folder that the machines share for this board; "" is none
 	leases leases
+	turn   atomic.Int64 // of the autopilot that this process drives for whoever can; 0 is none
 }
 
 // Open opens the database at path, and makes it when there is none: folders
@@ -68,7 +70,7 @@ type Shared struct {
 	Place      string // what this machine's folders of it are called among them
 	Files      string // the folder that they share for what runs print; "" is none
 	// Lease is how long a process of another machine counts as alive that is not heard
-	// of; 0 is 90 seconds.
+	// of; 0 is 30 seconds.
 	Lease time.Duration
 }
 

@@ -141,6 +141,9 @@ func (s *Store) finish(ctx context.Context, d durability, do func(ctx context.Co
 	done := false
 	conn, hard := s.write.conn, context.WithoutCancel(ctx)
 	defer func() { s.db.End(hard, conn, bool(d), done) }()
+	if err := s.inTurn(ctx, &s.write.stmts); err != nil {
+		return err
+	}
 	if err := do(ctx, &s.write.stmts); err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type autopilotFlags struct {
 	semiAuto bool
 	keep     bool
 	serve    bool
+	detach   bool
 	sprint   *sprintFlags // nil: the autopilot is no sprint
 }
 
@@ -72,6 +73,7 @@ func addAutopilotFlags(cmd *cobra.Command, f *autopilotFlags) {
 	fl.StringVar(&f.run.MaxCost, "max-cost", "", "stop a task at `USD`")
 	fl.StringVar(&f.run.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.run.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.detach, "detach", false, "leave it to the workers of the cluster, and return")
 	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
 }
 
@@ -103,6 +105,9 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 		if err := sprint(ctx, b.s, f.sprint, &b.o); err != nil {
 			return err
 		}
+	}
+	if f.detach {
+		return b.handOver(ctx)
 	}
 	session.WarnNoGates(a, b.s.Plan, "Tasks complete")
 	work := func() error { return pilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }
@@ -159,13 +164,13 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 }
 
 // watchAutopilot is the autopilot's screen, with hooks and notifications beside it.
-func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict, sprint bool,
+func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict,
 	screen *autopilotScreen) func(autopilot.Notice) {
 	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
 	if s.Hooks == nil {
 		return screen.notice
 	}
-	told := session.NewAutopilotHooks(s.Hooks, command.BranchName(s.Target), sprint)
+	told := session.NewAutopilotHooks(s.Hooks, command.BranchName(s.Target))
 	return func(n autopilot.Notice) {
 		screen.notice(n)
 		told.Notice(ctx, n)
@@ -233,13 +238,12 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 	screen *autopilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
-	o.Stops, o.Kill, o.Log, o.Notify = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root), watchAutopilot(ctx, s, v,
-		o.Sprint != nil, screen)
+	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root)
+	o.Notify = watchAutopilot(ctx, s, v, screen)
 	res, err := drivenOnScreen(ctx, s, o, screen)
 	var running *store.RunningError
 	if errors.As(err, &running) {
-		return command.Usage("the autopilot is already running: process %d on %s", running.Owner.PID, running.Owner.Host).
-			Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
+		return alreadyRuns(running)
 	}
 	if err != nil {
 		return err

@@ -59,8 +59,10 @@ func printAutopilot(a *command.App, v autopilot.View) {
 	case v.Session == "":
 		a.Result("No autopilot has run here.\n")
 	case v.Running:
-		a.Result("The autopilot is %s (%s), process %d, since %s%s\n", v.Phase, v.Mode, v.PID, command.Minute(v.StartedAt),
-			command.Aside(v.Why))
+		a.Result("The autopilot is %s (%s), process %d on %s, since %s%s\n", v.Phase, v.Mode, v.PID, v.Host,
+			command.Minute(v.StartedAt), command.Aside(v.Why))
+	case v.Waits:
+		a.Result("The autopilot is on (%s), and the next worker goes on with it: pawl-cluster worker\n", v.Phase)
 	case v.Phase == string(schedule.Finished):
 		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
 	default:

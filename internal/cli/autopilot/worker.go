@@ -3,6 +3,8 @@ package autopilot
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func workerCommand(a *command.App) *cobra.Command {
@@ -27,7 +30,8 @@ func workerCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context) error { return work(ctx, a, f) },
 		command.Leaf("kill", "End the worker of this machine and its agents at once, also while the engine is away",
 			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
-	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; it may end meanwhile.\n" +
+	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; when nobody\n" +
+		"drives it any more, this worker does.\n" +
 		"After TERM or Ctrl-C nothing new is begun, and with --drain it waits until what runs has ended its iteration.\n" +
 		"Agents that still run go on for 90 seconds: a worker that starts by then goes on with them. A second signal\n" +
 		"ends the worker at once. A task with a tag needs:LABEL goes only to workers with that label."
@@ -110,7 +114,14 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Cluster.Work(ctx, at, b.repository(), offer, b.o); err != nil {
+	wait := func() {}
+	if b.alone() == "" {
+		wait = b.standBy(ctx)
+	}
+	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
+	stop()
+	wait()
+	if err != nil {
 		return err
 	}
 	a.Say("Ends. Agents that still run go on for 90 seconds; a worker that starts by then goes on with them")
@@ -139,6 +150,63 @@ func killWorker(ctx context.Context, a *command.App) error {
 	return nil
 }
 
+// alone says why no other process can go on with an autopilot; "" one can.
+func (b *workplace) alone() string {
+	switch c := b.s.Config; {
+	case b.s.Store.Board() == "":
+		return "the board is this machine's: cluster.store is not set"
+	case c.Cluster.Engine == "":
+		return "there are no workers: cluster.engine is not set"
+	case !c.Merge.Push && c.Merge.Mode != "pull-request":
+		return "what lands would stay on one machine: merge.push is not set"
+	}
+	return ""
+}
+
+// handOver leaves the autopilot to the workers.
+func (b *workplace) handOver(ctx context.Context) error {
+	if why := b.alone(); why != "" {
+		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why)
+	}
+	err := autopilot.HandOver(ctx, b.o)
+	var running *store.RunningError
+	switch {
+	case errors.As(err, &running):
+		return alreadyRuns(running)
+	case err == nil:
+		b.s.App.Say("The autopilot is on. The next worker goes on with it, and another one where that ends.")
+		b.s.App.Say("See what it does: pawl autopilot status. Stop it: pawl autopilot stop")
+	}
+	return err
+}
+
+func alreadyRuns(r *store.RunningError) error {
+	by := "a worker goes on with it"
+	if r.Owner.PID != 0 {
+		by = fmt.Sprintf("process %d on %s", r.Owner.PID, r.Owner.Host)
+	}
+	return command.Usage("the autopilot is already running: %s", by).
+		Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
+}
+
+// standBy goes on with the autopilot that is on until ctx is done.
+func (b *workplace) standBy(ctx context.Context) (wait func()) {
+	quiet := *b.s.App
+	quiet.Quiet = true // this worker has said what is to be said
+	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (o autopilot.Options, leave func(), err error) {
+		d, err := open(ctx, &quiet, autopilotFlags{})
+		if err != nil {
+			return o, nil, err
+		}
+		if leave, err = d.join(ctx); err != nil {
+			d.s.Close()
+			return o, nil, err
+		}
+		d.o.Log, d.o.Notify = b.o.Log, watchAutopilot(ctx, d.s, d.t.Verdict, b.screen)
+		return d.o, func() { leave(); d.s.Close() }, nil
+	})
+}
+
 // join connects the autopilot to the engine, if the configuration names one.
 func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if b.s.Config.Cluster.Engine == "" {
@@ -164,6 +232,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	b.o.HandsOn = b.alone() == ""
 	n, err := b.o.Elsewhere.Workers(ctx)
 	if err != nil {
 		leave()

@@ -84,16 +84,14 @@ func (s *Session) show(n engine.Notice) {
 type AutopilotHooks struct {
 	hooks  *hook.Runner
 	target string // the branch of landings
-	sprint bool
 
 	titles map[string]string
 	runs   map[string]func(engine.Notice) // by task
 }
 
 // NewAutopilotHooks fires the events of an autopilot that lands on target.
-func NewAutopilotHooks(r *hook.Runner, target string, sprint bool) *AutopilotHooks {
-	return &AutopilotHooks{hooks: r, target: target, sprint: sprint, titles: map[string]string{},
-		runs: map[string]func(engine.Notice){}}
+func NewAutopilotHooks(r *hook.Runner, target string) *AutopilotHooks {
+	return &AutopilotHooks{hooks: r, target: target, titles: map[string]string{}, runs: map[string]func(engine.Notice){}}
 }
 
 // Notice takes one notice of the autopilot.
@@ -116,7 +114,7 @@ func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	case autopilot.Paused:
 		t.hooks.Fire(ctx, hook.Event{Name: hook.Pause, At: n.At, Subject: "the autopilot", Status: "paused", Why: n.Text})
 	case autopilot.Over:
-		if t.sprint {
+		if n.Sprint {
 			t.hooks.Fire(ctx, hook.Event{Name: hook.SprintEnd, At: n.At, Subject: "the sprint", Status: "ended", Why: n.Text})
 		}
 	}
