@@ -156,7 +156,8 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 		},
 	}
 	if o.GoOn {
-		return p, p.inherit(ctx)
+		err = p.inherit(ctx)
+		return p, err
 	}
 	if o.Elsewhere != nil && o.HandsOn {
 		p.row.Options = encode(handed{o.Filter, o.Sprint})

@@ -57,7 +57,7 @@ func TestAutopilotKeepsItsStart(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	a := Autopilot{Session: "s1", Owner: Owner{PID: 7}, StartedAt: noon, Phase: "running"}
-	_, err := s.TakeAutopilot(t.Context(), a, func(Owner) bool { return false })
+	a, err := s.TakeAutopilot(t.Context(), a, func(Owner) bool { return false })
 	must(t, err)
 	a.StartedAt, a.Phase = time.Time{}, "paused"
 	must(t, s.SaveAutopilot(t.Context(), a))

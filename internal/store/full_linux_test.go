@@ -19,7 +19,7 @@ func TestAFullDisk(t *testing.T) {
 	fileOnly(t)
 	dir := filepath.Join(t.TempDir(), "small")
 	must(t, os.Mkdir(dir, 0o700))
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("cannot mount a small disk here: %v", err)
 	}
 	t.Cleanup(func() { // a program that another test starts has its files open until it begins
