@@ -25,6 +25,10 @@ var errCut = errors.New("cut off")
 func (k *elsewhere) Pending() *loop.Decision { return k.pending }
 
 func (k *elsewhere) Step(_ context.Context, _ string, s loop.State, e loop.Event) (loop.State, loop.Command, error) {
+	if p := k.pending; p != nil && e.Kind == loop.Started {
+		k.last = p
+		return p.State, p.Whole(), nil
+	}
 	if e.Kind == k.deaf && !k.late {
 		return s, loop.Command{}, errCut
 	}
@@ -102,6 +106,28 @@ func TestADecisionThatWasNotStored(t *testing.T) {
 	w.holds(loop.Completed, "1.1 success")
 	if n := w.starts(); n != 1 || len(k.heard) != 2 {
 		t.Errorf("%d starts, and the kernel heard %q", n, k.heard)
+	}
+}
+
+// The database lost a run in a crash, whose kernel has decided more of it since. The run
+// is begun where the kernel is.
+func TestARunThatTheDatabaseLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, works)
+	w.o.Policy.MaxIterations = 1
+	k := &elsewhere{deaf: loop.IterationEnded, late: true}
+	if _, err := w.withKernel(k); !errors.Is(err, errCut) {
+		t.Fatalf("the run ended with %v", err)
+	}
+	o, err := w.o.options(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Store.Close() })
+	o.Kernel, k.pending, k.deaf = k, k.last, ""
+	d, err := Start(t.Context(), o)
+	if err != nil || d.State().Status != loop.Completed || w.starts() != 1 {
+		t.Errorf("after %d starts it is %+v (%v)", w.starts(), d, err)
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 	}
 	switch {
 	case record == nil:
-	case e.Record != nil:
+	case e.Record != nil, record.Review == nil: // without the event that had it: see [Driver.followPending]
 		d.logRecord(*record, c)
 		d.notify(Notice{Kind: IterationEnded, Record: record, Command: c, Summary: summary(*record)})
 	default:
