@@ -101,7 +101,7 @@ scenes:
       - - say: "<script>document.title='owned'</script><img src=x onerror=alert(1)> \\u202Egnp.exe \\u001b[31mred\\u001b[0m\\n\\n# <b>head</b>\\n\\n[click](javascript:alert(1)) ![x](https://pixel.example/p.png)\\n\\n\`\`\`html\\n<img src=x onerror=alert(2)>\\n\`\`\`\\n\\n| <i>a</i> | b |\\n|---|---|\\n| <script>1</script> | 2 |"
         - tool: {name: "<b>Bash</b>", command: "echo '<svg onload=alert(1)>'", output: "<svg onload=alert(1)> \\u001b[31mred"}
         - run: "mkdir -p src && printf '<script>alert(1)</script>\\n' > 'src/<img src=x onerror=alert(1)>.html'; touch src/ok"
-        - raw: "head -c 1000000 /dev/zero | tr '\\0' n; echo"
+        - raw: "head -c 1000000 /dev/zero | tr -c n n; echo"
         - say: "Done.\\n<promise>COMPLETE</promise>"
 turns:
   - - say: "I do what the task says."
