@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -82,6 +83,80 @@ func TestADivergedRemotePausesAndAsks(t *testing.T) {
 	r.drain(q)
 	if s := r.status(id); s != board.Done {
 		t.Errorf("after the resume it is %s: %v", s, r.left())
+	}
+}
+
+// A remote whose branch was force-pushed is not merged: what was taken out of it would come
+// back. The queue waits for a person, says so once, and goes on when one has chosen.
+func TestAForcedRemoteWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	for name, force := range map[string]func(r *rig, dir string){
+		"to an unrelated history": func(r *rig, dir string) {
+			gittest.Git(r.t, dir, "checkout", "-q", "--orphan", "new")
+			gittest.Git(r.t, dir, "commit", "-qm", "new", "--allow-empty")
+		},
+		"to an earlier commit": func(r *rig, dir string) { gittest.Git(r.t, dir, "reset", "-q", "--hard", "HEAD~1") },
+		"to another one of that base": func(r *rig, dir string) {
+			gittest.Git(r.t, dir, "reset", "-q", "--hard", "HEAD~1")
+			gittest.Git(r.t, dir, "commit", "-qm", "other", "--allow-empty")
+		},
+	} {
+		for _, keep := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, kept %t", name, keep), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				bare, colleague := r.upstream()
+				r.o.Policy.Push = true
+				first := r.land("first.txt", "landed\n")
+				gittest.Git(t, colleague, "pull", "-q")
+				r.colleagueCommits(colleague, "secret.txt")
+				second := r.land("second.txt", "landed\n")
+				gittest.Git(t, colleague, "pull", "-q")
+				here := r.git("rev-parse", "main")
+				force(r, colleague)
+				gittest.Git(t, colleague, "push", "-qf", "origin", "HEAD:main")
+				forced := gittest.Git(t, bare, "rev-parse", "main")
+
+				third := r.land("third.txt", "landed\n")
+				if now := gittest.Git(t, bare, "rev-parse", "main"); now != forced {
+					t.Fatalf("the remote is at %s, not %s", now, forced)
+				}
+				gittest.Git(t, colleague, "commit", "-qm", "on it", "--allow-empty")
+				gittest.Git(t, colleague, "push", "-q", "origin", "HEAD:main") // it is no other case for that
+				there := gittest.Git(t, bare, "rev-parse", "main")
+				q := r.queue()
+				r.drain(q)
+				if now := r.git("rev-parse", "main"); now != here || r.status(third) == board.Done {
+					t.Errorf("the target is at %s, not %s; the task is %s", now, here, r.status(third))
+				}
+				if n := r.said(queue.NoteStopped); len(n) < 1 || len(n) > 2 || !strings.Contains(n[0], "was force-pushed") {
+					t.Errorf("told %q", n)
+				}
+				if keep {
+					if err := q.Ask(t.Context(), queue.Ask{Wish: queue.WishResume}); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					r.git("fetch", "-q", "origin", "main")
+					r.git("reset", "-q", "--keep", "FETCH_HEAD")
+				}
+				r.drain(q)
+				want := board.Done
+				if !keep && strings.Contains(name, "unrelated") {
+					want = board.Blocked // it cannot be merged there
+				}
+				if s := r.status(third); s != want {
+					t.Errorf("then it is %s: %v", s, r.left())
+				}
+				commits := r.git("rev-list", "main")
+				if strings.Contains(commits, there) == keep || keep && !strings.Contains(commits, here) {
+					t.Errorf("the target has not what was chosen: %s", commits)
+				}
+				if r.status(first) != board.Done || r.status(second) != board.Done {
+					t.Error("work that had landed is not done any more")
+				}
+			})
+		}
 	}
 }
 

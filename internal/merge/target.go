@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,14 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 		return f, nil, err
 	}
 	f.Past = true
-	if last != "" && last != f.Tip {
-		f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip)
+	if last == "" || last == f.Tip {
+		return f, warnings, nil
 	}
+	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past || !q.remote.known {
+		return f, warnings, err
+	}
+	there, err := q.o.Repo.Find(ctx, q.tracking())
+	f.Past = there == f.Tip // who rewrote it did so at both places
 	return f, warnings, err
 }
 
@@ -54,8 +60,10 @@ const (
 	pushLimit  = 2 * time.Minute
 )
 
-// tracking is where the remote's state of the target is kept.
+// tracking is where the remote's state of the target is kept, joined where it was when
+// the target here had all of it.
 func (q *Queue) tracking() string { return "refs/pawl/remote/" + short(q.target) }
+func (q *Queue) joined() string   { return "refs/pawl/joined/" + short(q.target) }
 
 // fetch asks the remote for the target, and brings the target to it when the
 // remote is only ahead. A remote that does not answer is a warning: work goes
@@ -70,7 +78,7 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string
 		return warnings, err
 	}
 	there, err := q.o.Repo.Find(ctx, q.tracking())
-	if err != nil || there == "" || there == here {
+	if err != nil || there == "" {
 		return warnings, err
 	}
 	moved, err := q.compare(ctx, f, here, there)
@@ -99,21 +107,53 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) ([]string, error) {
 
 // compare says how the target here is to the one there, and brings it there when
 // it is only behind.
-func (q *Queue) compare(ctx context.Context, f *queue.Facts, here, there string) ([]string, error) {
-	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
-	if err != nil {
+func (q *Queue) compare(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
+	last, err := q.o.Repo.Find(ctx, q.joined())
+	if err != nil || here == there && there == last {
 		return nil, err
 	}
-	if behind {
-		return q.forward(ctx, here, there)
+	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
+	if err == nil && behind && here != there {
+		warnings, err = q.forward(ctx, here, there)
 	}
-	ahead, err := q.o.Repo.IsAncestor(ctx, there, here)
-	if err == nil && !ahead {
+	if err == nil && !behind {
+		err = q.apart(ctx, f, here, there, last)
+	}
+	if err != nil || f.Diverged != "" {
+		return warnings, err
+	}
+	return warnings, q.o.Repo.UpdateRef(ctx, q.joined(), there, last, "pawl: together with its remote")
+}
+
+// apart says why a target that is not behind its remote cannot go on: each has commits of
+// its own, or the remote's branch was forced and has not what it had, last.
+func (q *Queue) apart(ctx context.Context, f *queue.Facts, here, there, last string) error {
+	base, err := q.o.Repo.Base(ctx, here, there)
+	if err != nil {
+		return err
+	}
+	forced := base == ""
+	if last != "" && !forced {
+		old, err := q.o.Repo.IsAncestor(ctx, last, there)
+		if err != nil {
+			return err
+		}
+		forced = !old
+	}
+	name, far := short(q.target), short(q.remote.ref)
+	switch {
+	case forced:
+		f.Theirs, f.Apart = there, true
+		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all that is "+
+			"here from it (%.10s). Nothing was merged. To go on with what it has: git switch %s && git fetch %s %s && "+
+			"git reset --keep FETCH_HEAD. To go on with what is here: pawl queue resume, then git push --force-with-lease %s %s:%s",
+			far, q.remote.name, there, cmp.Or(last, here), name, q.remote.name, far, q.remote.name, name, far)
+	case base != there:
 		f.Theirs = there
 		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, "+
-			"or go on with what is here: pawl queue resume", short(q.target), here, q.remote.name, there)
+			"or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
 	}
-	return nil, err
+	return nil
 }
 
 // forward moves the target to what the remote has, as a pull would.
@@ -170,8 +210,9 @@ func (q *Queue) send(ctx context.Context, commit string) (p queue.Push) {
 		p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
 	case err != nil:
 		p.Failed = err.Error()
-	default:
-		_ = q.o.Repo.UpdateRef(ctx, q.tracking(), commit, "", "pawl: pushed") // else the next fetch sets it
+	default: // else the next look sets them
+		_ = q.o.Repo.UpdateRef(ctx, q.tracking(), commit, "", "pawl: pushed")
+		_ = q.o.Repo.UpdateRef(ctx, q.joined(), commit, "", "pawl: pushed")
 	}
 	return p
 }

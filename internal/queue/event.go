@@ -59,7 +59,8 @@ type Event struct {
 type Facts struct {
 	Tip  string `json:"tip"`  // empty when there is no such branch
 	Tree string `json:"tree"` // of Tip
-	// Past is true when Tip is the commit that was seen last, or a descendant.
+	// Past is true when Tip is the commit that was seen last, or a descendant, or where
+	// the remote is.
 	Past bool `json:"past"`
 	// Diverged says that the target here and at the remote each have commits of
 	// their own.
