@@ -39,6 +39,19 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// Who mends a tree without end stops when its reader is done.
+func TestMendIsStopped(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, ".gitignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quit := make(chan struct{})
+	close(quit)
+	if mend(dir, quit) {
+		t.Error("it went on")
+	}
+}
+
 func TestMendFoldersThatNobodyLists(t *testing.T) {
 	dir := t.TempDir()
 	hidden := filepath.Join(dir, "hidden", "below")

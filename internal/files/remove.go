@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // RemoveAll removes a folder with all below it, also below folders that cannot
@@ -19,23 +18,22 @@ func RemoveAll(dir string) error {
 	if rerr != nil {
 		return err
 	}
-	openFolders(root, ".")
+	openFolders(root)
 	_ = root.Close() // a folder: nothing to lose
 	return os.RemoveAll(dir)
 }
 
 // openFolders makes a folder and all in it writable for their owner.
-func openFolders(root *os.Root, dir string) {
-	_ = root.Chmod(dir, 0o700) // what it does not open, the removal says
-	f, err := root.Open(dir)
-	if err != nil {
-		return
-	}
-	entries, _ := f.ReadDir(-1)
-	_ = f.Close() // opened for reading only
+func openFolders(root *os.Root) {
+	_ = root.Chmod(".", 0o700) // what it does not open, the removal says
+	entries, _ := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
-		if e.IsDir() {
-			openFolders(root, filepath.Join(dir, e.Name()))
+		if !e.IsDir() {
+			continue
+		}
+		if in, ok := openFolder(root, e.Name(), new(bool)); ok {
+			openFolders(in)
+			_ = in.Close() // a folder: nothing to lose
 		}
 	}
 }
