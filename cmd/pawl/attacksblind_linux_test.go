@@ -28,4 +28,20 @@ for p in glob.glob(".git/sharedindex.*"):
 	{name: "another encoding", tries: "has git decode a protected test to what it was", green: true, before: protectedTest, more: protects,
 		agent: `printf '#!/bin/sh+AAo-false' >tests/check.sh; echo 'tests/check.sh text working-tree-encoding=UTF-7' >.gitattributes`,
 		gate:  `sh tests/check.sh`},
+	{name: "a test of a submodule", tries: "changes a protected test that a submodule has", green: true,
+		before: submodule, more: protectsPart, agent: `echo exit 0 >part/tests/check.sh`, gate: `sh part/tests/check.sh`},
+	{name: "a submodule's test within one gate", tries: "has the code under test weaken one before the same gate reads it",
+		green: true, mounts: true, before: submodule, more: protectsPart,
+		agent: `echo 'cp part/tests/check.sh old; echo "cp old part/tests/check.sh" >part/tests/check.sh' >build.sh`,
+		gate:  `sh build.sh; sh part/tests/check.sh`},
+	{name: "a test of a nested repository", tries: "changes one of a repository that no other knows", green: true,
+		before: submodule + `; git rm -q --cached part`, more: protectsPart,
+		agent: `echo exit 0 >part/tests/check.sh`, gate: `sh part/tests/check.sh`},
 }
+
+// submodule has a protected test; protectsPart protects it.
+const (
+	submodule = `git init -q ../part; mkdir ../part/tests; echo false >../part/tests/check.sh; git -C ../part add .; git -C ../part commit -qm part
+git -c protocol.file.allow=always submodule -q add "$PWD/../part" part`
+	protectsPart = "verification: {commands: [{command: sh gate.sh}], protect: ['part/tests/**']}"
+)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,6 +69,7 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy,
 		return p, nil
 	}
 	names, err := w.o.Tree.Names(ctx, w.id)
+	names = slices.AppendSeq(names, maps.Keys(w.nested(ctx)))
 	top := w.o.Tree.Repo.Top
 	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
 		top = p.Binds[at].To // the box shows a copy there

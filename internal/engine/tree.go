@@ -52,6 +52,7 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 	}
 	w.skipped(snap.Skipped)
 	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
+	w.nested(ctx) // those of a first look are what later ones are compared with
 	guarded, err := w.o.Tree.ConfigFingerprint(ctx)
 	if err != nil {
 		w.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
@@ -345,12 +346,30 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	}
 }
 
+// nested are the protected files of repositories in the work tree, and whether they were changed.
+func (w *worker) nested(ctx context.Context) map[string]bool {
+	if len(w.plan.Protect.Patterns) == 0 {
+		return nil
+	}
+	rules := w.protected()
+	found, err := w.o.Tree.Nested(ctx, w.id, func(name string) bool { return len(rules.Covers("", []string{name})) > 0 })
+	if err != nil {
+		w.trees.unseen = fmt.Errorf("cannot watch protected files of nested repositories: %w", err)
+	}
+	return found
+}
+
 // findHidden looks for files whose change a snapshot cannot show, and for those that git
 // is made to ignore, where new files are refused.
 func (w *worker) findHidden(ctx context.Context) {
 	var err error
 	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
 		w.trees.unseen = err
+	}
+	for name, changed := range w.nested(ctx) {
+		if changed {
+			w.trees.unread = append(w.trees.unread, name)
+		}
 	}
 	if w.trees.hidden = nil; !w.plan.Protect.New {
 		return

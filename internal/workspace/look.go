@@ -2,11 +2,19 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/git"
 )
 
 // Look is the tree of the work tree as it is, by the rules of the run, and the
@@ -94,6 +102,11 @@ func (c *Checkout) within(ctx context.Context, run, dir string) (names []string,
 	if len(snaps) > 0 && snaps[0].N == 0 && slices.Contains(snaps[0].Skipped, dir) {
 		return nil, nil
 	}
+	return c.filesIn(ctx, dir)
+}
+
+// filesIn are the files below a folder of the work tree, but for those of git's own.
+func (c *Checkout) filesIn(ctx context.Context, dir string) (names []string, err error) {
 	top := os.DirFS(c.Repo.Top)
 	err = fs.WalkDir(top, dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -111,4 +124,78 @@ func (c *Checkout) within(ctx context.Context, run, dir string) (names []string,
 		return nil
 	})
 	return names, err
+}
+
+const (
+	nestedLimit = 10_000   // files of nested repositories that are watched
+	nestedSize  = 64 << 20 // bytes of one that count
+)
+
+// Nested are the files that covers names in the repositories that are in the work tree when
+// this is first called in a run, submodules among them, and whether they have changed since.
+// No snapshot has them.
+func (c *Checkout) Nested(ctx context.Context, run string, covers func(name string) bool) (map[string]bool, error) {
+	const file = "nested.json"
+	was := map[string]string{}
+	data, err := files.ReadBelow(c.runDir(run), file, nestedLimit<<12)
+	switch {
+	case err == nil:
+		err = json.Unmarshal(data, &was)
+	case errors.Is(err, fs.ErrNotExist):
+		if was, err = c.nested(ctx, run, covers); err == nil && len(was) > 0 {
+			data, _ = json.Marshal(was) //nolint:errchkjson // texts
+			err = files.Replace(filepath.Join(c.runDir(run), file), data, 0o600, true)
+		}
+	}
+	changed := map[string]bool{}
+	for name, content := range was {
+		changed[name] = c.content(name) != content
+	}
+	return changed, err
+}
+
+func (c *Checkout) nested(ctx context.Context, run string, covers func(name string) bool) (map[string]string, error) {
+	snaps, err := c.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 || snaps[0].N != 0 {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, dir := range snaps[0].Skipped {
+		names, err := c.tracked(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if len(found) < nestedLimit && covers(name) {
+				found[name] = c.content(name)
+			}
+		}
+	}
+	return found, nil
+}
+
+// tracked are the files that a repository in the work tree has by its index, or all
+// where it has lost its git folder, as in a copy.
+func (c *Checkout) tracked(ctx context.Context, dir string) (names []string, err error) {
+	repo, err := git.Open(ctx, filepath.Join(c.Repo.Top, filepath.FromSlash(dir)))
+	if err != nil || repo.Top == c.Repo.Top {
+		return c.filesIn(ctx, dir)
+	}
+	entries, err := repo.IndexEntries(ctx)
+	for _, e := range entries {
+		names = append(names, path.Join(dir, e.Path))
+	}
+	return names, err
+}
+
+// content is what shows a change of a file.
+func (c *Checkout) content(name string) string {
+	file := filepath.Join(c.Repo.Top, filepath.FromSlash(name))
+	info, err := os.Lstat(file)
+	if err != nil {
+		return ""
+	}
+	to, _ := os.Readlink(file)
+	data, err := files.ReadBelow(c.Repo.Top, name, nestedSize)
+	return fmt.Sprintf("%v %d %q %t %x", info.Mode(), info.Size(), to, err == nil, sha256.Sum256(data))
 }
