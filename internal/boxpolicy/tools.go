@@ -64,7 +64,8 @@ func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, goEnv.Args[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = m.Plan.Root, m.Outside, time.Second
+	// In no module: its go.mod could have go fetch and start another version of itself.
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", m.Outside, time.Second
 	out, err := cmd.Output()
 	if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" {
 		return append(slices.Clone(environ), "GOPROXY="+proxy)
