@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack check lint e2e e2e-all cluster-test bench-cluster bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
+.PHONY: help build test attack check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -41,6 +41,10 @@ e2e-all: ## the same in every scenario, which takes minutes
 cluster-test: ## build a Temporal server once, and work tasks on it
 	@scripts/temporal/build >/dev/null
 	@$(GO) test ./internal/cluster/... -count=1
+
+cluster-chaos: ## kill, stop and cut off workers, database and engine while a board is worked; FAULTS=20 SEED=1
+	@scripts/temporal/build >/dev/null
+	@$(GO) test ./internal/cluster -run 'TestClusterChaos$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 
 bench-cluster: ## print what 20 workers of 5 slots reach on this machine with agents that do nothing; TASKS=200
 	@scripts/temporal/build >/dev/null

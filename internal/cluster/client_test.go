@@ -100,7 +100,7 @@ func TestAnEngineThatIsNone(t *testing.T) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
-	at := autopilot.EngineAt{Address: strings.TrimSuffix(engineAt(t, t.TempDir()), "/pawl") + "/elsewhere"}
+	at := autopilot.EngineAt{Address: strings.TrimSuffix(startEngine(t, t.TempDir()).at(), "/pawl") + "/elsewhere"}
 	if _, _, err := (cluster.Program{}).Join(t.Context(), at, "repo", nil); err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
 		t.Errorf("a namespace that is not there: %v", err)
 	}

@@ -60,11 +60,12 @@ func TestMain(m *testing.M) {
 type site struct {
 	Address, Repo, State, Scenario string
 	// Of several machines: the database, and the program that is the agent.
-	Store, Shell string
-	Heartbeat    time.Duration
-	Offer        autopilot.Offer
-	Pilot        bool // the process is the autopilot, and no worker
-	Stands       bool // the process goes on with the autopilot that is on
+	Store, Shell     string
+	Heartbeat, Lease time.Duration
+	Host             string // that the process believes to be on; "" is this one
+	Offer            autopilot.Offer
+	Pilot            bool // the process is the autopilot, and no worker
+	Stands           bool // the process goes on with the autopilot that is on
 }
 
 func (s site) offer() autopilot.Offer {
@@ -86,6 +87,12 @@ func playWorker() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if s.Host != "" {
+		if err := rename(s.Host); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+	}
 	if err := s.work(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -156,7 +163,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Lease: time.Millisecond,
 			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Policy: loop.Policy{
-				Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 				MaxIterationCalls: loop.NoLimit, Agent: "script",
 			},
 			Agents: map[string]engine.Agent{"script": {
@@ -190,7 +197,7 @@ func (s site) open(ctx context.Context) (*store.Store, error) {
 	if s.Store == "" {
 		return store.Open(ctx, filepath.Join(s.State, "pawl.db"))
 	}
-	return store.OpenShared(ctx, store.Shared{Address: s.Store, Repository: boardName, Place: s.Repo})
+	return store.OpenShared(ctx, store.Shared{Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease})
 }
 
 func must(t *testing.T, err error) {
@@ -214,7 +221,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	d := &desk{t: t, site: site{
-		Address: engineAt(t, dir), Repo: filepath.Join(dir, "repo"), State: filepath.Join(dir, "state"), Scenario: filepath.Join(dir, "scenario.yaml"),
+		Address: startEngine(t, dir).at(), Repo: filepath.Join(dir, "repo"), State: filepath.Join(dir, "state"), Scenario: filepath.Join(dir, "scenario.yaml"),
 	}}
 	must(t, os.Mkdir(d.Repo, 0o700))
 	gittest.Git(t, d.Repo, "init", "-q")
@@ -232,8 +239,30 @@ func newDesk(t *testing.T, turns string) *desk {
 	return d
 }
 
-// engineAt starts a Temporal server that ends with the test, and returns its address.
-func engineAt(t *testing.T, dir string) string {
+// engineServer is a Temporal server.
+type engineServer struct {
+	t                          *testing.T
+	program, database, address string
+	cmd                        *exec.Cmd
+}
+
+func (e *engineServer) at() string { return "temporal://" + e.address + "/pawl" }
+
+// run starts the server, again where it ended.
+func (e *engineServer) run() {
+	e.t.Helper()
+	e.cmd = exec.CommandContext(context.WithoutCancel(e.t.Context()), e.program, e.address, e.database)
+	e.cmd.Stderr = os.Stderr
+	first, err := e.cmd.StdoutPipe()
+	must(e.t, err)
+	ends(e.t, e.cmd)
+	line, err := bufio.NewReader(first).ReadString('\n')
+	must(e.t, err)
+	e.address = strings.TrimSpace(line)
+}
+
+// startEngine starts a Temporal server that ends with the test.
+func startEngine(t *testing.T, dir string) *engineServer {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it needs a Temporal server")
@@ -245,14 +274,9 @@ func engineAt(t *testing.T, dir string) string {
 	if err != nil {
 		t.Skip(program)
 	}
-	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "127.0.0.1:0", filepath.Join(dir, "engine.db"))
-	c.Stderr = os.Stderr
-	first, err := c.StdoutPipe()
-	must(t, err)
-	ends(t, c)
-	line, err := bufio.NewReader(first).ReadString('\n')
-	must(t, err)
-	return "temporal://" + strings.TrimSpace(line) + "/pawl"
+	e := &engineServer{t: t, program: program, database: filepath.Join(dir, "engine.db"), address: "127.0.0.1:0"}
+	e.run()
+	return e
 }
 
 // ends starts a program that ends with the test.
@@ -274,6 +298,9 @@ func (s site) start(t *testing.T) *exec.Cmd {
 	must(t, err)
 	c := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], workCommand)
 	c.Stdin, c.Stderr = strings.NewReader(string(input)), os.Stderr
+	if s.Host != "" {
+		c.SysProcAttr = onHost()
+	}
 	ends(t, c)
 	return c
 }
