@@ -34,3 +34,17 @@ func TestAWorkerThatIsStartedWrong(t *testing.T) {
 		}
 	}
 }
+
+// What is missing to try a cluster is named.
+func TestUpNamesWhatIsMissing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for flags, says := range map[string]string{"": "write --local", "--local": "is not installed here"} {
+		var out bytes.Buffer
+		environ := []string{"HOME=" + t.TempDir(), "PATH=" + t.TempDir()}
+		code := cli.MainWith(cluster.Program{}, append([]string{"cluster", "up"}, strings.Fields(flags)...), strings.NewReader(""),
+			&out, &out, environ)
+		if code != 2 || !strings.Contains(out.String(), says) {
+			t.Errorf("%s: status %d, and it says\n%s", flags, code, &out)
+		}
+	}
+}

@@ -31,6 +31,7 @@ func Command(a *command.App) *cobra.Command {
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, check) }),
 		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, status) }),
+		upCommand(a),
 		command.Leaf("import", "Bring this machine's board with its history to the shared database", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, bring) }))
 }
