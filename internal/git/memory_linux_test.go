@@ -1,9 +1,12 @@
 package git
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -12,7 +15,7 @@ import (
 // A few objects cannot make git take all of the machine's memory.
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
-	if err := process.LimitMemory(os.Getpid(), 1<<62); err != nil {
+	if err := process.Limit(os.Getpid(), 1<<62, 1<<62); err != nil {
 		t.Skip("no process can be given a limit here:", err)
 	}
 	dir, r := repository(t, "r")
@@ -24,5 +27,26 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 	if most := mostMemory(); most == 0 || most > memoryLimit {
 		t.Errorf("the limit is %d bytes", most)
+	}
+}
+
+// Rules that an agent wrote cannot keep git busy for ever when pawl is gone.
+func TestTimeIsLimited(t *testing.T) {
+	t.Parallel()
+	_, r := repository(t, "r")
+	c := r.call("cat-file", "--batch")
+	in, out := io.Pipe()
+	c.stdin = in
+	p, err := start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_CPU, nil, &limit); err != nil || limit.Max > 1<<40 {
+		t.Errorf("its time is limited to %d s, %v", limit.Max, err)
+	}
+	_ = out.Close()
+	if _, _, err := p.wait(t.Context(), false); err != nil {
+		t.Error(err)
 	}
 }

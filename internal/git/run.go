@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -234,7 +235,9 @@ func (p *running) begin() error {
 	if err := p.cmd.Start(); err != nil {
 		return startError(p.name, err)
 	}
-	_ = process.LimitMemory(p.cmd.Process.Pid, p.memory) // where that is refused, git goes without
+	// Ignore rules can keep git busy for ever, also when pawl is gone. Where a limit is
+	// refused, git goes without.
+	_ = process.Limit(p.cmd.Process.Pid, p.memory, callLimit*time.Duration(runtime.NumCPU()))
 	return nil
 }
 
