@@ -102,6 +102,10 @@ func playWorker() int {
 
 func (s site) work(ctx context.Context) error {
 	o, err := s.options(ctx)
+	for s.Host != "" && errors.Is(err, store.ErrAway) && ctx.Err() == nil { // as systemd starts it again
+		<-time.After(100 * time.Millisecond)
+		o, err = s.options(ctx)
+	}
 	if err != nil {
 		return err
 	}

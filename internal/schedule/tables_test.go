@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -365,5 +366,33 @@ func TestRecoverAdoptsNoMoreThanSlots(t *testing.T) {
 		if r.Adopt != (want[r.Case] == "") || r.Action != want[r.Case] {
 			t.Errorf("%s comes to %+v", r.Case, r)
 		}
+	}
+}
+
+// Another process goes on with an autopilot that is paused: what runs is taken up first,
+// and told to pause. What was counted, and until when it may work, stays.
+func TestTakenOver(t *testing.T) {
+	t.Parallel()
+	s, _ := schedule.Step(schedule.State{}, schedule.Event{
+		Kind: schedule.Began, At: start, Settings: schedule.Settings{MaxParallel: 2, Count: 5, Until: start.Add(time.Hour)},
+	})
+	s.Tally, s.Errors, s.Unstored = schedule.Tally{Started: 4, Completed: 2, Failed: 1}, 1, true
+	s.Slots = []schedule.Slot{{Case: "a", Phase: schedule.Working}, {Case: "gone", Phase: schedule.Working}}
+	s, _ = schedule.Step(s, schedule.Event{Kind: schedule.Asked, At: start, Ask: schedule.AskPause})
+	s = schedule.TakenOver(s, []string{"a", "b", "one too many"})
+	var did []string
+	for e := schedule.Changed; ; e = schedule.Did {
+		var c schedule.Command
+		s, c = schedule.Step(s, schedule.Event{Kind: e, At: start.Add(time.Minute)})
+		did = append(did, strings.TrimSpace(string(c.Kind)+" "+c.Case))
+		if c.Kind == schedule.Rest {
+			break
+		}
+	}
+	if got, want := strings.Join(did, ", "), "start a, pause a, start b, pause b, rest"; got != want {
+		t.Errorf("it does %s, not %s", got, want)
+	}
+	if s.Tally != (schedule.Tally{Started: 4, Completed: 2, Failed: 1}) || s.Errors != 1 || !s.Settings.Until.Equal(start.Add(time.Hour)) {
+		t.Errorf("it goes on with %+v", s)
 	}
 }
