@@ -157,6 +157,21 @@ story('a task with two needs, and the graph of them', async (page) => {
   await page.getByRole('dialog').getByRole('link', { name: 'task-003: Digits of yen' }).waitFor();
 });
 
+test('a form that is quicker than the page has the agents too', async () => {
+  await begin();
+  const page = await wide.newPage();
+  let go = (): void => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  await page.route('**/api/v1/overview*', async (route) => (await held, await route.continue()));
+  await page.goto(at('/board'));
+  await page.getByText(/^\d+ tasks$/).waitFor();
+  await page.keyboard.press('n');
+  go();
+  await page.getByRole('dialog', { name: 'Add a task' }).getByLabel(/^Agent/).selectOption('careful');
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.close();
+});
+
 story('the panel says why it failed, and a retry takes a hint', async (page, small) => {
   await page.goto(at('/board/task-002'));
   const panel = page.getByRole('dialog', { name: 'task-002' });

@@ -241,10 +241,10 @@ export async function move(c: Case, how: Move, comments = ''): Promise<boolean> 
 }
 
 /** fieldsOf are what a case says, to be filled in; of a new one without a case. */
-function fieldsOf(c?: CaseDetail): Field[] {
+async function fieldsOf(c?: CaseDetail): Promise<Field[]> {
   const operations = store.cases.filter((o) => o.type === 'operation' && o.id !== c?.id);
   const others = store.cases.filter((o) => o.id !== c?.id && (o.status !== 'done' || c?.needs.includes(o.id)));
-  const agents = store.overview?.agents ?? [];
+  const { agents } = store.overview ?? (await get('/api/v1/overview', {})); // a key may be quicker than the page
   const [agent, tags] = agentOf(c?.tags ?? []);
   const named = [...new Set([...agents.slice(1), agent])].filter((a) => a !== '');
   return [
@@ -288,8 +288,9 @@ export async function retryWith(c: Case): Promise<boolean> {
 
 export async function edit(id: string): Promise<boolean> {
   const c = await attempt(() => get('/api/v1/cases/{id}', { path: { id } }));
-  if (!c) return false;
-  const now = await asking.ask({ title: `Edit ${c.id}`, fields: fieldsOf(c), yes: 'Save' }, (answers) => patch('/api/v1/cases/{id}', { path: { id }, body: textOf(answers) }));
+  const fields = c && (await attempt(() => fieldsOf(c)));
+  if (!fields) return false;
+  const now = await asking.ask({ title: `Edit ${c.id}`, fields, yes: 'Save' }, (answers) => patch('/api/v1/cases/{id}', { path: { id }, body: textOf(answers) }));
   if (!now) return false;
   store.touchCase(now.id);
   notes.done(`${c.id} is changed.`);
@@ -298,7 +299,8 @@ export async function edit(id: string): Promise<boolean> {
 
 export async function addCase(): Promise<string> {
   const kind: Field = { name: 'type', label: 'Kind', value: 'task', choices: [['task', 'A task, worked on by an agent'], ['operation', 'An operation, which holds tasks']] };
-  const fields = fieldsOf();
+  const fields = await attempt(() => fieldsOf());
+  if (!fields) return '';
   fields.splice(3, 0, kind);
   const now = await asking.ask({ title: 'Add a task', fields, yes: 'Add' }, (answers) =>
     post('/api/v1/cases', { body: { ...textOf(answers), type: answers.type === 'operation' ? 'operation' : 'task' } }),
