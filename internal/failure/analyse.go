@@ -255,7 +255,7 @@ func fetches(line string) bool {
 	return false
 }
 
-var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat|notice)`)
+var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat|notice)|^ {1,4}(?:i|ℹ|help:) `)
 
 // warns tells whether line is a warning or less.
 func warns(line string) bool {

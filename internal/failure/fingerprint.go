@@ -44,6 +44,8 @@ var (
 	// An id, a number that may hold points, or a word.
 	parts = lazy.Regexp(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
+	// arity is the name of a function with how many arguments it takes, as on the BEAM and in Prolog.
+	arity = lazy.Regexp(`^[A-Za-z_][\w.]*[?!]?/\d$`)
 	hexID = lazy.Regexp(`^[0-9a-fA-F]{7,}$|^(?:[a-f]+[0-9]+[a-f][a-f0-9]|[a-f]{3,}[0-9]{2,})[a-f0-9]*$`)
 	dates = lazy.Regexp(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
 	// A date in digits, 24.11.2026 or 2026/11/24, and a clock of twelve hours.
@@ -64,6 +66,9 @@ func steady(s string) string {
 		s = clocks().ReplaceAllString(s, "#")
 	}
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
+		if arity().MatchString(path) {
+			return path
+		}
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
 			path = path[i+1:]
 		}

@@ -34,6 +34,7 @@ type outline struct {
 	t      text
 	parts  []part
 	usual  usual
+	strict bool              // warnings are errors here
 	varies *strings.Replacer // of names that each run makes anew, see [usual.made]
 }
 
@@ -43,7 +44,7 @@ type outline struct {
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
 	end := max(0, t.len()-outlineLines)
-	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green)}
+	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
 	o.varies = o.usual.made(t, end)
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
@@ -52,6 +53,8 @@ func outlineOf(h *hits, green string) *outline {
 	o.readBlocks(h, end)
 	return o
 }
+
+var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings? (?:\w+ )?treated as errors?|warnings as errors)\b`)
 
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
@@ -77,6 +80,9 @@ const shownMax = 240
 func (o *outline) look(h *hits, i int) {
 	whole := strings.TrimSpace(h.t.line(i))
 	p := h.tells(i, cut(whole, shownMax))
+	if p == aside && o.strict && warns(whole) {
+		p = hinting
+	}
 	if p != aside && len(o.usual.lines) > 0 {
 		_, alarms := slices.BinarySearch(h.alarms, i)
 		counts := p == result && !alarms
@@ -104,6 +110,8 @@ func (b *block) holds(l, said string) bool {
 	case b.frame && strings.HasPrefix(l, "    "):
 		b.frame = false
 		return true
+	case b.object && strings.HasPrefix(said, "[cause]: "):
+		return false
 	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
 		b.object = indented || said == ""
 		return true
@@ -130,7 +138,7 @@ const noticeForm = `npm notice|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|
 var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 
 // forms begin lines that say nothing of what went wrong, whatever they hold.
-var forms = lazy.Regexp(`^(?:` + strings.Join([]string{
+var forms = lazy.Regexp(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 	`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
 	`> |\$ |\+\+? `,                             // what a runner is about to run
 	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
@@ -140,13 +148,15 @@ var forms = lazy.Regexp(`^(?:` + strings.Join([]string{
 	frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
 	`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
-	`>? *\d+ *\||\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                            // source
+	`>? *\d+ *[|┆]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                          // source
 	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 	`[.EFPSsx]*\.[.EFPSsx]*$`,                                                 // a mark for each test
 	`.*[-~^]\^$`,                                                              // what points at a place of the line above
 	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-	`(?i:usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+	`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 	`(?i:done|finished|completed)[.!]?$`,
+	`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
+	`(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 }, "|") + `)`)
 
 // wentWell are the ends of lines about what succeeded.
@@ -194,14 +204,19 @@ func (h *hits) tells(i int, said string) part {
 // remarksOn tells whether a line is a place and a message.
 func remarksOn(said string) bool {
 	at, ok := placeIn(said)
-	return ok && at.from == 0 && strings.HasPrefix(at.rest, ": ")
+	begins := ok && at.from < 10 && oneWord().MatchString(said[:at.from])
+	says := strings.HasPrefix(at.rest, ": ") || strings.HasPrefix(at.rest, ", in ")
+	return begins && says
 }
+
+// oneWord may stand before a place: "Datei ", "on ".
+var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
 var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|\.{5,}\W*(?:FAILED|Failed|failed)\b|-> \[Help \d\]$|^Execution failed for task|^\* What went wrong` +
+	`|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
@@ -220,7 +235,7 @@ var emptyWords = wordSet(`a after all and are aborted aborting above an as at be
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
-	found did task goal complete successful type types rake while
+	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
 	running ctest x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) func() map[string]bool {
@@ -321,6 +336,14 @@ func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
 // spokesman is the line that says best what the verdict is about: the one that
 // decided, unless that is a field, a frame or an echo, or nothing decided.
 func (o *outline) spokesman(h *hits, v verdict) int {
+	if v.class == Lint && v.line >= 0 { // of a list the first
+		for _, one := range h.all {
+			if one.rule.Class == Lint && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holds(one) {
+				v.line = one.line
+				break
+			}
+		}
+	}
 	if v.line < 0 && v.class != Unknown {
 		return v.line
 	}
@@ -333,6 +356,13 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		}
 		if o.parts[v.line] >= erring {
 			return o.first(v.line)
+		}
+		if only, _ := placeIn(o.said(v.line)); only.line > 0 { // Terraform says what, and below it where
+			for i := v.line; i > max(0, v.line-3); i-- {
+				if o.parts[i] >= erring {
+					return i
+				}
+			}
 		}
 		return v.line
 	}
@@ -374,9 +404,15 @@ func (o *outline) telling(limit int) []int {
 	return lines
 }
 
+// valueLabel stands alone above a value.
+var valueLabel = lazy.Regexp(`^(?i:expected|actual|received|got|want|passed in|found|returned)(?: \w+)?:$`)
+
 // detail tells whether a line goes on with the error above it.
 func (o *outline) detail(i int) bool {
 	l := o.t.line(i)
+	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.said(i-1)) {
+		return true
+	}
 	if deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t"); !deeper || o.parts[i] != plain {
 		return false
 	}

@@ -19,6 +19,7 @@ var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`::(?:error|warning)::`,                              // GitHub Actions
 	`#[1-9]\d* (?:\d[\d.]*\.[\d.]* )?`,                   // BuildKit's step, with the time before what it prints
 	` {0,8}[A-Za-z][\w.-]* +\| `,                         // docker compose: "web-1  | "
+	`│ `,                                                 // Terraform's box
 	`\[[a-z][a-z0-9_.:/-]* *\] `,                         // runners of several programs: "[web] "
 }, "|") + `)`)
 

@@ -53,13 +53,14 @@ func (p *problems) line(l string) {
 // rust reads rustc's and clippy's two lines: "error[E0425]: message" and
 // "  --> file:70:26". kotlinc and others use the arrow in the same way.
 func (p *problems) rust(l, said string) bool {
-	if strings.HasPrefix(said, "--> ") {
+	if arrowed().MatchString(said) {
 		at, ok := placeIn(said)
 		if p.message == "" && p.i > 0 { // ruff has a rule's name in front
 			p.message = aboveArrow(p.t.line(p.i - 1))
 		}
 		if ok && p.message != "" {
-			warning := strings.HasPrefix(p.message, "warning")
+			warning := warns(p.message)
+			p.message = strings.TrimSpace(marked().ReplaceAllString(p.message, ""))
 			it := Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}
 			it.Expected, it.Received = p.values()
 			p.add(it, warning)
@@ -75,9 +76,19 @@ func (p *problems) rust(l, said string) bool {
 	return false
 }
 
+var (
+	// arrowed begins a place that stands alone between what is wrong and the source.
+	arrowed = lazy.Regexp(`^(?:--> |┌─+ |[╭,][─-]+\[)`)
+	// marked begins the message above such a place.
+	marked = lazy.Regexp(`^ {0,2}[×x✖⚠!] `)
+)
+
 // aboveArrow is the message that stands above a place with an arrow; "" for a
 // note or a part of the source.
 func aboveArrow(l string) string {
+	if marked().MatchString(l) {
+		return strings.TrimSpace(l)
+	}
 	if strings.HasPrefix(l, " ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "note: ") || strings.HasPrefix(l, "help: ") {
 		return ""
 	}
@@ -143,6 +154,12 @@ func (p *problems) located(l, said string) bool {
 	if strings.HasPrefix(at.rest, `"`) || strings.HasPrefix(at.rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.rest, `"':,`))
 	}
+	if m := scalaHead().FindStringSubmatch(before); m != nil {
+		msg = m[1]
+	}
+	if foreign(at.file) && strings.HasPrefix(at.rest, ": in ") { // a frame, as pytest prints it
+		return true
+	}
 	if has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
 	}
@@ -157,6 +174,9 @@ func (p *problems) located(l, said string) bool {
 	if bareError().MatchString(msg) && p.i+1 < p.t.len() { // GHC says what on the next line
 		msg += " " + strings.TrimSpace(p.t.line(p.i+1))
 	}
+	if said, ok := strings.CutSuffix(strings.TrimSpace(before), " at"); ok { // Perl says what, and then where
+		msg = strings.TrimRight(said+", "+msg, " ,.")
+	}
 	if rule, ok := strings.CutPrefix(msg, "• "); ok { // Dart: error • message • place • rule
 		msg = strings.Trim(before, " •") + " • " + rule
 	}
@@ -170,6 +190,9 @@ func (p *problems) located(l, said string) bool {
 	return true
 }
 
+// scalaHead is what Scala puts before the place of an error.
+var scalaHead = lazy.Regexp(`-- (\[E\d+\] .*?): $`)
+
 // bareError names an error by no more than its number.
 var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 
@@ -178,8 +201,8 @@ var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 func (p *problems) following() string {
 	for j := p.i + 1; j < p.t.len() && j < p.i+6; j++ {
 		s := strings.TrimSpace(p.t.line(j))
-		if rest, ok := strings.CutPrefix(s, "^-- "); ok { // shellcheck
-			return rest
+		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
+			return m[1]
 		}
 		s = strings.TrimPrefix(s, "× ")
 		if s != "" && (strings.HasPrefix(s, "Error") || isUpper(s[0]) && !strings.Contains(s, "|")) {
@@ -189,14 +212,17 @@ func (p *problems) following() string {
 	return ""
 }
 
+// pointed is a message behind what points at the source above it.
+var pointed = lazy.Regexp(`^\^-+\^? (.+)`)
+
 func prefixOfProblem(s string) bool {
 	s = strings.TrimSpace(strings.ToLower(s))
 	switch s {
 	case "", "in", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:",
-		"->", "-->", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
+		"->", "-->", "%error:", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
 		return true
 	}
-	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") ||
+	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") || strings.Contains(s, "-- [e") ||
 		strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") ||
 		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
 }

@@ -322,6 +322,10 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 		return ellipsis(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
+	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
+		start := ellipsis(said, maxSummary/3)
+		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
+	}
 	return ellipsis(what+": "+said, maxSummary)
 }
 

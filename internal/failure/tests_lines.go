@@ -149,6 +149,26 @@ var runners = sync.OnceValue(func() []runner {
 				`(?:(?P<skipped>\d+) (?:skipped|pending))?(?:, )?(?:(?P<passed>\d+) passed)?\)`),
 		},
 		{
+			name: "behave", words: []string{" scenarios passed, ", " scenario passed, "},
+			fails: lazy.Regexp(`^  (?P<said>\S+\.feature:\d+)  (?P<test>.+)`),
+			ends:  lazy.Regexp(`^\d+ features? passed`),
+			sum:   lazy.Regexp(`^(?P<passed>\d+) scenarios? passed, (?P<failed>\d+) failed(?:, \d+ error)?, (?P<skipped>\d+) skipped`),
+		},
+		{
+			name: "dart", words: []string{": Some tests failed."},
+			fails: lazy.Regexp(`^\d\d:\d\d \+\d+(?: ~\d+)? -\d+: (?:(?P<file>\S+\.dart): )?(?P<test>.+) \[E\]$`),
+			noise: lazy.Regexp(`^  (?:Test failed\. See exception|The test description was)`),
+			ends:  lazy.Regexp(`^\d\d:\d\d \+`),
+			sum:   lazy.Regexp(`^\d\d:\d\d \+(?P<passed>\d+)(?: ~(?P<skipped>\d+))? -(?P<failed>\d+): Some tests failed\.`),
+			last:  true,
+		},
+		{
+			name: "ava", words: []string{"✘ [fail]: "},
+			fails: lazy.Regexp(`^  ✘ \[fail\]: (?P<test>.+)`),
+			ends:  lazy.Regexp(`^  ─`),
+			sum:   lazy.Regexp(`^  (?P<passed>\d+) tests? passed|^  (?P<failed>\d+) tests? failed`),
+		},
+		{
 			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
 			read:  goTests,
 		},
