@@ -58,7 +58,7 @@ func holdsAny(small string, words []string) bool {
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
 var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
-	`PASS|[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
+	`PASS|LINE \d+: |[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
 
 // quotes tells whether a line is source code, a frame of a stack or the name
 // of a test, or says what was expected: what it holds was not reported there.
@@ -103,7 +103,7 @@ func remarks(l string) bool {
 	}
 	// Go says at the place of an import what it could not get.
 	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") ||
-		strings.HasPrefix(at.rest, ":\t") || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
+		strings.HasPrefix(at.rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
 }
 
 // named tells whether the phrase is a part of a name and says nothing of what

@@ -159,7 +159,7 @@ func (p spot) previous() string {
 
 func (r *rule) matches(p spot) bool {
 	if r.Flags&stated != 0 {
-		if p.quotes() || p.named() {
+		if p.quotes() || p.named() || p.mentioned() {
 			return false
 		}
 	}
