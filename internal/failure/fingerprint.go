@@ -44,6 +44,13 @@ var (
 	// An id, a number that may hold points, or a word.
 	parts = lazy.Regexp(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
+	// varying is a duration with its unit, which may be another next time, a count of tries, an id or a size of
+	// memory behind its name, and the frame of a spinner.
+	varying = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:[mµun]?s|sec|seconds?|min|minutes?)\b` +
+		`| ?\((?:attempt|try|retry|previous run:) .*?\)` +
+		`|\b(?:req|request|trace|span|session|correlation)(?:[_-]?id)?[=:] ?[\w-]+|\b(?:rss|mem|heap)=\S+|\b(?:conn|connection|build|job|run|client|request|batch|tx) #\d+|^[-|/\\] `)
+	// made is a short name that a program made of letters and digits: "ab12x".
+	made = lazy.Regexp(`^[a-uw-zA-Z][A-Za-z]*\d[a-z0-9A-Z]*[A-Za-z]`)
 	// arity is the name of a function with how many arguments it takes, as on the BEAM and in Prolog.
 	arity = lazy.Regexp(`^[A-Za-z_][\w.]*[?!]?/\d$`)
 	hexID = lazy.Regexp(`^[0-9a-fA-F]{7,}$|^(?:[a-f]+[0-9]+[a-f][a-f0-9]|[a-f]{3,}[0-9]{2,})[a-f0-9]*$`)
@@ -65,6 +72,7 @@ func steady(s string) string {
 	if strings.Contains(s, "M") {
 		s = clocks().ReplaceAllString(s, "#")
 	}
+	s = varying().ReplaceAllString(s, "")
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if arity().MatchString(path) {
 			return path
@@ -99,6 +107,8 @@ func steadyPart(s string) string {
 		return s
 	case name == "L", isDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
 		return "#"
+	case digits >= 2 && len(s) >= 5 && made().MatchString(s):
+		return "#"
 	case digits >= 5: // the name of a temporary file, a process or a goroutine
 		return name + "#"
 	}
@@ -116,7 +126,7 @@ func stableBut(s string, well map[string]bool) string {
 		slices.Sort(of)
 		return "{" + strings.Join(of, ", ") + "}"
 	})
-	return strings.Join(append([]string{steady(s)}, amounts(s, well)...), "|")
+	return strings.Join(append([]string{steady(s)}, amounts(varying().ReplaceAllString(s, ""), well)...), "|")
 }
 
 // unordered is a set, which a program prints in another order each time.

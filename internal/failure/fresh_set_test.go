@@ -268,6 +268,7 @@ func TestFreshSet(t *testing.T) {
 	t.Run("fourth", func(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-fourth.jsonl", 95)
+		holdsPairs(t, "pairs-fifth.jsonl", 94)
 		holds(t, "fourth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92})
 		holds(t, "fifth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92})
 	})
@@ -330,7 +331,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl"} {
+	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

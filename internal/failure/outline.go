@@ -156,7 +156,7 @@ var forms = lazy.Regexp(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + 
 	`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 	`(?i:done|finished|completed)[.!]?$`,
 	`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-	`(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
+	`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 }, "|") + `)`)
 
 // wentWell are the ends of lines about what succeeded.
@@ -336,13 +336,8 @@ func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
 // spokesman is the line that says best what the verdict is about: the one that
 // decided, unless that is a field, a frame or an echo, or nothing decided.
 func (o *outline) spokesman(h *hits, v verdict) int {
-	if v.class == Lint && v.line >= 0 { // of a list the first
-		for _, one := range h.all {
-			if one.rule.Class == Lint && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holds(one) {
-				v.line = one.line
-				break
-			}
-		}
+	if v.class == Lint && v.line >= 0 {
+		v.line = o.firstLike(h, v)
 	}
 	if v.line < 0 && v.class != Unknown {
 		return v.line
@@ -357,14 +352,7 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		if o.parts[v.line] >= erring {
 			return o.first(v.line)
 		}
-		if only, _ := placeIn(o.said(v.line)); only.line > 0 { // Terraform says what, and below it where
-			for i := v.line; i > max(0, v.line-3); i-- {
-				if o.parts[i] >= erring {
-					return i
-				}
-			}
-		}
-		return v.line
+		return o.abovePlace(v.line)
 	}
 	for _, one := range h.heavy {
 		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holds(one) {
@@ -379,6 +367,28 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		return at
 	}
 	return v.line
+}
+
+// firstLike is the first line of a list of complaints of which v has seen the last.
+func (o *outline) firstLike(h *hits, v verdict) int {
+	for _, one := range h.all {
+		if one.rule.Class == v.class && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holds(one) {
+			return one.line
+		}
+	}
+	return v.line
+}
+
+// abovePlace is the error just above a line that says where, as Terraform prints it; else the line.
+func (o *outline) abovePlace(line int) int {
+	if only, _ := placeIn(o.said(line)); only.line > 0 {
+		for i := line; i > max(0, line-3); i-- {
+			if o.parts[i] >= erring {
+				return i
+			}
+		}
+	}
+	return line
 }
 
 // telling are the lines that speak of an error, in their order, at most the
