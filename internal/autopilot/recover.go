@@ -30,6 +30,12 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var workers []store.Worker // what they drive the engine knows: they may own what a crash of the database brought back
+	if p.o.Elsewhere != nil {
+		if workers, err = p.o.Store.Workers(ctx); err != nil {
+			return nil, err
+		}
+	}
 	found := make([]schedule.Found, 0, len(active))
 	runs := map[string]string{}
 	for _, c := range active {
@@ -37,8 +43,11 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if run.Owner.PID != 0 && engine.Alive(run.Owner) && !f.Alive {
-			continue // somebody drives it by hand
+		byHand := run.Owner.PID != 0 && engine.Alive(run.Owner) && !f.Alive
+		if byHand && !slices.ContainsFunc(workers, func(w store.Worker) bool {
+			return w.PID == run.Owner.PID && w.Host == run.Owner.Host
+		}) {
+			continue
 		}
 		found, runs[c.ID] = append(found, f), run.ID
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -423,4 +425,39 @@ func (m *team) driver(pid int) store.Autopilot {
 			return a
 		}
 	}
+}
+
+// A crash of the database took the last steps of a task, whose workflow has ended: the
+// worker that worked it is its owner again. The next autopilot has it worked anew.
+func TestTheDatabaseLostTheEnd(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2, 1, time.Minute, `
+echo x >> $DIR/starts
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	worker := m.machines[1].start(t)
+	for there := false; !there; {
+		list, err := m.store.Workers(t.Context())
+		must(t, err)
+		there = len(list) == 1
+	}
+	id, err := process.Identify(worker.Process.Pid)
+	must(t, err)
+	now := time.Now()
+	_, err = m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
+	must(t, err)
+	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Agent: "script"}})
+	state, err := json.Marshal(s)
+	must(t, err)
+	e, err := journal.New("r1", 1, now, journal.RunCreated, struct{}{})
+	must(t, err)
+	must(t, m.store.Create(t.Context(), store.Run{
+		ID: "r1", Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
+		Owner: engine.OwnerOf(id), StartedAt: now, UpdatedAt: now,
+	}, e, func(store.Owner) bool { return false }))
+	if res := m.pilot(0)(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
 }
