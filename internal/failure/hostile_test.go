@@ -35,6 +35,8 @@ func TestHostileOutputs(t *testing.T) {
 		"nested events":        `{"type":"result","is_error":true,"result":{"a":`,
 		"blank lines":          "\n",
 		"places":               "a.b:1:1 ",
+		"blocks of code":       "```\nrate limit exceeded\n```\n",
+		"a difference":         "@@ -1 +1 @@\n-permission denied\n+connection refused\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
@@ -71,17 +72,19 @@ func (p *spot) inDifference() bool {
 
 // inFence tells whether the line is in a block of code of a text in Markdown.
 func (p *spot) inFence() bool {
-	if !strings.Contains(p.h.t.s, "```") {
-		return false
+	before, _ := slices.BinarySearch(p.h.fences, p.line)
+	return before%2 == 1 && before < len(p.h.fences)
+}
+
+// fencesIn are the lines that begin or end a block of code.
+func fencesIn(t text) (lines []int) {
+	if !strings.Contains(t.s, "```") {
+		return nil
 	}
-	inside := false
-	for i := range p.line {
-		inside = inside != strings.HasPrefix(strings.TrimLeft(p.h.t.line(i), " "), "```")
-	}
-	for i := p.line + 1; inside && i < p.h.t.len(); i++ {
-		if strings.HasPrefix(strings.TrimLeft(p.h.t.line(i), " "), "```") {
-			return true
+	for i := range t.len() {
+		if strings.HasPrefix(strings.TrimLeft(t.line(i), " "), "```") {
+			lines = append(lines, i)
 		}
 	}
-	return false
+	return lines
 }

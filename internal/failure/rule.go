@@ -197,13 +197,14 @@ type hits struct {
 	heavy  []*hit // the heaviest rule first, of equals the later place
 	alarms []int  // the lines that speak of an error, in order
 	doubts []int  // those that hint at one
+	fences []int  // those that begin or end a block of code in Markdown
 	tries  map[*rule]int
 }
 
 // findHits returns where words of rules stand in t, at most one for a rule and
 // a line.
 func findHits(t text) *hits {
-	h := &hits{t: t, small: smallLetters(t.s), tries: map[*rule]int{}}
+	h := &hits{t: t, small: smallLetters(t.s), tries: map[*rule]int{}, fences: fencesIn(t)}
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
 	phrases().each(t.s, h.small, func(r *rule, from, to int) {
