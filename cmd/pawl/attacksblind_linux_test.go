@@ -37,6 +37,9 @@ for p in glob.glob(".git/sharedindex.*"):
 	{name: "a test of a nested repository", tries: "changes one of a repository that no other knows", green: true,
 		before: submodule + `; git rm -q --cached part`, more: protectsPart,
 		agent: `echo exit 0 >part/tests/check.sh`, gate: `sh part/tests/check.sh`},
+	{name: "a test that git ignores", tries: "changes a protected file that is named and ignored", green: true,
+		before: `echo check.sh >.gitignore; echo false >check.sh`, more: "verification: {commands: [{command: sh gate.sh}], protect: [check.sh]}",
+		agent: `echo exit 0 >check.sh`, gate: `sh check.sh`},
 }
 
 // submodule has a protected test; protectsPart protects it.

@@ -69,7 +69,7 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy,
 		return p, nil
 	}
 	names, err := w.o.Tree.Names(ctx, w.id)
-	names = slices.AppendSeq(names, maps.Keys(w.nested(ctx)))
+	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
 	top := w.o.Tree.Repo.Top
 	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
 		top = p.Binds[at].To // the box shows a copy there

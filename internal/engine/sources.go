@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -41,34 +43,57 @@ func (d *Driver) keepSources() error {
 }
 
 // releaseSources forgets those that did not change, and notes which files that commands
-// could be taken from the agents left in the project.
+// could be taken from the agents left in the project. Where nobody can tell, all that
+// changed stays in doubt, as after a crash.
 func (d *Driver) releaseSources(ctx context.Context) {
-	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil {
-		d.warn(err.Error())
-	}
-	base := d.worker.trees.base
-	inClone := d.plan.project() != d.plan.Root
-	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
-		return
-	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
-	defer cancel()
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
-	if err != nil {
-		return // there is no repository any more
-	}
-	changes, _, err := d.worker.changes(ctx, base, tree)
-	paths := slices.Clone(d.worker.trees.hidden)
-	for _, c := range without(changes, d.worker.trees.lifted) {
-		paths = append(paths, c.Path)
-	}
+	err := d.doubt(ctx)
 	if err == nil {
-		err = trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
+		err = trust.Release(d.o.StateDir, d.id, d.plan.project())
 	}
 	if err != nil {
 		d.warn(err.Error())
 	}
 }
+
+func (d *Driver) doubt(ctx context.Context) error {
+	base := d.worker.trees.base
+	inClone := d.plan.project() != d.plan.Root
+	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
+		return nil
+	}
+	ctx, cancel := d.lastLook(ctx)
+	defer cancel()
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil {
+		return fmt.Errorf("cannot see what the run left: %w", err)
+	}
+	changes, _, err := d.worker.changes(ctx, base, tree)
+	if err != nil {
+		return err
+	}
+	paths := slices.Clone(d.worker.trees.hidden)
+	for _, c := range without(changes, d.worker.trees.lifted) {
+		paths = append(paths, c.Path)
+	}
+	return trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
+}
+
+// lastLook bounds a look at the tree when the session ends: little time is left when a
+// second signal comes.
+func (d *Driver) lastLook(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-d.o.Kill:
+			time.AfterFunc(hastily, cancel)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// hastily is how long a look may take then.
+const hastily = time.Second
 
 // SourceNames are the sources as seen from the top level of a work tree at root, of
 // those that lie in the project.

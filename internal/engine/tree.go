@@ -52,7 +52,7 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 	}
 	w.skipped(snap.Skipped)
 	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
-	w.nested(ctx) // those of a first look are what later ones are compared with
+	w.beyond(ctx) // those of a first look are what later ones are compared with
 	guarded, err := w.o.Tree.ConfigFingerprint(ctx)
 	if err != nil {
 		w.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
@@ -253,7 +253,7 @@ func (d *Driver) lookAtRest(ctx context.Context) {
 	if d.o.Tree == nil || d.state.Status == loop.Completed || d.worker.trees.base == "" {
 		return
 	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	ctx, cancel := d.lastLook(ctx)
 	defer cancel()
 	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
 		d.worker.trees.rest = tree
@@ -346,15 +346,16 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	}
 }
 
-// nested are the protected files of repositories in the work tree, and whether they were changed.
-func (w *worker) nested(ctx context.Context) map[string]bool {
-	if len(w.plan.Protect.Patterns) == 0 {
+// beyond are the protected files that no snapshot has, and whether they were changed.
+func (w *worker) beyond(ctx context.Context) map[string]bool {
+	rules := w.plan.Protect
+	if len(rules.Patterns) == 0 {
 		return nil
 	}
-	rules := w.protected()
-	found, err := w.o.Tree.Nested(ctx, w.id, func(name string) bool { return len(rules.Covers("", []string{name})) > 0 })
+	covers := func(name string) bool { return len(rules.Covers("", []string{name})) > 0 }
+	found, err := w.o.Tree.Beyond(ctx, w.id, covers, rules.Patterns)
 	if err != nil {
-		w.trees.unseen = fmt.Errorf("cannot watch protected files of nested repositories: %w", err)
+		w.trees.unseen = fmt.Errorf("cannot watch protected files that git does not have: %w", err)
 	}
 	return found
 }
@@ -366,7 +367,7 @@ func (w *worker) findHidden(ctx context.Context) {
 	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
 		w.trees.unseen = err
 	}
-	for name, changed := range w.nested(ctx) {
+	for name, changed := range w.beyond(ctx) {
 		if changed {
 			w.trees.unread = append(w.trees.unread, name)
 		}

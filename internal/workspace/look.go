@@ -127,22 +127,22 @@ func (c *Checkout) filesIn(ctx context.Context, dir string) (names []string, err
 }
 
 const (
-	nestedLimit = 10_000   // files of nested repositories that are watched
+	nestedLimit = 10_000   // files of other repositories that are watched
 	nestedSize  = 64 << 20 // bytes of one that count
 )
 
-// Nested are the files that covers names in the repositories that are in the work tree when
-// this is first called in a run, submodules among them, and whether they have changed since.
-// No snapshot has them.
-func (c *Checkout) Nested(ctx context.Context, run string, covers func(name string) bool) (map[string]bool, error) {
-	const file = "nested.json"
+// Beyond are the files that no snapshot has, of those in the work tree when this is first
+// called in a run, and whether they have changed since: what covers names in other
+// repositories, submodules among them, and ignored files in named.
+func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name string) bool, named []string) (map[string]bool, error) {
+	const file = "beyond.json"
 	was := map[string]string{}
 	data, err := files.ReadBelow(c.runDir(run), file, nestedLimit<<12)
 	switch {
 	case err == nil:
 		err = json.Unmarshal(data, &was)
 	case errors.Is(err, fs.ErrNotExist):
-		if was, err = c.nested(ctx, run, covers); err == nil && len(was) > 0 {
+		if was, err = c.beyond(ctx, run, covers, named); err == nil && len(was) > 0 {
 			data, _ = json.Marshal(was) //nolint:errchkjson // texts
 			err = files.Replace(filepath.Join(c.runDir(run), file), data, 0o600, true)
 		}
@@ -154,7 +154,7 @@ func (c *Checkout) Nested(ctx context.Context, run string, covers func(name stri
 	return changed, err
 }
 
-func (c *Checkout) nested(ctx context.Context, run string, covers func(name string) bool) (map[string]string, error) {
+func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) bool, named []string) (map[string]string, error) {
 	snaps, err := c.Snapshots(ctx, run)
 	if err != nil || len(snaps) == 0 || snaps[0].N != 0 {
 		return nil, err
@@ -171,7 +171,15 @@ func (c *Checkout) nested(ctx context.Context, run string, covers func(name stri
 			}
 		}
 	}
-	return found, nil
+	known, err := c.Names(ctx, run)
+	for _, name := range named {
+		name = strings.Trim(path.Clean(name), "/")
+		info, err := os.Lstat(filepath.Join(c.Repo.Top, filepath.FromSlash(name)))
+		if err == nil && !info.IsDir() && !slices.Contains(known, name) {
+			found[name] = c.content(name)
+		}
+	}
+	return found, err
 }
 
 // tracked are the files that a repository in the work tree has by its index, or all
