@@ -156,12 +156,9 @@ func SuggestFlag(cmd *cobra.Command, err error) string {
 	if !errors.As(err, &bad) {
 		return ""
 	}
-	best, dist := "", 3
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := config.Distance(bad.GetSpecifiedName(), f.Name); d < dist {
-			best, dist = f.Name, d
-		}
-	})
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	best := config.Nearest(bad.GetSpecifiedName(), names)
 	if best == "" {
 		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
 	}

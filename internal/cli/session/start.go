@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
@@ -125,8 +126,20 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return s.offer(ctx, last, st)
 	}
 	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew()).
 		Hint("Give it up:     pawl discard %s", s.Plan.Name)
+}
+
+// anew is the command that starts what was asked for, and leaves the earlier run behind.
+func (s *Session) anew() string {
+	work := s.Plan.Prompt.Work
+	switch {
+	case work == "":
+		return "pawl run " + s.Plan.Name + " --fresh"
+	case len(work) > 200 || strings.ContainsFunc(work, unicode.IsControl):
+		return "the same command with --fresh"
+	}
+	return "pawl run " + s.Plan.Name + " '" + strings.ReplaceAll(work, "'", `'\''`) + "' --fresh"
 }
 
 // offer asks on a terminal whether to go on with the run that waits.
@@ -171,5 +184,5 @@ func (s *Session) mayFollowFile(f engine.StateFile, path string) error {
 		return nil
 	}
 	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     pawl run %s --fresh", s.Plan.Name)
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew())
 }

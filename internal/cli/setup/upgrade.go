@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 )
 
@@ -23,7 +24,9 @@ func upgradeCommand(a *command.App) *cobra.Command {
 			}
 			r, err := forge.NewestRelease(ctx, from)
 			if err != nil {
-				return fmt.Errorf("cannot see which release is the newest: %v", err)
+				return fault.Of(fault.Failed, fmt.Errorf("cannot see which release is the newest: %v", err)).
+					Hint("This is pawl %s; all are at https://github.com/pawl-dev/pawl/releases", command.BuildVersion()).
+					Hint("Ask a mirror: pawl upgrade --check --from URL")
 			}
 			if a.JSON {
 				return a.JSONLine(map[string]any{"version": command.BuildVersion(), "newest": r.Name, "published": r.When, "page": r.Page})
