@@ -58,7 +58,8 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
 	d.notifyOf(in, c)
-	return d, d.drive(ctx)
+	err = d.drive(ctx)
+	return d, err
 }
 
 // Resume goes on with a run that nobody drives. The event is Resumed or
