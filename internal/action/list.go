@@ -15,7 +15,9 @@ const doneElsewhere = "it is done in its list"
 
 // UpdateList brings the board to a list. What is new is added. What is there, by its ref or its
 // id, and without either by its title, follows the list until work on it begins.
-func (p *Operator) UpdateList(ctx context.Context, drafts []board.Draft) (added []board.Case, changed, left int, err error) {
+func (p *Operator) UpdateList(
+	ctx context.Context, drafts []board.Draft,
+) (added []board.Case, changed, left int, err error) {
 	ids, err := p.names(ctx)
 	if err != nil {
 		return nil, 0, 0, err
@@ -130,7 +132,8 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 		if is {
 			return errSame
 		}
-		to.Title, to.Description, to.Priority, to.Acceptance, to.Tags = c.Title, c.Description, c.Priority, c.Acceptance, c.Tags
+		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
+		to.Priority, to.Tags = c.Priority, c.Tags
 		to.Needs = needs
 		return nil
 	})

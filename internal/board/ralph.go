@@ -55,7 +55,9 @@ func parseStories(text []byte, problems *ProblemsError) (list List, ok bool) {
 		list.Drafts = append(list.Drafts, Draft{Line: lines[i], Case: stories[i].draft(i)})
 	}
 	if chain(list.Drafts, stories) {
-		list.Notes = []string{"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed' frees one"}
+		list.Notes = []string{
+			"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed' frees one",
+		}
 	}
 	return list, true
 }

@@ -430,7 +430,8 @@ func (n *node) plainColon() bool {
 
 var expected = map[shape]string{
 	textShape: "text", wholeShape: "a whole number", switchShape: "true or false", durationShape: "a duration",
-	bytesShape: "a size", usdShape: "an amount in US dollars", pathShape: "a path", argvShape: "a list", listShape: "a list",
+	bytesShape: "a size", usdShape: "an amount in US dollars", pathShape: "a path",
+	argvShape: "a list", listShape: "a list",
 	tableShape: "a map", sectionShape: "a map",
 }
 

@@ -19,7 +19,9 @@ func Out(getenv func(string) string) func(ctx context.Context, listener net.List
 	}
 }
 
-func out(listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string) (*Proxy, error) {
+func out(
+	listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string,
+) (*Proxy, error) {
 	c := Config{Listener: listener, Limits: DefaultLimits(), Refused: func(r Refusal) { refused(r.Host, r.Why) }}
 	for _, text := range reach {
 		endpoint, err := ParseEndpoint(text)

@@ -298,7 +298,8 @@ func valueAt(s string) string {
 
 // literal tells whether s is written like a value: a number, or in quotes or brackets.
 func literal(s string) bool {
-	return strings.IndexByte("'\"`[{(<-+.0123456789", s[0]) >= 0 || s == "true" || s == "false" || s == "null" || s == "nil"
+	return strings.IndexByte("'\"`[{(<-+.0123456789", s[0]) >= 0 ||
+		s == "true" || s == "false" || s == "null" || s == "nil"
 }
 
 // inequality reads Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".

@@ -23,7 +23,9 @@ type Release struct {
 
 // NewestRelease asks a URL that answers as GitHub does.
 func NewestRelease(ctx context.Context, url string) (r Release, err error) {
-	web := http.Client{Timeout: callLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	web := http.Client{
+		Timeout: callLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return r, err

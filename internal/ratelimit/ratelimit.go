@@ -130,7 +130,9 @@ func plain(id string) bool {
 // throttled is true. Once it is over, one run gets probe: its call is the try
 // that the others wait for, until it says what came of it by [Store.Record],
 // [Store.Clear] or [Store.Release]. insist tries before the limit is over.
-func (s *Store) Acquire(ctx context.Context, key, run string, by process.Identity, insist bool) (probe, throttled bool) {
+func (s *Store) Acquire(
+	ctx context.Context, key, run string, by process.Identity, insist bool,
+) (probe, throttled bool) {
 	err := s.change(ctx, key, func(l *Limit, now time.Time) *Limit {
 		until, _ := l.BlockedUntil(run, now)
 		throttled = !until.IsZero() && !insist

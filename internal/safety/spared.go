@@ -124,7 +124,8 @@ func (m *matcher) sparesData(c *call) bool {
 			return false
 		}
 		ops := c.operands()
-		return len(ops) > 0 && (ops[0].text == ":memory:" || namesTest(ops[0].text) || m.resolve(ops[0].text).place == temporary)
+		return len(ops) > 0 &&
+		(ops[0].text == ":memory:" || namesTest(ops[0].text) || m.resolve(ops[0].text).place == temporary)
 	case "wrangler":
 		return c.mentions("--local")
 	case "psql", "mysql", "mariadb":

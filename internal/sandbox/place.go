@@ -106,23 +106,30 @@ var secrets = []string{
 	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
 	".terraform.d/credentials.tfrc.json", ".vault-token",
 	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
-	".authinfo", ".authinfo.gpg", ".subversion/auth", ".config/openstack", ".config/hcloud", ".config/linode-cli", ".config/scw",
-	".config/rclone", ".s3cfg", ".boto", ".mc", ".config/sops", ".config/age", ".pulumi/credentials.json", ".config/stripe",
-	".cache/huggingface/token", ".huggingface", ".kaggle", ".config/heroku", ".local/share/heroku", ".fly", ".config/netlify",
+	".authinfo", ".authinfo.gpg", ".subversion/auth", ".config/openstack", ".config/hcloud",
+	".config/linode-cli", ".config/scw",
+	".config/rclone", ".s3cfg", ".boto", ".mc", ".config/sops", ".config/age",
+	".pulumi/credentials.json", ".config/stripe",
+	".cache/huggingface/token", ".huggingface", ".kaggle", ".config/heroku", ".local/share/heroku",
+	".fly", ".config/netlify",
 	".tsh", ".bitcoin", ".ethereum", ".config/solana", ".electrum",
 	".password-store", ".config/op", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/1Password", ".config/KeePass",
 	".local/share/keyrings", ".local/share/kwalletd", ".config/Slack", ".config/discord", ".config/Signal",
 	".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage",
-	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".node_repl_history", ".psql_history",
+	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history",
+	".node_repl_history", ".psql_history",
 	".mysql_history", ".rediscli_history", ".sqlite_history",
-	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+	".config/microsoft-edge",
 	".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium", ".var/app",
 }
 
 // secretsOfMachine can be read by root, and by everybody in many containers.
 var secretsOfMachine = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/letsencrypt",
-	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/kubernetes", "/etc/wireguard",
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab",
+	"/etc/ssl/private", "/etc/letsencrypt",
+	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key",
+	"/etc/kubernetes", "/etc/wireguard",
 	"/etc/NetworkManager/system-connections", "/var/lib/kubelet", "/var/run/secrets", "/run/secrets", "/run/credentials",
 }
 

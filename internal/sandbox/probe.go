@@ -153,7 +153,9 @@ func abstract(o Offer) []string {
 	if o.Landlock >= landlockScopes {
 		return nil
 	}
-	return []string{"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6"}
+	return []string{
+			"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6",
+		}
 }
 
 // gaps are the smaller things that a machine cannot enforce.

@@ -40,7 +40,7 @@ type Settings struct {
 	Count      int           `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
 	Batch      bool          `json:"batch,omitempty"`      // green work waits for the review after the sprint
 	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
-	MaxStarts  int           `json:"max_starts,omitempty"` // tries to start a task before it has failed; 0 is [DefaultStarts]
+	MaxStarts  int           `json:"max_starts,omitempty"` // tries before a task has failed; 0 is [DefaultStarts]
 	Until      Time          `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
 	// Verify: there are gates, so the target is verified by itself. WaitGreen:
 	// nothing but repairs starts while it is not known to be green.

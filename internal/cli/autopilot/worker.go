@@ -193,7 +193,9 @@ func alreadyRuns(r *store.RunningError) error {
 func (b *workplace) standBy(ctx context.Context) (wait func()) {
 	quiet := *b.s.App
 	quiet.Quiet = true // this worker has said what is to be said
-	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (o autopilot.Options, _ func(), err error) {
+	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (
+		o autopilot.Options, _ func(), err error,
+	) {
 		d, err := open(ctx, &quiet, autopilotFlags{})
 		if err != nil {
 			return o, nil, err

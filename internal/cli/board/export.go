@@ -49,7 +49,9 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 		if err != nil {
 			return err
 		}
-		e := exported{names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status}
+		e := exported{
+			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status,
+		}
 		for _, need := range c.Needs {
 			e.Needs = append(e.Needs, names[need])
 		}

@@ -78,7 +78,8 @@ func (s *servers) initialise(programs string) error {
 	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
 		return nil
 	}
-	c, err := s.start("initdb", filepath.Join(programs, "initdb"), "-D", s.data(), "-A", "trust", "-U", "pawl", "-E", "UTF8",
+	c, err := s.start("initdb", filepath.Join(programs, "initdb"), "-D", s.data(),
+		"-A", "trust", "-U", "pawl", "-E", "UTF8",
 		"--locale=C")
 	if err != nil {
 		return err

@@ -152,7 +152,9 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 }
 
 // Retention is what the configuration says about what is over, now.
-func Retention(ctx context.Context, c *config.Config, stateDir string, db *store.Store) (o retention.Options, err error) {
+func Retention(
+	ctx context.Context, c *config.Config, stateDir string, db *store.Store,
+) (o retention.Options, err error) {
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: stateDir})
 	if errors.Is(err, git.ErrNotRepository) || errors.Is(err, git.ErrNoGit) {
 		tree, err = nil, nil // there are no refs outside of git

@@ -68,7 +68,9 @@ func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Rep
 		f, err = OpenForge(ctx, a, c, repo, target)
 	}
 	shared := c.Merge.Push || c.Merge.Mode == "pull-request"
-	return action.Issues{Forge: f, Label: c.Forge.Issues.Label, StateDir: stateDir, Target: target, Close: shared}, true, err
+	return action.Issues{
+		Forge: f, Label: c.Forge.Issues.Label, StateDir: stateDir, Target: target, Close: shared,
+	}, true, err
 }
 
 func tokenOf(a *command.App, c *config.Config, kind string) (string, error) {
