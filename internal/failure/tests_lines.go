@@ -165,7 +165,7 @@ var runners = sync.OnceValue(func() []runner {
 		{
 			name: "ava", words: []string{"✘ [fail]: "},
 			fails: lazy.Regexp(`^  ✘ \[fail\]: (?P<test>.+)`),
-			ends:  lazy.Regexp(`^  ─`),
+			ends:  lazy.Regexp(`^  [─✔-]`),
 			sum:   lazy.Regexp(`^  (?P<passed>\d+) tests? passed|^  (?P<failed>\d+) tests? failed`),
 		},
 		{

@@ -171,6 +171,9 @@ next prompt: they read their prompt to its end before they begin, and ACP takes 
 name, e.g. a wrapper: pawl adds the program's flags to it, hands over the prompt as that program takes it, and points it at
 the gateway. It adds no flags to a command that has one of them, or a place for the prompt or the model.
 
+It is done when the last thing it says has the line ` + "`<promise>COMPLETE</promise>`" + `, alone, and the gates pass; without that
+line the next iteration begins. The prompt tells it so (` + "`pawl run build --dry-run`" + `), and names the other words.
+
 ## Any program that speaks ACP
 
 ` + "`output: acp`" + ` talks to a program by the Agent Client Protocol (version 1), of which there are more than forty:
