@@ -53,12 +53,14 @@ type pilot struct {
 	inbox chan schedule.Event
 	// pending are events of the owner's own.
 	pending []schedule.Event
-	version int64  // of the database, as last seen
-	deaf    bool   // what is asked could not be read last time
-	rested  string // why nothing was done, as last told
-	sprint  *schedule.SprintStats
-	room    pool.Room // on the disk, as last told
-	agents  agents
+	version int64 // of the database, as last seen
+	// verifies: the target's verdict was asked for, and a person told.
+	verifies bool
+	deaf     bool   // what is asked could not be read last time
+	rested   string // why nothing was done, as last told
+	sprint   *schedule.SprintStats
+	room     pool.Room // on the disk, as last told
+	agents   agents
 
 	notifying sync.Mutex // over Notify
 	freeing   sync.Mutex // one workspace is given back at a time, beside the slots

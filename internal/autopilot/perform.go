@@ -26,6 +26,10 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 	case schedule.Pick:
 		return p.pick(ctx, c)
 	case schedule.Verify:
+		if !p.verifies {
+			p.verifies = true
+			p.notify(Notice{Kind: Told, Text: "The checks run on the target first: tasks begin where it is green"})
+		}
 		if err := p.queue.Ask(ctx, queue.Ask{Wish: queue.WishVerify}); err != nil {
 			p.o.Log.Warn(err.Error()) // it is asked again
 		}

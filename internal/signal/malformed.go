@@ -8,7 +8,14 @@ import (
 // inspect looks at a line of the agent's own words that is no signal, and
 // warns the agent if it was meant to be one.
 func (r *reader) inspect(text string) {
-	if len(r.out.Malformed) >= maxMalformed || strings.IndexByte(text, '<') < 0 {
+	if len(r.out.Malformed) >= maxMalformed {
+		return
+	}
+	if strings.IndexByte(text, '<') < 0 {
+		w, known := lookup(strings.Trim(text, decoration))
+		if known && strings.Contains(text, w.name) { // in upper case, as a word of the protocol
+			r.mentioned("without its tags")
+		}
 		return
 	}
 	text = strings.Map(visible, text[:min(len(text), 2*maxPayload)]) // what cannot be seen may break a tag

@@ -138,7 +138,7 @@ func TestReadRefuses(t *testing.T) {
 		{"an unknown word in prose", "The <promise> of <pawl>things</pawl> to come", ""},
 		{"the tags alone", "It starts with `<promise>` and ends with `</promise>`.", ""},
 		{"another tag", "<done>COMPLETE</done>", ""},
-		{"words without tags", "COMPLETE", ""},
+		{"words without tags", "COMPLETE", "without its tags"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

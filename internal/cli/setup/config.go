@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/survey"
 )
 
@@ -126,8 +127,11 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	if len(p.Setup) > 0 {
 		a.Say("Clones are set up like that. 'pawl run' works on your own files: set them up too, if they are not yet.")
 	}
-	a.Say("Next: read it and commit it, " +
-		"then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.")
+	next := "read it and commit it"
+	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
+		next = "read it, run 'git init' and commit all: without git nothing can be undone, and no board is worked"
+	}
+	a.Say("Next: %s; then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.", next)
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
 	return nil
 }
