@@ -92,4 +92,8 @@ func (s *slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
 func (s *slots) ReleaseSlot(worker.SlotReleaseInfo) {}
 
 // MaxSlots is how many there are.
-func (s *slots) MaxSlots() int { return s.most }
+func (s *slots) MaxSlots() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}

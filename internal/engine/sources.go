@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -46,8 +45,8 @@ func (d *Driver) keepSources() error {
 // could be taken from the agents left in the project. Where nobody can tell, all that
 // changed stays in doubt, as after a crash.
 func (d *Driver) releaseSources(ctx context.Context) {
-	err := d.doubt(ctx)
-	if err == nil {
+	seen, err := d.doubt(ctx)
+	if seen && err == nil {
 		err = trust.Release(d.o.StateDir, d.id, d.plan.project())
 	}
 	if err != nil {
@@ -55,27 +54,28 @@ func (d *Driver) releaseSources(ctx context.Context) {
 	}
 }
 
-func (d *Driver) doubt(ctx context.Context) error {
+// doubt is not seen where the files cannot be looked at. The iteration has said so.
+func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	base := d.worker.trees.base
 	inClone := d.plan.project() != d.plan.Root
 	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
-		return nil
+		return true, nil
 	}
 	ctx, cancel := d.lastLook(ctx)
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
-		return fmt.Errorf("cannot see what the run left: %w", err)
+		return false, nil //nolint:nilerr // whoever starts next is asked
 	}
 	changes, _, err := d.worker.changes(ctx, base, tree)
 	if err != nil {
-		return err
+		return false, err
 	}
 	paths := slices.Clone(d.worker.trees.hidden)
 	for _, c := range without(changes, d.worker.trees.lifted) {
 		paths = append(paths, c.Path)
 	}
-	return trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
+	return true, trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
 }
 
 // lastLook bounds a look at the tree when the session ends: little time is left when a

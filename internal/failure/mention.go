@@ -29,7 +29,7 @@ var (
 )
 
 // reporting are words of a sentence that reports an error, and quotes it.
-var reporting = strings.Fields("error fatal fail exception cannot could unable refused")
+var reporting = []string{"error", "fatal", "fail", "exception", "cannot", "could", "unable", "refused"}
 
 // inQuotes tells whether the phrase is in quotes or backticks, and what stands
 // around them reports no error.

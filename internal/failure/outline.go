@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -138,26 +139,28 @@ const noticeForm = `npm notice|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|
 var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 
 // forms begin lines that say nothing of what went wrong, whatever they hold.
-var forms = lazy.Regexp(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
-	`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
-	`> |\$ |\+\+? `,                             // what a runner is about to run
-	`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
-	`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
-	noticeForm,
-	`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
-	frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-	`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
-	`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
-	`>? *\d+ *[|┆]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                          // source
-	`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
-	`[.EFPSsx]*\.[.EFPSsx]*$`,                                                 // a mark for each test
-	`.*[-~^]\^$`,                                                              // what points at a place of the line above
-	`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-	`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
-	`(?i:done|finished|completed)[.!]?$`,
-	`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-	`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
-}, "|") + `)`)
+var forms = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
+		`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
+		`> |\$ |\+\+? `,                             // what a runner is about to run
+		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
+		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
+		noticeForm,
+		`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
+		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
+		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
+		`>? *\d+ *[|┆]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                          // source
+		`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+		`[.EFPSsx]*\.[.EFPSsx]*$`,                                                 // a mark for each test
+		`.*[-~^]\^$`,                                                              // what points at a place of the line above
+		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
+		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:done|finished|completed)[.!]?$`,
+		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
+		`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
+	}, "|") + `)`)
+})
 
 // wentWell are the ends of lines about what succeeded.
 var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
