@@ -65,7 +65,7 @@ func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
-		return false, nil //nolint:nilerr // whoever starts next is asked
+		return false, nil // whoever starts next is asked
 	}
 	changes, _, err := d.worker.changes(ctx, base, tree)
 	if err != nil {

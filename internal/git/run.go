@@ -199,7 +199,7 @@ func prepare(ctx context.Context, c call) *running {
 	p.cmd.Stdin = c.stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
-	p.cmd.WaitDelay = 2 * time.Second
+	p.cmd.WaitDelay = 10 * time.Second
 	if c.lock != nil {
 		p.cmd.ExtraFiles = []*os.File{c.lock}
 	}

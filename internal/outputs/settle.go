@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strings"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/spool"
 )
@@ -32,7 +32,7 @@ func settle(root *os.Root, dir string) error {
 		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
 		case path.Ext(name) == ".json":
 			err = errors.Join(err, shorten(root, name))
-		case strings.Contains(".out .err .jsonl .md", path.Ext(name)):
+		case slices.Contains([]string{".out", ".err", ".jsonl", ".md"}, path.Ext(name)):
 			err = errors.Join(err, spool.Pack(root, name))
 		}
 	}

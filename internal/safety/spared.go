@@ -125,7 +125,7 @@ func (m *matcher) sparesData(c *call) bool {
 		}
 		ops := c.operands()
 		return len(ops) > 0 &&
-		(ops[0].text == ":memory:" || namesTest(ops[0].text) || m.resolve(ops[0].text).place == temporary)
+			(ops[0].text == ":memory:" || namesTest(ops[0].text) || m.resolve(ops[0].text).place == temporary)
 	case "wrangler":
 		return c.mentions("--local")
 	case "psql", "mysql", "mariadb":

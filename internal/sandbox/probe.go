@@ -154,8 +154,8 @@ func abstract(o Offer) []string {
 		return nil
 	}
 	return []string{
-			"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6",
-		}
+		"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6",
+	}
 }
 
 // gaps are the smaller things that a machine cannot enforce.

@@ -46,7 +46,7 @@ func Pack(root *os.Root, name string) (err error) {
 	if err = errors.Join(err, z.Close(), out.Sync(), out.Close()); err != nil {
 		return errors.Join(err, root.Remove(temp))
 	}
-	if err = root.Rename(temp, name+packed); err != nil {
+	if err := root.Rename(temp, name+packed); err != nil {
 		return err
 	}
 	return root.Remove(name)

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bufio"
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func TestLimits(t *testing.T) {
 	if err != nil || status == 0 || !strings.Contains(strings.ToLower(string(said)), "fork") {
 		t.Errorf("it ended with %d, %v, want it refused to fork: %s", status, err, said)
 	}
-	if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) {
+	if after, _ := os.ReadFile("/proc/self/cgroup"); !bytes.Equal(after, before) {
 		t.Errorf("pawl is left in its group:\n%s", after)
 	}
 }
