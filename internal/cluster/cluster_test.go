@@ -219,7 +219,7 @@ type desk struct {
 	engine autopilot.Elsewhere
 }
 
-// newDesk makes a board of one active task, whose agent plays the turns.
+// newDesk makes a board of one task, whose agent plays the turns.
 func newDesk(t *testing.T, turns string) *desk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -312,6 +312,8 @@ func (s site) start(t *testing.T) *exec.Cmd {
 // begin has the task worked on the engine; what it returns waits for the end.
 func (d *desk) begin() func() flow.Result {
 	d.t.Helper()
+	_, err := d.store.MoveCase(d.t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: time.Now()})
+	must(d.t, err)
 	ended := make(chan flow.Result, 1)
 	go func() {
 		var r flow.Result
