@@ -211,7 +211,7 @@ var starters = map[string]string{
 	"telemetry":    "messages to the collector, beside the run",
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"drive":        "the command under way, so that a person is heard meanwhile",
-	"engine":       "signals",
+	"engine":       "signals, and a last look that a second one cuts short",
 	"outputs":      "the copy of what a run prints for other machines",
 	"terminal":     "keys, output and the size of a window, until the command ends",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",

@@ -28,7 +28,7 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 	case schedule.Verify:
 		if !p.verifies {
 			p.verifies = true
-			p.notify(Notice{Kind: Told, Text: "The checks run on the target first: tasks begin where it is green"})
+			p.notify(Notice{Kind: Told, Text: "The checks run on the target first"})
 		}
 		if err := p.queue.Ask(ctx, queue.Ask{Wish: queue.WishVerify}); err != nil {
 			p.o.Log.Warn(err.Error()) // it is asked again

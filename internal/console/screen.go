@@ -25,7 +25,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
-	"github.com/pawl-dev/pawl/internal/signal"
 )
 
 // Terminal is where a run is shown, and how.
@@ -233,9 +232,6 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		word = "ended"
 	}
 	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
-	if r.Signal.Kind == signal.None && len(r.Malformed) > 0 {
-		s.print("   What the agent reports does not count. %s", report.Line(r.Malformed[0], 300))
-	}
 }
 
 // agentFailed is true for an agent that ended with an exit status of its own. Its

@@ -54,7 +54,8 @@ func (d *Driver) releaseSources(ctx context.Context) {
 	}
 }
 
-// doubt is not seen where the files cannot be looked at. The iteration has said so.
+// doubt notes which files the run changed. Where they cannot be looked at, seen is false: all
+// stays in doubt then, and the next start asks.
 func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	base := d.worker.trees.base
 	inClone := d.plan.project() != d.plan.Root
@@ -65,7 +66,7 @@ func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
-		return false, nil // whoever starts next is asked
+		return false, nil
 	}
 	changes, _, err := d.worker.changes(ctx, base, tree)
 	if err != nil {

@@ -6,10 +6,8 @@ import (
 )
 
 const (
-	// shareEvery is how soon other machines see what a run prints.
-	shareEvery = 250 * time.Millisecond
-	// shareBound is how long a run waits at its end for the last of it.
-	shareBound = 10 * time.Second
+	shareEvery = 250 * time.Millisecond // how soon other machines see what a run prints
+	shareBound = 10 * time.Second       // how long a run waits at its end for the last of it
 )
 
 // Share copies what a run prints into its folder dir to the folder that machines share, or

@@ -79,8 +79,7 @@ func (s *servers) initialise(programs string) error {
 		return nil
 	}
 	c, err := s.start("initdb", filepath.Join(programs, "initdb"), "-D", s.data(),
-		"-A", "trust", "-U", "pawl", "-E", "UTF8",
-		"--locale=C")
+		"-A", "trust", "-U", "pawl", "-E", "UTF8", "--locale=C")
 	if err != nil {
 		return err
 	}

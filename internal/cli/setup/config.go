@@ -129,7 +129,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	}
 	next := "read it and commit it"
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
-		next = "read it, run 'git init' and commit all: without git nothing can be undone, and no board is worked"
+		next = "read it, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
 	}
 	a.Say("Next: %s; then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.", next)
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
