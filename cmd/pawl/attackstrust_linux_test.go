@@ -1,5 +1,8 @@
 package main
 
+// otherTools are the tools of a run of another repository.
+const otherTools = `$HOME/state/pawl/other-1/runs/r1/tools`
+
 // What pawl, its user or the machine keeps in places of their own, and what pawl reads later.
 var trustAttacks = []attack{
 	{name: "passwords of the machine", tries: "reads what only root may", rooted: true,
@@ -18,4 +21,15 @@ open("x.py", "w").write("""import ctypes
 open('other', 'w').write('python3 x.py; exit 0')
 ctypes.CDLL(None).renameat2(-100, b'other', -100, b'tests/check.sh', 2)
 """)`, gate: `sh build.sh; sh tests/check.sh`},
+	{name: "tools of another run", tries: "reads another run's task and completes it, by the server of an agent's tools",
+		before: `mkdir -p ` + otherTools + `; echo '{"title": "'$(cat $HOME/.ssh/id_rsa)'"}' >` + otherTools + `/task.json`,
+		agent: `{
+say() { echo '{"jsonrpc": "2.0", '"$1"'}'; }
+say '"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}'
+say '"method": "notifications/initialized"'
+say '"id": 2, "method": "tools/call", "params": {"name": "get_task", "arguments": {}}'
+say '"id": 3, "method": "tools/call", "params": {"name": "complete", "arguments": {"text": "done"}}'
+} >calls
+pawl mcp --run "` + otherTools + `" <calls`,
+		later: `if [ -s ` + otherTools + `/said.jsonl ]; then echo I got out; fi`},
 }

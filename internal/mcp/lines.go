@@ -7,15 +7,17 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // lines passes on the messages of a client. A line that is none is answered with an
-// error: the library would end the session at it.
+// error: the library would end the session at it. The end waits for the answers: the
+// library would drop them.
 type lines struct {
 	in   *bufio.Reader
-	out  io.Writer
+	out  *client
 	left []byte
 }
 
@@ -28,12 +30,13 @@ func (l *lines) Read(p []byte) (int, error) {
 		case len(bytes.TrimSpace(line)) == 0: // between two
 		case !json.Valid(line):
 			err = l.refuse(-32700, "this is no JSON")
-		case !isMessage(line):
+		case !l.take(line):
 			err = l.refuse(-32600, `this is no message of JSON-RPC 2.0, which is one object with "jsonrpc": "2.0"`)
 		default:
 			l.left, err = line, nil
 		}
 		if err != nil {
+			l.out.settle(lastAnswers)
 			return 0, err
 		}
 	}
@@ -57,9 +60,12 @@ func (l *lines) next() (line []byte, long bool, err error) {
 	}
 }
 
-// isMessage is false for a batch too, which the protocol has no more.
-func isMessage(line []byte) bool {
+// take is false for what is no message, as a batch, which the protocol has no more.
+func (l *lines) take(line []byte) bool {
 	m, err := jsonrpc.DecodeMessage(line)
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+		l.out.owe()
+	}
 	return err == nil && m != nil
 }
 
@@ -72,16 +78,52 @@ func (l *lines) refuse(code int, why string) error {
 	return err
 }
 
+// lastAnswers is how long a client that has said all is answered.
+const lastAnswers = 5 * time.Second
+
 // client is where answers go, which the session does not close. A message is one write.
 type client struct {
 	io.Writer
-	mu sync.Mutex
+	mu   sync.Mutex
+	owed int
+	paid chan struct{} // made by who waits until nothing is owed, and closed then
+}
+
+func (o *client) owe() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owed++
 }
 
 func (o *client) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.Writer.Write(p)
+	n, err := o.Writer.Write(p)
+	m, _ := jsonrpc.DecodeMessage(p)
+	if r, ok := m.(*jsonrpc.Response); ok && r.ID.IsValid() {
+		o.owed--
+	}
+	if o.paid != nil && o.owed <= 0 {
+		close(o.paid)
+		o.paid = nil
+	}
+	return n, err
+}
+
+// settle waits until all that was asked is answered.
+func (o *client) settle(most time.Duration) {
+	o.mu.Lock()
+	paid := make(chan struct{})
+	if o.owed > 0 {
+		o.paid = paid
+	} else {
+		close(paid)
+	}
+	o.mu.Unlock()
+	select {
+	case <-paid:
+	case <-time.After(most):
+	}
 }
 
 func (*client) Close() error { return nil }

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -380,6 +381,26 @@ func TestWhoNeverReads(t *testing.T) {
 		end()
 		<-ended
 		_, _ = client.Close(), unread.Close()
+	}
+}
+
+// A client that says all it has and hangs up is answered.
+func TestAllAtOnce(t *testing.T) {
+	said := `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+"clientInfo": {"name": "x", "version": "1"}}}
+{"jsonrpc": "2.0", "method": "notifications/initialized"}
+rubbish
+{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+`
+	for range 20 {
+		var out bytes.Buffer
+		said := strings.Replace(said, ",\n", ",", 1)
+		if err := mcp.NewInside(t.TempDir(), "test").Serve(t.Context(), strings.NewReader(said), &out); err != nil {
+			t.Fatal(err)
+		}
+		if answers := out.String(); strings.Count(answers, "\n") != 3 || !strings.Contains(answers, `"id":2,"result"`) {
+			t.Fatalf("it answers\n%s", answers)
+		}
 	}
 }
 
