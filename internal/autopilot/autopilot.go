@@ -162,7 +162,7 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 		return p, err
 	}
 	if o.Elsewhere != nil && o.HandsOn {
-		p.row.Options = encode(handed{o.Filter, o.Sprint})
+		p.row.Options = encode(handed{o.Filter, o.Sprint, o.Asked})
 	}
 	p.row, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
 	return p, err

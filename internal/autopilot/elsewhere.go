@@ -36,8 +36,8 @@ type Offer struct {
 type Elsewhere interface {
 	// Work has a task worked until its run rests, or joins who works it already. It
 	// begins at the commit base; "" is where the worker's checkout is. It goes on with
-	// run, or takes note of its end; "" begins anew.
-	Work(ctx context.Context, task board.Case, base, run string) (schedule.Outcome, queue.Entry, error)
+	// run, or takes note of its end; "" begins anew. asked is for its plan; see [Options].
+	Work(ctx context.Context, task board.Case, base, run string, asked map[string]string) (schedule.Outcome, queue.Entry, error)
 	// Look has what the database asks of the task's run heard, also while it waits.
 	Look(ctx context.Context, task string) error
 	// Works is true while a task is worked, or waits for a worker.
@@ -122,7 +122,7 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 		if p.o.Store.Board() == "" {
 			task.Tags = nil // they tell machines apart, and there is one
 		}
-		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run)
+		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
 	}
 	if err != nil || p.o.Remote == "" || l.result.Commit == "" {
 		return o, err

@@ -30,6 +30,9 @@ type Options struct {
 	Repo     *git.Repo
 	Store    *store.Store
 	Settings schedule.Settings
+	// Asked are the keys of the configuration that the person set for this autopilot: who
+	// plans its tasks on another machine sets them, too.
+	Asked map[string]string
 	// Filter narrows the tasks that are taken by themselves.
 	Filter store.CaseFilter
 	// Sprint is nil when the autopilot is none.
@@ -82,6 +85,7 @@ type Task struct {
 	Racers    int    // agents that race for it, and share its cost limit; below 2 it is no race
 	Workspace pool.Workspace
 	Limits    store.CaseLimits
+	Asked     map[string]string // see [Options]
 	// Earlier is what the agent should know besides the case: what an earlier
 	// attempt left, and what a review said.
 	Earlier []prompt.Item

@@ -227,7 +227,7 @@ func TestAWonRaceIsNotRunAgain(t *testing.T) {
 // alone is another process that works on tasks, and asks a person about each.
 type alone struct{}
 
-func (alone) Work(context.Context, board.Case, string, string) (schedule.Outcome, queue.Entry, error) {
+func (alone) Work(context.Context, board.Case, string, string, map[string]string) (schedule.Outcome, queue.Entry, error) {
 	return schedule.Outcome{Status: loop.Blocked, Why: "no idea"}, queue.Entry{}, nil
 }
 func (alone) Look(context.Context, string) error          { return nil }

@@ -350,7 +350,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 
 // prepare gathers what is known of the task.
 func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
-	t, past := Task{Name: l.name, Agent: l.agent, Racers: l.racers, Workspace: w}, schedule.Past{}
+	t, past := Task{Name: l.name, Agent: l.agent, Racers: l.racers, Workspace: w, Asked: p.o.Asked}, schedule.Past{}
 	var last store.Run
 	var err error
 	if t.Case, err = p.o.Store.Case(ctx, l.task.ID); err != nil {

@@ -21,8 +21,9 @@ import (
 
 // handed is what another process needs beside the state, as it is stored.
 type handed struct {
-	Filter store.CaseFilter `json:"filter"`
-	Sprint *Sprint          `json:"sprint,omitempty"`
+	Filter store.CaseFilter  `json:"filter"`
+	Sprint *Sprint           `json:"sprint,omitempty"`
+	Asked  map[string]string `json:"asked,omitempty"`
 }
 
 // HandOver begins an autopilot, and leaves it to whoever stands by. While one is on it
@@ -32,7 +33,7 @@ func HandOver(ctx context.Context, o Options) error {
 	state, _ := schedule.Step(schedule.State{}, schedule.Event{Kind: schedule.Began, At: now, Settings: o.Settings})
 	_, err := o.Store.TakeAutopilot(ctx, store.Autopilot{
 		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode), MaxParallel: o.Settings.MaxParallel,
-		StartedAt: now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint}),
+		StartedAt: now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint, o.Asked}),
 	}, engine.Alive)
 	return err
 }
@@ -91,7 +92,7 @@ func (p *pilot) inherit(ctx context.Context) (err error) {
 	if err := errors.Join(json.Unmarshal(p.row.Options, &h), json.Unmarshal(p.row.State, &p.state)); err != nil {
 		return fmt.Errorf("cannot read what the autopilot was: %v", err)
 	}
-	p.o.Filter, p.o.Sprint, p.o.Settings = h.Filter, h.Sprint, p.state.Settings
+	p.o.Filter, p.o.Sprint, p.o.Asked, p.o.Settings = h.Filter, h.Sprint, h.Asked, p.state.Settings
 	return nil
 }
 

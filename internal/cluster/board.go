@@ -85,6 +85,8 @@ func (p Program) Work(
 		return p, tree, err
 	}
 	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+		o := o
+		o.Asked = d.Asked
 		return autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
 	}
 	if o.Remote != "" {
@@ -153,13 +155,16 @@ func (p Program) joinLater(
 
 // Work starts the workflow of a task, or joins the one that is there, and waits
 // for its end.
-func (b *Board) Work(ctx context.Context, task board.Case, base, last string) (schedule.Outcome, queue.Entry, error) {
+func (b *Board) Work(
+	ctx context.Context, task board.Case, base, last string, asked map[string]string,
+) (schedule.Outcome, queue.Entry, error) {
 	q := flow.QueuesOf(b.repo)
 	run, err := b.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: flow.TaskID(b.repo, task.ID), TaskQueue: q.Board,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}, flow.TaskName, flow.Begin{
-		Queues: q, Case: task.ID, Labels: task.Labels(), Run: last, Base: base, Heartbeat: b.heartbeat,
+		Queues: q, Case: task.ID, Labels: task.Labels(), Run: last, Base: base, Asked: asked,
+		Heartbeat: b.heartbeat,
 	})
 	var r flow.Result
 	if err == nil {

@@ -165,7 +165,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p := engine.Plan{
 			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Lease: time.Millisecond,
-			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
+			Environ: append(os.Environ(), "MAX_COST="+task.Asked["loop.max_cost"]), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Policy: loop.Policy{
 				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 				MaxIterationCalls: loop.NoLimit, Agent: "script",
@@ -318,7 +318,7 @@ func (d *desk) begin() func() flow.Result {
 	go func() {
 		var r flow.Result
 		var err error
-		if r.Outcome, r.Entry, err = d.engine.Work(d.t.Context(), board.Case{ID: "task-001"}, "", ""); err != nil {
+		if r.Outcome, r.Entry, err = d.engine.Work(d.t.Context(), board.Case{ID: "task-001"}, "", "", nil); err != nil {
 			d.t.Error(err)
 		}
 		ended <- r

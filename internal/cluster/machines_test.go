@@ -249,7 +249,7 @@ func (m *team) done(task string) {
 	engine, leave, err := cluster.Program{}.Join(m.t.Context(), m.machines[0].at(), "repo", nil)
 	must(m.t, err)
 	defer leave()
-	_, _, err = engine.Work(m.t.Context(), board.Case{ID: task}, "", "")
+	_, _, err = engine.Work(m.t.Context(), board.Case{ID: task}, "", "", nil)
 	must(m.t, err)
 }
 
@@ -378,11 +378,12 @@ echo "<promise>COMPLETE</promise>"
 }
 
 // An autopilot that was left to whoever can outlives the processes that drive it, with
-// what it has counted.
+// what it has counted and what the person asked for.
 func TestAnAutopilotIsHandedOn(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 3, 2, time.Minute, `
 echo x >> $DIR/starts
+echo $MAX_COST >> $DIR/limits
 if mkdir $DIR/waited; then echo up > $DIR/up; read x < $DIR/go; fi
 date +%N > "done.$(date +%N)"
 echo "<promise>COMPLETE</promise>"
@@ -390,6 +391,7 @@ echo "<promise>COMPLETE</promise>"
 	m.pipes("up", "go")
 	o, err := m.machines[0].options(t.Context())
 	must(t, err)
+	o.Asked = map[string]string{"loop.max_cost": "2.50"}
 	must(t, autopilot.HandOver(t.Context(), o))
 	if err := autopilot.HandOver(t.Context(), o); !errors.Is(err, store.ErrRunning) {
 		t.Errorf("two are on: %v", err)
@@ -413,6 +415,9 @@ echo "<promise>COMPLETE</promise>"
 	}
 	m.landed(2)
 	m.starts(2)
+	if limits, err := os.ReadFile(filepath.Join(m.dir, "limits")); err != nil || string(limits) != "2.50\n2.50\n" {
+		t.Errorf("the tasks were worked with the limits %q (%v)", limits, err)
+	}
 }
 
 // driver waits until a process drives the autopilot; 0 until it has ended.

@@ -123,6 +123,7 @@ type workplace struct {
 	t      *session.TaskPlanner
 	o      autopilot.Options
 	screen *autopilotScreen
+	asked  map[string]string // by the flags
 }
 
 // open makes all that is needed to work on tasks. The caller closes its session.
@@ -138,7 +139,7 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 	if s.Store, err = a.Database(ctx, c); err != nil {
 		return b, err
 	}
-	b.s, b.screen = s, &autopilotScreen{a: a}
+	b.s, b.screen, b.asked = s, &autopilotScreen{a: a}, f.run.Paths()
 	defer func() {
 		if err != nil {
 			s.Close()

@@ -235,7 +235,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.o.HandsOn = b.alone() == ""
+	b.o.HandsOn, b.o.Asked = b.alone() == "", b.asked
 	n, err := b.o.Elsewhere.Workers(ctx)
 	if err != nil {
 		leave()

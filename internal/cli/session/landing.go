@@ -271,6 +271,14 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, state
 
 // Plan is the plan of a task in its workspace, and its tree.
 func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	if len(task.Asked) > 0 {
+		c, err := t.a.Load(task.Asked)
+		if err != nil {
+			return engine.Plan{}, nil, err
+		}
+		other := *t
+		t, other.c, other.planner = &other, c, t.a.Planner(c, planner.Flags{})
+	}
 	plan, err := t.planner.Task(task)
 	if err != nil {
 		return plan, nil, err

@@ -59,9 +59,9 @@ func (q Queues) Serves(labels []string) []string {
 func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
 
 // Protocol is what workflows and workers agree on. It goes up when an order means what a
-// program before would not understand, as labels did. It is in the names of the queues, so
+// program before would not understand, as labels and what the person asked for did. It is in the names of the queues, so
 // that such a program gets none.
-const Protocol = 2
+const Protocol = 3
 
 // QueuesOf are the queues of a repository's board.
 func QueuesOf(repo string) Queues {
@@ -95,15 +95,18 @@ type Begin struct {
 	// Base is the commit that the task's work begins at, as it is on the remote; "" is
 	// where the worker's checkout is.
 	Base string `json:"base,omitempty"`
+	// Asked are the keys of the configuration that hold for its plan.
+	Asked map[string]string `json:"asked,omitempty"`
 	// Heartbeat is how long a worker may be silent; 0 is [Heartbeat].
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 }
 
 // Order asks a worker to store a decision and to carry its command out.
 type Order struct {
-	Case string `json:"case"`
-	Run  string `json:"run,omitempty"` // "" until the task has one
-	Base string `json:"base,omitempty"`
+	Case  string            `json:"case"`
+	Run   string            `json:"run,omitempty"` // "" until the task has one
+	Base  string            `json:"base,omitempty"`
+	Asked map[string]string `json:"asked,omitempty"`
 	// Decision is nil until something is decided: the worker takes the task up.
 	Decision *loop.Decision `json:"decision,omitempty"`
 }
@@ -178,7 +181,7 @@ func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 		if t.Worker != "" {
 			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), silent/2
 		}
-		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Decision: t.Last}
+		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
 		if !lost(err) {
 			return a, err
