@@ -200,6 +200,56 @@ func TestAMachineIsLost(t *testing.T) {
 	m.starts(3)
 }
 
+// An iteration that changed nothing is not pushed: the remote has what it left. Its record
+// says so, since another machine would begin there.
+func TestWhatDidNotChangeIsNotPushed(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2, 1, time.Minute, `
+case $PAWL_ITERATION in
+1) echo one > one.txt ;;
+4) echo two > two.txt; echo "<promise>COMPLETE</promise>" ;;
+esac
+`)
+	m.countPushes()
+	m.machines[1].start(t)
+	if res := m.pilot(0)(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	run, err := m.store.Latest(t.Context(), "", "task-001")
+	must(t, err)
+	records, err := m.store.LastIterations(t.Context(), run.ID, 10)
+	must(t, err)
+	commits := map[string]bool{}
+	for _, r := range records {
+		if r.Pushed == nil {
+			t.Fatalf("iteration %d was not pushed", r.Number)
+		}
+		commits[r.Pushed.Commit] = true
+	}
+	if len(records) != 4 || len(commits) != 2 {
+		t.Errorf("%d iterations left %d commits", len(records), len(commits))
+	}
+	text, err := os.ReadFile(filepath.Join(m.dir, "pushes"))
+	must(t, err)
+	got := 0
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); strings.HasPrefix(f[2], "refs/pawl/work/") && strings.Trim(f[1], "0") != "" {
+			got++
+		}
+	}
+	if got != 3 { // the commit that the task begins at, too
+		t.Errorf("the remote got\n%s", text)
+	}
+}
+
+// countPushes notes in a file each ref that the remote gets.
+func (m *team) countPushes() {
+	m.t.Helper()
+	hook := fmt.Sprintf("#!/bin/sh\ncat >> %s/pushes\n", m.dir)
+	must(m.t, os.WriteFile(filepath.Join(m.remote, "hooks", "post-receive"), []byte(hook), 0o700)) //nolint:gosec // git runs it
+}
+
 // The autopilot's machine is lost. One on another machine takes over what is worked,
 // or was done meanwhile, and lands it; the agents do not notice.
 func TestTheAutopilotIsLost(t *testing.T) {

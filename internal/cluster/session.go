@@ -29,8 +29,10 @@ type session struct {
 	run     string
 	pending *loop.Decision // what was decided before the session began
 	known   bool           // the workflow has a state
-	waits   bool           // the last command was to wait
-	lost    bool           // it has been told so; nobody waits for an answer
+	pushed  *loop.Pushed   // what other machines have of the work, and its tree
+	tree    string
+	waits   bool // the last command was to wait
+	lost    bool // it has been told so; nobody waits for an answer
 }
 
 // errLost is that the order of a session is another worker's now.
@@ -84,7 +86,10 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
-		r.Pushed = s.w.o.Push(s.ctx, s.task, run)
+		if s.pushed == nil || !r.TreeKnown || r.TreeAfter != s.tree {
+			s.pushed, s.tree = s.w.o.Push(s.ctx, s.task, run), r.TreeAfter
+		}
+		r.Pushed = s.pushed
 		e.Record = &r
 	}
 	s.w.ask(s)
