@@ -222,7 +222,7 @@ func (d home) Command() (drive.Command[input], bool) {
 		return drive.Command[input]{Seq: s.Seq, Do: func(context.Context) input { return input{lost: ErrWaits} }}, true
 	case s.Status.Active() && d.unsavedFirst():
 		return drive.Command[input]{Seq: -1, Do: func(ctx context.Context) input {
-			pause(ctx, roomEvery)
+			process.Sleep(ctx, roomEvery)
 			return input{flush: true}
 		}}, true
 	case s.Status.Active():

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -34,7 +35,7 @@ func (w *worker) awaitRoom(ctx context.Context) bool {
 		if !said {
 			w.warn(why + "; the run waits until there is room")
 		}
-		if !pause(ctx, roomEvery) {
+		if !process.Sleep(ctx, roomEvery) {
 			return false
 		}
 	}
@@ -56,7 +57,7 @@ func (w *worker) withRoom(ctx context.Context, do func() error) error {
 			return err
 		}
 		w.warn(err.Error() + "; it is tried again")
-		if !pause(ctx, roomEvery) || !w.awaitRoom(ctx) {
+		if !process.Sleep(ctx, roomEvery) || !w.awaitRoom(ctx) {
 			return errNoRoom
 		}
 	}
@@ -84,18 +85,6 @@ func (w *worker) blameDisk(r *loop.Record, res supervisor.Result) {
 	}
 }
 
-// pause is false when ctx ended before d was over.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // unsavedFirst is the command of a task whose last event is not stored yet: to try
 // that again. A person who asks it to stop is not kept waiting.
 func (d *Driver) unsavedFirst() bool {
@@ -105,7 +94,7 @@ func (d *Driver) unsavedFirst() bool {
 // flushAll stores what a task came to, however long that takes, unless somebody
 // asks it to stop.
 func (d *Driver) flushAll(ctx context.Context) {
-	for d.unsavedFirst() && !d.asked && d.lost == nil && pause(ctx, roomEvery) {
+	for d.unsavedFirst() && !d.asked && d.lost == nil && process.Sleep(ctx, roomEvery) {
 		select {
 		case <-d.stops:
 			return

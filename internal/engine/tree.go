@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -313,7 +314,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
-	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry && pause(ctx, wait); wait *= 2 {
+	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry && process.Sleep(ctx, wait); wait *= 2 {
 		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
 	}
 	w.trees.unseen = nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // A required gate that could not judge runs again before anybody is blamed or
@@ -21,7 +22,7 @@ func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time)
 	for wait := firstWait; ; wait *= 4 {
 		e, err = run(ctx, i, s)
 		tries++
-		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !rest(ctx, wait) {
+		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !process.Sleep(ctx, wait) {
 			return e, tries, err
 		}
 	}
@@ -36,16 +37,4 @@ func shaky(s Spec, e Exec, now time.Time) bool {
 	var g loop.Gate
 	judge(&g, s, e)
 	return g.Status != loop.GatePassed && (e.Signal != "" || analyse(&g, s, e, now).Transient)
-}
-
-// rest is false when ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 const (
@@ -96,7 +97,7 @@ func New(c Config) (*Gateway, error) {
 		return nil, errors.New("cannot start the gateway: its token is too short")
 	}
 	if c.Sleep == nil {
-		c.Sleep = sleep
+		c.Sleep = process.Sleep
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
@@ -241,17 +242,6 @@ func refuse(w http.ResponseWriter, d dialect, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, d.refuse(status, message)+"\n")
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // bound is a listener that hands out so many connections at a time.

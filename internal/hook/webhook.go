@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // Webhook is an address that gets events by POST. Address and Headers may
@@ -84,7 +86,7 @@ func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
 		if err == nil || !again || try == len(s.backoff) || ctx.Err() != nil {
 			return w.without(err, try+1)
 		}
-		if !pause(ctx, max(s.backoff[try], min(after, maxRetryAfter))) {
+		if !process.Sleep(ctx, max(s.backoff[try], min(after, maxRetryAfter))) {
 			return w.without(err, try+1)
 		}
 	}
@@ -175,16 +177,4 @@ func (w Webhook) Check() error {
 		return errors.New("the address is no http or https address")
 	}
 	return nil
-}
-
-// pause is false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

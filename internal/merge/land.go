@@ -122,7 +122,7 @@ func begin(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) 
 		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
 			return m, err
 		}
-		rest(ctx, 100*time.Millisecond)
+		process.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -81,7 +82,7 @@ func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err 
 			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID, Text: "its agent cannot work now, and is tried again: " + later.Why})
 		}
 		wait := min(firstLater<<min(try, 20), lastLater)
-		rest(ctx, max(wait, time.Until(later.Until)))
+		process.Sleep(ctx, max(wait, time.Until(later.Until)))
 	}
 }
 
@@ -107,7 +108,7 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 			return
 		}
 		q.notify(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
-		rest(ctx, time.Second<<min(try, 5))
+		process.Sleep(ctx, time.Second<<min(try, 5))
 	}
 }
 

@@ -33,7 +33,7 @@ func (q *Queue) Work(ctx context.Context) error {
 		if !errors.As(err, &owned) && !errors.Is(err, store.ErrNotOwner) {
 			return err
 		}
-		rest(ctx, takeover)
+		process.Sleep(ctx, takeover)
 	}
 	return nil
 }
@@ -49,8 +49,7 @@ func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 // takes it in.
 func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
-	var owned *store.QueueOwnedError
-	if errors.As(err, &owned) {
+	if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
 		return false, nil
 	}
 	if err != nil {
@@ -75,16 +74,6 @@ func (w *worker) leave(ctx context.Context) {
 	defer cancel()
 	if err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner); err != nil {
 		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-	}
-}
-
-// rest waits for d, or less when ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 
@@ -152,7 +141,7 @@ func (w *worker) open(ctx context.Context) error {
 			q.notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
 			said, at = text, time.Now()
 		}
-		rest(ctx, 5*time.Second)
+		process.Sleep(ctx, 5*time.Second)
 	}
 }
 
@@ -217,7 +206,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	if err != nil {
 		if ctx.Err() == nil {
 			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-			rest(ctx, poll)
+			process.Sleep(ctx, poll)
 		}
 		return nil
 	}
@@ -225,7 +214,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
 				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-				rest(ctx, poll)
+				process.Sleep(ctx, poll)
 				return nil //nolint:nilerr // people are notified, and the request is still there
 			}
 		}
@@ -296,7 +285,7 @@ func (w *worker) commit(ctx context.Context, step store.QueueStep) error {
 		if try == 0 {
 			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: fmt.Sprintf("%v; the queue stands still until it can", err)})
 		}
-		if rest(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
+		if process.Sleep(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err
 		}
 	}
@@ -414,6 +403,6 @@ func (q *Queue) wait(ctx context.Context, c queue.Command) (queue.Event, error) 
 		<-ctx.Done()
 		return queue.Event{}, ctx.Err()
 	}
-	rest(ctx, time.Until(c.Until))
+	process.Sleep(ctx, time.Until(c.Until))
 	return queue.Event{Kind: queue.WaitOver}, ctx.Err()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // diskEvery is how often the free room is looked at: a fast disk takes a
@@ -26,7 +27,7 @@ func leastFree(job Job) uint64 {
 
 // watchDisk ends the job before it fills the disk.
 func (t *task) watchDisk(ctx context.Context, least uint64) {
-	for least > 0 && sleep(ctx, diskEvery) {
+	for least > 0 && process.Sleep(ctx, diskEvery) {
 		if free, err := files.Free(t.job.Dir); err == nil && free < least {
 			const why = "only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect"
 			t.endFor(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))

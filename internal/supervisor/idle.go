@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // watchIdle ends the job when it has been silent for too long. It looks at the
@@ -16,7 +17,7 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 	if limit <= 0 {
 		return
 	}
-	for left := limit; sleep(ctx, left); {
+	for left := limit; process.Sleep(ctx, max(left, time.Millisecond)); {
 		left = t.untilSilent(t.lastOutput())
 		if left <= 0 && t.alive(dog) {
 			left = limit
@@ -41,18 +42,6 @@ func (t *task) lastOutput() time.Time { return time.Unix(0, t.seen.Load()) }
 // untilSilent is how long the job may still be silent after its last sign of life.
 func (t *task) untilSilent(life time.Time) time.Duration {
 	return min(t.job.Limits.Idle-time.Since(life), t.job.Limits.Idle)
-}
-
-// sleep returns true after d, and false when ctx is done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(max(d, time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // watchEntries bounds one look at a tree.

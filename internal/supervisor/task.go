@@ -99,8 +99,7 @@ func (t *task) run() Result {
 	if err := t.perform(&r); err != nil {
 		r.Error = err.Error()
 		r.Exit.Code = -1
-		var start *process.StartError
-		if errors.As(err, &start) {
+		if start, ok := errors.AsType[*process.StartError](err); ok {
 			r.Exit.Code = start.Code
 		}
 		r.Elapsed = time.Since(t.started)
@@ -285,7 +284,7 @@ func (t *task) watch(child *process.Child, m *meter, least uint64) verdict {
 	watchers.Go(func() { t.watchIdle(ctx, dog) })
 	watchers.Go(func() { t.watchDisk(ctx, least) })
 	watchers.Go(func() {
-		if wall := t.job.Limits.Wall; wall > 0 && sleep(ctx, wall) {
+		if wall := t.job.Limits.Wall; wall > 0 && process.Sleep(ctx, wall) {
 			t.end(loop.EndedTimeout)
 		}
 	})

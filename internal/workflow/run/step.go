@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
@@ -112,14 +113,7 @@ func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
 		return ctx.Err() == nil
 	}
 	s.p.h.Tell(engine.StepWaits, s.notice(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry says so"}))
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return process.Sleep(ctx, d)
 }
 
 // attempt carries out one attempt, or goes on with the one that an earlier pawl
