@@ -168,8 +168,7 @@ func (s *issueSync) seen(n int64) *seenIssue {
 // refused passes on an answer of the forge that is only about one issue, as a
 // warning; all else ends the pass.
 func (s *issueSync) refused(n int64, err error) error {
-	var no *forge.Error
-	if errors.As(err, &no) && no.Status != forge.NoToken {
+	if no, ok := errors.AsType[*forge.Error](err); ok && no.Status != forge.NoToken {
 		s.Say("Warning: issue #%d: %v", n, err)
 		return nil
 	}

@@ -162,8 +162,7 @@ func (p *Operator) raiseTask(ctx context.Context, r store.Run, l store.CaseLimit
 		to.MaxIterations = &l.MaxIterations
 	}
 	err := p.askRaise(ctx, r, to, nil)
-	var e *fault.Error
-	if errors.As(err, &e) && e.Kind == fault.Refused {
+	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind == fault.Refused {
 		return nil // it has ended, and the limits are stored for the next time
 	}
 	return err

@@ -41,8 +41,7 @@ func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error)
 	if err == nil || errors.As(err, &answer) || errors.Is(err, pool.ErrRefused) || faultOf(err) != schedule.OfMachine {
 		return commit, err
 	}
-	var later *merge.LaterError
-	if errors.As(err, &later) {
+	if later, ok := errors.AsType[*merge.LaterError](err); ok {
 		return "", later
 	}
 	return "", &merge.LaterError{Why: err.Error()}

@@ -206,8 +206,7 @@ func (b *Board) Kill(ctx context.Context, task string) error {
 
 // unlessGone forgets that there is no such workflow any more.
 func unlessGone(err error) error {
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return nil
 	}
 	return err

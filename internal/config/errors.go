@@ -201,12 +201,10 @@ func asErrors(err error, file string) Errors {
 	if err == nil {
 		return nil
 	}
-	var many Errors
-	if errors.As(err, &many) {
+	if many, ok := errors.AsType[Errors](err); ok {
 		return many
 	}
-	var one *Error
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*Error](err); ok {
 		return Errors{one}
 	}
 	return Errors{{File: file, Message: err.Error()}}

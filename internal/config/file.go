@@ -42,8 +42,7 @@ func (t *texts) file(path string) ([]byte, error) {
 // reason takes operation and path off an error, which the message names by
 // itself; fs.ErrNotExist can still be found.
 func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

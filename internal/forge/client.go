@@ -180,8 +180,7 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 		if ctx.Err() != nil {
 			return answer{}, ctx.Err()
 		}
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the address
 		}
 		return answer{}, c.later("it does not answer: %v", err)

@@ -198,8 +198,7 @@ func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
 		return found, nil
 	}
 	_, err = run(ctx, a.call("read-tree", "-n", "-m", "-u", a.from, a.to))
-	var e *Error
-	if errors.As(err, &e) && e.Code > 0 {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code > 0 {
 		return []string{inWay(e.Stderr)}, nil
 	}
 	return nil, err
@@ -270,8 +269,7 @@ func (a *FastForward) occupied(path string, known map[string]bool) bool {
 func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	a.cut = true
 	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
-	var refused *Error
-	if errors.As(err, &refused) && ctx.Err() == nil {
+	if _, refused := errors.AsType[*Error](err); refused && ctx.Err() == nil {
 		left, err = a.finish(ctx)
 	}
 	if err != nil {

@@ -103,8 +103,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 		return false, err
 	}
 	_, err = run(ctx, c)
-	var e *Error
-	if errors.As(err, &e) && strings.Contains(e.Stderr, "couldn't find remote ref") {
+	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
 		return false, nil
 	}
 	if err != nil {
@@ -150,8 +149,7 @@ func remoteSaid(out string, err error) (reason, said string) {
 		}
 	}
 	var lines []string
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		for line := range strings.Lines(e.Stderr) {
 			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
 				lines = append(lines, strings.TrimSpace(text))
@@ -219,8 +217,7 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 		return err
 	}
 	_, err = run(ctx, c)
-	var e *Error
-	if errors.As(err, &e) && strings.Contains(e.Stderr, "[rejected]") {
+	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "[rejected]") {
 		return fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
 	}
 	if err != nil {

@@ -282,8 +282,7 @@ func (p *running) failure(ctx context.Context, err error) error {
 	if p.ctx.Err() != nil {
 		return fmt.Errorf("git %s was stopped: it took longer than %s", p.name, callLimit)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: p.errs.buf.String()}
 		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 			e.Signal = int(st.Signal())
@@ -371,8 +370,7 @@ func environment(from []string) []string {
 
 // exitCode is the status of a git command that failed, and 0 for any other error.
 func exitCode(err error) int {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return 0

@@ -58,8 +58,7 @@ func (p *poster) try(ctx context.Context, to string, message object) error {
 	}
 	res, err := p.client.Do(req)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the whole address
 		}
 		return fmt.Errorf("%s: %w", withoutSecrets(to), err)

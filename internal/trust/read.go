@@ -23,8 +23,7 @@ func Read(root, path string) File {
 	f := File{Path: path}
 	data, err := content(root, path)
 	if err != nil {
-		var p *fs.PathError
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
 		}
 		f.Why = err.Error()

@@ -223,8 +223,7 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	f, err := s.openFile(r.Context(), in, name)
 	if err != nil {
-		var p *ProblemError
-		if errors.As(explain(err), &p) {
+		if p, ok := errors.AsType[*ProblemError](explain(err)); ok {
 			p.write(w)
 		}
 		return
@@ -284,8 +283,7 @@ type conversationQuery struct {
 func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
 	out := Conversation{Events: []AgentEvent{}}
 	root, r, err := s.folder(ctx, &in.IterationPath)
-	var missing *ProblemError
-	if errors.As(err, &missing) && r.ID != "" && speechless(r, in.Number) {
+	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && speechless(r, in.Number) {
 		return answer(out), nil
 	}
 	if err != nil {

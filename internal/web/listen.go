@@ -136,8 +136,7 @@ func listen(ctx context.Context, host string, port int, named bool) (net.Listene
 // reason is the system's error without the address, which the message has already.
 func reason(err error) error {
 	var op *net.OpError
-	var sys *os.SyscallError
-	if errors.As(err, &sys) {
+	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
 		return sys.Err
 	}
 	if errors.As(err, &op) {

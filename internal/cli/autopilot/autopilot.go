@@ -242,8 +242,7 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root)
 	o.Notify = watchAutopilot(ctx, s, v, screen)
 	res, err := drivenOnScreen(ctx, s, o, screen)
-	var running *store.RunningError
-	if errors.As(err, &running) {
+	if running, ok := errors.AsType[*store.RunningError](err); ok {
 		return alreadyRuns(running)
 	}
 	if err != nil {

@@ -159,8 +159,7 @@ func ofEngine(ctx context.Context, a *command.App, c *config.Config, board strin
 		}
 		err = ierr
 	}
-	var known *fault.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*fault.Error](err); ok {
 		l.OK, l.Says, l.Do = false, oneLine(err), known.Hints
 	} else if err != nil {
 		l.OK, l.Says = false, oneLine(err)

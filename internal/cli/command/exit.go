@@ -59,8 +59,7 @@ func (a *App) Exit(err error) int {
 		return int(s)
 	}
 	code, hints := ExitFailed, []string(nil)
-	var e *fault.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
 		code, hints = exitStatus(e.Kind), e.Hints
 	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {

@@ -69,8 +69,7 @@ func (a *App) OpenInput(from string) (in io.ReadCloser, name string, err error) 
 		return io.NopCloser(a.Stdin), "stdin", nil
 	}
 	f, err := os.Open(a.InDir(from))
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
 	if err == nil {
@@ -88,8 +87,7 @@ func (a *App) OpenInput(from string) (in io.ReadCloser, name string, err error) 
 
 // CannotRead is the error that an input cannot be read.
 func CannotRead(name string, err error) error {
-	var known *fault.Error
-	if errors.As(err, &known) {
+	if _, known := errors.AsType[*fault.Error](err); known {
 		return err
 	}
 	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))

@@ -121,8 +121,7 @@ func checkProposal(a *command.App) error {
 		return err
 	}
 	drafts, err := readProposal(dir)
-	var problems *board.ProblemsError
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[*board.ProblemsError](err); ok {
 		a.Result("%s is not in order:\n", planner.ProposalFile)
 		for _, p := range problems.Problems {
 			a.Result("error: %s\n", p)

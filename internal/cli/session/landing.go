@@ -121,8 +121,7 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 		o.Fork, err = l.fork(ctx, remote, o)
 	}
 	o.AutoMerge, o.Required, o.ChecksTimeout = l.c.Merge.AutoMerge, checks.Checks, checks.Timeout.Std()
-	var refused *fault.Error
-	if errors.As(err, &refused) && o.Policy.Propose {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && o.Policy.Propose {
 		return refused.Hint("Or land here: set merge.mode to local")
 	}
 	return err

@@ -286,8 +286,7 @@ func (s *Session) Drive(ctx context.Context,
 	})
 	s.Screen.Done()
 	sent()
-	var running *store.RunningError
-	if errors.As(err, &running) {
+	if running, ok := errors.AsType[*store.RunningError](err); ok {
 		return command.Usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
 	}
 	if err != nil {

@@ -193,8 +193,7 @@ func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 // lost is true when no worker answered: it died, never took the order, or has no room.
 func lost(err error) bool {
 	var late *temporal.TimeoutError
-	var refused *temporal.ApplicationError
-	if errors.As(err, &refused) && refused.Type() == NoRoom {
+	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok && refused.Type() == NoRoom {
 		return true
 	}
 	if !errors.As(err, &late) {

@@ -19,8 +19,7 @@ import (
 
 // code is PostgreSQL's own code of an error; "" when it is not the server's.
 func code(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""
