@@ -51,8 +51,8 @@ func Below(root, path string) (name string, ok bool) {
 // OpenBelow opens a regular file for reading.
 func OpenBelow(root, name string) (*os.File, error) {
 	var f *os.File
-	err := within(root, name, false, func(dir int, base string) (err error) {
-		f, err = open(dir, base, unix.O_RDONLY, 0)
+	err := Within(root, name, 0, func(dir int, base string) (err error) {
+		f, err = OpenIn(dir, base, unix.O_RDONLY, 0)
 		return err
 	})
 	return f, failed("open", name, err)
@@ -88,7 +88,7 @@ func MakeBelow(root, name string, data []byte) error {
 }
 
 func put(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
-	return within(root, name, true, func(dir int, base string) error {
+	return Within(root, name, 0o755, func(dir int, base string) error {
 		temp, f, err := create(dir, mode)
 		if err != nil {
 			return err
@@ -120,8 +120,8 @@ func put(root, name string, data []byte, mode os.FileMode, synced, over bool) er
 // new file. So is one that has more than limit bytes.
 func AppendBelow(root, name string, data []byte, limit int64) error {
 	other := false
-	err := within(root, name, true, func(dir int, base string) error {
-		f, err := open(dir, base, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, 0o644)
+	err := Within(root, name, 0o755, func(dir int, base string) error {
+		f, err := OpenIn(dir, base, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, 0o644)
 		if errors.Is(err, ErrLink) || errors.Is(err, ErrNotRegular) {
 			other = true
 			return nil
@@ -146,15 +146,16 @@ func AppendBelow(root, name string, data []byte, limit int64) error {
 // RemoveBelow removes a file, or a link without what it leads to. One that is not
 // there is no error.
 func RemoveBelow(root, name string) error {
-	err := within(root, name, false, func(dir int, base string) error { return unix.Unlinkat(dir, base, 0) })
+	err := Within(root, name, 0, func(dir int, base string) error { return unix.Unlinkat(dir, base, 0) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return failed("remove", name, err)
 }
 
-// within calls act with the folder that name lies in, and its last part.
-func within(root, name string, made bool, act func(dir int, base string) error) error {
+// Within calls act with the folder that name lies in, open, and its last part. No
+// link is followed; folders on the way are made with a mode that is not 0.
+func Within(root, name string, made os.FileMode, act func(dir int, base string) error) error {
 	if !filepath.IsLocal(name) {
 		return errors.New("it does not lie below " + root)
 	}
@@ -167,8 +168,8 @@ func within(root, name string, made bool, act func(dir int, base string) error) 
 	parts := strings.Split(filepath.Clean(name), string(filepath.Separator))
 	last := len(parts) - 1
 	for _, part := range parts[:last] {
-		if made {
-			if err := unix.Mkdirat(dir, part, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if made != 0 {
+			if err := unix.Mkdirat(dir, part, uint32(made)); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 		}
@@ -182,8 +183,8 @@ func within(root, name string, made bool, act func(dir int, base string) error) 
 	return act(dir, parts[last])
 }
 
-// open opens a regular file in a folder.
-func open(dir int, base string, how int, mode uint32) (*os.File, error) {
+// OpenIn opens a regular file in a folder that is open.
+func OpenIn(dir int, base string, how int, mode uint32) (*os.File, error) {
 	const careful = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, base, how|careful, mode)
 	if err != nil {
@@ -223,7 +224,7 @@ var temporaries atomic.Uint64
 func create(dir int, mode os.FileMode) (name string, f *os.File, err error) {
 	for range 1000 {
 		name = ".pawl-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(temporaries.Add(1), 36)
-		f, err = open(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode.Perm()))
+		f, err = OpenIn(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode.Perm()))
 		if !errors.Is(err, fs.ErrExist) {
 			break
 		}
@@ -245,10 +246,10 @@ func failed(what, name string, err error) error {
 // SetAside moves what stands at a name, links and folders too, into a folder of
 // another root, which is made, under a new name. Both are on one disk.
 func SetAside(root, name, toRoot, folder string) error {
-	err := within(root, name, false, func(dir int, base string) error {
+	err := Within(root, name, 0, func(dir int, base string) error {
 		for n := range 1000 {
 			to := filepath.Join(folder, base+"."+strconv.Itoa(n))
-			err := within(toRoot, to, true, func(toDir int, toBase string) error {
+			err := Within(toRoot, to, 0o755, func(toDir int, toBase string) error {
 				var st unix.Stat_t
 				if unix.Fstatat(toDir, toBase, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 					return fs.ErrExist

@@ -146,11 +146,7 @@ func (r *session) applyAll(ctx context.Context, a Applied, todo []git.Change, no
 		return a, fmt.Errorf("cannot keep the state before, so nothing was changed: %w", err)
 	}
 	var b Rollback
-	w, err := newRestorer(r.c.Repo, r.c.inside())
-	if err != nil {
-		return a, err
-	}
-	defer w.close()
+	w := newRestorer(r.c.Repo, r.c.inside())
 	w.sweep(now.strays)
 	err = r.carryOut(ctx, w, todo, &b)
 	if err != nil || len(b.left) > 0 {

@@ -5,7 +5,6 @@ package workspace
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
 
@@ -29,68 +29,41 @@ var (
 	errPath    = errors.New("its name cannot be in a work tree")
 )
 
-// restorer writes into a work tree. It opens every folder by its name in the
+// restorer writes into a work tree. It enters every folder by its name in the
 // one above and never follows a symbolic link, so it cannot be led outside of
 // the tree or into .git.
 type restorer struct {
 	repo *git.Repo
-	top  int             // the top level, open
 	stay map[string]bool // folders that are kept when they become empty
 }
 
-func newRestorer(repo *git.Repo, stay ...string) (*restorer, error) {
-	fd, err := unix.Open(repo.Top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", repo.Top, err)
-	}
-	w := &restorer{repo: repo, top: fd, stay: map[string]bool{}}
+func newRestorer(repo *git.Repo, stay ...string) *restorer {
+	w := &restorer{repo: repo, stay: map[string]bool{}}
 	for _, dir := range stay {
 		for ; dir != "." && dir != "/" && dir != ""; dir = path.Dir(dir) {
 			w.stay[dir] = true
 		}
 	}
-	return w, nil
+	return w
 }
 
-func (w *restorer) close() { _ = unix.Close(w.top) } // a folder: nothing to lose
-
-// parent opens the folder that p is in. The caller closes it.
-func (w *restorer) parent(p string, create bool) (fd int, base string, err error) {
-	parts := strings.Split(p, "/")
-	for _, s := range parts {
+// within acts in the folder that p is in. Folders on the way are made with a mode
+// that is not 0.
+func (w *restorer) within(p string, made os.FileMode, act func(at int, base string) error) error {
+	for s := range strings.SplitSeq(p, "/") {
 		if s == "" || s == "." || s == ".." || strings.EqualFold(s, ".git") || s == ".pawl" {
-			return -1, "", errPath
+			return errPath
 		}
 	}
-	fd, err = unix.Dup(w.top)
-	if err != nil {
-		return -1, "", err
+	entered := false
+	err := files.Within(w.repo.Top, p, made, func(at int, base string) error {
+		entered = true
+		return act(at, base)
+	})
+	if !entered && (errors.Is(err, files.ErrLink) || errors.Is(err, files.ErrNotRegular) || errors.Is(err, unix.ENOTDIR)) {
+		return errBlocked
 	}
-	unix.CloseOnExec(fd)
-	for _, s := range parts[:len(parts)-1] {
-		next, err := openFolder(fd, s, create)
-		_ = unix.Close(fd)
-		if err != nil {
-			return -1, "", err
-		}
-		fd = next
-	}
-	return fd, parts[len(parts)-1], nil
-}
-
-func openFolder(at int, name string, create bool) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(at, name, flags, 0)
-	if errors.Is(err, unix.ENOENT) && create {
-		if err := unix.Mkdirat(at, name, 0o777); err != nil && !errors.Is(err, unix.EEXIST) {
-			return -1, err
-		}
-		fd, err = unix.Openat(at, name, flags, 0)
-	}
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return -1, errBlocked
-	}
-	return fd, err
+	return err
 }
 
 // found is what is at a path.
@@ -98,7 +71,7 @@ type found struct {
 	mode   string // as in a tree; empty when nothing is there
 	object string
 	dir    bool
-	perm   uint32
+	perm   os.FileMode
 }
 
 // find reads what is at a name, without following it.
@@ -130,11 +103,10 @@ func (w *restorer) find(at int, base string) (found, error) {
 }
 
 func (w *restorer) findFile(at int, base string) (found, error) {
-	fd, err := unix.Openat(at, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	f, err := files.OpenIn(at, base, unix.O_RDONLY, 0)
 	if err != nil {
 		return found{}, err
 	}
-	f := os.NewFile(uintptr(fd), base)
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
@@ -144,7 +116,7 @@ func (w *restorer) findFile(at int, base string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	out := found{mode: git.ModeFile, object: id, perm: uint32(info.Mode().Perm())}
+	out := found{mode: git.ModeFile, object: id, perm: info.Mode().Perm()}
 	if info.Mode()&0o100 != 0 {
 		out.mode = git.ModeExec
 	}
@@ -156,39 +128,31 @@ func (f found) is(mode, object string) bool { return f.mode == mode && f.object 
 // remove takes away what is at p if it is object, and then the folders above
 // that are empty. A reason is returned when it was left.
 func (w *restorer) remove(p, mode, object string) (done bool, reason error) {
-	at, base, err := w.parent(p, false)
+	err := w.within(p, 0, func(at int, base string) error {
+		here, err := w.find(at, base)
+		switch {
+		case err != nil, here.mode == "":
+			return err
+		case !here.is(mode, object):
+			return errMeanwhile
+		}
+		err = unix.Unlinkat(at, base, 0)
+		done = err == nil
+		return err
+	})
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
+	if done {
+		w.removeEmpty(path.Dir(p))
 	}
-	defer func() { _ = unix.Close(at) }()
-	here, err := w.find(at, base)
-	switch {
-	case err != nil:
-		return false, err
-	case here.mode == "":
-		return false, nil
-	case !here.is(mode, object):
-		return false, errMeanwhile
-	}
-	if err := unix.Unlinkat(at, base, 0); err != nil {
-		return false, err
-	}
-	w.removeEmpty(path.Dir(p))
-	return true, nil
+	return done, err
 }
 
 // removeEmpty removes a folder and those above as long as they are empty.
 func (w *restorer) removeEmpty(dir string) {
 	for ; dir != "." && !w.stay[dir]; dir = path.Dir(dir) {
-		at, base, err := w.parent(dir, false)
-		if err != nil {
-			return
-		}
-		err = unix.Unlinkat(at, base, unix.AT_REMOVEDIR)
-		_ = unix.Close(at)
+		err := w.within(dir, 0, func(at int, base string) error { return unix.Unlinkat(at, base, unix.AT_REMOVEDIR) })
 		if err != nil {
 			return
 		}
@@ -198,39 +162,33 @@ func (w *restorer) removeEmpty(dir string) {
 // write puts a blob at the path of ch, if what is there is what ch says was
 // there. Done is false without a reason when it is right already.
 func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, reason error) {
-	at, base, err := w.parent(ch.Path, true)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = unix.Close(at) }()
-	here, err := w.find(at, base)
-	switch {
-	case err != nil:
-		return false, err
-	case here.is(ch.NewMode, ch.NewObject):
-		return false, nil
-	case here.dir:
-		if err := unix.Unlinkat(at, base, unix.AT_REMOVEDIR); err != nil {
-			return false, errFolder
+	reason = w.within(ch.Path, 0o777, func(at int, base string) error {
+		here, err := w.find(at, base)
+		switch {
+		case err != nil, here.is(ch.NewMode, ch.NewObject):
+			return err
+		case here.dir:
+			if err := unix.Unlinkat(at, base, unix.AT_REMOVEDIR); err != nil {
+				return errFolder
+			}
+		case here.mode != "" && !here.is(ch.OldMode, ch.OldObject):
+			return errMeanwhile
 		}
-	case here.mode != "" && !here.is(ch.OldMode, ch.OldObject):
-		return false, errMeanwhile
-	}
-	temp := tempPrefix + rand.Text()
-	if err := fill(at, temp, ch.NewMode, here.perm, size, body); err != nil {
-		_ = unix.Unlinkat(at, temp, 0) // it may not have been made
-		return false, err
-	}
-	if err := unix.Renameat(at, temp, at, base); err != nil {
-		_ = unix.Unlinkat(at, temp, 0) // the rename's error matters more
-		return false, err
-	}
-	return true, nil
+		temp := tempPrefix + rand.Text()
+		if err = fill(at, temp, ch.NewMode, here.perm, size, body); err == nil {
+			err = unix.Renameat(at, temp, at, base)
+		}
+		if done = err == nil; !done {
+			_ = unix.Unlinkat(at, temp, 0) // it may not have been made
+		}
+		return err
+	})
+	return done, reason
 }
 
 // fill makes a new file or link. A file keeps the permissions of the one that
 // it replaces, apart from execute bits.
-func fill(at int, name, mode string, perm uint32, size int64, body io.Reader) error {
+func fill(at int, name, mode string, perm os.FileMode, size int64, body io.Reader) error {
 	if mode == git.ModeSymlink {
 		if size > linkLimit {
 			return errPath
@@ -245,35 +203,30 @@ func fill(at int, name, mode string, perm uint32, size int64, body io.Reader) er
 	if mode == git.ModeExec {
 		create = 0o777
 	}
-	fd, err := unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, create)
+	f, err := files.OpenIn(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, create)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := io.Copy(f, body); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if perm != 0 {
+	_, err = io.Copy(f, body)
+	if err == nil && perm != 0 {
 		perm &^= 0o111
 		if mode == git.ModeExec {
 			perm |= perm & 0o444 >> 2
 		}
-		if err := f.Chmod(os.FileMode(perm)); err != nil {
-			return errors.Join(err, f.Close())
-		}
+		err = f.Chmod(perm)
 	}
-	return f.Close()
+	return errors.Join(err, f.Close())
 }
 
 // sweep removes temporary files of a rollback that was killed.
 func (w *restorer) sweep(strays []string) {
 	for _, p := range strays {
-		at, base, err := w.parent(p, false)
-		if err != nil {
-			continue
+		err := w.within(p, 0, func(at int, base string) error {
+			_ = unix.Unlinkat(at, base, 0) // a folder of that name is not ours, and stays
+			return nil
+		})
+		if err == nil {
+			w.removeEmpty(path.Dir(p))
 		}
-		_ = unix.Unlinkat(at, base, 0) // a folder of that name is not ours, and stays
-		_ = unix.Close(at)
-		w.removeEmpty(path.Dir(p))
 	}
 }

@@ -207,11 +207,7 @@ func (r *session) restore(ctx context.Context, now state, want Snapshot, b *Roll
 	if err != nil {
 		return err
 	}
-	w, err := newRestorer(r.c.Repo, r.c.inside())
-	if err != nil {
-		return err
-	}
-	defer w.close()
+	w := newRestorer(r.c.Repo, r.c.inside())
 	w.sweep(now.strays)
 	return r.carryOut(ctx, w, r.touchable(changes, now, want, b), b)
 }
