@@ -64,6 +64,7 @@ var rooms = withAdapters(map[string]room{
 	"survey":        {Asking, []string{"config", "trust"}, "what a repository needs and how it tests itself, for a first configuration"},
 
 	// deciding
+	"docs":         {Deciding, nil, "the schemas of pawl.yaml and of workflows, as they are published"},
 	"board":        {Deciding, nil, "which ready task is next, and why"},
 	"loop":         {Deciding, nil, "the kernel: state and event in, state and command out"},
 	"queue":        {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"github.com/goccy/go-yaml"
 )
 
 // Explanation is what is to be known of a key.
@@ -26,19 +24,7 @@ type Explanation struct {
 var examplesText []byte
 
 // examples are those of examples.yaml, as "Loop.max_iterations" and YAML.
-var examples = sync.OnceValue(func() map[string]string {
-	var sections map[string]map[string]string
-	if err := yaml.Unmarshal(examplesText, &sections); err != nil {
-		panic("config: examples.yaml: " + err.Error()) // our own file, read by every test
-	}
-	all := map[string]string{}
-	for section, keys := range sections { // order does not show: a map becomes a map
-		for key, text := range keys {
-			all[section+"."+key] = text
-		}
-	}
-	return all
-})
+var examples = sync.OnceValue(func() map[string]string { return table(examplesText) })
 
 // Explain explains the key at a dotted path; false when there is none. A name of the
 // user's own may stand for any.
@@ -151,19 +137,6 @@ func (sp *spec) example(depth int) string {
 	default: // a text has an example of its own
 	}
 	return ""
-}
-
-// jsonExamples are the example as JSON has it; of a section there are those of its keys.
-func (sp *spec) jsonExamples() []any {
-	if sp.key == "" || sp.shape == anyShape || sp.shape == sectionShape {
-		return nil
-	}
-	text := sp.example(2)
-	n, err := parse(&source{layer: builtIn, name: "example"}, []byte(text))
-	if text == "" || err != nil || n == nil {
-		return nil
-	}
-	return []any{n.json()}
 }
 
 // splitPath splits a dotted path; a key in double quotes may hold dots.

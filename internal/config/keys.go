@@ -2,6 +2,9 @@ package config
 
 import "strings"
 
+// SchemaURL is where editors find the schema of the newest pawl.
+const SchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/pawl.schema.json"
+
 // Keys are the paths of all keys that are not of the user's own naming, sections
 // included, in the order of the file.
 func Keys() []string {

@@ -65,10 +65,13 @@ type spec struct {
 var keysText []byte
 
 // meanings are what keys.yaml says, as "Loop.max_iterations" and its text.
-var meanings = sync.OnceValue(func() map[string]string {
+var meanings = sync.OnceValue(func() map[string]string { return table(keysText) })
+
+// table reads a file of ours with sections of keys: "Section.key" to its text.
+func table(file []byte) map[string]string {
 	var sections map[string]map[string]string
-	if err := yaml.Unmarshal(keysText, &sections); err != nil {
-		panic("config: keys.yaml: " + err.Error()) // our own file, read by every test
+	if err := yaml.Unmarshal(file, &sections); err != nil {
+		panic("config: a table: " + err.Error()) // read by every test
 	}
 	all := map[string]string{}
 	for section, keys := range sections { // order does not show: a map becomes a map
@@ -77,7 +80,7 @@ var meanings = sync.OnceValue(func() map[string]string {
 		}
 	}
 	return all
-})
+}
 
 // meaning says what the key is.
 func (sp *spec) meaning() string { return meanings()[sp.key] }

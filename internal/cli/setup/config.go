@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/docs"
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -64,14 +65,14 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 func schemaCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files",
 		command.AtMost(1), func(_ context.Context, args []string) error {
-			schema := config.Schema()
+			schema := docs.Schema
 			if len(args) > 0 {
 				if args[0] != "workflow" {
 					return command.Usage("unknown schema %q: write 'pawl schema' or 'pawl schema workflow'", args[0])
 				}
-				schema = config.WorkflowSchema()
+				schema = docs.WorkflowSchema
 			}
-			a.Result("%s\n", strings.TrimSuffix(string(schema), "\n"))
+			a.Result("%s", schema)
 			return nil
 		})
 	cmd.ValidArgs = []string{"workflow"}

@@ -1,16 +1,15 @@
 package config
 
+// This file writes the schemas of docs, which the program has as they are there.
+
 import (
 	"bytes"
 	"encoding/json"
 	"strings"
 )
 
-// SchemaURL is where editors find the schema of the newest pawl.
-const SchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/pawl.schema.json"
-
-// WorkflowSchemaURL is where editors find the schema of workflow files.
-const WorkflowSchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/workflow.schema.json"
+// workflowSchemaURL is where editors find the schema of workflow files.
+const workflowSchemaURL = "https://raw.githubusercontent.com/pawl-dev/pawl/main/docs/workflow.schema.json"
 
 // Patterns of the values that the schema describes as text.
 const (
@@ -46,7 +45,7 @@ func Schema() []byte { return schema().document(SchemaURL, "pawl.yaml") }
 
 // WorkflowSchema is the JSON Schema (draft 2020-12) of a workflow file.
 func WorkflowSchema() []byte {
-	return workflowSpec().document(WorkflowSchemaURL, "workflow of pawl", "steps")
+	return workflowSpec().document(workflowSchemaURL, "workflow of pawl", "steps")
 }
 
 // document is the schema of a whole file.
@@ -190,4 +189,17 @@ func (n *node) json() any {
 	case textNode, nullNode:
 	}
 	return n.text
+}
+
+// jsonExamples are the example as JSON has it; of a section there are those of its keys.
+func (sp *spec) jsonExamples() []any {
+	if sp.key == "" || sp.shape == anyShape || sp.shape == sectionShape {
+		return nil
+	}
+	text := sp.example(2)
+	n, err := parse(&source{layer: builtIn, name: "example"}, []byte(text))
+	if text == "" || err != nil || n == nil {
+		return nil
+	}
+	return []any{n.json()}
 }
