@@ -1,6 +1,9 @@
 package board
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -163,4 +166,185 @@ func criteria(text string) []string {
 		list = append(list, item)
 	}
 	return list
+}
+
+// kanbanHead begins the export of vibe-kanban: issues.csv, and relationships.csv, which
+// may follow it in the same text.
+const kanbanHead = "Issue ID,"
+
+// kanbanPriorities are those of vibe-kanban.
+var kanbanPriorities = map[string]int{"urgent": 2, "high": 1, "medium": 0, "low": -1}
+
+// parseKanban reads the export of vibe-kanban. Issues that were cancelled are left out,
+// with the links to them.
+func parseKanban(text []byte, problems *ProblemsError) List {
+	list := List{Format: Kanban}
+	r := csv.NewReader(bytes.NewReader(text))
+	r.FieldsPerRecord = -1
+	rows, err := r.ReadAll()
+	if err != nil {
+		problems.add(0, "the table cannot be read: %v", err)
+		return list
+	}
+	left, at := map[string]bool{}, map[string]int{}
+	var column map[string]int
+	for n, row := range rows {
+		if row[0] == strings.TrimSuffix(kanbanHead, ",") {
+			column = map[string]int{}
+			for i, name := range row {
+				column[name] = i
+			}
+			continue
+		}
+		field := func(name string) string {
+			if i, ok := column[name]; ok && i < len(row) {
+				return strings.TrimSpace(row[i])
+			}
+			return ""
+		}
+		switch id, other := field("Issue ID"), field("Related Issue ID"); {
+		case other != "":
+			if i, ok := at[other]; ok && strings.EqualFold(field("Type"), "blocking") && !left[id] {
+				list.Drafts[i].Case.Needs = append(list.Drafts[i].Case.Needs, id)
+			}
+		case strings.EqualFold(field("Status"), "cancelled"):
+			left[id] = true
+		default:
+			at[id] = len(list.Drafts)
+			list.Drafts = append(list.Drafts, Draft{Line: n + 1, Case: kanbanCase(field)})
+		}
+	}
+	kanbanParents(list.Drafts, at)
+	if len(left) > 0 {
+		list.Notes = append(list.Notes, fmt.Sprintf("%d left out: cancelled", len(left)))
+	}
+	return list
+}
+
+func kanbanCase(field func(string) string) Case {
+	c := Case{
+		Type: Task, Ref: field("Issue ID"), Title: field("Title"), Description: field("Description"),
+		Priority: kanbanPriorities[strings.ToLower(field("Priority"))], Parent: field("Parent Issue"),
+	}
+	if labels := field("Labels"); labels != "" {
+		c.Tags = words(strings.Split(labels, ", "))
+	}
+	status := field("Status")
+	switch {
+	case strings.EqualFold(status, "done"), field("Completed") != "":
+		c.Status, c.Why = Done, "done in vibe-kanban"
+	case strings.EqualFold(status, "backlog"):
+		c.Status, c.Why = Deferred, "in vibe-kanban's backlog"
+	}
+	return c
+}
+
+// kanbanParents makes operations of issues with children. A parent that is not in the
+// list is none.
+func kanbanParents(drafts []Draft, at map[string]int) {
+	for i := range drafts {
+		c := &drafts[i].Case
+		if parent, ok := at[c.Parent]; ok {
+			drafts[parent].Case.Type = Operation
+		} else {
+			c.Parent = ""
+		}
+	}
+}
+
+// story is what is read of one story of a prd.json, as loops called ralph have it.
+type story struct {
+	ID          json.RawMessage `json:"id"` // a text or a number
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Acceptance  texts           `json:"acceptanceCriteria"`
+	Steps       texts           `json:"steps"`
+	Notes       texts           `json:"notes"`
+	Tags        texts           `json:"tags"`
+	Category    string          `json:"category"`
+	Priority    json.RawMessage `json:"priority"` // 1 is first; a word says nothing of the order
+	Passes      *bool           `json:"passes"`
+	Needs       texts           `json:"dependencies"`
+	DependsOn   texts           `json:"dependsOn"`
+}
+
+// parseStories reads a prd.json: an object with userStories, or a list of stories.
+// ok is false when the text is none.
+func parseStories(text []byte, problems *ProblemsError) (list List, ok bool) {
+	var file struct {
+		Stories []json.RawMessage `json:"userStories"`
+	}
+	var into any = &file
+	if text[0] == '[' {
+		into = &file.Stories
+	}
+	if err := json.Unmarshal(text, into); err != nil || len(file.Stories) == 0 {
+		return List{}, false
+	}
+	stories, from := make([]story, len(file.Stories)), 0
+	lines := make([]int, len(file.Stories))
+	for i, raw := range file.Stories {
+		// A story is where its own text is: what is decoded is what was written.
+		at := from + bytes.Index(text[from:], raw)
+		lines[i], from = 1+bytes.Count(text[:at], []byte("\n")), at+len(raw)
+		if err := json.Unmarshal(raw, &stories[i]); err != nil {
+			problems.add(lines[i], "%s", jsonError(err))
+		} else if stories[i].Passes == nil && text[0] == '[' {
+			return List{}, false // a list of something else
+		}
+	}
+	list.Format = Ralph
+	for i := range stories {
+		list.Drafts = append(list.Drafts, Draft{Line: lines[i], Case: stories[i].draft(i)})
+	}
+	if chain(list.Drafts, stories) {
+		list.Notes = []string{
+			"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed' frees one",
+		}
+	}
+	return list, true
+}
+
+func (s *story) draft(i int) Case {
+	c := Case{
+		Type: Task, Ref: cmp.Or(plain(s.ID), fmt.Sprintf("story-%d", i+1)), Title: s.Title, Description: s.Description,
+		Acceptance: append(s.Acceptance, s.Steps...), Tags: words(s.Tags), Needs: append(s.Needs, s.DependsOn...),
+	}
+	if s.Category != "" {
+		c.Tags = append(c.Tags, words([]string{s.Category})...)
+	}
+	if c.Title == "" {
+		c.Title, _, _ = strings.Cut(s.Description, "\n")
+	}
+	if notes := strings.TrimSpace(strings.Join(s.Notes, "\n")); notes != "" {
+		c.Description = strings.TrimLeft(c.Description+"\n\nNotes:\n\n"+notes, "\n")
+	}
+	if s.Passes != nil && *s.Passes {
+		c.Status, c.Why = Done, "passes in the list"
+	}
+	return c
+}
+
+// plain is a text or a number as text.
+func plain(raw json.RawMessage) string { return strings.Trim(string(raw), `" `) }
+
+// chain makes each story need the one before it, where the list does not say what needs
+// what: a loop does them one after another, and they are written for that.
+func chain(drafts []Draft, stories []story) bool {
+	order := make([]int, len(drafts))
+	for i := range drafts {
+		order[i] = i
+		if len(drafts[i].Case.Needs) > 0 {
+			return false
+		}
+	}
+	rank := func(i int) (n int) {
+		_ = json.Unmarshal(stories[i].Priority, &n) // a word is as good as none
+		return n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(a) - rank(b) })
+	for i := 1; i < len(order); i++ {
+		drafts[order[i]].Case.Needs = []string{drafts[order[i-1]].Case.Ref}
+	}
+	return len(order) > 1
 }

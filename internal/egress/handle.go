@@ -2,13 +2,17 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -166,3 +170,117 @@ func (p *Proxy) checkHello(c net.Conn, from io.Reader, host string) (raw []byte,
 }
 
 func place(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+
+// plain passes on a request in absolute form, and back what the endpoint says.
+func (p *Proxy) plain(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Scheme == "" {
+		p.refuse(w, "", &refusal{http.StatusBadRequest, "this is a proxy; a request to it names the whole URL"})
+		return
+	}
+	asked := req.URL.Host
+	if req.URL.Scheme != "http" {
+		p.refuse(w, asked, &refusal{http.StatusForbidden, "the proxy passes on http only; use CONNECT for anything else"})
+		return
+	}
+	host, port, err := splitPort(asked, 80)
+	if err == nil {
+		host, err = hostName(host)
+	}
+	if err != nil {
+		p.refuse(w, asked, &refusal{http.StatusBadRequest, "the request's URL names no host"})
+		return
+	}
+	e, ok := find(p.config.Allow, host, port, true)
+	if !ok {
+		p.refuse(w, asked, notListed(host))
+		return
+	}
+	e.Port = port
+	p.exchange(w, req, e, host)
+}
+
+// exchange passes one request on, by a connection of its own.
+func (p *Proxy) exchange(w http.ResponseWriter, req *http.Request, e Endpoint, host string) {
+	name := place(host, e.Port)
+	defer func() {
+		if p.bytes.Load() > p.limits.Bytes {
+			p.endTunnel(nil, nil, name, errBytes)
+		}
+	}()
+	w.Header().Set("Connection", "close")
+	transport := &http.Transport{
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: p.limits.HeaderBytes,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, from, err := p.reach(ctx, e, host)
+			if err != nil {
+				return nil, err
+			}
+			return &side{Conn: c, from: from, pair: p.newPair(), counted: true}, nil
+		},
+	}
+	(&httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: p.quiet,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.URL.User = "http", name, nil
+			r.Out.Host = strings.TrimSuffix(r.In.Host, ":80")
+			for _, header := range []string{"Proxy-Authorization", "Proxy-Connection"} {
+				r.Out.Header.Del(header)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.refuse(w, name, err) },
+	}).ServeHTTP(w, req)
+}
+
+// maxHello is how much is read to find a ClientHello, in bytes.
+const maxHello = 128 << 10
+
+// errRead ends a handshake of which nothing but its beginning is wanted.
+var errRead = errors.New("the ClientHello was read")
+
+// readHello reads a whole ClientHello, over several records if need be, and
+// returns the name of the server in it, as [hostName] writes it; "" is none.
+// raw is everything that was read: it has to be passed on.
+func readHello(r io.Reader) (raw []byte, name string, err error) {
+	var read bytes.Buffer
+	peer := listening{r: io.TeeReader(io.LimitReader(r, maxHello), &read)}
+	config := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		name = hello.ServerName
+		return nil, errRead
+	}}
+	err = tls.Server(peer, config).HandshakeContext(context.Background()) // reading has its deadline
+	raw = read.Bytes()
+	switch {
+	case errors.Is(err, errRead):
+		name, err = serverName(name)
+	case errors.As(err, new(tls.RecordHeaderError)):
+		err = errors.New("what follows is not TLS")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isTimeout(err):
+		err = fmt.Errorf("the ClientHello did not come: %w", err)
+	default:
+		err = fmt.Errorf("the ClientHello is malformed: %v", err)
+	}
+	return raw, name, err
+}
+
+// serverName brings a name in a ClientHello into its usual form.
+func serverName(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	name, err := hostName(text)
+	if err != nil || strings.HasSuffix(text, ".") {
+		return "", errors.New("the ClientHello is malformed: its name is none")
+	}
+	return name, nil
+}
+
+// listening is a connection that is read and never answered.
+type listening struct {
+	net.Conn // nil: only what is here is used
+
+	r io.Reader
+}
+
+func (l listening) Read(b []byte) (int, error)  { return l.r.Read(b) }
+func (l listening) Write(b []byte) (int, error) { return len(b), nil }
+func (l listening) Close() error                { return nil }

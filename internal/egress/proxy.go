@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,4 +137,82 @@ func (p *Proxy) drop(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
+}
+
+// Refusal is something that was not let through.
+type Refusal struct {
+	When time.Time `json:"when"`
+	// Host is host:port as the client asked for it, at most 300 bytes that can
+	// be printed; "" when it did not come to that.
+	Host string `json:"host,omitempty"`
+	Why  string `json:"why"`
+}
+
+// MaxRefusals is how many refusals one proxy tells.
+const MaxRefusals = 1000
+
+const maxHostText = 300
+
+// refusals tells them one at a time. It is safe for concurrent use.
+type refusals struct {
+	tell func(Refusal) // nil tells nobody
+
+	mu   sync.Mutex
+	told int
+}
+
+func (r *refusals) add(host, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tell != nil && r.told < MaxRefusals {
+		r.told++
+		r.tell(Refusal{When: time.Now(), Host: printable(host), Why: why})
+	}
+}
+
+// printable is what a client sent, fit for a terminal: ASCII, without spaces.
+// What looks like a user and a password before an @ is left out.
+func printable(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		s = s[i+1:]
+	}
+	s = s[:min(len(s), maxHostText)]
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r >= 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Out makes proxies as a supervisor asks for them: one that serves what comes
+// to listener, to the endpoints of reach, until ctx is done, and tells what it
+// refuses. getenv says which proxy of the user stands before it.
+func Out(getenv func(string) string) func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
+	return func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
+		p, err := out(listener, reach, refused, getenv)
+		if err != nil {
+			_ = listener.Close()
+			return nil, err
+		}
+		return func() error { return p.Serve(ctx) }, nil
+	}
+}
+
+func out(
+	listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string,
+) (*Proxy, error) {
+	c := Config{Listener: listener, Limits: DefaultLimits(), Refused: func(r Refusal) { refused(r.Host, r.Why) }}
+	for _, text := range reach {
+		endpoint, err := ParseEndpoint(text)
+		if err != nil {
+			return nil, err
+		}
+		c.Allow = append(c.Allow, endpoint)
+	}
+	var err error
+	if c.Upstream, err = UpstreamFrom(getenv); err != nil {
+		return nil, err
+	}
+	return New(c), nil
 }

@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -131,4 +134,207 @@ func (d *Driver) warnOfUnread(ctx context.Context) {
 	if texts, _ := d.messages(ctx); len(texts) > 0 {
 		d.warn(fault.Numbered(len(texts), "message") + " reached no agent: none started after that")
 	}
+}
+
+const (
+	lookEvery = 100 * time.Millisecond // how soon a stop, a pause or a new limit is noticed
+	tickEvery = time.Second            // between two ticks
+)
+
+// Look returns what was asked of the run since the last look: by signals, by
+// the context's end and by control rows.
+func (d home) Look(ctx context.Context) ([]input, error) {
+	if now := time.Now(); now.Sub(d.ticked) >= tickEvery {
+		d.ticked = now
+		d.notify(Notice{Kind: Tick})
+	}
+	var asks []input
+	ask := func(e loop.Event) { asks = append(asks, input{ask: true, event: e}) }
+	if ctx.Err() != nil && !d.ended {
+		d.ended = true
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	}
+	select {
+	case <-d.kill:
+		d.kill = nil
+		d.jobs.kill()
+		d.cut()
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	default:
+	}
+	select {
+	case cause, open := <-d.stops:
+		if open {
+			ask(loop.Event{Kind: loop.StopAsked, Cause: cause})
+		} else {
+			d.stops = nil
+		}
+	default:
+	}
+	select {
+	case _, open := <-d.pauses:
+		if open {
+			ask(loop.Event{Kind: loop.PauseAsked})
+		} else {
+			d.pauses = nil
+		}
+	default:
+	}
+	return append(asks, d.controls(context.WithoutCancel(ctx))...), nil
+}
+
+// controls reads what other processes ask of this run.
+func (d *Driver) controls(ctx context.Context) []input {
+	if d.o.Store == nil {
+		return nil
+	}
+	rows, err := d.o.Store.Controls(ctx, d.id)
+	if err != nil {
+		return nil // the next look tries again; a database that stays away was warned of
+	}
+	var asks []input
+	for _, row := range rows {
+		if d.seen[row.ID] {
+			continue
+		}
+		if row.Kind == store.ControlMessage {
+			d.worker.hearing.pass(row, d.warn)
+			continue
+		}
+		d.seen[row.ID] = true
+		in := input{ask: true, control: row.ID}
+		switch row.Kind {
+		case store.ControlStop:
+			in.event = loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}
+		case store.ControlPause:
+			in.event = loop.Event{Kind: loop.PauseAsked}
+		case store.ControlLimits:
+			in.event, in.raise = loop.Event{Kind: loop.Raised}, &raise{}
+			if json.Unmarshal([]byte(row.Text), in.raise) != nil {
+				continue // of another version
+			}
+		default:
+			continue
+		}
+		asks = append(asks, in)
+	}
+	return asks
+}
+
+// Reply is a person's answer, as it waits in the database, as an event; false
+// for a row that is none.
+func Reply(c store.Control, p *loop.Policy) (loop.Event, bool) {
+	e := loop.Event{Kind: loop.Answered, Policy: p, Text: c.Text}
+	switch c.Kind {
+	case store.ControlAnswer:
+		return e, true
+	case store.ControlChoice:
+		number, text, _ := strings.Cut(c.Text, " ")
+		e.Choice, _ = strconv.Atoi(number)
+		e.Text = text
+		return e, true
+	case store.ControlReply:
+		var to loop.Asks
+		if json.Unmarshal([]byte(c.Text), &to) != nil || to.Step == "" {
+			return loop.Event{}, false
+		}
+		e.Text, e.Replies = "", []loop.Asks{to}
+		return e, true
+	}
+	return loop.Event{}, false
+}
+
+// Replies are all answers that wait for a run, oldest first, as one event: the
+// newest, and of those to steps the newest to each. False is none.
+func Replies(rows []store.Control, p *loop.Policy) (all loop.Event, ok bool) {
+	for _, row := range rows {
+		e, is := Reply(row, p)
+		if !is {
+			continue
+		}
+		if len(e.Replies) > 0 && len(all.Replies) > 0 {
+			e.Replies = append(e.Replies, all.Replies...) // the first to a step counts
+		}
+		all, ok = e, true
+	}
+	return all, ok
+}
+
+// What follows raises the limits of a run while it works. What a person allows is
+// a control row, which the process that drives the run takes at its next look:
+// the kernel decides by the new limits from then on, and the flags that are
+// stored with the run change with them, so that a later resume keeps them. The
+// iteration under way keeps the limits that it began with.
+
+// raise is such a row.
+type raise struct {
+	journal.Limits
+	// Flags are those that the limits came from, to be merged by name into the
+	// run's own; empty for a task, whose limits are stored with the case.
+	Flags map[string]json.RawMessage `json:"flags,omitempty"`
+}
+
+// AskRaise asks the process that drives a run for higher limits, and returns
+// the id of the row. flags is a JSON object, or nil.
+func AskRaise(ctx context.Context, db *store.Store, run string, to journal.Limits, flags json.RawMessage,
+) (int64, error) {
+	r := raise{Limits: to}
+	if len(flags) > 0 {
+		if err := json.Unmarshal(flags, &r.Flags); err != nil {
+			return 0, fmt.Errorf("cannot read the flags of run %s: %v", run, err)
+		}
+	}
+	return db.AddControl(ctx, store.Control{Run: run, Kind: store.ControlLimits, Text: string(encode(r)),
+		At: time.Now()})
+}
+
+// over is the policy with the limits that were named.
+func over(p loop.Policy, l journal.Limits) *loop.Policy {
+	if l.MaxIterations != nil {
+		p.MaxIterations = *l.MaxIterations
+	}
+	if l.MaxCost != nil {
+		p.MaxCost = *l.MaxCost
+	}
+	if l.Timeout > 0 {
+		p.Timeout = l.Timeout
+	}
+	if l.TaskTimeout > 0 {
+		p.TaskTimeout = l.TaskTimeout
+	}
+	return &p
+}
+
+// allow completes what was asked with the policy, and keeps its flags with the
+// run's.
+func (d *Driver) allow(a *input) {
+	a.event.Policy = over(d.state.Policy, a.raise.Limits)
+	if len(a.raise.Flags) == 0 {
+		return
+	}
+	flags := map[string]json.RawMessage{}
+	if len(d.setup.Flags) > 0 && json.Unmarshal(d.setup.Flags, &flags) != nil {
+		return // of a version that stores them otherwise
+	}
+	maps.Copy(flags, a.raise.Flags)
+	d.setup.Flags, d.fresh = encode(flags), true
+}
+
+// raisedText says what a run may from now on.
+func raisedText(l journal.Limits) string {
+	var parts []string
+	if n := l.MaxIterations; n != nil && *n > 0 {
+		parts = append(parts, fmt.Sprintf("%d iterations", *n))
+	} else if n != nil {
+		parts = append(parts, "any number of iterations")
+	}
+	if l.MaxCost != nil {
+		parts = append(parts, l.MaxCost.String())
+	}
+	for _, t := range []time.Duration{l.Timeout, l.TaskTimeout} {
+		if t > 0 {
+			parts = append(parts, loop.Duration(t))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

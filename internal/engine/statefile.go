@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
 // StateFile is .pawl/state/<procedure>.json: an image of the run for people
@@ -169,4 +172,134 @@ func Alive(o store.Owner) bool {
 	}
 	id.Boot, id.Space, _ = strings.Cut(o.Boot, " ")
 	return process.Alive(id)
+}
+
+// Archive ends a run that nobody will go on with, and what of it still runs.
+// Its history stays.
+func Archive(ctx context.Context, db *store.Store, id, why string) error {
+	self, err := process.Self()
+	if err != nil {
+		return fmt.Errorf("cannot archive run %s: %v", id, err)
+	}
+	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
+	if err != nil {
+		return err
+	}
+	if _, err := process.Sweep(ctx, supervisor.Mark(id), sweepGrace); err != nil {
+		return fmt.Errorf("cannot end what run %s left: %v", id, err)
+	}
+	now := time.Now()
+	if loop.Status(run.Status).Active() {
+		run.Status = string(loop.Interrupted)
+	} else if err := discard(&run, why); err != nil {
+		return err
+	}
+	run.Why, run.EndedAt, run.UpdatedAt = why, now, now
+	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why,
+		Iteration: run.Iteration, Elapsed: run.Elapsed})
+	if err != nil {
+		return err
+	}
+	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
+}
+
+// discard lets a run at rest ask for nothing any more.
+func discard(run *store.Run, why string) error {
+	var s loop.State
+	err := json.Unmarshal(run.State, &s)
+	if err == nil {
+		s.Discard(why)
+		run.State, err = json.Marshal(s)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot archive run %s: %v", run.ID, err)
+	}
+	run.Status = string(s.Status)
+	return nil
+}
+
+// EndUnattended ends what a run whose pawl is gone still has running.
+func EndUnattended(ctx context.Context, runDir, id string) error {
+	for _, many := range []bool{true, false} { // in lanes first: the run's mark is on all
+		l := newSupervisors(runDir, id, supervisor.Options{})
+		l.many = many
+		if _, err := l.find(ctx, func(string) bool { return false }, func(string) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OwnerDead is true when the state file names an owner that is proved dead.
+func (f StateFile) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f.Owner) }
+
+// Import makes a run of a state file of which the database knows nothing: the
+// database was lost, or another tool wrote the file. It has the file's counts
+// and its maximum, and can be resumed. [ErrNoStateFile] when there is none.
+func Import(ctx context.Context, db *store.Store, root, procedure string) (store.Run, error) {
+	f, err := ReadStateFile(StateFilePath(root, procedure))
+	if err != nil {
+		return store.Run{}, err
+	}
+	st := loop.Status(f.Status)
+	if st.Active() {
+		if !f.OwnerDead() {
+			return store.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure,
+				f.Status)
+		}
+		st = loop.Interrupted
+	}
+	self, err := process.Self()
+	if err != nil {
+		return store.Run{}, fmt.Errorf("cannot import the state file: %v", err)
+	}
+	state := loop.State{
+		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt,
+		LastAt: f.LastIterationAt, Iteration: f.Iteration,
+		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1},
+		Guards: loop.Guards{Failures: f.ConsecutiveFailures},
+		Policy: loop.Policy{Kind: loop.Procedure, MaxIterations: f.MaxIterations},
+	}
+	for _, e := range f.ElapsedPerIteration {
+		if d, err := time.ParseDuration(e); err == nil {
+			state.Spent.Active += d
+		}
+	}
+	state.Spent.Wall = state.Spent.Active
+	return create(ctx, db, root, procedure, state, self)
+}
+
+// named is how a run was started whose maximum was named: it holds when the run
+// is resumed, whatever the configuration says.
+func named(maximum int) json.RawMessage {
+	return encode(map[string]any{"flags": map[string]string{"max_iterations": fmt.Sprint(maximum)}})
+}
+
+func create(ctx context.Context, db *store.Store, root, procedure string, state loop.State,
+	self process.Identity,
+) (store.Run, error) {
+	now := time.Now()
+	data, err := json.Marshal(state)
+	if err != nil {
+		return store.Run{}, err
+	}
+	run := store.Run{
+		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Setup: named(state.Limit),
+		Status: string(state.Status), Why: state.Why, State: data,
+		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
+		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
+	}
+	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root,
+		MaxIterations: state.Limit})
+	if err != nil {
+		return run, err
+	}
+	if err := db.Create(ctx, run, e, Alive); err != nil {
+		return run, err
+	}
+	e, err = journal.New(run.ID, 2, now, journal.Warning, journal.Notice{Text: "imported from its state file"})
+	if err != nil {
+		return run, err
+	}
+	return run, db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,4 +43,53 @@ func Lock(ctx context.Context, path string, flag int) (*os.File, error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// Holder says who keeps others from n bytes at at of the file: "process 1234
+// (python3)", "another process" where the kind of lock does not tell which, ""
+// when nobody does or it cannot be seen. The locks of fcntl count, not
+// [Lock]'s. Whoever asks must have no lock of its own on the file that ends
+// with a descriptor (one of fcntl's old kind).
+func Holder(path string, at, n int64) string { return holder(path, at, n, unix.F_RDLCK) }
+
+// User says in the same words who has any lock there: who only reads counts, too.
+func User(path string, at, n int64) string { return holder(path, at, n, unix.F_WRLCK) }
+
+func holder(path string, at, n int64, kind int16) string {
+	f, err := os.Open(path) //nolint:gosec // the path is the caller's choice
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: at, Len: n}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil || lock.Type == unix.F_UNLCK {
+		return ""
+	}
+	if lock.Pid <= 0 {
+		return "another process"
+	}
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", lock.Pid)) // it may just have ended, or there is no /proc
+	if len(name) == 0 {
+		return fmt.Sprintf("process %d", lock.Pid)
+	}
+	return fmt.Sprintf("process %d (%s)", lock.Pid, strings.TrimSpace(string(name)))
+}
+
+// noRoom is what is left on a disk that counts as full, in bytes.
+const noRoom = 1 << 20
+
+// Free is how many bytes a user may still write on the disk of a folder.
+func Free(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block size is positive
+}
+
+// Full reports whether the disk of a folder has less than a megabyte of room; no
+// for one that does not tell.
+func Full(dir string) bool {
+	free, err := Free(dir)
+	return err == nil && free < noRoom
 }

@@ -10,12 +10,15 @@ package gate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // The codes of a verification. None is the empty string.
@@ -337,4 +340,92 @@ func (r *Report) summarise() string {
 		line += ", then stopped"
 	}
 	return line
+}
+
+// builtins are words of the shell that are no programs, or stand before one.
+var builtins = strings.Fields(`! : [ [[ break cd command continue echo eval exec exit export false hash local printf pwd
+	read readonly return set shift test time times trap true type ulimit umask unset wait if then else elif fi for while
+	until do done case esac in function { }`)
+
+// uncertain is what makes it impossible to know from its text which programs a
+// command needs, or where they are looked for.
+var uncertain = lazy.Regexp(
+	"`|\\$\\(|<<|\\bPATH=|\\beval\\b|\\balias\\b|\\(\\)|(^|[;&|\\n]\\s*)(source|\\.|if|for|while|case|until)\\s")
+
+var assignment = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// Programs are the names of the programs that a command needs for certain and that
+// are looked for in PATH. Of a command that is not plain none is known.
+func Programs(command string) []string {
+	if uncertain().MatchString(command) {
+		return nil
+	}
+	certain, _, _ := strings.Cut(command, "||")
+	var found []string
+	for _, simple := range simples(certain) {
+		for _, word := range strings.Fields(simple) {
+			if assignment().MatchString(word) {
+				continue
+			}
+			plain := !strings.ContainsAny(word, `/$"'\*?{}()<>#&`+"~")
+			if plain && !slices.Contains(builtins, word) && !slices.Contains(found, word) {
+				found = append(found, word)
+			}
+			break
+		}
+	}
+	return found
+}
+
+// simples cuts a text at what separates commands, outside of quotes.
+func simples(text string) []string {
+	var out []string
+	var quote rune
+	start := 0
+	for i, c := range text {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '&' && i > 0 && text[i-1] == '>': // 2>&1
+		case strings.ContainsRune(";|&\n", c):
+			out = append(out, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, text[start:])
+}
+
+// A required gate that could not judge runs again before anybody is blamed or
+// paid: one that a signal ended, or that is red with a class that passes by
+// itself, such as a connection that was refused.
+
+// Retries is how often a command runs again that nobody set a number for.
+const Retries = 2
+
+const firstWait = time.Second // doubles twice with each
+
+// runAgain runs a command until it could judge, and says how often it ran.
+func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
+	for wait := firstWait; ; wait *= 4 {
+		e, err = run(ctx, i, s)
+		tries++
+		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !process.Sleep(ctx, wait) {
+			return e, tries, err
+		}
+	}
+}
+
+// shaky is true for a required gate that could not judge.
+func shaky(s Spec, e Exec, now time.Time) bool {
+	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
+	if !s.Required || ended {
+		return false
+	}
+	var g loop.Gate
+	judge(&g, s, e)
+	return g.Status != loop.GatePassed && (e.Signal != "" || analyse(&g, s, e, now).Transient)
 }

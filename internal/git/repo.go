@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/files"
 )
 
 // ErrNotRepository says that a folder is not inside the work tree of a git
@@ -210,6 +212,77 @@ func (r *Repo) Busy() string {
 		if _, err := os.Lstat(filepath.Join(r.Dir, b.file)); err == nil {
 			return b.name
 		}
+	}
+	return ""
+}
+
+// Init makes a repository of a folder that has none, and commits all that is
+// in it. It is for scratch repositories of pawl's own, e.g. the demo's; it
+// needs no identity in the user's configuration.
+func Init(ctx context.Context, dir, message string) error {
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"},
+		{"add", "--all"},
+		{"-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message=" + message},
+	} {
+		if _, err := run(ctx, call{dir: dir, env: pawl.environ(), args: args}); err != nil {
+			return fmt.Errorf("cannot make a repository of %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// Checkouts opens the work trees of a repository, linked ones too, in which a
+// branch is checked out, or in which something is going on that will come back
+// to it. One whose folder is gone is left out.
+func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
+	out, err := run(ctx, r.call("worktree", "list", "--porcelain", "-z"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the work trees: %w", err)
+	}
+	var found []*Repo
+	for block := range strings.SplitSeq(string(out), "\x00\x00") {
+		path, on, bare := "", "", false
+		for line := range strings.SplitSeq(block, "\x00") {
+			key, value, _ := strings.Cut(line, " ")
+			switch key {
+			case "worktree":
+				path = value
+			case "branch":
+				on = value
+			case "bare":
+				bare = true
+			}
+		}
+		if _, err := os.Stat(path); path == "" || bare || err != nil {
+			continue
+		}
+		w, err := Open(ctx, path)
+		if errors.Is(err, ErrNotRepository) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if on == branch || w.comesBackTo() == branch {
+			found = append(found, w)
+		}
+	}
+	return found, nil
+}
+
+// comesBackTo is the branch that a rebase or bisect in the work tree began on.
+func (r *Repo) comesBackTo() string {
+	for _, f := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
+		data, err := files.ReadBelow(r.Dir, f, refLimit)
+		if err != nil {
+			continue
+		}
+		name := strings.TrimSpace(string(data))
+		if f == "BISECT_START" && !strings.HasPrefix(name, "refs/") {
+			name = "refs/heads/" + name
+		}
+		return name
 	}
 	return ""
 }

@@ -12,6 +12,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/spool"
 )
 
 // Open opens the folder of a run, or one below it: that below runs, a folder of this
@@ -117,4 +121,91 @@ func modeOf(folder *os.Root) (fs.FileMode, error) {
 		return 0, err
 	}
 	return info.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
+}
+
+// Settle makes less of what an iteration has left, once all that is needed of it to go
+// on is stored elsewhere: streams are packed, and of what pawl noted for itself only
+// that stays which other machines may see.
+func Settle(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return unlessGone(err)
+	}
+	defer func() { _ = root.Close() }()
+	return settle(root, ".")
+}
+
+func settle(root *os.Root, dir string) error {
+	entries, err := fs.ReadDir(root.FS(), dir)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir() && isOurs(dir, e.Name()):
+			err = errors.Join(err, settle(root, name))
+		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
+		case path.Ext(name) == ".json":
+			err = errors.Join(err, shorten(root, name))
+		case slices.Contains([]string{".out", ".err", ".jsonl", ".md"}, path.Ext(name)):
+			err = errors.Join(err, spool.Pack(root, name))
+		}
+	}
+	return err
+}
+
+func shorten(root *os.Root, name string) error {
+	in, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	return mark(in, root, name, 0, 0)
+}
+
+const (
+	shareEvery = 250 * time.Millisecond // how soon other machines see what a run prints
+	shareBound = 10 * time.Second       // how long a run waits at its end for the last of it
+)
+
+// Share copies what a run prints into its folder dir to the folder that machines share, or
+// nothing where shared is "", until stop is called. A folder that cannot be written holds
+// nothing up: it is told once, and what is missing is copied when it can be written again.
+func Share(dir, shared, run string, warn func(string)) (stop func()) {
+	if shared == "" {
+		return func() {}
+	}
+	c := NewCopier(dir, shared, run)
+	ends, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.share(ends, warn)
+	}()
+	return func() {
+		close(ends)
+		select {
+		case <-ended:
+		case <-time.After(shareBound):
+			warn("cluster.files does not answer; other machines do not see all that the run printed")
+		}
+	}
+}
+
+func (c *Copier) share(ends <-chan struct{}, warn func(string)) {
+	tick := time.NewTicker(shareEvery)
+	defer tick.Stop()
+	told := false
+	for all := true; ; all = told {
+		err := c.Copy(all)
+		if err != nil && !told {
+			warn(fmt.Sprintf("other machines do not see what the run prints until cluster.files can be written: %v", err))
+		}
+		told = err != nil
+		select {
+		case <-tick.C:
+		case <-ends:
+			if err := c.Copy(true); err != nil {
+				warn(fmt.Sprintf("other machines do not see all that the run printed: %v", err))
+			}
+			return
+		}
+	}
 }

@@ -1,10 +1,12 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Identity names one process for good: a pid alone is used again. It is kept
@@ -81,4 +83,32 @@ func (id Identity) Signal(sig syscall.Signal) error {
 		return os.ErrProcessDone
 	}
 	return signalProc(Proc{PID: id.PID, Start: id.Start}, sig)
+}
+
+// AwaitEnd waits until the process has ended, whoever's child it is: it looks
+// in growing steps. It returns false when ctx is done first.
+func (id Identity) AwaitEnd(ctx context.Context) bool {
+	return poll(ctx, func() bool { return Look(id) != Living })
+}
+
+// poll asks in growing steps whether something is over, until it is or ctx is done.
+func poll(ctx context.Context, over func() bool) bool {
+	for pause := time.Millisecond; !over(); pause = min(2*pause, 50*time.Millisecond) {
+		if !Sleep(ctx, pause) {
+			return over()
+		}
+	}
+	return true
+}
+
+// Sleep waits for d. It is false when ctx is done first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

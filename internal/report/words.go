@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
@@ -250,4 +251,56 @@ func Short(n int64) string {
 		return fmt.Sprintf("%.1fk", float64(n)/1e3)
 	}
 	return fmt.Sprint(n)
+}
+
+// ModelUse is what was used of one model, in tokens, for programs that read it.
+type ModelUse struct {
+	Model      string   `json:"model"`
+	Calls      int      `json:"calls"`
+	Input      int64    `json:"input" doc:"Without what came from a cache."`
+	CacheRead  int64    `json:"cache_read"`
+	CacheWrite int64    `json:"cache_write"`
+	Output     int64    `json:"output"`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true" doc:"null where not all of it is known."`
+}
+
+// Models are the models of an iteration as users see them.
+func Models(list []loop.ModelUse) []ModelUse {
+	var out []ModelUse
+	for _, m := range list {
+		out = append(out, ModelUse{
+			Model: m.Model, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, Output: m.Output,
+			CostUSD: m.Cost.Dollars(!m.Unpriced),
+		})
+	}
+	return out
+}
+
+// Line makes a program's words fit for one line: no line ends, no control
+// characters, no signs that turn the direction of text; at most limit runes
+// and then an ellipsis.
+func Line(text string, limit int) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			space = b.Len() > 0
+			continue
+		}
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r) {
+			continue
+		}
+		if n >= limit {
+			b.WriteString("…")
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			n++
+			space = false
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
 }

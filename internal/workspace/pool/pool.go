@@ -7,12 +7,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
@@ -322,4 +325,83 @@ func validID(text string) bool {
 		return false
 	}
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
+}
+
+// used names a process other than this one whose working folder is in dir, and
+// is empty when there is none, or the machine does not say. A loop that was
+// killed may have left its agent, and a person a shell.
+func used(dir string) string { return process.Within(dir) }
+
+// folderID identifies a folder on this machine by device and inode. A link and a
+// file are an error.
+func folderID(dir string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return "", fmt.Errorf("cannot look at %s: %w", dir, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return "", fmt.Errorf("cannot use %s: it is no folder", dir)
+	}
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
+}
+
+// treeSize is the room that a folder takes on the disk, in bytes; what cannot
+// be read is not counted.
+func treeSize(dir string) int64 {
+	var size int64
+	_ = filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		var st unix.Stat_t
+		if unix.Lstat(name, &st) == nil {
+			size += st.Blocks * 512
+		}
+		return nil
+	})
+	return size
+}
+
+// Room is what the free room of a disk allows.
+type Room int
+
+// From most to least. Thresholds are free bytes.
+const (
+	RoomEnough Room = iota // from 1 GB
+	RoomWarn               // below 1 GB: say so
+	RoomClean              // below 500 MB: remove idle workspaces, start nothing
+	RoomStop               // below 100 MB: stop what runs
+)
+
+const mb = 1_000_000
+
+// Judge says what the free bytes of a disk allow, and for everything but
+// [RoomEnough] why, in words.
+func Judge(free uint64, dir string) (Room, string) {
+	said := fmt.Sprintf("%d MB are free on the disk of %s", free/mb, dir)
+	switch {
+	case free < 100*mb:
+		return RoomStop, said + "; below 100 MB everything stops"
+	case free < 500*mb:
+		return RoomClean, said + "; below 500 MB nothing is started"
+	case free < 1000*mb:
+		return RoomWarn, said
+	}
+	return RoomEnough, ""
+}
+
+// Room looks how much room there is, on the disk that has the least: of the
+// workspaces, of pawl's own files or of the repository. A disk that cannot be asked
+// has enough: a full one shows in what fails.
+func (p *Pool) Room() (least Room, why string) {
+	for _, dir := range []string{p.o.Dir, p.o.StateDir, p.repo.Common} {
+		free, err := p.o.Free(dir)
+		if err != nil {
+			continue
+		}
+		if room, said := Judge(free, dir); room > least {
+			least, why = room, said
+		}
+	}
+	return least, why
 }
