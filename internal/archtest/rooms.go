@@ -215,6 +215,7 @@ var starters = map[string]string{
 	"engine":       "signals, and a last look that a second one cuts short",
 	"outputs":      "the copy of what a run prints for other machines",
 	"terminal":     "keys, output and the size of a window, until the command ends",
+	"git":          "commands that are run side by side, which it waits for",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
 	"gateway":      "the end of its server; requests have those of net/http",

@@ -97,7 +97,8 @@ func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []str
 	}
 	pack.args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
 	pack.stdin = strings.NewReader(revs)
-	if err := runInto(ctx, pack, f); err != nil {
+	pack.into = f
+	if _, err := run(ctx, pack); err != nil {
 		return done, fmt.Errorf("cannot read the work: %w", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -159,29 +160,4 @@ func (r *Repo) dropKeeps() {
 			_ = os.Remove(name) // the next one tries again
 		}
 	}
-}
-
-// runInto runs a command with its output in a file, once more if it was killed.
-func runInto(ctx context.Context, c call, f *os.File) error {
-	err := onceInto(ctx, c, f)
-	if !killed(err) || !c.again() {
-		return err
-	}
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return onceInto(ctx, c, f)
-}
-
-func onceInto(ctx context.Context, c call, f *os.File) error {
-	p := prepare(ctx, c)
-	defer p.cancel()
-	p.cmd.Stdout = f
-	if err := p.begin(); err != nil {
-		return err
-	}
-	return p.failure(ctx, p.cmd.Wait())
 }

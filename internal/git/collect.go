@@ -45,11 +45,7 @@ const namesMost = 128 << 20
 func (c *Clone) countable(ctx context.Context, commit string) error {
 	k := c.call("ls-tree", "-r", "-z", "--name-only", commit)
 	k.max = namesMost
-	p, err := start(ctx, k)
-	if err != nil {
-		return err
-	}
-	_, more, err := p.wait(ctx, true)
+	_, more, err := once(ctx, k)
 	if err == nil && more {
 		err = fmt.Errorf("%w: commit %s has too many files", ErrBroken, commit)
 	}

@@ -85,12 +85,8 @@ func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...
 		from, to, "--"}
 	c := s.call(append(args, paths...)...)
 	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	c.max, c.cut = int64(limit), true
-	p, err := start(ctx, c)
-	if err != nil {
-		return "", false, err
-	}
-	out, cut, err := p.wait(ctx, true)
+	c.max = int64(limit)
+	out, cut, err := once(ctx, c)
 	if err != nil {
 		return "", false, fmt.Errorf("cannot compare two trees: %w", err)
 	}

@@ -37,8 +37,9 @@ func TestTimeIsLimited(t *testing.T) {
 	c := r.call("cat-file", "--batch")
 	in, out := io.Pipe()
 	c.stdin = in
-	p, err := start(t.Context(), c)
-	if err != nil {
+	p := prepare(t.Context(), c)
+	defer p.cancel()
+	if err := p.begin(); err != nil {
 		t.Fatal(err)
 	}
 	var limit unix.Rlimit
@@ -46,7 +47,7 @@ func TestTimeIsLimited(t *testing.T) {
 		t.Errorf("its time is limited to %d s, %v", limit.Max, err)
 	}
 	_ = out.Close()
-	if _, _, err := p.wait(t.Context(), false); err != nil {
+	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 }

@@ -78,7 +78,7 @@ type call struct {
 	stdin    io.Reader
 	max      int64    // bytes of output; 0 is outputLimit
 	memory   uint64   // bytes of memory; 0 is memoryLimit
-	cut      bool     // output over max is dropped instead of being an error
+	into     *os.File // gets the output; nil keeps it in memory
 	warned   *capped  // gets git's messages too; nil is nobody
 	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
@@ -89,6 +89,12 @@ func (c *call) again() bool {
 	for _, v := range c.env {
 		if index, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
 			_ = os.Remove(index + ".lock") // or git says that it is there
+		}
+	}
+	if c.into != nil {
+		_, err := c.into.Seek(0, io.SeekStart)
+		if err = errors.Join(err, c.into.Truncate(0)); err != nil {
+			return false
 		}
 	}
 	if c.stdin == nil {
@@ -203,10 +209,7 @@ func prepare(ctx context.Context, c call) *running {
 	if c.lock != nil {
 		p.cmd.ExtraFiles = []*os.File{c.lock}
 	}
-	p.out.max = c.max
-	if c.max == 0 {
-		p.out.max = outputLimit
-	}
+	p.out.max = cmp.Or(c.max, outputLimit)
 	p.out.full = cancel
 	p.errs.max = stderrLimit
 	p.cmd.Stderr = &p.errs
@@ -241,17 +244,6 @@ func (p *running) begin() error {
 	return nil
 }
 
-// start runs the command with its output kept in memory.
-func start(ctx context.Context, c call) (*running, error) {
-	p := prepare(ctx, c)
-	p.cmd.Stdout = &p.out
-	if err := p.begin(); err != nil {
-		p.cancel()
-		return nil, err
-	}
-	return p, nil
-}
-
 func startError(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return ErrNoGit
@@ -259,19 +251,7 @@ func startError(name string, err error) error {
 	return fmt.Errorf("cannot run git %s: %w", name, err)
 }
 
-// wait returns the output. When the context ended first, the error says so.
-func (p *running) wait(ctx context.Context, cut bool) ([]byte, bool, error) {
-	defer p.cancel()
-	err := p.cmd.Wait()
-	if p.out.over {
-		if cut {
-			return p.out.buf.Bytes(), true, nil
-		}
-		return nil, false, fmt.Errorf("cannot read the output of git %s: it is over %d MB", p.name, p.out.max>>20)
-	}
-	return p.out.buf.Bytes(), false, p.failure(ctx, err)
-}
-
+// failure is why a command did not end well. When the context ended first, it says so.
 func (p *running) failure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -295,20 +275,32 @@ func (p *running) failure(ctx context.Context, err error) error {
 // run runs one command to its end. One that was killed, as when memory runs out,
 // is run once more.
 func run(ctx context.Context, c call) ([]byte, error) {
-	out, err := once(ctx, c)
+	out, more, err := once(ctx, c)
 	if killed(err) && c.again() {
-		out, err = once(ctx, c)
+		out, more, err = once(ctx, c)
+	}
+	if more {
+		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.args[0], cmp.Or(c.max, outputLimit)>>20)
 	}
 	return out, err
 }
 
-func once(ctx context.Context, c call) ([]byte, error) {
-	p, err := start(ctx, c)
-	if err != nil {
-		return nil, err
+// once runs a command. With more output than it may have it is ended, and more is true.
+func once(ctx context.Context, c call) (out []byte, more bool, err error) {
+	p := prepare(ctx, c)
+	defer p.cancel()
+	p.cmd.Stdout = &p.out
+	if c.into != nil {
+		p.cmd.Stdout = c.into
 	}
-	out, _, err := p.wait(ctx, c.cut)
-	return out, err
+	if err := p.begin(); err != nil {
+		return nil, false, err
+	}
+	err = p.cmd.Wait()
+	if p.out.over {
+		return p.out.buf.Bytes(), true, nil
+	}
+	return p.out.buf.Bytes(), false, p.failure(ctx, err)
 }
 
 // killed reports whether a command was ended by a signal that is not pawl's.
@@ -320,28 +312,18 @@ func killed(err error) bool {
 // runAll runs commands side by side and returns their outputs in order. Every
 // one has ended when it returns; the error is that of the first which failed.
 func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
-	started := make([]*running, 0, len(calls))
-	var failed error
-	for _, c := range calls {
-		p, err := start(ctx, c)
+	outs, errs := make([][]byte, len(calls)), make([]error, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() { outs[i], errs[i] = run(ctx, c) })
+	}
+	all.Wait()
+	for _, err := range errs {
 		if err != nil {
-			failed = err
-			break
-		}
-		started = append(started, p)
-	}
-	outs := make([][]byte, len(calls))
-	for i, p := range started {
-		out, _, err := p.wait(ctx, calls[i].cut)
-		if killed(err) && calls[i].again() {
-			out, err = once(ctx, calls[i])
-		}
-		outs[i] = out
-		if err != nil && failed == nil {
-			failed = err
+			return outs, err
 		}
 	}
-	return outs, failed
+	return outs, nil
 }
 
 // inherited are the caller's variables that say where git and its configuration are.
