@@ -123,7 +123,7 @@ func (d *Driver) harvest(ctx context.Context) {
 	if d.copied == nil {
 		return
 	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	n, tree, ok := d.worker.trees.head.N, d.worker.trees.head.Tree, d.worker.trees.head.N > 0
 	if d.o.Store != nil {

@@ -72,6 +72,7 @@ type session struct {
 	self     process.Identity
 	owner    store.Owner
 	runDir   string
+	hasty    context.Context     // done: what comes after agents has had its time
 	copied   *workspace.Copy     // what the run works on, if it is a copy
 	original *workspace.Checkout // the user's own; nil outside of git
 	watched  string              // the folder in which the agent's changes are seen
@@ -144,16 +145,16 @@ func newDriver(o Options, id string) (*Driver, error) {
 	if o.Notify == nil {
 		o.Notify = func(Notice) {}
 	}
-	if o.after == nil {
-		o.after = aftermath
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	runDir := filepath.Join(o.StateDir, "runs", id)
 	s := &session{
 		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
-		original: o.Tree, watched: o.Plan.Root,
+		original: o.Tree, watched: o.Plan.Root, hasty: context.Background(),
+	}
+	if s.o.after == nil {
+		s.o.after = s.aftermath
 	}
 	s.jobs = newSupervisors(runDir, id, supervisor.Options{
 		Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id, Unboxed: o.Plan.Box == nil,
@@ -196,6 +197,7 @@ func (d *Driver) setState(s loop.State) {
 
 // drive performs commands until the run is not active any more.
 func (d *Driver) drive(ctx context.Context) error {
+	defer d.heedKill()()
 	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	d.cut, d.worker.hard = cut, hard

@@ -21,9 +21,29 @@ import (
 )
 
 // aftermath bounds a look at the tree or a snapshot after an agent's end: git
-// alone, and never the gates, which have limits of their own.
-func aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 2*time.Minute)
+// alone, and never the gates, which have limits of their own. Little time is left when
+// the run is to end at once: a git may come to no end.
+func (s *session) aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	stop := context.AfterFunc(s.hasty, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// hastily is how long after a kill all of it may take.
+const hastily = 2 * time.Second
+
+// heedKill makes what comes after agents hasty when the run is to end at once.
+func (s *session) heedKill() (end func()) {
+	s.hasty, end = context.WithCancel(context.Background())
+	hasty := s.hasty
+	go func() {
+		select {
+		case <-s.o.Kill:
+			time.AfterFunc(hastily, end)
+		case <-hasty.Done():
+		}
+	}()
+	return end
 }
 
 // iterate carries out a run command: it starts the agent, or goes on with the

@@ -60,7 +60,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 			Summary: v.Summary, Fingerprint: CannotStart}
 	default:
 		v = w.readReview(c, res)
-		after, cancel := aftermath(w.hard)
+		after, cancel := w.aftermath(w.hard)
 		defer cancel()
 		w.unchanged(after, b, &v)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -62,7 +61,7 @@ func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
 		return true, nil
 	}
-	ctx, cancel := d.lastLook(ctx)
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil {
@@ -78,23 +77,6 @@ func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
 	}
 	return true, trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
 }
-
-// lastLook bounds a look at the tree when the session ends: little time is left when a
-// second signal comes.
-func (d *Driver) lastLook(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
-	go func() {
-		select {
-		case <-d.o.Kill:
-			time.AfterFunc(hastily, cancel)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// hastily is how long a look may take then.
-const hastily = time.Second
 
 // SourceNames are the sources as seen from the top level of a work tree at root, of
 // those that lie in the project.

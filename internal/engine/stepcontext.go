@@ -317,7 +317,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
 	r.Elapsed = b.Worked + time.Since(b.Since)
-	after, cancel := aftermath(w.hard)
+	after, cancel := w.aftermath(w.hard)
 	defer cancel()
 	complete := r.Steps != nil && r.Steps.Complete
 	if n := w.plan.CheckpointInterval; complete || n <= 1 || c.Iteration%n == 0 {

@@ -137,7 +137,7 @@ func (w *worker) undoGit(ctx context.Context) {
 	if w.o.Tree == nil {
 		return
 	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	bad, err := w.o.Tree.Accept(ctx)
 	if len(bad) > 0 {
@@ -150,7 +150,7 @@ func (w *worker) undoGit(ctx context.Context) {
 		return
 	}
 	// What an agent added may have taken all of the time.
-	late, end := aftermath(context.WithoutCancel(ctx))
+	late, end := w.aftermath(context.WithoutCancel(ctx))
 	defer end()
 	names, err := w.o.Tree.PutBack(late, *t.guarded)
 	for _, name := range names {
@@ -181,7 +181,7 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	if d.o.Tree == nil {
 		return
 	}
-	ctx, cancel := aftermath(ctx)
+	ctx, cancel := d.aftermath(ctx)
 	defer cancel()
 	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
 	if err != nil {
@@ -254,7 +254,7 @@ func (d *Driver) lookAtRest(ctx context.Context) {
 	if d.o.Tree == nil || d.state.Status == loop.Completed || d.worker.trees.base == "" {
 		return
 	}
-	ctx, cancel := d.lastLook(ctx)
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
 		d.worker.trees.rest = tree

@@ -331,7 +331,7 @@ func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violati
 	if w.o.Tree == nil || left == "" {
 		return nil, nil
 	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	tree, _, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
@@ -416,7 +416,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	if before == nil || w.o.Tree == nil {
 		return nil, nil
 	}
-	ctx, cancel := aftermath(context.WithoutCancel(ctx))
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	tree, _, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {

@@ -292,7 +292,9 @@ func (s *Session) Drive(ctx context.Context,
 	if err != nil {
 		return s.driveError(err)
 	}
-	s.sweepAfter(ctx)
+	if sig.First() == loop.NoCause { // else a person waits for the end
+		s.sweepAfter(ctx)
+	}
 	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
 	return s.ended(ctx, d, sig.First())
 }
