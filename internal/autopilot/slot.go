@@ -310,6 +310,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	case err != nil:
 		return loop.State{}, err
 	}
+	if err := p.boundTask(ctx, l, &plan.Policy, last.ID); err != nil {
+		return loop.State{}, err
+	}
 	o := engine.Options{
 		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts,
 		Log:    p.o.Log,
@@ -339,6 +342,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 			d, err = engine.Resume(ctx, o, last.ID, e)
 		}
 	default:
+		o.Plan.Policy.TaskCost += loop.MicroUSD(last.Cost)
 		d, err = engine.Start(ctx, o)
 	}
 	if err != nil {
@@ -346,6 +350,22 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	}
 	l.setRun(d.State(), d.ID())
 	return d.State(), nil
+}
+
+// boundTask sets what the other runs of the task have cost, where all of them together
+// are limited. Racers share what is left.
+func (p *pilot) boundTask(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
+	if pol.MaxTaskCost == nil {
+		return nil
+	}
+	cost, err := p.o.Store.TaskCost(ctx, l.task.ID, run)
+	if err != nil {
+		return err
+	}
+	pol.TaskCost = loop.MicroUSD(cost)
+	share := pol.TaskCost + max(0, *pol.MaxTaskCost-pol.TaskCost)/loop.MicroUSD(max(1, l.racers))
+	pol.MaxTaskCost = &share
+	return nil
 }
 
 // prepare gathers what is known of the task.

@@ -127,6 +127,8 @@ func (k GatewayKeys) Of(provider string) string {
 type OwnLimits struct {
 	// PerDay is nil where there is no limit.
 	PerDay *loop.MicroUSD `yaml:"per_day"`
+	// PerTask is nil where only each run is limited.
+	PerTask *loop.MicroUSD `yaml:"per_task"`
 }
 
 // Prompt is how the prompt is assembled.

@@ -43,6 +43,10 @@ type Policy struct {
 	MaxCost           MicroUSD      `json:"max_cost_micro_usd"`
 	MaxIterationCost  MicroUSD      `json:"max_iteration_cost_micro_usd"`
 	MaxIterationCalls int           `json:"max_iteration_calls"`
+	// MaxTaskCost is what all runs of a task may cost together; nil is no limit.
+	// TaskCost is what the other ones have cost.
+	MaxTaskCost *MicroUSD `json:"max_task_cost_micro_usd,omitempty"`
+	TaskCost    MicroUSD  `json:"task_cost_micro_usd,omitempty"`
 
 	// Once: a workflow that is not to iterate; its maximum is 1, and what fails
 	// then fails the run.

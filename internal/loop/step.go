@@ -405,8 +405,8 @@ func (s *State) within(l CommandLimits) CommandLimits {
 			l.Wall, l.WallOf = left, one.name+" "+Duration(one.limit)
 		}
 	}
-	left := max(0, p.MaxCost-s.Spent.Cost)
-	if more := l.Cost < 0 || l.Cost > left; more && p.MaxCost >= 0 {
+	left := s.costLeft(s.Spent.Cost)
+	if more := l.Cost < 0 || l.Cost > left; more && left >= 0 {
 		l.Cost = left
 	}
 	return l

@@ -23,7 +23,7 @@ import (
 // words; below the line of dashes stands what the kernel made of it. The
 // notation:
 //
-//	start KIND [max=N] [breaker=N] [cost=USD] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
+//	start KIND [max=N] [breaker=N] [cost=USD] [task-cost=USD] [earlier=USD] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
 //	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
@@ -191,6 +191,13 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	span("iteration-timeout", &pol.IterationTimeout)
 	if v, ok := args["cost"]; ok {
 		pol.MaxCost = usd(v)
+	}
+	if v, ok := args["task-cost"]; ok {
+		limit := usd(v)
+		pol.MaxTaskCost = &limit
+	}
+	if v, ok := args["earlier"]; ok {
+		pol.TaskCost = usd(v)
 	}
 	if v, ok := args["iteration-cost"]; ok {
 		pol.MaxIterationCost = usd(v)

@@ -263,6 +263,14 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	return r, s.explain(ctx, what, err)
 }
 
+// TaskCost is what all runs of a task have cost but one, as far as it is known: those of
+// racers and of conflicts included.
+func (s *Store) TaskCost(ctx context.Context, task, but string) (cost int64, err error) {
+	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0) FROM runs WHERE kind = 'task' AND id <> $1
+		AND `+taskOfRun+` = $2`, []any{but, task}, &cost)
+	return cost, s.explain(ctx, "add up what the runs of "+task+" cost", err)
+}
+
 // runColumns are those of runFields, in its order.
 const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
 	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
