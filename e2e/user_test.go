@@ -159,6 +159,7 @@ type shown struct {
 		TokensIn  int64    `json:"tokens_in"`
 		TokensOut int64    `json:"tokens_out"`
 		CostUSD   *float64 `json:"cost_usd"`
+		Calls     int      `json:"api_calls"`
 		Gates     []struct{ Name, Status string }
 		Review    *struct {
 			Verdict, Reviewer string

@@ -13,6 +13,9 @@ import (
 // later counts. Its cost is linear in the examined part of the output, which
 // is bounded, whatever the output holds.
 func Analyse(e Evidence) Analysis {
+	if said := untyped(e); said != "" {
+		e.Output = said // nothing else that the program printed knows better
+	}
 	out := readable(bound(e.Output))
 	t := split(out.text)
 	h := findHits(t)

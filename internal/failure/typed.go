@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // byTypedErrors reads the errors that the provider typed, the newest that says
 // something. An agent that exits 0 has got over them; then they only decide
@@ -25,6 +29,20 @@ func byTypedErrors(e Evidence) verdict {
 		return v
 	}
 	return v
+}
+
+// untyped is the message of the newest typed error, where no type says what any of them
+// is about; "" for none.
+func untyped(e Evidence) string {
+	if e.Source != "agent" || byTypedErrors(e).typed != nil {
+		return ""
+	}
+	for _, err := range slices.Backward(e.Errors) {
+		if said := cmp.Or(err.Message, err.Type); said != "" {
+			return said
+		}
+	}
+	return ""
 }
 
 // setupError: asking for a model that does not exist, or at an address that is
@@ -62,6 +80,8 @@ func classOf(a APIError) Class {
 		return Network
 	case has(typ, "invalid", "not_found", "bad_request"):
 		return Validation
+	case has(typ, "max_turns", "turnlimit"):
+		return NoProgress
 	}
 	return byStatus(a.Status)
 }

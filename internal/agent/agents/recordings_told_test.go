@@ -184,8 +184,8 @@ var geminiTold = map[string]told{
 	"o529":     geminiFailed(529, "unavailable", failure.ServiceUnavailable),
 	"quota":    geminiFailed(429, "quota_exhausted", failure.QuotaExhausted),
 	"r429":     geminiFailed(429, "rate_limit", failure.RateLimit).but(func(w *told) { w.wait = 2 * time.Second }),
-	"bigtext":  {terminal: failed, kind: "loop_detected", class: failure.Unknown},
-	"maxturns": {terminal: failed, in: 2400, cached: 900, out: 156, calls: 3, tools: 3, kind: "max_turns", class: failure.Unknown},
+	"bigtext":  {terminal: failed, kind: "loop_detected", class: failure.NoProgress},
+	"maxturns": {terminal: failed, in: 2400, cached: 900, out: 156, calls: 3, tools: 3, kind: "max_turns", class: failure.NoProgress},
 	// Nothing was printed but the exit status.
 	"nokey":         {terminal: missing, kind: "authentication_missing", class: failure.Auth, statusByExitOnly: true},
 	"noprompt":      {terminal: missing, kind: "invalid_input", class: failure.Validation, statusByExitOnly: true},
