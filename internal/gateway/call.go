@@ -239,6 +239,7 @@ const pieceSize = 32 << 10
 func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	streams := kind == "text/event-stream"
+	c.reading.page = kind == "text/html"
 	headers(w, resp)
 	out := http.NewResponseController(w)
 	_ = out.Flush()
@@ -306,8 +307,10 @@ func (c *call) land() {
 		seen.Cost = u.total
 	}
 	c.g.emit(seen)
+	left := c.request.Context().Err() != nil
+	r.done = r.done || left && r.stop != "" // the last word was there, if not the stream's end
 	flaw := r.flaw(c.question.works())
-	if c.request.Context().Err() != nil {
+	if left && !r.done {
 		flaw = nil // the agent did not wait for the end
 	}
 	if c.question.works() {

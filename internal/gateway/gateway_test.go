@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -511,7 +512,76 @@ func TestFlaws(t *testing.T) {
 		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.MalformedAnswer) {
 			t.Errorf("a page for people: flaw is %+v", flaw)
 		}
+		if out := r.outcome(); out.Calls != 1 || out.Usage != (agent.Usage{}) || out.Cost != 0 {
+			t.Errorf("a page for people is counted as %+v for %s in %d calls", out.Usage, out.Cost, out.Calls)
+		}
 	})
+}
+
+// An agent that has the last word of an answer, and leaves before the stream's own end, does
+// not hide what the word was.
+func TestFlawOfAnAnswerThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for kind, stop := range map[string]string{"messages": "refusal", "chat": "content_filter", "responses": "max_output_tokens", "generate": "SAFETY"} {
+		i := slices.IndexFunc(kinds, func(k struct{ name, path, stream, whole, header string }) bool { return k.name == kind })
+		k, served := kinds[i], make(chan bool)
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "well", StopReason: stop}}}, func(c *Config) { c.Transport = holding{c.Transport} })
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			defer close(served)
+			r.gateway.ServeHTTP(w, q)
+		}))
+		ctx, leave := context.WithCancel(t.Context())
+		path := k.path
+		if kind == "generate" {
+			path += "streamGenerateContent?alt=sse"
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(k.stream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+testToken)
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(resp.Body); lines.Scan() && !strings.Contains(lines.Text(), stop); {
+		}
+		leave()
+		_ = resp.Body.Close()
+		<-served
+		server.Close()
+		if flaw := r.gateway.Flaw(); flaw == nil {
+			t.Errorf("%s: no flaw", kind)
+		}
+	}
+}
+
+// holding is a way to the provider whose answers do not end before the agent leaves.
+type holding struct{ http.RoundTripper }
+
+func (h holding) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := h.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = &held{resp.Body, r.Context()}
+	}
+	return resp, err
+}
+
+type held struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	switch {
+	case n > 0:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		<-h.ctx.Done()
+		return n, h.ctx.Err()
+	}
+	return n, err
 }
 
 // A tool call without a word is an answer.

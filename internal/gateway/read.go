@@ -36,6 +36,7 @@ type reading struct {
 	err      *failure.APIError // in the middle of a stream
 	done     bool              // the stream had its last event
 	odd      bool              // it is nothing of this protocol
+	page     bool              // it is a page for people: no model made it
 }
 
 // usage is tokens, with those written to a cache that lasts for an hour, which
@@ -62,7 +63,7 @@ func (r *reading) estimated(asked int64) usage {
 	u := r.usage
 	u.Usage = u.Sane()
 	u.writtenHour = min(max(u.writtenHour, 0), u.CacheWrite)
-	if r.final {
+	if r.final || r.page {
 		return u
 	}
 	if u.Input+u.CacheRead+u.CacheWrite == 0 {
