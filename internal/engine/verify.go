@@ -100,14 +100,16 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if w.plan.OnBase && rep.Passed() && len(specs) == len(w.plan.Gates) {
 		w.keepGreen(r.TreeAfter)
 	}
-	if rep.Failure != nil {
-		r.Failure = rep.Failure
+	if red := rep.Failure; red != nil {
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
 			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
-			nameRefusals(r.Failure, &box, out, nil)
+			nameRefusals(red, &box, out, nil)
 		}
-		r.Flagged = loop.FlaggedFiles(out)
+		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) { // what is red follows from it
+			own.Items, red = append(own.Items, red.Items...), own
+		}
+		r.Failure, r.Flagged = red, loop.FlaggedFiles(out)
 	}
 	return true
 }
