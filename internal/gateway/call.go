@@ -309,17 +309,26 @@ func (c *call) land() {
 	c.g.emit(seen)
 	left := c.request.Context().Err() != nil
 	r.done = r.done || left && r.stop != "" // the last word was there, if not the stream's end
-	flaw := r.flaw(c.question.works())
 	if left && !r.done {
-		flaw = nil // the agent did not wait for the end
+		return // the agent did not wait for the end
 	}
+	flaw := r.flaw(c.question.works())
 	if c.question.works() {
-		c.g.mu.Lock()
-		c.g.flaw = flaw
-		c.g.mu.Unlock()
+		c.g.judge(flaw, len(c.question.tools))
 	}
 	if flaw != nil {
 		c.g.emit(agent.Event{Kind: agent.Retry, Error: flaw})
+	}
+}
+
+// judge keeps what is wrong with an answer to a call that offered tools of that many bytes. One
+// that offers much less than others is beside the work: it has a memory written, or the like.
+func (g *Gateway) judge(flaw *failure.APIError, tools int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tools = max(g.tools, tools)
+	if 2*tools > g.tools {
+		g.flaw = flaw
 	}
 }
 

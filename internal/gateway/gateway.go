@@ -62,6 +62,7 @@ type Gateway struct {
 
 	mu     sync.Mutex
 	bodies int64
+	tools  int // the most that a call offered, in bytes
 	flaw   *failure.APIError
 }
 

@@ -584,6 +584,29 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// What a program asks beside its work, with few tools, has no say in how that ended.
+func TestFlawOfACallBeside(t *testing.T) {
+	t.Parallel()
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "no", StopReason: "refusal"}, {Text: "noted"}}}, nil)
+	ask := func(tools string) {
+		t.Helper()
+		body := `{"model":"m","stream":true,"max_tokens":100,"tools":[` + tools + `],"messages":[]}`
+		if status, answer, _ := r.post(kinds[0].path, kinds[0].header, body); status != 200 {
+			t.Fatal(answer)
+		}
+	}
+	ask(`{"name":"read"},{"name":"write"},{"name":"shell"}`)
+	ask(`{"name":"remember"}`)
+	if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.RefusedByModel) {
+		t.Errorf("flaw is %+v", flaw)
+	}
+	ask(`{"name":"read"},{"name":"write"}`)
+	ask(`{"name":"read"},{"name":"write"},{"name":"shell"}`)
+	if flaw := r.gateway.Flaw(); flaw != nil {
+		t.Errorf("after a good answer the flaw is %+v", flaw)
+	}
+}
+
 // A tool call without a word is an answer.
 func TestToolCallIsNoEmptyAnswer(t *testing.T) {
 	t.Parallel()
@@ -645,8 +668,12 @@ func TestLongTroubleEnds(t *testing.T) {
 		retries int
 		says    string
 	}{
-		"a key that is wrong":  {modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}, 0, "401 invalid x-api-key"},
-		"out of credit":        {modelserver.Reply{Status: 429, Type: "insufficient_quota", Message: "exceeded your quota"}, 0, "429 exceeded"},
+		"a key that is wrong": {modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}, 0, "401 invalid x-api-key"},
+		"out of credit":       {modelserver.Reply{Status: 429, Type: "insufficient_quota", Message: "exceeded your quota"}, 0, "429 exceeded"},
+		"out for the day": {modelserver.Reply{Status: 429, Message: "exceeded your daily quota", Details: map[string]any{"details": []any{
+			map[string]any{"@type": "QuotaFailure", "violations": []any{map[string]any{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}}},
+			map[string]any{"@type": "RetryInfo", "retryDelay": "34s"},
+		}}}, 0, "429 exceeded your daily"},
 		"a limit for hours":    {modelserver.Reply{Status: 429, Type: "rate_limit_error", Message: "plan", Header: map[string]string{"retry-after": later}}, 0, "429 plan"},
 		"overloaded for hours": {modelserver.Reply{Status: 529, Type: "overloaded_error", Message: "busy"}, 6, "529 busy"},
 	} {

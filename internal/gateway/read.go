@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -91,9 +92,25 @@ type problem struct {
 		Type       string `json:"@type"`
 		Reason     string `json:"reason"`
 		RetryDelay string `json:"retryDelay"`
+		Violations []struct {
+			Quota string `json:"quotaId"`
+		} `json:"violations"`
 	} `json:"details"`
 	ResetsAt int64 `json:"resets_at"` // OpenAI's plans: seconds since 1970
 	ResetsIn int64 `json:"resets_in_seconds"`
+}
+
+// daily is whether a quota of Gemini's is used up for the day. What it says to wait is of the
+// limit for a minute then.
+func (p *problem) daily() bool {
+	for _, d := range p.Details {
+		for _, v := range d.Violations {
+			if strings.Contains(v.Quota, "PerDay") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // word is the most telling name of the error.

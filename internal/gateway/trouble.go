@@ -64,7 +64,7 @@ func refusedBy(resp *http.Response, body []byte, now time.Time) *trouble {
 		t.err.RetryAfter, t.err.ResetAt = t.named, now.Add(t.named)
 	}
 	switch {
-	case hopeless(resp.StatusCode, t.err.Type):
+	case hopeless(resp.StatusCode, t.err.Type), p.daily():
 		t.lasts = true
 	case passing(resp.StatusCode):
 		t.passes = t.named <= HoldTime
