@@ -3,8 +3,10 @@ package failure
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
@@ -38,6 +40,8 @@ func fingerprint(a Analysis, key []string) string {
 // letters are those of a word. Characters of other scripts count.
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
+const durationForm = `\b(\d+(?:\.\d+)?) ?([mµun]?s|sec|seconds?|min|minutes?)\b`
+
 var (
 	blanks = lazy.Regexp(`[ \t]+`)
 	paths  = lazy.Regexp(`[` + letters + `/\\.~@-][` + letters + `/\\.~@+:-]*`)
@@ -45,10 +49,11 @@ var (
 	parts = lazy.Regexp(`(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)` +
 		`|[0-9][` + letters + `]*(?:\.[0-9][` + letters + `]*)*|[` + letters + `]+`)
 	// varying is a duration with its unit, which may be another next time, a count of tries, an id or a size of
-	// memory behind its name, and the frame of a spinner.
-	varying = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:[mµun]?s|sec|seconds?|min|minutes?)\b` +
+	// memory behind its name, the frame of a spinner, how far a run is, "[3/9 33%]", and the branch of a tree.
+	varying = lazy.Regexp(durationForm +
 		`| ?\((?:attempt|try|retry|previous run:) .*?\)` +
-		`|\b(?:req|request|trace|span|session|correlation)(?:[_-]?id)?[=:] ?[\w-]+|\b(?:rss|mem|heap)=\S+|\b(?:conn|connection|build|job|run|client|request|batch|tx) #\d+|^[-|/\\] `)
+		`|\b(?:req|request|trace|span|session|correlation)(?:[_-]?id)?[=:] ?[\w-]+|\b(?:rss|mem|heap)=\S+|\b(?:conn|connection|build|job|run|client|request|batch|tx) #\d+|^[-|/\\] ` +
+		`|^ *[\[(] *\d+ *(?:/ *\d+ *)?(?:\d+ ?% *)?[\])] |^[│├└╰ ]*[├└╰]─+ `)
 	// made is a short name that a program made of letters and digits: "ab12x".
 	made = lazy.Regexp(`^[a-uw-zA-Z][A-Za-z]*\d[a-z0-9A-Z]*[A-Za-z]`)
 	// arity is the name of a function with how many arguments it takes, as on the BEAM and in Prolog.
@@ -126,8 +131,22 @@ func stableBut(s string, well map[string]bool) string {
 		slices.Sort(of)
 		return "{" + strings.Join(of, ", ") + "}"
 	})
-	return strings.Join(append([]string{steady(s)}, amounts(varying().ReplaceAllString(s, ""), well)...), "|")
+	key := append([]string{steady(s)}, amounts(varying().ReplaceAllString(s, ""), well)...)
+	if compares().MatchString(s) {
+		for _, d := range durations().FindAllStringSubmatch(s, -1) {
+			n, _ := strconv.ParseFloat(d[1], 64)
+			key = append(key, strconv.Itoa(int(math.Log(n)/math.Log(1.15)))+d[2])
+		}
+	}
+	return strings.Join(key, "|")
 }
+
+// durations differ from run to run. Where one is held against another it is what is wrong, and
+// differs by more than a seventh.
+var (
+	durations = lazy.Regexp(durationForm)
+	compares  = lazy.Regexp(`(?i)\b(?:budget|limit|allowed|at most|maximum|max|(?:slow|long|more|less)\w* than|exceeds|over|above|below|under|within)\b`)
+)
 
 // unordered is a set, which a program prints in another order each time.
 var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)

@@ -265,6 +265,11 @@ func TestFreshSet(t *testing.T) {
 		holdsPairs(t, "pairs-third.jsonl", 95)
 		holds(t, "third.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
 	})
+	t.Run("loops", func(t *testing.T) {
+		t.Parallel()
+		holdsPairs(t, "pairs-loops.jsonl", 95)
+		holdsPairs(t, "pairs-loops2.jsonl", 95)
+	})
 	t.Run("fourth", func(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-fourth.jsonl", 95)
@@ -331,7 +336,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl"} {
+	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

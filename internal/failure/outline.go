@@ -398,9 +398,9 @@ func (o *outline) abovePlace(line int) int {
 // last limit. Where none does more than hint, the last few lines tell, too.
 func (o *outline) telling(limit int) []int {
 	var lines []int
-	sure, end := false, 0
+	sure, end, alike := false, 0, o.alike()
 	for i, p := range slices.Backward(o.parts) {
-		last := p >= plain && end < 3
+		last := p >= plain && end < 3 && !alike[i]
 		if p != aside {
 			end++
 		}
@@ -415,6 +415,32 @@ func (o *outline) telling(limit int) []int {
 	}
 	slices.Reverse(lines)
 	return lines
+}
+
+// alike are the plain lines of which there are several that differ by a name, beside lines that
+// hint at what is wrong: what a check says of each thing that it looks at.
+func (o *outline) alike() map[int]bool {
+	forms, alike, hints := map[string][]int{}, map[int]bool{}, false
+	for i := max(0, len(o.parts)-outlineLines); i < len(o.parts); i++ {
+		hints = hints || o.parts[i] >= hinting
+		if o.parts[i] != plain {
+			continue
+		}
+		said := o.said(i)
+		frame := frameOf(steady(said))
+		forms[frame] = append(forms[frame], i)
+		for form := range namedIn(said) {
+			if form = frameOf(form); form != frame {
+				forms[form] = append(forms[form], i)
+			}
+		}
+	}
+	for _, lines := range forms {
+		for _, i := range lines {
+			alike[i] = hints && len(lines) > 1 || alike[i]
+		}
+	}
+	return alike
 }
 
 // valueLabel stands alone above a value.

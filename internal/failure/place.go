@@ -183,7 +183,8 @@ func lineInWords(s string, i int) (line, col, end int) {
 
 // lineWord holds what people call a line, or a row.
 var lineWord = wordSet(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
-	строка рядок ред línia 第 行 줄`)
+	строка рядок ред línia 第 行 줄 lignes zeilen líneas linhas righe rader linjen regels wierszu wiersza wierszach linii
+	řádku řádky строке строки рядку satırda rivillä rivi soron`)
 
 // numbers reads "12,3" or "12" up to the closing byte.
 func numbers(s string, i int, closing string) (line, col, end int) {
