@@ -249,13 +249,8 @@ func beatsTests(h *hits, at int, v verdict) bool {
 // fetches tells whether line is about getting a package from elsewhere, which
 // fails in the same words whether the package or the way to it is missing.
 func fetches(line string) bool {
-	for _, w := range []string{"No matching distribution", "Could not find a version", "Could not resolve",
-		"could not resolve", "Non-resolvable", "Could not find artifact", "failed to get"} {
-		if strings.Contains(line, w) {
-			return true
-		}
-	}
-	return false
+	return has(line, "No matching distribution", "Could not find a version", "Could not resolve", "could not resolve",
+		"Non-resolvable", "Could not find artifact", "failed to get")
 }
 
 var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat|notice)|^ {1,4}(?:i|ℹ|help:) `)

@@ -23,23 +23,18 @@ var conditions = map[string]func(p spot, args []string) bool{
 	"arrow":        arrow,
 	"below":        below,
 
-	"starts":          alone(starts),
-	"answered":        alone(answered),
-	"reason":          alone(reason),
-	"reportsError":    alone(reportsError),
-	"reportsCode":     alone(reportsCode),
-	"longQuota":       alone(longQuota),
-	"shortQuota":      alone(shortQuota),
-	"afterCode":       alone(afterCode),
-	"belowPlace":      alone(belowPlace),
-	"countsFailures":  alone(countsFailures),
-	"countsErrors":    alone(countsErrors),
-	"counted":         alone(counted),
-	"compilerLine":    alone(compilerLine),
-	"lintLine":        alone(lintLine),
-	"located":         alone(located),
-	"namesException":  alone(namesException),
-	"numberedProblem": alone(numberedProblem),
+	"starts":         alone(starts),
+	"answered":       alone(answered),
+	"reason":         alone(reason),
+	"reportsError":   alone(reportsError),
+	"longQuota":      alone(longQuota),
+	"shortQuota":     alone(shortQuota),
+	"countsFailures": alone(countsFailures),
+	"counted":        alone(counted),
+	"compilerLine":   alone(compilerLine),
+	"lintLine":       alone(lintLine),
+	"located":        alone(located),
+	"namesException": alone(namesException),
 }
 
 // alone makes a condition of one that takes no arguments.
@@ -222,17 +217,6 @@ func counted(p spot) bool {
 	return s != "" && strings.IndexByte(":=(!0123456789", s[0]) >= 0
 }
 
-// frameLine tells whether l is a frame of a stack as JavaScript prints it.
-func frameLine(l string) bool {
-	s := strings.TrimLeft(l, " ")
-	return strings.HasPrefix(s, "at ") && len(s) < len(l)
-}
-
-// countsErrors holds on pytest's word for a test that could not run.
-func countsErrors(p spot) bool {
-	return strings.HasPrefix(p.l, "=") && strings.Contains(p.l, " in ") && count(p.l, " error") > 0
-}
-
 var exception = lazy.Regexp(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException holds where the line begins with the name of an exception:
@@ -243,7 +227,7 @@ func namesException(p spot) bool {
 		return false
 	}
 	if m[1] == "Error" { // also what programs put before a message
-		return p.line+1 < p.h.t.len() && frameLine(p.h.t.line(p.line+1))
+		return p.line+1 < p.h.t.len() && strings.HasPrefix(strings.TrimLeft(p.h.t.line(p.line+1), " "), "at ")
 	}
 	return true
 }
@@ -298,17 +282,6 @@ func arrow(p spot, extensions []string) bool {
 func below(p spot, words []string) bool {
 	above := strings.TrimLeft(p.previous(), " ")
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(above, w) })
-}
-
-var lineAndColumn = lazy.Regexp(`^[ \t]*[1-9]\d*:\d`)
-
-// numberedProblem holds on a line that begins with "12:3", as linters print
-// below the name of a file.
-func numberedProblem(p spot) bool {
-	if lineAndColumn().MatchString(p.l) {
-		return true
-	}
-	return located(p) && strings.Contains(p.l, ": line ")
 }
 
 // located holds on a line that begins with a place.
@@ -371,28 +344,6 @@ func nearby(p spot) string {
 		s += "\n" + p.h.t.line(i)
 	}
 	return s
-}
-
-// afterCode holds where the line above begins with the code of a check, "F401".
-func afterCode(p spot) bool {
-	said := strings.TrimLeft(p.previous(), " ")
-	n := 0
-	for n < len(said) && isUpper(said[n]) {
-		n++
-	}
-	return n > 0 && n < 5 && n+2 < len(said) && isDigit(said[n]) && isDigit(said[n+1])
-}
-
-// belowPlace holds where the line above is nothing but a place.
-func belowPlace(p spot) bool {
-	at, ok := placeIn(p.previous())
-	return ok && strings.TrimSpace(at.rest) == ""
-}
-
-// reportsCode holds where the phrase is an error of an API: in the form of a
-// code, or in a line that says so.
-func reportsCode(p spot) bool {
-	return reportsError(p) || holdsAny(p.small, []string{"code", "status", "type", "invalid"})
 }
 
 // statusBehind holds where the phrase is followed by a status of HTTP that

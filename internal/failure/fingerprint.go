@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
-// fingerprint is 16 hexadecimal digits that are the same for the same failure:
-// class, step, failing tests in any order, and the key as it is.
-func fingerprint(a Analysis, key []string) string {
+// Fingerprint is 16 hexadecimal digits that are the same for the same failure: of its
+// class, step, failing tests in any order, and of keys, which are compared as they are.
+func Fingerprint(a Analysis, keys ...string) string {
 	all := make([]byte, 0, 512)
 	part := func(s string) { all = append(append(all, s...), 0) }
 	part(string(a.Class))
@@ -30,7 +30,7 @@ func fingerprint(a Analysis, key []string) string {
 		part(s)
 	}
 	part("")
-	for _, s := range key {
+	for _, s := range keys {
 		part(s)
 	}
 	sum := sha256.Sum256(all)
@@ -222,9 +222,3 @@ var caseID = lazy.Regexp(`^[A-Z]{1,6}-\d{1,5}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
-
-// Fingerprint is the fingerprint of an analysis that another package makes:
-// of its class, step, tests, and of keys, which are compared as they are.
-func Fingerprint(a Analysis, keys ...string) string {
-	return fingerprint(a, keys)
-}

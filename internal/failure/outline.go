@@ -426,18 +426,14 @@ func (o *outline) alike() map[int]bool {
 		if o.parts[i] != plain {
 			continue
 		}
-		said := o.said(i)
-		frame := frameOf(steady(said))
-		forms[frame] = append(forms[frame], i)
-		for form := range namedIn(said) {
-			if form = frameOf(form); form != frame {
-				forms[form] = append(forms[form], i)
-			}
+		forms[frameOf(steady(o.said(i)))] = append(forms[frameOf(steady(o.said(i)))], i)
+		for form := range namedIn(o.said(i)) {
+			forms["@ "+frameOf(form)] = append(forms["@ "+frameOf(form)], i)
 		}
 	}
-	for _, lines := range forms {
+	for _, lines := range forms { // order does not show: a line is alike by any of them
 		for _, i := range lines {
-			alike[i] = hints && len(lines) > 1 || alike[i]
+			alike[i] = alike[i] || hints && len(lines) > 1
 		}
 	}
 	return alike

@@ -45,7 +45,7 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 		a.Severity = Medium
 	}
 	a.Summary = summaryOf(e, t, v, a, tests)
-	a.Fingerprint = fingerprint(a, keyLines(a, o, v.line))
+	a.Fingerprint = Fingerprint(a, keyLines(a, o, v.line)...)
 	return a
 }
 
@@ -384,7 +384,12 @@ func keyLines(a Analysis, o *outline, at int) []string {
 		slices.Sort(key)
 		return key
 	}
-	add := func(s string) { key = append(key, stable(o.varies.Replace(s))) }
+	keep := func(s string) {
+		if s != "" {
+			key = append(key, s)
+		}
+	}
+	add := func(s string) { keep(stable(o.varies.Replace(s))) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
 		if a.Transient {
@@ -395,8 +400,7 @@ func keyLines(a Analysis, o *outline, at int) []string {
 		}
 	}
 	for _, i := range o.telling(maxKey) {
-		said := o.varies.Replace(o.t.owner(i) + o.said(i))
-		key = append(key, stableBut(said, o.usual.countedBy(o.parts[i])))
+		keep(stableBut(o.varies.Replace(o.t.owner(i)+o.said(i)), o.usual.countedBy(o.parts[i])))
 	}
 	if above := o.above(at); above != "" {
 		add(above)
@@ -406,7 +410,7 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	placed := problems && informative(a.Items) // then their count says nothing more
 	for i, p := range o.parts {
 		if p == result && !placed {
-			key = append(key, strings.Join(amounts(o.t.line(i), o.usual.counts), " "))
+			keep(strings.Join(amounts(o.t.line(i), o.usual.counts), " "))
 		}
 	}
 	if len(key) == 0 {

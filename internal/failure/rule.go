@@ -115,7 +115,7 @@ var (
 		"illegal|duplicate|duplicated|conflict|conflicts|forbidden|unrecognized|unsupported|unresolved|unknown|unhandled|"+
 		"uncaught|violates|violation|violations|rejected|rejects|dead|stale|outdated|out of date|drift|empty|but|"+
 		"instead of|only|problem|problems|issue|issues|leak|dangling|orphan|incomplete|insufficient|incorrect|inconsistent|"+
-		"ambiguous|circular|refers to|want|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
+		"ambiguous|circular|refers to|want|wants|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
 		"n'existe|no existe|falta|inválido|não|mancante|не найден|нет|不存在|缺少|見つかり|ません", "|")}
 )
 

@@ -23,7 +23,8 @@ func byTypedErrors(e Evidence) verdict {
 		if setupError(e.Errors[i]) {
 			v.flags |= setup
 		}
-		if e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff {
+		over := e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff
+		if over && !slices.Contains(Unanswered(), c) {
 			v.weight = 50
 		}
 		return v
@@ -133,11 +134,4 @@ func byStatus(status int) Class {
 	return Unknown
 }
 
-func has(s string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
+func has(s string, parts ...string) bool { return holdsAny(s, parts) }

@@ -15,6 +15,17 @@ import (
 const noise = "Ripgrep not available: spawn rg EACCES: permission denied. Falling back to built-in grep.\n" +
 	"Error: cannot find module 'node:sea'\n    at Object.<anonymous> (/opt/cli/bundle.js:1:2)\n"
 
+// A model that gave no answer is the failure, whatever the program's exit status.
+func TestNoAnswerBeatsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, class := range failure.Unanswered() {
+		a := failure.Analyse(failure.Evidence{Source: "agent", Name: "qwen", Output: noise, Errors: []failure.APIError{{Type: string(class), Message: "it said nothing"}}})
+		if a.Class != class {
+			t.Errorf("%s is read as %s: %s", class, a.Class, a.Summary)
+		}
+	}
+}
+
 // What a program types of its failure is used, whatever else it prints: no recorded run that
 // failed so has no cause, and none has its cause from the noise.
 func TestTypedErrorsBeatTheRest(t *testing.T) {
