@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,5 +104,27 @@ func TestStats(t *testing.T) {
 	}
 	if guards, err = s.GuardStats(t.Context()); err != nil || guards[0].Completed != 1 {
 		t.Errorf("%+v, %v", guards, err)
+	}
+}
+
+// A task that a guard blocked, and that a person had tried again in a run of its own, got there
+// all the same.
+func TestGuardThatATaskGotOver(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	for i, status := range []loop.Status{loop.Blocked, loop.Completed} {
+		r := run(fmt.Sprint("r", i), "task-001")
+		r.Kind, r.StartedAt = "task", noon.Add(time.Duration(i)*time.Hour)
+		must(t, s.Create(t.Context(), r, event(r.ID, 1, "run.created"), nobody))
+		step := stepOf(r, 2)
+		step.Run.Status = string(status)
+		if status == loop.Blocked {
+			step.Event.Kind, step.Event.Data = "iteration.ended", []byte(`{"next":{"guard":"thrashing","message":"m"}}`)
+		}
+		must(t, s.Commit(t.Context(), step))
+		guards, err := s.GuardStats(t.Context())
+		if err != nil || len(guards) != 1 || guards[0].Completed != i {
+			t.Errorf("after run %d: %+v, %v", i, guards, err)
+		}
 	}
 }

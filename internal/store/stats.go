@@ -68,7 +68,7 @@ type GuardStat struct {
 	Trips int    `json:"trips"`
 	Runs  int    `json:"runs"`
 	// Completed counts the runs that got there all the same: where it is high, the guard is too strict.
-	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete."`
+	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete, and those of tasks that a later run completed."`
 	Last      time.Time `json:"last"`
 	LastRun   string    `json:"last_run"`
 	Message   string    `json:"message" doc:"Of the last trip."`
@@ -84,6 +84,8 @@ func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 				SELECT run, at, seq, json_extract(data, '$.next.guard') AS guard,
 					coalesce(json_extract(data, '$.next.message'), '') AS message
 				FROM events WHERE kind = $1) AS ended) AS trips
-			LEFT JOIN runs ON runs.id = trips.run AND runs.status = 'completed'
+			LEFT JOIN runs ON runs.id = trips.run AND (runs.status = 'completed' OR runs.kind = 'task' AND EXISTS (
+				SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name AND l.started_at > runs.started_at
+					AND l.status = 'completed'))
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
 }
