@@ -23,6 +23,7 @@ func page() string {
 	for _, p := range Programs() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Name, withKey(p), withoutGateway(p))
 	}
+	b.WriteString(scenes)
 	for _, r := range rows {
 		fmt.Fprintf(&b, "\n## %s\n\nInstall: %s (%s).", r.Name, code(r.Install), r.Package)
 		if r.Idle > 0 {
@@ -127,6 +128,32 @@ program tells, the program's login is in its box, and a limit of money or tokens
 
 | agent | through the gateway with a key | without it, tokens are known |
 |---|---|---|
+`
+
+// scenes is what TestScenes of e2e shows.
+const scenes = `
+### Seen with the real programs
+
+` + "`make e2e-all`" + ` plays each program through the gateway in fourteen scenes, and prints the calls, tokens and costs that the model's
+server saw beside what pawl says: work, a gate that is red first, a rate limit, an overload, a stream that breaks, a bad key, a quota of
+hours, a prompt that is too long, a page of a proxy, a refusal, an answer that is cut at its length, an empty one, a limit of money and
+a limit of calls. On 2026-11-26, on Linux:
+
+| program | metered by | calls: the server, pawl | limits of money and calls | trouble and answers that are none | key in the box |
+|---|---|---|---|---|---|
+| claude 2.1.328 | gateway | 34, 34 | hold | seen | no |
+| codex 0.169.0 | gateway | 29, 29 | hold | seen | no |
+| opencode 1.18.33 | gateway | 122, 122 | hold | seen; a prompt that stays too long ends as turns that repeat | no |
+| gemini 0.61.0 | gateway | 32, 32 | hold | seen | no |
+| qwen 0.24.4 | gateway | 39, 39 | hold | seen | no |
+| copilot 1.0.102 | gateway | 34, 34 | hold | seen | no |
+| droid 0.215.0 | gateway, with ` + "`isolate`" + ` | 73, 73 | hold | seen | no |
+| cline 3.0.65 | gateway, with ` + "`isolate`" + ` | 35, 35 | hold | seen | no |
+| kimi 2.1.0 | gateway | 45, 45 | hold | seen | no |
+| kilo 7.7.7 | gateway | 36, 36 | hold | seen | no |
+
+Costs are equal where the provider told its tokens. Of a stream that breaks before that they are an estimate by its length; of an
+answer that a limit cuts as well. A login's calls, and those of amp, crush, cursor, goose, aider and kiro, were not played.
 `
 
 const tail = `
