@@ -129,10 +129,18 @@ func (c *Case) HasTag(tag string) bool {
 // AgentTag begins a tag that names who works on a task: agent:codex.
 const AgentTag = "agent:"
 
+// PolicyTag begins a tag that says when work on a task ends: policy:controlled.
+const PolicyTag = "policy:"
+
 // Agent is who works on the task by its tags; empty is who always does.
-func (c *Case) Agent() string {
+func (c *Case) Agent() string { return c.tagged(AgentTag) }
+
+// Policy is when the work on it ends, by its tags; empty is as always.
+func (c *Case) Policy() string { return c.tagged(PolicyTag) }
+
+func (c *Case) tagged(prefix string) string {
 	for _, t := range c.Tags {
-		if name, ok := strings.CutPrefix(t, AgentTag); ok {
+		if name, ok := strings.CutPrefix(t, prefix); ok {
 			return name
 		}
 	}

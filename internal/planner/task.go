@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/safety"
@@ -35,6 +36,13 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		pl, p.Safety = &outside, outside.Config.Loop.Safety
 	}
 	p.Agent = cmp.Or(task.Agent, c.Agent(), p.Agent)
+	switch own := c.Policy(); own {
+	case "":
+	case string(loop.Task), string(loop.Controlled):
+		p.Policy = own
+	default:
+		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID, board.PolicyTag, own)
+	}
 	plan, err := draft{pl, name, p}.procedure()
 	if err != nil {
 		return plan, err
