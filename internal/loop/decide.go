@@ -440,7 +440,8 @@ func (s *State) permanent(r *Record) *Command {
 		return nil
 	}
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
-	if s.Policy.Kind == Workflow {
+	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
+	if ran && s.Policy.Kind != Task { // a board offers what helps; before the first deed there is nothing to choose
 		o := s.offer("")
 		o.Cured = string(f.Class)
 		c.Question = s.question(c.Why, control.Choices(o))
