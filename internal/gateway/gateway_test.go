@@ -544,7 +544,9 @@ func TestFlawOfAnAnswerThatIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lines := bufio.NewScanner(resp.Body); lines.Scan() && !strings.Contains(lines.Text(), stop); {
+		lines, last := bufio.NewScanner(resp.Body), false
+		for !last && lines.Scan() {
+			last = strings.Contains(lines.Text(), stop)
 		}
 		leave()
 		_ = resp.Body.Close()
