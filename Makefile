@@ -36,7 +36,7 @@ e2e: ## drive real agent programs from npm against a scripted model server
 	@scripts/e2e
 
 e2e-all: ## the same in every scenario, which takes minutes
-	@PAWL_E2E_ALL=1 E2E_TIMEOUT=$${E2E_TIMEOUT:-30m} scripts/e2e
+	@PAWL_E2E_ALL=1 E2E_TIMEOUT=$${E2E_TIMEOUT:-60m} scripts/e2e
 
 cluster-test: ## build a Temporal server once, and work tasks on it
 	@scripts/temporal/build >/dev/null
