@@ -40,10 +40,8 @@ func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
 }
 
 func (p *Operator) ask(ctx context.Context, r store.Run, kind, text string) error {
-	if _, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()}); err != nil {
-		return err
-	}
-	return nil
+	_, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()})
+	return err
 }
 
 // DiscardRun ends a run that waits for somebody. Its files, snapshots and history stay; what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,16 +35,8 @@ const (
 
 // Is is true for an answer with one of these statuses of HTTP.
 func Is(err error, statuses ...int) bool {
-	var e *Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, s := range statuses {
-		if e.Status == s {
-			return true
-		}
-	}
-	return false
+	e, ok := errors.AsType[*Error](err)
+	return ok && slices.Contains(statuses, e.Status)
 }
 
 const (

@@ -135,15 +135,8 @@ func (r *Record) Green() (ok bool, required int) {
 // RedGate is true when a required gate ran and did not pass, or when a
 // protected path was changed.
 func (r *Record) RedGate() bool {
-	if len(r.Tampered) > 0 {
-		return true
-	}
-	for _, g := range r.Gates {
-		if g.Required && g.Status != GatePassed && g.Status != GateNotRun {
-			return true
-		}
-	}
-	return false
+	red := func(g Gate) bool { return g.Required && g.Status != GatePassed && g.Status != GateNotRun }
+	return len(r.Tampered) > 0 || slices.ContainsFunc(r.Gates, red)
 }
 
 // cut is true when pawl, not the agent, ended the iteration, and for no fault

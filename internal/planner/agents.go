@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -107,7 +106,7 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
-	sort.Strings(ag.Env)
+	slices.Sort(ag.Env)
 	ag.Account = d.account(name, own.Command, ag)
 	if own.IdleTimeout != nil {
 		ag.Idle = own.IdleTimeout.Std()

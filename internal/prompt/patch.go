@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -106,7 +107,7 @@ func folded(name, text string) string {
 // listing names every file, with what is not shown of it.
 func (p patch) listing() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "What differs from the files before the work began, %s:", files(len(p.files)))
+	fmt.Fprintf(&b, "What differs from the files before the work began, %s:", fault.Numbered(len(p.files), "file"))
 	for i, f := range p.files {
 		if i == maxListed {
 			fmt.Fprintf(&b, "\n- and %d more", len(p.files)-i)
@@ -118,13 +119,6 @@ func (p patch) listing() string {
 		}
 	}
 	return b.String()
-}
-
-func files(n int) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", n)
 }
 
 // text is the patches that are shown, about limit bytes of them: each file

@@ -80,12 +80,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // matches says whether a name, in upper case, fits one of the patterns.
 func matches(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if glob(strings.ToUpper(p), name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return glob(strings.ToUpper(p), name) })
 }
 
 // glob matches a pattern in which * stands for any characters, in time linear

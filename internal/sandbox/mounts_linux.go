@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -149,12 +150,7 @@ func attach(tree int, path string) error {
 
 // fills is whether something is mounted in the hidden folder dir.
 func fills(dir string, all []placement) bool {
-	for _, one := range all {
-		if one.made && within(dir, one.path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(one placement) bool { return one.made && within(dir, one.path) })
 }
 
 // hide puts an empty folder, or the null device for anything else, over path.

@@ -104,49 +104,51 @@ func Start(ctx context.Context, o Options) (*Client, error) {
 // error is ErrGone when there is none; one that does not answer is ended
 // first. A client that was attached before gets ErrTaken.
 func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
-	dir, err := filepath.Abs(runDir)
-	if err != nil {
-		return nil, Status{}, fmt.Errorf("cannot attach: %v", err)
-	}
-	conn, err := dial(ctx, dir)
-	if err != nil {
-		return nil, Status{}, err
-	}
-	pid := peerPID(conn)
-	s := newSession(conn, nil)
-	status, err := s.greet(ctx, request{Op: opAttach, Secret: readSecret(dir)})
-	if err != nil {
-		s.close()
-		if ctx.Err() == nil && errors.Is(err, errSilent) {
+	s, pid, err := meet(ctx, runDir, opAttach)
+	if err != nil && s != nil && ctx.Err() == nil {
+		if errors.Is(err, errSilent) {
 			endSilent(pid)
 		}
-		if ctx.Err() == nil {
-			err = ErrGone
-		}
+		err = ErrGone
+	}
+	if err != nil {
 		return nil, Status{}, err
 	}
 	s.keepUp()
-	return newClient(Options{RunDir: dir}, s), status, nil
+	return newClient(Options{RunDir: runDir}, s), s.status, nil
 }
 
 // Probe asks the supervisor of a run how it is, without attaching. ErrGone
 // when there is none.
 func Probe(ctx context.Context, runDir string) (Status, error) {
-	dir, err := filepath.Abs(runDir)
-	if err != nil {
-		return Status{}, fmt.Errorf("cannot ask the supervisor: %v", err)
+	s, _, err := meet(ctx, runDir, opStatus)
+	if err != nil && s != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
+		err = ErrGone
 	}
-	conn, err := dial(ctx, dir)
 	if err != nil {
 		return Status{}, err
 	}
-	s := newSession(conn, nil)
-	defer s.close()
-	status, err := s.greet(ctx, request{Op: opStatus, Secret: readSecret(dir)})
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
-		return Status{}, ErrGone
+	s.close()
+	return s.status, nil
+}
+
+// meet greets the supervisor of a run, whose process is pid. Without a session nobody
+// of ours was reached.
+func meet(ctx context.Context, runDir string, as op) (s *session, pid int, err error) {
+	dir, err := filepath.Abs(runDir)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot ask the supervisor: %v", err)
 	}
-	return status, err
+	conn, err := dial(ctx, dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	pid = peerPID(conn)
+	s = newSession(conn, nil)
+	if _, err = s.greet(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
+		s.close()
+	}
+	return s, pid, err
 }
 
 func newClient(o Options, s *session) *Client {

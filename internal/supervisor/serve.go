@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -156,10 +158,7 @@ func (s *server) leave() {
 		s.release[i]()
 	}
 	s.mu.Lock()
-	open := make([]*link, 0, len(s.links))
-	for l := range s.links {
-		open = append(open, l)
-	}
+	open := slices.Collect(maps.Keys(s.links))
 	s.mu.Unlock()
 	for _, l := range open {
 		l.close()

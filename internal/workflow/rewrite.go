@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,7 +167,7 @@ func (r *rewriter) name() error {
 				message: first + " is not known in a workflow of pawl; use " + elsewhere[first]}
 		default:
 			return &expressionError{offset: start, message: "unknown name " + strconv.Quote(first), word: first,
-				among: append(r.ids(), roots...)}
+				among: append(slices.Sorted(maps.Keys(r.known)), roots...)}
 		}
 	}
 	r.emit(path[0], ends[0])
@@ -181,15 +182,6 @@ func (r *rewriter) name() error {
 	}
 	r.refs = append(r.refs, reference{path: path, offset: start})
 	return nil
-}
-
-func (r *rewriter) ids() []string {
-	ids := make([]string, 0, len(r.known))
-	for id := range r.known { // order does not show: sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // blank looks at the next character that is none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -443,12 +442,7 @@ func showHarm(a *command.App, records []loop.Record) {
 		}
 	}
 	if len(held) > 0 {
-		names := make([]string, 0, len(held))
-		for n := range held {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-		lines = append(lines, "Environment: "+session.WithheldWords(names, "the agent"))
+		lines = append(lines, "Environment: "+session.WithheldWords(slices.Sorted(maps.Keys(held)), "the agent"))
 	}
 	if len(lines) > 0 {
 		a.Result("\n%s\n", strings.Join(lines, "\n"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,22 +105,15 @@ func (d *activeAttempt) complete(ctx context.Context, inner *scope) error {
 
 // waiting is true when a step of the scope waits for a person, or for the run to go on.
 func (s *scope) waiting() bool {
-	for _, n := range s.nodes {
-		if n.phase == deferred {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.phase == deferred })
 }
 
 // asking is true when a step of the scope waits for a person.
 func (s *scope) asking() bool {
-	for _, n := range s.nodes {
-		if last := s.p.latest(n.id); n.phase == deferred && last != nil && last.Status == store.StepAsking {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.nodes, func(n *node) bool {
+		last := s.p.latest(n.id)
+		return n.phase == deferred && last != nil && last.Status == store.StepAsking
+	})
 }
 
 // broken is true when a required step of the scope failed.

@@ -210,12 +210,10 @@ func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 
 // agentsWorked is true when an agent did one of the steps.
 func (p *pass) agentsWorked() bool {
-	for _, id := range p.ids() {
-		if k := p.latest(id).record.Kind; k == string(workflow.Agent) || k == string(workflow.Procedure) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.ids(), func(id string) bool {
+		kind := p.latest(id).record.Kind
+		return kind == string(workflow.Agent) || kind == string(workflow.Procedure)
+	})
 }
 
 // ids are the steps that were executed in this run, in order.
