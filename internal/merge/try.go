@@ -32,9 +32,10 @@ func (t Trial) Green() bool {
 }
 
 // Try runs each gate on the target, whatever is red before it, as the queue would: in a
-// clone that was set up. A green verdict is stored, and taken again until again is set;
-// a red one is never: what made it red may be repaired outside of the repository.
-func (q *Queue) Try(ctx context.Context, again bool) (Trial, error) {
+// clone that was set up. A green verdict is stored, and taken again; a red one is never:
+// what made it red may be repaired outside of the repository. Where the target has no file
+// at the path own, it is tried with the one of the work tree: that will be committed next.
+func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	t := Trial{Why: map[string]string{}}
 	var err error
 	if t.Commit, err = q.o.Repo.Find(ctx, q.target); err != nil {
@@ -43,12 +44,12 @@ func (q *Queue) Try(ctx context.Context, again bool) (Trial, error) {
 	if t.Commit == "" {
 		return t, fmt.Errorf("cannot try the gates: %s has no commit yet", strings.TrimPrefix(q.target, "refs/heads/"))
 	}
-	tree, err := q.o.Repo.TreeOf(ctx, t.Commit)
+	tree, err := q.withFile(ctx, &t, own)
 	if err != nil {
 		return t, err
 	}
 	key := q.recordKey(tree)
-	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green && !again {
+	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green {
 		t.Cached = r.At
 		return t, json.Unmarshal(r.Gates, &t.Gates)
 	}
@@ -80,6 +81,34 @@ func (q *Queue) Try(ctx context.Context, again bool) (Trial, error) {
 	}
 	v := queue.Verdict{Tree: tree, Green: true, Summary: rep.Summary}
 	return t, q.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+}
+
+// withFile is the tree of a trial. It has the file at path, which t.Commit need not have.
+func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, error) {
+	tree, err := q.o.Repo.TreeOf(ctx, t.Commit)
+	if err != nil || path == "" {
+		return tree, err
+	}
+	file, done, err := q.scratch("index")
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	x := q.shadow.Over(q.o.Repo.Top).Index(file, nil)
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return "", err
+	}
+	names, err := x.Names(ctx)
+	if err != nil || slices.Contains(names, path) {
+		return tree, err
+	}
+	if err := x.Add(ctx, []string{path}); err != nil {
+		return "", err
+	}
+	if tree, err = x.WriteTree(ctx); err == nil {
+		t.Commit, err = q.shadow.CommitTree(ctx, q.who, tree, "pawl: the target with "+path, t.Commit)
+	}
+	return tree, err
 }
 
 // whyRed is what a report says of an optional gate; "" for one that passed.

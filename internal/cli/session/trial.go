@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -10,7 +11,7 @@ import (
 
 // TryGates runs each gate once on the target, in a clone that is set up like that of a
 // task. begins hears of each. A green verdict is that which the autopilot starts with.
-func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool, begins func(string)) (
+func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func(string)) (
 	t merge.Trial, err error) {
 	db, err := a.Database(ctx, c)
 	if err != nil {
@@ -38,5 +39,9 @@ func TryGates(ctx context.Context, a *command.App, c *config.Config, again bool,
 	if err != nil {
 		return t, err
 	}
-	return q.Try(ctx, again)
+	own, err := filepath.Rel(l.Repo.Top, c.File)
+	if c.File == "" || err != nil || !filepath.IsLocal(own) {
+		own = ""
+	}
+	return q.Try(ctx, filepath.ToSlash(own))
 }

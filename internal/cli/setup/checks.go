@@ -97,7 +97,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 	case quick, missing, !boards:
 		k.add(doubt, "gates", "not run")
 	default:
-		k.gates(ctx, a, c, false)
+		k.gates(ctx, a, c)
 	}
 	return k
 }
@@ -218,8 +218,8 @@ func (k *checks) repository(ctx context.Context, c *config.Config) bool {
 }
 
 // gates runs each once on the target, in a clone.
-func (k *checks) gates(ctx context.Context, a *command.App, c *config.Config, again bool) {
-	t, err := session.TryGates(ctx, k.a, c, again, func(name string) { a.Say("… %s", name) })
+func (k *checks) gates(ctx context.Context, a *command.App, c *config.Config) {
+	t, err := session.TryGates(ctx, k.a, c, func(name string) { a.Say("… %s", name) })
 	if err != nil {
 		k.wrong("gates", err)
 		return
