@@ -45,8 +45,10 @@ type Spec struct {
 	// AllowEmpty: true means that a test gate may execute no tests.
 	AllowEmpty bool
 	Kind       string // "" or KindTest
-	// Retries is how often it runs again when it is required and could not judge.
+	// Retries is how often it runs again when it is required and could not judge. Doubted:
+	// also when it judged, since it may be flaky.
 	Retries int
+	Doubted bool
 }
 
 // label is the name that the user knows.
@@ -427,5 +429,5 @@ func shaky(s Spec, e Exec, now time.Time) bool {
 	}
 	var g loop.Gate
 	judge(&g, s, e)
-	return g.Status != loop.GatePassed && (e.Signal != "" || analyse(&g, s, e, now).Transient)
+	return g.Status != loop.GatePassed && (s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient)
 }

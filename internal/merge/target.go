@@ -49,7 +49,7 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 type remote struct {
 	name, ref string
 	at        time.Time // of the last try to fetch
-	away      bool      // it failed
+	away      error     // why it failed; nil when it did not
 	known     bool      // it has the target: the tracking ref says where that was
 	sent      string    // what was pushed before the target moved
 }
@@ -86,8 +86,8 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string
 }
 
 // askRemote fetches the target, unless that was done just now.
-func (q *Queue) askRemote(ctx context.Context, batch bool) ([]string, error) {
-	soon := time.Since(q.remote.at) < fetchAgain && (q.remote.away || !batch)
+func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, err error) {
+	soon := time.Since(q.remote.at) < fetchAgain && (q.remote.away != nil || !batch)
 	if q.remote.name == "" || soon {
 		return nil, nil
 	}
@@ -98,11 +98,18 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) ([]string, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if q.remote.away = err != nil; err != nil {
-		return []string{fmt.Sprintf("%v; the queue goes on with what is here", err)}, nil
+	was := q.remote.away
+	q.remote.away = err
+	switch { // told when it begins and when it is over
+	case err != nil && was == nil:
+		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
+	case err != nil:
+		return nil, nil
+	case was != nil:
+		warnings = []string{q.remote.name + " answers again"}
 	}
 	q.remote.known = found
-	return nil, nil
+	return warnings, nil
 }
 
 // compare says how the target here is to the one there, and brings it there when
@@ -241,8 +248,8 @@ func (q *Queue) sendFirst(ctx context.Context, s *queue.State, c queue.Command) 
 // outrun is for a push that the remote rejects: what it has is brought together with the
 // landing first. Where a person said that the target goes on without it, it lands here.
 func (q *Queue) outrun(ctx context.Context, s *queue.State, c queue.Command) (*queue.Refusal, error) {
-	if warnings, err := q.askRemote(ctx, true); err != nil || q.remote.away {
-		return nil, errors.Join(err, errors.New(strings.Join(warnings, "; ")))
+	if _, err := q.askRemote(ctx, true); err != nil || q.remote.away != nil {
+		return nil, errors.Join(err, q.remote.away)
 	}
 	there, err := q.o.Repo.Find(ctx, q.tracking())
 	if err != nil || there == s.Ignored && there != "" {

@@ -98,7 +98,8 @@ func (q *Queue) recordKey(tree string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// judge runs the gates. A second try begins at the gate that was red.
+// judge runs the gates. A second try begins at the gate that was red. On the target itself
+// that one is tried more often: everything waits for it.
 func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(q.o.Gates) == 0 {
@@ -112,7 +113,11 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 	}
 	delete(q.reds, key)
 	q.mu.Unlock()
-	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.o.Gates[first:])
+	specs := slices.Clone(q.o.Gates[first:])
+	if tip, err := q.o.Repo.Find(ctx, q.target); c.Again && err == nil {
+		specs[0].Doubted = tip == c.Commit
+	}
+	rep, err := q.runGates(ctx, c.Commit, c.Tree, specs)
 	switch {
 	case err != nil:
 		return v, nil, err
@@ -267,7 +272,8 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 		ws.Box = &box
 	}
 	job := supervisor.Job{
-		ID: fmt.Sprintf("gate/%d", n+1), Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
+		ID:    fmt.Sprintf("gate/%d/%d", n+1, time.Now().UnixNano()), // a job runs once, and a gate may run again
+		Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
 		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
 	}

@@ -47,7 +47,11 @@ func (s *State) judged(v *Verdict, now time.Time) {
 	}
 	s.Green, s.Wanted = b.Tree, false
 	if s.redTarget() {
-		s.goOn("the target is green again")
+		why := "the target is green again"
+		if s.Stop.Tip == b.Tip {
+			why += " at the same commit: a gate is flaky, or what it needs is back"
+		}
+		s.goOn(why)
 	}
 	if len(b.Steps) > 0 {
 		s.suspect(b, now)
@@ -67,7 +71,8 @@ func (s *State) alarm(v *Verdict, tip string) string {
 	if v.By != "" {
 		at = " at " + abbreviated(tip) + " " + v.By
 	}
-	return fmt.Sprintf("%s is red itself%s: %s; repair it, and the queue goes on", short(s.Target), at, v.Summary)
+	return fmt.Sprintf("%s is red itself%s: %s; repair it, and the queue goes on (it looks again every 15 minutes; "+
+		"for a flaky gate raise verification.retries)", short(s.Target), at, v.Summary)
 }
 
 // repairing is the next entry to be tried on a red target, by itself: it may be

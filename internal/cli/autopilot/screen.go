@@ -23,10 +23,10 @@ type autopilotScreen struct {
 	a  *command.App
 	mu sync.Mutex
 
-	rests   map[string]int       // how often in a row a task's run rested for a provider
-	said    map[string]time.Time // what a person should see, and when it was printed last
-	covered bool                 // by the dashboard
-	kept    []string             // the last lines, for afterwards
+	rests   map[string]int  // how often in a row a task's run rested for a provider
+	said    map[string]said // what a person should see
+	covered bool            // by the dashboard
+	kept    []string        // the last lines, for afterwards
 }
 
 // mostKept bounds what is printed when the dashboard is gone.
@@ -97,9 +97,16 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	}
 }
 
-// The same is printed again after a while only.
+// said is when a text was printed last, and how long it is not printed again.
+type said struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// The same is printed again after a while only, which grows while it goes on.
 const (
 	sayAgain  = time.Minute
+	saySeldom = 6 * time.Hour
 	mostSaid  = 1000 // texts that are remembered
 	restsTold = 2
 )
@@ -108,7 +115,7 @@ const (
 // provider does not answer, once it is known.
 func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 	if s.rests == nil {
-		s.rests, s.said = map[string]int{}, map[string]time.Time{}
+		s.rests, s.said = map[string]int{}, map[string]said{}
 	}
 	switch n.Kind {
 	case autopilot.TaskEnded:
@@ -136,15 +143,19 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 	return false
 }
 
-// saidNow is true for a text that was printed within a minute, and takes note of it.
+// saidNow is true for a text that was printed a while ago, and takes note of it.
 func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
-	if last, ok := s.said[text]; ok && at.Sub(last) < sayAgain && !at.Before(last) {
+	last, wait := s.said[text], sayAgain
+	switch since := at.Sub(last.at); {
+	case since >= 0 && since < last.wait:
 		return true
+	case since < 2*last.wait: // it goes on
+		wait = min(6*last.wait, saySeldom)
 	}
 	if len(s.said) >= mostSaid {
 		clear(s.said)
 	}
-	s.said[text] = at
+	s.said[text] = said{at, wait}
 	return false
 }
 
