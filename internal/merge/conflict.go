@@ -279,11 +279,11 @@ func marker(line []byte) byte {
 	return c
 }
 
-// scratch is the name of a file of the queue's own that does not exist.
-func (q *Queue) scratch(name string) (path string, done func(), err error) {
-	dir, err := os.MkdirTemp(q.o.Dir, name+"-*")
+// scratch is the name of an index of the queue's own that does not exist.
+func (q *Queue) scratch() (path string, done func(), err error) {
+	dir, err := os.MkdirTemp(q.o.Dir, "index-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot make a folder for the merge queue: %v", err)
 	}
-	return filepath.Join(dir, name), func() { _ = os.RemoveAll(dir) }, nil
+	return filepath.Join(dir, "index"), func() { _ = os.RemoveAll(dir) }, nil
 }

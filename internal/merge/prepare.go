@@ -206,7 +206,7 @@ func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow 
 // rewrite is a tree with some paths replaced; an entry without an object takes
 // its path away.
 func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (string, error) {
-	file, done, err := q.scratch("index")
+	file, done, err := q.scratch()
 	if err != nil {
 		return "", err
 	}

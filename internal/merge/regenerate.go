@@ -159,7 +159,7 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 
 // taken is a tree with what a folder has of the files that rules are for.
 func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
-	file, done, err := q.scratch("index")
+	file, done, err := q.scratch()
 	if err != nil {
 		return "", err
 	}

@@ -103,12 +103,12 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 	switch { // told when it begins and when it is over
 	case err != nil && was == nil:
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
-	case err != nil:
-		return nil, nil
-	case was != nil:
+	case err == nil && was != nil:
 		warnings = []string{q.remote.name + " answers again"}
 	}
-	q.remote.known = found
+	if err == nil {
+		q.remote.known = found
+	}
 	return warnings, nil
 }
 

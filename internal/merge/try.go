@@ -89,7 +89,7 @@ func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, er
 	if err != nil || path == "" {
 		return tree, err
 	}
-	file, done, err := q.scratch("index")
+	file, done, err := q.scratch()
 	if err != nil {
 		return "", err
 	}

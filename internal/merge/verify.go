@@ -150,7 +150,7 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
 		})
 	}
-	index, done, err := q.scratch("index")
+	index, done, err := q.scratch()
 	if err != nil {
 		return gate.Report{}, err
 	}

@@ -145,7 +145,7 @@ func meet(ctx context.Context, runDir string, as op) (s *session, pid int, err e
 	}
 	pid = peerPID(conn)
 	s = newSession(conn, nil)
-	if _, err = s.greet(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
+	if err = s.greet(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
 		s.close()
 	}
 	return s, pid, err
@@ -192,7 +192,7 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}
 	s := newSession(conn, child)
-	if _, err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
+	if err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
 		s.close()
 		endSilent(child.PID)
 		if errors.Is(err, ErrRunning) {

@@ -48,7 +48,7 @@ func newSession(conn *net.UnixConn, child *process.Detached) *session {
 }
 
 // greet sends the first message and waits for the answer.
-func (s *session) greet(ctx context.Context, req request) (Status, error) {
+func (s *session) greet(ctx context.Context, req request) error {
 	deadline := time.Now().Add(readyBound)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
@@ -59,25 +59,25 @@ func (s *session) greet(ctx context.Context, req request) (Status, error) {
 	_, unsent := s.conn.Write(encode(req))
 	line, err := readLine(s.reader) // also from one that left at once: it said why
 	if err != nil {
-		return Status{}, s.greetError(ctx, cmp.Or(unsent, err))
+		return s.greetError(ctx, cmp.Or(unsent, err))
 	}
 	var r reply
 	if err := json.Unmarshal(line, &r); err != nil {
-		return Status{}, fmt.Errorf("cannot read the supervisor's answer: %v", err)
+		return fmt.Errorf("cannot read the supervisor's answer: %v", err)
 	}
 	switch {
 	case r.Running:
-		return Status{}, ErrRunning
+		return ErrRunning
 	case r.Status == nil:
-		return Status{}, fmt.Errorf("the supervisor refused: %s", r.Error)
+		return fmt.Errorf("the supervisor refused: %s", r.Error)
 	}
 	if !stop() {
-		return Status{}, ctx.Err()
+		return ctx.Err()
 	}
 	_ = s.conn.SetDeadline(time.Time{})
 	s.status = *r.Status
 	s.busy.Store(r.Status.Job != nil)
-	return s.status, nil
+	return nil
 }
 
 func (s *session) greetError(ctx context.Context, err error) error {
