@@ -38,16 +38,17 @@ type account struct {
 	unpriced bool
 	models   map[string]agent.ModelUse
 	flying   map[*flight]bool
-	// dear is what the input of a model's last call cost for each byte of its
-	// request: with a warm cache much less than the price says.
-	dear map[string]float64
+	// counted is the last step of the work of each model whose input the provider counted.
+	counted map[string]counted
 }
 
 // flight is a call that was let through and has not ended.
 type flight struct {
 	model string
 	tier  string // that was asked for
-	asked int64  // bytes of the request
+	asked int64  // length of the request: see [length]
+	input usage  // that it has in all likelihood
+	works bool   // it is a step of the work
 	cost  loop.MicroUSD
 	used  int64 // tokens
 	// reserved of it is in what the day costs already.
@@ -66,18 +67,18 @@ type over struct {
 func (a *account) admit(q question, asked int64) (*flight, *over) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &flight{model: q.model, tier: q.tier(), asked: asked}
+	f := &flight{model: q.model, tier: q.tier(), asked: asked, input: a.input(q.model, asked), works: q.works()}
 	cost, tokens := a.totals()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
 		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}
 	}
 	if l := a.limits.Cost; l > 0 {
-		if next := a.least(q, asked); cost >= l || cost+next > l {
+		if next := a.least(q, f.input); cost >= l || cost+next > l {
 			const why = "the limit of %s does not allow this call: %s is spent, and the call may cost %s"
 			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
 		}
 	}
-	f.cost, f.used = a.least(q, asked), asked/bytesPerToken // until more is known
+	f.cost, f.used = a.least(q, f.input), f.input.limited() // until more is known
 	if over := a.reserve(f, f.cost); over != nil {
 		return nil, over
 	}
@@ -137,20 +138,11 @@ func (a *account) untried() {
 
 // least is what a call costs before it can be cut; 0 when nobody knows the
 // model's price.
-func (a *account) least(q question, asked int64) loop.MicroUSD {
-	price, known := a.prices.Of(q.model)
-	if !known {
-		return 0
-	}
-	price, _ = price.For(asked / bytesPerToken).At(q.tier())
-	rate, warm := a.dear[q.model]
-	if !warm {
-		rate = float64(price.Input) / bytesPerToken / 1e6
-	}
-	cost := loop.MicroUSD(rate * float64(asked))
+func (a *account) least(q question, input usage) loop.MicroUSD {
 	if !q.stream {
-		cost += price.Cost(agent.Usage{Output: q.most()})
+		input.Output = q.most()
 	}
+	cost, _ := a.price(&flight{model: q.model, tier: q.tier()}, &reading{}, input)
 	return cost
 }
 
@@ -169,11 +161,11 @@ const passedWhile = "the limit of %s was passed in the middle of an answer, whic
 // goesOn takes how far a call has come. It returns the limit that is passed, if
 // one is: then the call has to be cut.
 func (a *account) goesOn(f *flight, r *reading) *over {
-	u := r.estimated(f.asked)
+	u := r.estimated(f.input)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f.cost, _ = a.price(f, r, u)
-	f.used = u.Input + u.Output + u.CacheWrite
+	f.used = u.limited()
 	cost, tokens := a.totals()
 	if l := a.limits.Cost; l > 0 && cost > l {
 		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, dollars(l))}
@@ -203,7 +195,7 @@ type used struct {
 
 // land takes the end of a call that was answered.
 func (a *account) land(f *flight, r *reading) used {
-	u := used{model: f.modelOf(r), usage: r.estimated(f.asked)}
+	u := used{model: f.modelOf(r), usage: r.estimated(f.input)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.flying, f)
@@ -211,14 +203,13 @@ func (a *account) land(f *flight, r *reading) used {
 	a.cost += cost
 	a.settle(f, cost)
 	a.unpriced = a.unpriced || !priced
-	a.tokens += u.usage.Input + u.usage.Output + u.usage.CacheWrite
+	a.tokens += u.usage.limited()
 	m := a.models[u.model]
 	m.Usage, m.Calls, m.Cost, m.Unpriced = m.Plus(u.usage.Usage), m.Calls+1, m.Cost+cost, m.Unpriced || !priced
 	a.models[u.model] = m
-	if input := u.usage; priced && f.asked > 0 {
+	if input := u.usage; f.works && r.inputKnown() {
 		input.Output = 0
-		c, _ := a.price(f, r, input)
-		a.dear[f.model] = float64(c-r.tools) / float64(f.asked)
+		a.counted[f.model] = counted{input, f.asked}
 	}
 	u.total, u.priced = a.cost, !a.unpriced
 	return u

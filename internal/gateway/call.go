@@ -46,7 +46,7 @@ func (c *call) pass(w http.ResponseWriter) {
 
 // serve serves a model call.
 func (c *call) serve(w http.ResponseWriter) {
-	flight, over := c.g.account.admit(c.question, int64(len(c.body)))
+	flight, over := c.g.account.admit(c.question, length(c.body))
 	if over != nil {
 		c.refuse(w, over)
 		return

@@ -102,7 +102,7 @@ func New(c Config) (*Gateway, error) {
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
-		flying: map[*flight]bool{}, dear: map[string]float64{}, models: map[string]agent.ModelUse{}}
+		flying: map[*flight]bool{}, counted: map[string]counted{}, models: map[string]agent.ModelUse{}}
 	for _, r := range c.Routes {
 		for _, one := range []*agent.Route{&r, r.Next} {
 			if one == nil {

@@ -981,7 +981,7 @@ func FuzzReaders(f *testing.F) {
 				}
 			})
 			for _, r := range []*reading{&a, &b} {
-				u := r.estimated(10)
+				u := r.estimated(usage{Usage: agent.Usage{Input: 10}})
 				if r.said < 0 || r.calls < 0 || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.writtenHour, u.CacheWrite-u.writtenHour) < 0 {
 					t.Errorf("%+v counts as %+v", r, u)
 				}

@@ -26,6 +26,9 @@ type reading struct {
 	final bool
 	// said is how many bytes the model wrote so far; calls, how many tools it called.
 	said, calls int
+	// items is how much of it stands in whole items, which a server says after their
+	// pieces, or in place of them.
+	items int
 	// stop is the provider's word for why the answer ended; "" is not said.
 	stop string
 	// tier is the provider's word for how fast the call was served; "" is not said.
@@ -47,32 +50,15 @@ type usage struct {
 	writtenHour int64
 }
 
+// limited are the tokens for which limits hold: what comes from a cache does not count.
+func (u usage) limited() int64 { return u.Input + u.Output + u.CacheWrite }
+
 // search is what one search of the web by the provider costs, at Anthropic and
 // at OpenAI.
 const search = loop.MicroUSD(10_000)
 
 // maxTools is more than one call can use.
 const maxTools = 10_000
-
-// bytesPerToken is for what is not counted by the provider. English text has
-// about four.
-const bytesPerToken = 4
-
-// estimated completes what the provider has not counted yet by the length of
-// what was asked and said. asked is in bytes.
-func (r *reading) estimated(asked int64) usage {
-	u := r.usage
-	u.Usage = u.Sane()
-	u.writtenHour = min(max(u.writtenHour, 0), u.CacheWrite)
-	if r.final || r.page {
-		return u
-	}
-	if u.Input+u.CacheRead+u.CacheWrite == 0 {
-		u.Input = asked / bytesPerToken
-	}
-	u.Output = max(u.Output, int64(r.said+bytesPerToken-1)/bytesPerToken)
-	return u
-}
 
 func (r *reading) read(body []byte, into any) bool {
 	if json.Unmarshal(body, into) != nil {
@@ -230,7 +216,7 @@ func (messages) event(b []byte, to *reading) {
 	case "content_block_delta":
 		to.said += len(a.Delta.Text) + len(a.Delta.Thinking) + len(a.Delta.Partial)
 	case "message_delta":
-		to.stop, to.final = a.Delta.Stop, true
+		to.stop, to.final = a.Delta.Stop, a.Usage.Output != nil
 		a.Usage.take(to)
 	case "message_stop":
 		to.done = true
@@ -245,7 +231,7 @@ func (messages) whole(b []byte, to *reading) {
 		return
 	}
 	to.odd = a.Type != "message"
-	to.model, to.stop, to.final, to.done = a.Model, a.Stop, true, true
+	to.model, to.stop, to.final, to.done = a.Model, a.Stop, a.Usage.Output != nil, true
 	a.Usage.take(to)
 	for _, c := range a.Content {
 		to.said += len(c.Text)
@@ -308,7 +294,7 @@ func (chat) whole(b []byte, to *reading) {
 	if to.read(b, &a) {
 		a.take(to)
 		to.odd = len(a.Choices) == 0 && a.Usage == nil
-		to.done = true
+		to.final, to.done = a.Usage != nil, true
 	}
 }
 
@@ -332,7 +318,7 @@ func (a *chatAnswer) take(to *reading) {
 			Input: max(0, u.Prompt-cached-u.Details.Written), Output: u.Completion,
 			CacheRead: cached, CacheWrite: u.Details.Written,
 		}
-		to.final = true
+		to.final = to.stop != "" // some say it again and again while it grows
 	}
 	to.fail(a.Error)
 }
@@ -373,8 +359,9 @@ type responsesAnswer struct {
 }
 
 type responsesItem struct {
-	Type    string
-	Content []struct{ Type, Text, Refusal string }
+	Type             string
+	Content          []struct{ Type, Text, Refusal string }
+	Arguments, Input json.RawMessage
 }
 
 func (responses) event(b []byte, to *reading) {
@@ -419,9 +406,6 @@ func (responses) whole(b []byte, to *reading) {
 	to.done = true
 	for _, item := range a.Output {
 		item.take(to)
-		for _, c := range item.Content {
-			to.said += len(c.Text)
-		}
 	}
 	a.ended(to)
 }
@@ -438,11 +422,14 @@ func (i responsesItem) take(to *reading) {
 	default: // function_call, custom_tool_call, local_shell_call, …
 		to.calls++
 	}
+	to.items += len(i.Arguments) + len(i.Input)
 	for _, c := range i.Content {
+		to.items += len(c.Text) + len(c.Refusal)
 		if c.Type == refusal {
 			to.stop = refusal
 		}
 	}
+	to.said = max(to.said, to.items)
 }
 
 func (a *responsesAnswer) ended(to *reading) {

@@ -65,20 +65,18 @@ func (gemini) part(b block, text string) map[string]any {
 	return map[string]any{"functionCall": map[string]any{"name": b.name, "args": b.input}}
 }
 
-// chunk is one response; the last one has the reason and the usage.
+// chunk is one response, with the input's tokens; the last one has the reason, and all tokens.
 func (gemini) chunk(m message, parts []any, last bool) map[string]any {
 	candidate := map[string]any{"index": 0, "content": map[string]any{"role": "model", "parts": parts}}
-	c := map[string]any{
-		"candidates": []any{candidate}, "modelVersion": m.model, "responseId": fmt.Sprintf("gen-%06d", m.n),
-	}
+	used := map[string]any{"promptTokenCount": m.usage.prompted(), "cachedContentTokenCount": m.usage.CacheRead}
 	if last {
 		candidate["finishReason"] = m.ended("STOP", "STOP")
-		c["usageMetadata"] = map[string]any{
-			"promptTokenCount": m.usage.prompted(), "candidatesTokenCount": m.usage.Output,
-			"cachedContentTokenCount": m.usage.CacheRead, "totalTokenCount": m.usage.total(),
-		}
+		used["candidatesTokenCount"], used["totalTokenCount"] = m.usage.Output, m.usage.total()
 	}
-	return c
+	return map[string]any{
+		"candidates": []any{candidate}, "modelVersion": m.model, "responseId": fmt.Sprintf("gen-%06d", m.n),
+		"usageMetadata": used,
+	}
 }
 
 func (p gemini) events(m message) []event {
