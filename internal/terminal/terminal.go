@@ -8,6 +8,7 @@ package terminal
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -26,10 +27,18 @@ import (
 // grace is how long what the command leaves behind may take to end by itself.
 const grace = 2 * time.Second
 
+// SignalError says that this process was asked to end, by a signal, before the command had ended.
+type SignalError syscall.Signal
+
+func (e SignalError) Error() string { return fmt.Sprintf("ended by signal: %v", syscall.Signal(e)) }
+
 // Run runs a command in a box, or without one if policy is nil, and returns its exit
 // status. screen is the person's terminal. If it is nil, the command gets the streams of
-// this process.
+// this process. A signal that asks this process to end, as the end of the person's
+// terminal does, ends the command: the error is a [SignalError].
 func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen *os.File) (status int, err error) {
+	asked := untilSignal()
+	defer signal.Stop(asked)
 	mark := "PAWL_MARK=shell-" + rand.Text()
 	c.Env = append(slices.Clone(c.Env), mark)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -46,7 +55,7 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 		_, leave := sandbox.LimitGroup(policy.Limits)
 		defer leave()
 	}
-	status, err = start(ctx, c, policy)
+	status, err = start(ctx, c, policy, asked)
 	_, serr := process.Sweep(context.WithoutCancel(ctx), mark, grace)
 	if err == nil {
 		err = serr
@@ -54,8 +63,20 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 	return status, err
 }
 
+// untilSignal gets the signals that ask a process to end. One that was ignored when pawl
+// started stays ignored, so that nohup works.
+func untilSignal() chan os.Signal {
+	asked := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(asked, sig)
+		}
+	}
+	return asked
+}
+
 // start starts c in its box and waits for its end.
-func start(ctx context.Context, c process.Command, policy *sandbox.Policy) (int, error) {
+func start(ctx context.Context, c process.Command, policy *sandbox.Policy, asked <-chan os.Signal) (int, error) {
 	var entry *sandbox.Entry
 	if policy != nil {
 		var err error
@@ -79,6 +100,9 @@ func start(ctx context.Context, c process.Command, policy *sandbox.Policy) (int,
 	case s := <-inBox: // others in the box may outlive the command
 		return exitStatus(s), nil
 	case <-child.Done():
+	case sig := <-asked:
+		number, _ := sig.(syscall.Signal)
+		return 0, SignalError(number)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

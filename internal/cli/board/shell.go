@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,9 @@ func runJob(ctx context.Context, a *command.App, job process.Command, policy *sa
 		}
 	}
 	status, err := terminal.Run(ctx, job, policy, screen)
+	if by, ok := errors.AsType[terminal.SignalError](err); ok {
+		return command.ExitWith(128 + int(by)) // as a shell says it
+	}
 	if err == nil && status != 0 {
 		err = fault.Of(fault.Failed, fmt.Errorf("%s ended with status %d", job.Args[0], status))
 	}
