@@ -37,7 +37,9 @@ type Elsewhere interface {
 	// Work has a task worked until its run rests, or joins who works it already. It
 	// begins at the commit base; "" is where the worker's checkout is. It goes on with
 	// run, or takes note of its end; "" begins anew. asked is for its plan; see [Options].
-	Work(ctx context.Context, task board.Case, base, run string, asked map[string]string) (schedule.Outcome, queue.Entry, error)
+	Work(
+		ctx context.Context, task board.Case, base, run string, asked map[string]string,
+	) (schedule.Outcome, queue.Entry, error)
 	// Look has what the database asks of the task's run heard, also while it waits.
 	Look(ctx context.Context, task string) error
 	// Works is true while a task is worked, or waits for a worker.

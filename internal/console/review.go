@@ -120,7 +120,7 @@ func showReview(v *loop.Review) *shownReview {
 	return out
 }
 
-// What follows is how numbers and times are worded.
+// The words for numbers and times.
 
 // Iterations is how many are completed, in words.
 func Iterations(n int) string { return fault.Numbered(n, "iteration") + " completed" }

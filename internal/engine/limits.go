@@ -278,9 +278,8 @@ func (n *nearTime) end() {
 	n.over = true
 }
 
-// What follows holds limits.per_day for agents that do not go through the gateway,
-// and waits for the next day where it is reached. Who counts is the gateway for
-// its calls, and [worker.spent] for all others.
+// The limit of a day, limits.per_day: the gateway counts its own calls and refuses them.
+// For all other agents [worker.spent] counts, and the run waits for the next day.
 
 // dayPrint is the fingerprint of a failure by limits.per_day.
 const dayPrint = "limit-day"

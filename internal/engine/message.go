@@ -260,11 +260,10 @@ func Replies(rows []store.Control, p *loop.Policy) (all loop.Event, ok bool) {
 	return all, ok
 }
 
-// What follows raises the limits of a run while it works. What a person allows is
-// a control row, which the process that drives the run takes at its next look:
-// the kernel decides by the new limits from then on, and the flags that are
-// stored with the run change with them, so that a later resume keeps them. The
-// iteration under way keeps the limits that it began with.
+// A person can raise the limits of a run while it works, by a control row. The process
+// that drives the run takes it at its next look: from then on the kernel decides by the
+// new limits, and the flags that are stored with the run change, so that a later resume
+// keeps them. The iteration under way keeps the limits that it began with.
 
 // raise is such a row.
 type raise struct {

@@ -106,7 +106,8 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
 			nameRefusals(red, &box, out, nil)
 		}
-		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) { // what is red follows from it
+		// What is red follows from the agent's own failure.
+		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) {
 			own.Items, red = append(own.Items, red.Items...), own
 		}
 		r.Failure, r.Flagged = red, loop.FlaggedFiles(out)

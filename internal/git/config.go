@@ -139,10 +139,10 @@ func identity(settings []Setting) Person {
 	return p
 }
 
-// What follows decides which of git's settings may make it run a program for pawl, or
-// send work somewhere. Those of the person hold: a key by core.sshCommand, a helper of
-// credentials, a filter. One that stands in a file of the work tree, which the
-// configuration includes, may be an agent's; then git is not called, or without it.
+// Some settings make git run a program, or send work somewhere. Those of the person hold:
+// a key by core.sshCommand, a helper of credentials, a filter. One that stands in a file
+// of the work tree, which the configuration includes, may be an agent's: git is called
+// without it, or not at all.
 
 // Settings by what pawl has git do.
 var (

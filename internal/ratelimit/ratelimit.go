@@ -247,8 +247,8 @@ func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Ti
 
 func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".json") }
 
-// What follows counts what all runs of a user spend in a day, where the day is that
-// of this machine's zone. One small file has it, in the folder of the limits.
+// What all runs of a user spend in a day is in one small file, in the folder of the
+// limits. The day is that of this machine's zone.
 
 // day is what the file has. It is stored: names must not change.
 type day struct {

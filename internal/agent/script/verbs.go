@@ -207,7 +207,7 @@ func (u *usage) do(p *player) error {
 	return p.line("cost", map[string]any{"usd": p.cost})
 }
 
-// What follows holds what agents should not do, and do.
+// The verbs below do what agents should not do, and do.
 
 // hangs is how long one that hangs stays, should nobody end it.
 const hangs = 24 * time.Hour

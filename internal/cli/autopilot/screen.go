@@ -143,7 +143,7 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 	return false
 }
 
-// saidNow is true for a text that was printed a while ago, and takes note of it.
+// saidNow is true for a text that was printed lately, and takes note of it.
 func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
 	last, wait := s.said[text], sayAgain
 	switch since := at.Sub(last.at); {

@@ -58,9 +58,9 @@ func (q Queues) Serves(labels []string) []string {
 // Worker is the queue of orders for one worker.
 func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
 
-// Protocol is what workflows and workers agree on. It goes up when an order means what a
-// program before would not understand, as labels and what the person asked for did. It is in the names of the queues, so
-// that such a program gets none.
+// Protocol is what workflows and workers agree on. It goes up when an order holds what an
+// older program does not understand, as labels are. It is in the names of the queues, so
+// that such a program gets no orders.
 const Protocol = 3
 
 // QueuesOf are the queues of a repository's board.
@@ -146,7 +146,8 @@ type task struct {
 // Task is the workflow of one task: its run from the start to its rest.
 func Task(ctx workflow.Context, b Begin) (Result, error) {
 	t := &task{b}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hear, workflow.UpdateHandlerOptions{Validator: t.counts})
+	o := workflow.UpdateHandlerOptions{Validator: t.counts}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hear, o)
 	if err != nil {
 		return Result{}, err
 	}

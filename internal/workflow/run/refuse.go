@@ -154,12 +154,11 @@ func (b *refusal) refuse(h *engine.StepContext, id string, why *failure.Analysis
 	return e.store(h, journal.StepEnded)
 }
 
-// What follows holds agents of steps to the protected files. What an agent finds
-// is what it must leave: each of its executions is compared with the tree
-// before it. One that did not leave it so is compared with that tree again, and
-// so is whatever is tried in its place, until the files are put back. Commands
-// are the user's own words and may change what they like; procedures are held
-// to it by their own run.
+// The agent of a step must leave protected files as it found them: the tree after each of
+// its executions is compared with the tree before it. When they differ, whatever is tried
+// next is compared with that same tree, until the files are put back. Commands are the
+// user's own words and may change what they like; procedures are held to it by their own
+// run.
 
 // maxTampered bounds the paths that are kept of an execution.
 const maxTampered = 20
