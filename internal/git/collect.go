@@ -110,6 +110,15 @@ func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...str
 	return commitTree(ctx, c.call(), identity(c.settings), tree, message, parents)
 }
 
+// Made reports whether the lender's commit is what [Clone.Commit] made of these, at
+// another time.
+func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) bool {
+	out, err := run(ctx, c.Of.call("cat-file", "commit", commit))
+	text := string(out)
+	begins := strings.HasPrefix(text, "tree "+tree+"\nparent "+parent+"\nauthor ")
+	return err == nil && begins && strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))
+}
+
 // BasedOn reports whether commit has base in its history, as the clone and its
 // lender have it.
 func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) {

@@ -75,7 +75,7 @@ func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message stri
 	if err := p.based(ctx, c, head, row.Base); err != nil {
 		return "", err
 	}
-	commit, err := p.commit(ctx, c, head, row.Base, message)
+	commit, err := p.commit(ctx, c, head, row, message)
 	if err != nil {
 		return "", err
 	}
@@ -141,8 +141,9 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 }
 
 // commit commits what is uncommitted and not ignored, and returns the commit
-// that has all of the work.
-func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, message string) (string, error) {
+// that has all of the work: the last one that was collected, if that has it.
+func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, row store.Workspace, message string) (string, error) {
+	base := row.Base
 	if err := c.ResetIndex(ctx, head.Commit); err != nil {
 		return "", p.broken(ctx, err)
 	}
@@ -185,6 +186,9 @@ func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, base, me
 	}
 	if was == tree {
 		return head.Commit, nil
+	}
+	if row.Head != "" && c.Made(ctx, row.Head, tree, message, head.Commit) {
+		return row.Head, nil
 	}
 	return c.Commit(ctx, tree, message, head.Commit)
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 func TestTakeCollectRelease(t *testing.T) {
@@ -231,4 +234,35 @@ func (r *rig) everything() map[string]string {
 		r.t.Fatal(err)
 	}
 	return all
+}
+
+// Work that was collected while it went on is collected as the same commit at its end:
+// whoever has that needs nothing else.
+func TestTheSameWorkIsOneCommit(t *testing.T) {
+	r := newRig(t)
+	p := r.open()
+	w := r.take(p, "task-001")
+	r.put(w.Dir, "a", "of the agent\n")
+	_, first, err := p.Copy(t.Context(), w.ID, w.ID+": work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The same, a day before: two commits of one second are one anyway.
+	raw := r.git(r.top, "cat-file", "commit", first)
+	earlier := regexp.MustCompile(`(?m)^(author|committer) (.*) \d+ (\S+)$`).ReplaceAllString(raw, "$1 $2 1700000000 $3")
+	if err := os.WriteFile(filepath.Join(r.dir, "earlier"), []byte(earlier+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	earlier = r.git(r.top, "hash-object", "-t", "commit", "-w", filepath.Join(r.dir, "earlier"))
+	if _, err := p.edit(t.Context(), w.ID, func(row *store.Workspace) { row.Head = earlier }); err != nil {
+		t.Fatal(err)
+	}
+	if commit := r.collect(p, w); commit != earlier {
+		t.Errorf("it is %s, not %s", commit, earlier)
+	}
+	r.put(w.Dir, "a", "changed again\n")
+	r.git(w.Dir, "reset", "-q", "--soft", "HEAD~")
+	if commit := r.collect(p, w); commit == earlier || r.git(r.top, "show", commit+":a") != "changed again" {
+		t.Errorf("what changed was not collected: %s", commit)
+	}
 }
