@@ -289,6 +289,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	}
 	past.Anew = !w.Kept
 	rests := past.Run != nil && !past.Run.Status.Active()
+	if !w.Kept && p.decidedComplete() {
+		return loop.State{}, errAway
+	}
 	if l.adopt && w.Kept && rests {
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil

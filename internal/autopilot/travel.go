@@ -25,10 +25,17 @@ const pushPatience = 10 * time.Minute
 
 // push sends a commit of a task's work to the remote, until it is there.
 func (o *Options) push(ctx context.Context, task, commit string) error {
+	return o.patiently(ctx, task, func() error { return o.Repo.PushWork(ctx, o.Remote, task, commit) })
+}
+
+// patiently tries to push until it works: the remote, or the database, may be away. A
+// refusal stands.
+func (o *Options) patiently(ctx context.Context, task string, push func() error) error {
 	until := time.Now().Add(pushPatience)
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		err := o.Repo.PushWork(ctx, o.Remote, task, commit)
-		if err == nil || ctx.Err() != nil || time.Now().Add(wait).After(until) {
+		err := push()
+		over := ctx.Err() != nil || time.Now().Add(wait).After(until)
+		if err == nil || over || errors.Is(err, pool.ErrRefused) {
 			return err
 		}
 		o.Log.Warn("the work is pushed again", "task", task, "error", err)
@@ -36,20 +43,23 @@ func (o *Options) push(ctx context.Context, task, commit string) error {
 	}
 }
 
-// Push sends what an iteration left of a task's work to the remote. Nil is that it
-// was not possible: the work stays on this machine, and the iteration counts.
+// Push sends what an iteration left of a task's work to the remote. Where that was not
+// possible no commit is said: the work is on this machine only, and the iteration counts.
 func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
-	c, err := o.Store.Case(ctx, task)
 	pushed := &loop.Pushed{Worker: o.Worker}
-	if err == nil {
-		pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, message(c, run))
-	}
-	if err == nil {
-		err = o.push(ctx, task, pushed.Commit)
-	}
+	err := o.patiently(ctx, task, func() error {
+		c, err := o.Store.Case(ctx, task)
+		if err == nil {
+			pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, message(c, run))
+		}
+		if err == nil {
+			err = o.Repo.PushWork(ctx, o.Remote, task, pushed.Commit)
+		}
+		return err
+	})
 	if err != nil {
 		o.Log.Warn("other machines do not get the work", "task", task, "error", err)
-		return nil
+		pushed.Commit = ""
 	}
 	return pushed
 }
@@ -70,26 +80,42 @@ func (o *Options) orderedBase(task, base string) {
 	}
 }
 
-// lastPushed is what other machines have of a task's work; nil for nothing. What was
-// decided last may not be stored.
-func (p *pilot) lastPushed(ctx context.Context, id string) (*loop.Pushed, error) {
-	if d := p.kernel.Pending(); d != nil && d.Record != nil && d.Record.Pushed != nil {
-		return d.Record.Pushed, nil
-	}
+// whereabouts is where a task's work is.
+type whereabouts struct {
+	holder string       // the worker whose workspace has what the last iteration left; "" is unknown
+	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
+	whole  bool         // pushed is all of it
+}
+
+// whereIs finds a task's work. What was decided last may not be stored.
+func (p *pilot) whereIs(ctx context.Context, id string) (at whereabouts, err error) {
 	run, err := p.o.Store.Latest(ctx, p.o.Root, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // nothing is no error
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return at, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	records, err := p.o.Store.LastIterations(ctx, run.ID, lookedAt)
-	for _, r := range slices.Backward(records) {
-		if r.Pushed != nil {
-			return r.Pushed, err
+	var records []loop.Record
+	if err == nil {
+		if records, err = p.o.Store.LastIterations(ctx, run.ID, lookedAt); err != nil {
+			return at, err
 		}
 	}
-	return nil, err
+	if d := p.kernel.Pending(); d != nil && d.Record != nil {
+		records = append(records, *d.Record)
+	}
+	for _, r := range slices.Backward(records) {
+		if r.Pushed == nil {
+			continue
+		}
+		newest := at.holder == ""
+		if newest {
+			at.holder = r.Pushed.Worker
+		}
+		if r.Pushed.Commit != "" {
+			at.pushed, at.whole = r.Pushed, newest
+			break
+		}
+	}
+	return at, nil
 }
 
 // lookedAt is how many iterations are looked at for one whose work was pushed.
@@ -134,36 +160,52 @@ func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 }
 
 // arrive gives the workspace of a task that any machine may have worked on: the one
-// that is here, if its work was done here last, else one made from what was pushed.
+// that is here, if its work was done here last, else one made from what was pushed. It
+// is kept if it has what the last iteration left.
 func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 	id := l.task.ID
-	last, err := p.lastPushed(ctx, id)
-	found := false
-	if err == nil && last != nil {
-		found, err = p.o.fetch(ctx, id, last.Commit)
+	at, err := p.whereIs(ctx, id)
+	base, found := "", false
+	if err == nil && at.pushed != nil {
+		base = at.pushed.Base
+		found, err = p.o.fetch(ctx, id, at.pushed.Commit)
 	}
 	if err != nil {
 		return pool.Workspace{}, err
 	}
 	if found && !l.adopt {
-		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: last.Base})
+		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: base})
 		if err != nil {
 			return pool.Workspace{}, err
 		}
 		found = !red
 	}
-	if last != nil && last.Worker != p.o.Worker {
-		if err := p.giveUp(ctx, id, last.Base); err != nil {
+	here := at.holder == "" || at.holder == p.o.Worker
+	if !here {
+		if err := p.giveUp(ctx, id, base); err != nil {
 			return pool.Workspace{}, err
 		}
 	}
 	if !found {
 		return p.takeHere(ctx, l)
 	}
-	w, err := p.o.Pool.TakeAt(ctx, id, last.Base, last.Commit)
-	w.Kept = true
+	w, err := p.o.Pool.TakeAt(ctx, id, base, at.pushed.Commit)
+	w.Kept = w.Kept || at.whole // one of older work was given up above
 	return w, err
 }
+
+// decidedComplete is true when the run was decided to be complete before this worker took it up.
+func (p *pilot) decidedComplete() bool {
+	if p.kernel == nil {
+		return false
+	}
+	d := p.kernel.Pending()
+	return d != nil && d.State.Status == loop.Completed
+}
+
+// errAway is that a run is complete whose work is on a machine that does not have the
+// task any more, and was not pushed.
+var errAway = errors.New("it was complete, but its work did not leave the machine that did it; it is done again")
 
 // giveUp removes the workspace of a task that another machine went on with. What is
 // in it goes to a recovery ref.

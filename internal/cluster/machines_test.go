@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/store/pgtest"
 	"github.com/pawl-dev/pawl/internal/supervisor"
@@ -511,6 +512,64 @@ echo "<promise>COMPLETE</promise>"
 		ID: "r1", Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
 		Owner: engine.OwnerOf(id), StartedAt: now, UpdatedAt: now,
 	}, e, func(store.Owner) bool { return false }))
+	if res := m.pilot(0)(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+}
+
+// decided is a kernel that has decided for a run already.
+type decided struct{ loop.Decision }
+
+func (d decided) Pending() *loop.Decision { return &d.Decision }
+
+func (d decided) Step(context.Context, string, loop.State, loop.Event) (loop.State, loop.Command, error) {
+	return d.State, d.Whole(), nil
+}
+
+// A run was decided to be complete, and the machine that has its work is gone before it
+// sent that. What is left is not taken for the work: the task is worked again.
+func TestCompleteWorkThatDidNotTravel(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2, 1, time.Minute, `
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	now := time.Now()
+	_, err := m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
+	must(t, err)
+	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{
+		Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+		MaxIterationCalls: loop.NoLimit, Agent: "script",
+	}})
+	state, err := json.Marshal(s)
+	must(t, err)
+	e, err := journal.New("r1", 1, now, journal.RunCreated, struct{}{})
+	must(t, err)
+	self, err := process.Self()
+	must(t, err)
+	dead := engine.OwnerOf(self)
+	dead.Start = "1"
+	must(t, m.store.Create(t.Context(), store.Run{
+		ID: "r1", Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
+		Owner: dead, StartedAt: now, UpdatedAt: now,
+	}, e, func(store.Owner) bool { return false }))
+	o, err := m.machines[1].options(t.Context())
+	must(t, err)
+	o.Worker = "second"
+	d := loop.Decide(s, loop.Event{Kind: loop.IterationEnded, At: now, For: s.Command.Seq, Record: &loop.Record{
+		Number: 1, Attempt: 1, Verified: true, Signal: signal.Signal{Kind: signal.Complete}, Pushed: &loop.Pushed{Worker: "first"},
+	}})
+	if d.State.Status != loop.Completed {
+		t.Fatalf("the run is %s: %s", d.State.Status, d.State.Why)
+	}
+	kernel := decided{d}
+	outcome, entry := autopilot.Work(t.Context(), o, "task-001", "r1", "", kernel)
+	if !outcome.NotStarted || !outcome.Machine || outcome.Empty || entry.Commit != "" {
+		t.Errorf("it came to %+v, with commit %q", outcome, entry.Commit)
+	}
+	must(t, o.Store.Close())
+	m.machines[1].start(t)
 	if res := m.pilot(0)(); res.Tally.Landed != 1 {
 		t.Errorf("it ended with %+v", res)
 	}

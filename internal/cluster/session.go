@@ -86,7 +86,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
-		if s.pushed == nil || !r.TreeKnown || r.TreeAfter != s.tree {
+		if s.pushed == nil || s.pushed.Commit == "" || !r.TreeKnown || r.TreeAfter != s.tree {
 			s.pushed, s.tree = s.w.o.Push(s.ctx, s.task, run), r.TreeAfter
 		}
 		r.Pushed = s.pushed

@@ -179,7 +179,7 @@ type Record struct {
 type Pushed struct {
 	Worker string `json:"worker"` // whose workspace it is of
 	Base   string `json:"base"`   // commit that the work began at
-	Commit string `json:"commit"`
+	Commit string `json:"commit"` // "" where it could not be sent: only the worker has it
 }
 
 // ModelUse is what an iteration used of one model, in tokens.

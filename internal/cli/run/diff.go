@@ -50,7 +50,7 @@ func showPushed(ctx context.Context, a *command.App, p *action.Operator, r store
 		return err
 	}
 	i := len(records) - 1
-	for i >= 0 && records[i].Pushed == nil {
+	for i >= 0 && (records[i].Pushed == nil || records[i].Pushed.Commit == "") {
 		i--
 	}
 	if i < 0 {
