@@ -95,10 +95,10 @@ func (c *Collector) Outcome() Outcome {
 	return out
 }
 
-// Tokens is what a token limit counts: input, output and cache writes so far.
+// Tokens is what a token limit counts: all of them so far.
 func (c *Collector) Tokens() int64 {
 	u := c.total()
-	return u.Input + u.Output + u.CacheWrite
+	return u.Input + u.Output + u.CacheRead + u.CacheWrite
 }
 
 // Cost is the run's cost so far; known is false when neither the program nor

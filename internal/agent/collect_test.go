@@ -85,7 +85,7 @@ func TestTotalsForLimits(t *testing.T) {
 		Event{Kind: CostSeen, Cost: math.MaxInt64},
 	)
 	cost, known := c.Cost()
-	if c.Tokens() != 11 || c.Calls() != 2 || c.Turns() != 1 || cost != 100 || !known {
+	if c.Tokens() != 15 || c.Calls() != 2 || c.Turns() != 1 || cost != 100 || !known {
 		t.Errorf("tokens %d, calls %d, turns %d, cost %d %v", c.Tokens(), c.Calls(), c.Turns(), cost, known)
 	}
 }

@@ -14,10 +14,10 @@ type Gateway struct {
 	Routes []Route `json:"routes"`
 	// CA is a file of certificates that are trusted beside the system's; "" is none.
 	CA string `json:"ca,omitempty"`
-	// DayDir is the folder that has what all runs of the user spent today; "" counts
-	// nothing. PerDay is what they may; nil is no limit.
+	// DayDir is the folder that has what all runs of the user used today; "" counts
+	// nothing. Day is what they may.
 	DayDir string         `json:"day_dir,omitempty"`
-	PerDay *loop.MicroUSD `json:"per_day_micro_usd,omitempty"`
+	Day    loop.DayLimits `json:"day,omitzero"`
 }
 
 // ModelUse is what was used of one model.

@@ -313,9 +313,10 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	case err != nil:
 		return loop.State{}, err
 	}
-	if err := p.boundTask(ctx, l, &plan.Policy, last.ID); err != nil {
+	if err := p.others(ctx, l, &plan.Policy, last.ID); err != nil {
 		return loop.State{}, err
 	}
+	plan.Policy.Share(l.racers)
 	o := engine.Options{
 		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts,
 		Log:    p.o.Log,
@@ -345,8 +346,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 			d, err = engine.Resume(ctx, o, last.ID, e)
 		}
 	default:
-		o.Plan.Policy.TaskCost += loop.MicroUSD(last.Cost)
-		d, err = engine.Start(ctx, o)
+		if err = p.others(ctx, l, &o.Plan.Policy, ""); err == nil {
+			d, err = engine.Start(ctx, o)
+		}
 	}
 	if err != nil {
 		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, mode, why)
@@ -355,20 +357,15 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	return d.State(), nil
 }
 
-// boundTask sets what the other runs of the task have cost, where all of them together
-// are limited. Racers share what is left.
-func (p *pilot) boundTask(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
-	if pol.MaxTaskCost == nil {
+// others sets what the runs of the task have used but one, where all of them together are
+// limited.
+func (p *pilot) others(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
+	if pol.MaxTaskCost == nil && pol.Tokens.Task == nil && pol.Calls.Task == nil {
 		return nil
 	}
-	cost, err := p.o.Store.TaskCost(ctx, l.task.ID, run)
-	if err != nil {
-		return err
-	}
-	pol.TaskCost = loop.MicroUSD(cost)
-	share := pol.TaskCost + max(0, *pol.MaxTaskCost-pol.TaskCost)/loop.MicroUSD(max(1, l.racers))
-	pol.MaxTaskCost = &share
-	return nil
+	used, err := p.o.Store.TaskUse(ctx, l.task.ID, run)
+	pol.TaskCost, pol.Tokens.Others, pol.Calls.Others = used.Cost, used.Tokens, used.Calls
+	return err
 }
 
 // prepare gathers what is known of the task.

@@ -123,12 +123,22 @@ func (k GatewayKeys) Of(provider string) string {
 	return ""
 }
 
-// OwnLimits are those over all runs of a user.
+// OwnLimits are those besides the safety level's.
 type OwnLimits struct {
 	// PerDay is nil where there is no limit.
 	PerDay *loop.MicroUSD `yaml:"per_day"`
 	// PerTask is nil where only each run is limited.
 	PerTask *loop.MicroUSD `yaml:"per_task"`
+	Tokens  Counts         `yaml:"tokens"`
+	Calls   Counts         `yaml:"calls"`
+}
+
+// Counts limits tokens, or model calls; nil is no limit, and 0 allows nothing.
+type Counts struct {
+	PerIteration *int `yaml:"per_iteration" min:"0"`
+	PerRun       *int `yaml:"per_run" min:"0"`
+	PerTask      *int `yaml:"per_task" min:"0"`
+	PerDay       *int `yaml:"per_day" min:"0"`
 }
 
 // Prompt is how the prompt is assembled.

@@ -16,14 +16,15 @@ import (
 func TestDayOfAgents(t *testing.T) {
 	t.Parallel()
 	limit := loop.MicroUSD(1_000_000)
-	s := &session{plan: Plan{PerDay: &limit}}
+	s := &session{plan: Plan{Day: loop.DayLimits{Cost: &limit}}}
 	s.o.Accounts = ratelimit.NewStore(t.TempDir())
 	w := &worker{session: s}
 	through := Agent{Routes: []agent.Route{{Name: "anthropic"}}}
 	within := func(a Agent, cost, want loop.MicroUSD) {
 		t.Helper()
-		if got := w.withinDay(a, cost); got != want {
-			t.Errorf("of %d an agent may cost %d, want %d", cost, got, want)
+		l := supervisor.Limits{Cost: cost}
+		if w.withinDay(a, &l); l.Cost != want {
+			t.Errorf("of %d an agent may cost %d, want %d", cost, l.Cost, want)
 		}
 	}
 	ended := func(job supervisor.Job, cost loop.MicroUSD) loop.Exit {

@@ -218,19 +218,23 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
-	if c.Limits.Cost == 0 || c.Limits.Calls == 0 {
-		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration or " +
-			"max_api_calls_per_iteration")
+	if t := c.Limits.Tokens; c.Limits.Cost == 0 || c.Limits.Calls == 0 || t != nil && *t == 0 {
+		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration, " +
+			"max_api_calls_per_iteration or limits.tokens")
 	}
 	state := filepath.Join(w.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		state = p.dir
 	}
-	cost := w.withinDay(a, max(0, c.Limits.Cost)) // NoLimit is less
+	limits := supervisor.Limits{Cost: max(0, c.Limits.Cost), Calls: max(0, c.Limits.Calls)} // NoLimit is less
+	if t := c.Limits.Tokens; t != nil {
+		limits.Tokens = *t
+	}
+	w.withinDay(a, &limits)
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
-		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: cost, Routes: a.Routes, Now: time.Now(),
+		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes, Now: time.Now(),
 		Pawl: w.plan.Exe, Tools: call.tools,
 	})
 	if err != nil {
@@ -241,16 +245,15 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		return job, nil, err
 	}
 	box := w.agentBox(c.Agent, state, call)
+	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
+	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom, a.toolsCount()
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
-		Limits: supervisor.Limits{Wall: c.Limits.Wall, Idle: a.idle(c.Limits.Idle), Grace: start.Grace, Ask: start.Ask,
-			Cost: cost, Calls: max(0, c.Limits.Calls), Turns: w.plan.MaxTurns, Printed: w.plan.MaxOutput, Room: leastRoom,
-			Tools: a.toolsCount()},
-		Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
+		Limits: limits, Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
 }

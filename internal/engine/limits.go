@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -278,54 +277,71 @@ func (n *nearTime) end() {
 	n.over = true
 }
 
-// The limit of a day, limits.per_day: the gateway counts its own calls and refuses them.
-// For all other agents [worker.spent] counts, and the run waits for the next day.
+// The limits of a day: the gateway counts its own calls and refuses them. For all other
+// agents [worker.spent] counts, and the run waits for the next day.
 
-// dayPrint is the fingerprint of a failure by limits.per_day.
+// dayPrint is the fingerprint of a failure by a limit of the day.
 const dayPrint = "limit-day"
 
-// today is what all runs of the user have spent; over says in words that
-// limits.per_day has no room, "" while it has.
-func (w *worker) today(now time.Time) (spent loop.MicroUSD, over string) {
-	l := w.plan.PerDay
-	if l == nil || w.o.Accounts.Dir() == "" {
-		return 0, ""
+// today is what all runs of the user have used; over says in words that a limit of
+// the day has no room, "" while all have.
+func (w *worker) today(now time.Time) (used loop.Use, over string) {
+	if w.plan.Day.None() || w.o.Accounts.Dir() == "" {
+		return used, ""
 	}
-	spent, err := ratelimit.Spend(w.o.Accounts.Dir(), 0, now)
+	used, err := ratelimit.Spend(w.o.Accounts.Dir(), loop.Use{}, now)
 	if err != nil {
-		return 0, "limits.per_day cannot be held: " + err.Error()
+		return used, "limits.per_day cannot be held: " + err.Error()
 	}
-	if spent >= *l {
-		return spent, fmt.Sprintf("limits.per_day of %s is reached (all runs have spent %s today)", l, spent)
+	if limit, words := w.plan.Day.Over(used, loop.Use{}); limit != "" {
+		return used, limit + " is reached (" + words + ")"
 	}
-	return spent, ""
+	return used, ""
 }
 
-// withinDay is the limit of an agent's cost, or less when the day has no room for
-// it. The gateway itself holds the day.
-func (w *worker) withinDay(a Agent, cost loop.MicroUSD) loop.MicroUSD {
-	if w.plan.PerDay == nil || len(a.Routes) > 0 {
-		return cost
+// withinDay lowers the limits of an agent to what the day has room for. The gateway
+// itself holds the day.
+func (w *worker) withinDay(a Agent, l *supervisor.Limits) {
+	day := w.plan.Day
+	if day.None() || len(a.Routes) > 0 {
+		return
 	}
-	spent, _ := w.today(time.Now())
-	left := max(1, *w.plan.PerDay-spent) // 0 is no limit
-	if cost == 0 {
+	used, _ := w.today(time.Now())
+	if day.Cost != nil {
+		l.Cost = lower(l.Cost, *day.Cost-used.Cost)
+	}
+	if day.Tokens != nil {
+		l.Tokens = lower(l.Tokens, *day.Tokens-used.Tokens)
+	}
+	if day.Calls != nil {
+		l.Calls = lower(l.Calls, int(*day.Calls-used.Calls))
+	}
+}
+
+// lower is a limit, of which 0 is none, or what is left of another one where that is less.
+func lower[N int | int64 | loop.MicroUSD](limit, left N) N {
+	left = max(1, left)
+	if limit == 0 {
 		return left
 	}
-	return min(cost, left)
+	return min(limit, left)
 }
 
-// spent books what a job cost that the gateway did not count. One that the day's
+// spent books what a job used that the gateway did not count. One that the day's
 // rest ended has reached the day's limit.
 func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
 	if job.Parser == "" || job.Gateway != nil || w.o.Accounts.Dir() == "" {
 		return
 	}
-	if cost := res.Agent.Cost; cost > 0 {
-		_, err := ratelimit.Spend(w.o.Accounts.Dir(), cost, time.Now())
+	u := res.Agent.Usage
+	used := loop.Use{Cost: res.Agent.Cost, Tokens: u.Input + u.Output + u.CacheRead + u.CacheWrite, Calls: int64(res.Agent.Calls)}
+	if used != (loop.Use{}) {
+		_, err := ratelimit.Spend(w.o.Accounts.Dir(), used, time.Now())
 		w.logLimit(err)
 	}
-	if res.Exit.Ended != loop.EndedCost {
+	switch res.Exit.Ended {
+	case loop.EndedCost, loop.EndedTokens, loop.EndedCalls:
+	default:
 		return
 	}
 	if _, day := w.today(time.Now()); day != "" {
@@ -333,12 +349,12 @@ func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
 	}
 }
 
-// dayFailure is the failure of an agent that limits.per_day ended. It waits like
+// dayFailure is the failure of an agent that a limit of the day ended. It waits like
 // one of a provider.
 func dayFailure(why string, now time.Time) *failure.Analysis {
 	return &failure.Analysis{
 		Class: failure.QuotaExhausted, Kind: failure.Transient, Provider: true, Severity: failure.Medium,
 		Summary: line(why), Fingerprint: dayPrint, WaitUntil: ratelimit.NextDay(now),
-		Actions: []string{"Wait for the next day, or raise limits.per_day."},
+		Actions: []string{"Wait for the next day, or raise the limit."},
 	}
 }

@@ -44,8 +44,8 @@ type Plan struct {
 	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.
 	Prices agent.Prices
-	// PerDay is what all runs of the user may spend in a day; nil is no limit.
-	PerDay *loop.MicroUSD
+	// Day is what all runs of the user may use in a day.
+	Day loop.DayLimits
 	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound
 	// turns and bytes of output of one iteration. 0 is no limit.
 	Guards    agent.Guards
@@ -121,7 +121,7 @@ func (a Agent) gateway(p *Plan, dayDir string) *agent.Gateway {
 	if len(a.Routes) == 0 {
 		return nil
 	}
-	return &agent.Gateway{Routes: a.Routes, CA: p.GatewayCA, DayDir: dayDir, PerDay: p.PerDay}
+	return &agent.Gateway{Routes: a.Routes, CA: p.GatewayCA, DayDir: dayDir, Day: p.Day}
 }
 
 // toolsCount is whether a tool that runs counts as life: where the program is

@@ -12,11 +12,10 @@ import (
 // Limits are what an attempt may use. Zero is no limit.
 type Limits struct {
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
-	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
+	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
-	// Day is what all runs of the user may spend in a day; nil is no limit, and 0
-	// allows nothing.
-	Day *loop.MicroUSD `json:"day_micro_usd,omitempty"`
+	// Day is for all runs of the user.
+	Day loop.DayLimits `json:"day,omitzero"`
 }
 
 // Error is the words.
@@ -26,9 +25,9 @@ func (o *over) Error() string { return o.why }
 type account struct {
 	limits Limits
 	prices agent.Prices
-	// spend adds to what all runs of the user spent today, and returns all of it;
+	// spend adds to what all runs of the user used today, and returns all of it;
 	// nil counts nothing.
-	spend func(loop.MicroUSD) (loop.MicroUSD, error)
+	spend func(loop.Use) (loop.Use, error)
 
 	mu     sync.Mutex
 	calls  int // that went out, answered or not yet
@@ -51,8 +50,9 @@ type flight struct {
 	works bool   // it is a step of the work
 	cost  loop.MicroUSD
 	used  int64 // tokens
-	// reserved of it is in what the day costs already.
-	reserved loop.MicroUSD
+	calls int64 // that went out for it
+	// reserved of it is in what the day has used already.
+	reserved loop.Use
 }
 
 // over is a limit that is reached, and the words for it.
@@ -78,62 +78,68 @@ func (a *account) admit(q question, asked int64) (*flight, *over) {
 			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
 		}
 	}
-	f.cost, f.used = a.least(q, f.input), f.input.limited() // until more is known
-	if over := a.reserve(f, f.cost); over != nil {
+	f.cost, f.used = a.least(q, f.input), f.input.all() // until more is known
+	if over := a.reserve(f, loop.Use{Cost: f.cost, Tokens: f.used, Calls: 1}); over != nil {
 		return nil, over
 	}
 	a.flying[f] = true
 	return f, nil
 }
 
-// reserve lets a call cost more of the day, before it does: other runs see it. With
-// 0 it only asks whether the day has room for anything.
-func (a *account) reserve(f *flight, more loop.MicroUSD) *over {
-	l := a.limits.Day
-	if l == nil || a.spend == nil {
+// reserve lets a call use more of the day, before it does: other runs see it.
+func (a *account) reserve(f *flight, more loop.Use) *over {
+	if a.limits.Day.None() || a.spend == nil {
 		return nil
 	}
 	today, err := a.spend(more)
 	if err != nil {
 		return &over{loop.EndedDay, fmt.Sprintf("limits.per_day cannot be held: %v", err)}
 	}
-	f.reserved += more
-	if today-more >= *l || today > *l {
-		a.settle(f, 0)
-		return &over{loop.EndedDay, fmt.Sprintf(dayOver, dollars(*l), dollars(today-more))}
+	f.reserved = f.reserved.Plus(more)
+	if limit, used := a.limits.Day.Over(today.Minus(more), more); limit != "" {
+		a.settle(f, loop.Use{})
+		return &over{loop.EndedDay, limit + " has no room for this call: " + used}
 	}
 	return nil
 }
 
-const dayOver = "limits.per_day of %s has no room for this call: all runs have spent %s today"
-
-// settle books what a call did cost for what was reserved.
-func (a *account) settle(f *flight, cost loop.MicroUSD) {
-	if a.spend != nil && cost != f.reserved {
-		_, _ = a.spend(cost - f.reserved) // the call is over, whatever can be kept of it
+// settle books what a call did use for what was reserved.
+func (a *account) settle(f *flight, did loop.Use) {
+	if a.spend != nil && did != f.reserved {
+		_, _ = a.spend(did.Minus(f.reserved)) // the call is over, whatever can be kept of it
 	}
-	f.reserved = 0
+	f.reserved = loop.Use{}
 }
 
-// dayStep is how much of a day an answer takes at a time while it grows.
-const dayStep = loop.MicroUSD(10_000)
+// dayStep and tokenStep are how much of a day an answer takes at a time while it grows.
+const (
+	dayStep   = loop.MicroUSD(10_000)
+	tokenStep = 1_000
+)
 
 // try counts one more call that goes out, or says that there may be none.
-func (a *account) try() *over {
+func (a *account) try(f *flight) *over {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.limits.Calls; l > 0 && a.calls >= l {
 		return &over{loop.EndedCalls, fmt.Sprintf("the limit of %d model calls is reached", l)}
 	}
+	if f.calls > 0 {
+		if over := a.reserve(f, loop.Use{Calls: 1}); over != nil {
+			return over
+		}
+	}
 	a.calls++
+	f.calls++
 	return nil
 }
 
 // untried takes back a call that did not reach the provider.
-func (a *account) untried() {
+func (a *account) untried(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls--
+	f.calls--
 }
 
 // least is what a call costs before it can be cut; 0 when nobody knows the
@@ -156,7 +162,7 @@ func (a *account) totals() (cost loop.MicroUSD, tokens int64) {
 	return cost, tokens
 }
 
-const passedWhile = "the limit of %s was passed in the middle of an answer, which was cut"
+const passedWhile = "%s was passed in the middle of an answer, which was cut"
 
 // goesOn takes how far a call has come. It returns the limit that is passed, if
 // one is: then the call has to be cut.
@@ -165,19 +171,26 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f.cost, _ = a.price(f, r, u)
-	f.used = u.limited()
+	f.used = u.all()
 	cost, tokens := a.totals()
 	if l := a.limits.Cost; l > 0 && cost > l {
-		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, dollars(l))}
+		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, "the limit of "+dollars(l))}
 	}
 	if l := a.limits.Tokens; l > 0 && tokens > l {
-		return &over{loop.EndedTokens, fmt.Sprintf(passedWhile, fmt.Sprint(l, " tokens"))}
+		return &over{loop.EndedTokens, fmt.Sprintf(passedWhile, fmt.Sprint("the limit of ", l, " tokens"))}
 	}
-	if f.cost <= f.reserved {
+	var more loop.Use
+	if c := f.cost - f.reserved.Cost; c > 0 {
+		more.Cost = c + dayStep
+	}
+	if t := f.used - f.reserved.Tokens; t > 0 {
+		more.Tokens = t + tokenStep
+	}
+	if more == (loop.Use{}) {
 		return nil
 	}
-	if over := a.reserve(f, f.cost-f.reserved+dayStep); over != nil {
-		over.why = fmt.Sprintf(passedWhile, "limits.per_day")
+	if over := a.reserve(f, more); over != nil {
+		over.why = fmt.Sprintf(passedWhile, "a limit of the day")
 		return over
 	}
 	return nil
@@ -201,9 +214,9 @@ func (a *account) land(f *flight, r *reading) used {
 	delete(a.flying, f)
 	cost, priced := a.price(f, r, u.usage)
 	a.cost += cost
-	a.settle(f, cost)
+	a.settle(f, loop.Use{Cost: cost, Tokens: u.usage.all(), Calls: f.calls})
 	a.unpriced = a.unpriced || !priced
-	a.tokens += u.usage.limited()
+	a.tokens += u.usage.all()
 	m := a.models[u.model]
 	m.Usage, m.Calls, m.Cost, m.Unpriced = m.Plus(u.usage.Usage), m.Calls+1, m.Cost+cost, m.Unpriced || !priced
 	a.models[u.model] = m
@@ -220,7 +233,7 @@ func (a *account) drop(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.flying, f)
-	a.settle(f, 0)
+	a.settle(f, loop.Use{Calls: f.calls})
 }
 
 // modelOf is the model that answered, or else the one that was asked.

@@ -102,7 +102,7 @@ func (c *call) answer() (*http.Response, error) {
 	ctx := c.request.Context()
 	var held time.Duration
 	for try := 1; ; try++ {
-		if over := c.g.account.try(); over != nil {
+		if over := c.g.account.try(c.flight); over != nil {
 			return nil, over
 		}
 		to := c.via.to()
@@ -116,7 +116,7 @@ func (c *call) answer() (*http.Response, error) {
 		}
 		calls := 1
 		if resp == nil {
-			c.g.account.untried()
+			c.g.account.untried(c.flight)
 			calls = 0
 		}
 		wait := t.pause(try, held)

@@ -40,9 +40,9 @@ type Config struct {
 	Routes []agent.Route
 	Limits Limits
 	Prices agent.Prices
-	// Spend adds to what all runs of the user spent today, and returns all of it;
+	// Spend adds to what all runs of the user used today, and returns all of it;
 	// nil counts nothing.
-	Spend func(loop.MicroUSD) (loop.MicroUSD, error)
+	Spend func(loop.Use) (loop.Use, error)
 	// Transport reaches the providers; it must follow no redirect, as a
 	// [http.RoundTripper] does not.
 	Transport http.RoundTripper

@@ -315,13 +315,13 @@ func TestDayIsLimited(t *testing.T) {
 	dir, limit := t.TempDir(), loop.MicroUSD(500_000)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)
 	day := func(c *Config) {
-		c.Limits.Day = &limit
-		c.Spend = func(add loop.MicroUSD) (loop.MicroUSD, error) { return ratelimit.Spend(dir, add, now) }
+		c.Limits.Day.Cost = &limit
+		c.Spend = func(add loop.Use) (loop.Use, error) { return ratelimit.Spend(dir, add, now) }
 	}
 	spent := func(want loop.MicroUSD) {
 		t.Helper()
-		if got, err := ratelimit.Spend(dir, 0, now); got != want || err != nil {
-			t.Errorf("the day costs %d, %v, want %d", got, err, want)
+		if got, err := ratelimit.Spend(dir, loop.Use{}, now); got.Cost != want || err != nil {
+			t.Errorf("the day costs %d, %v, want %d", got.Cost, err, want)
 		}
 	}
 	usage := modelserver.Usage{Input: 60_000, Output: 4000} // $0.24
@@ -350,7 +350,7 @@ func TestDayIsLimited(t *testing.T) {
 	}
 	cut := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: strings.Repeat("word", 50_000)}}}, day)
 	_, answer, _ := cut.post(kinds[0].path, kinds[0].header, kinds[0].stream)
-	if !strings.Contains(answer, "pawl: the limit of limits.per_day was passed") || cut.ended[0] != loop.EndedDay {
+	if !strings.Contains(answer, "pawl: a limit of the day was passed") || cut.ended[0] != loop.EndedDay {
 		t.Errorf("ended %v: %s", cut.ended, answer[max(0, len(answer)-200):])
 	}
 	_, cost, _ := cut.gateway.Totals()
@@ -363,13 +363,58 @@ func TestDayIsLimited(t *testing.T) {
 	spent(480_000 + cost)
 }
 
+// The tokens and calls of a day are limited as its money is. A call that fails is one, and
+// has no tokens.
+func TestTokensAndCallsOfADay(t *testing.T) {
+	t.Parallel()
+	dir, tokens, calls := t.TempDir(), int64(5000), int64(4)
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)
+	gateway := func(limits loop.DayLimits, replies ...modelserver.Reply) *rig {
+		return with(t, modelserver.Scenario{Replies: replies}, func(c *Config) {
+			c.Limits.Day = limits
+			c.Spend = func(add loop.Use) (loop.Use, error) { return ratelimit.Spend(dir, add, now) }
+		})
+	}
+	ask := func(r *rig, status int, says string) {
+		t.Helper()
+		if got, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream); got != status || !strings.Contains(answer, says) {
+			t.Errorf("status %d: %s", got, answer)
+		}
+	}
+	used := func(tokens, calls int64) {
+		t.Helper()
+		if got, err := ratelimit.Spend(dir, loop.Use{}, now); got.Tokens != tokens || got.Calls != calls || err != nil {
+			t.Errorf("the day has used %+v, %v", got, err)
+		}
+	}
+	r := gateway(loop.DayLimits{Tokens: &tokens}, modelserver.Reply{Text: "hi", Usage: modelserver.Usage{Input: 1000, CacheRead: 1900, Output: 100}})
+	ask(r, 200, "message_stop")
+	ask(r, 400, "limits.tokens.per_day of 5000 has no room for this call: all runs have used 3000 today") // by the last call it takes 2,900
+	used(3000, 1)
+	ask(gateway(loop.DayLimits{}, modelserver.Reply{Status: 503}, modelserver.Reply{Text: "hi"}), 200, "message_stop")
+	used(3110, 3)
+	long := gateway(loop.DayLimits{Tokens: &tokens}, modelserver.Reply{Text: strings.Repeat("word", 50_000)})
+	ask(long, 200, "pawl: a limit of the day was passed")
+	r = gateway(loop.DayLimits{Calls: &calls}, modelserver.Reply{Text: "hi"})
+	ask(r, 400, "limits.calls.per_day of 4 has no room for this call: all runs have made 4 today")
+	if len(r.ended) != 1 || r.ended[0] != loop.EndedDay {
+		t.Errorf("ended %v", r.ended)
+	}
+	calls = 6
+	r = gateway(loop.DayLimits{Calls: &calls}, modelserver.Reply{Status: 503})
+	ask(r, 400, "limits.calls.per_day of 6 has no room") // for a third try
+	if n := len(r.provider.Requests()); n != 2 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
 // A day that cannot be counted is not spent.
 func TestDayThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	limit := loop.MicroUSD(500_000)
 	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
-		c.Limits.Day = &limit
-		c.Spend = func(loop.MicroUSD) (loop.MicroUSD, error) { return 0, errors.New("the disk is full") }
+		c.Limits.Day.Cost = &limit
+		c.Spend = func(loop.Use) (loop.Use, error) { return loop.Use{}, errors.New("the disk is full") }
 	})
 	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
 	if status != 400 || !strings.Contains(answer, "limits.per_day cannot be held: the disk is full") || len(r.provider.Requests()) != 0 {

@@ -24,13 +24,13 @@ func Open(
 	if err != nil {
 		return nil, err
 	}
-	var spend func(loop.MicroUSD) (loop.MicroUSD, error)
+	var spend func(loop.Use) (loop.Use, error)
 	if p.DayDir != "" {
-		spend = func(add loop.MicroUSD) (loop.MicroUSD, error) { return ratelimit.Spend(p.DayDir, add, time.Now()) }
+		spend = func(add loop.Use) (loop.Use, error) { return ratelimit.Spend(p.DayDir, add, time.Now()) }
 	}
 	g, err := New(Config{
 		Token: p.Token, Routes: p.Routes, Prices: p.Prices,
-		Limits: Limits{Cost: p.Cost, Tokens: p.Tokens, Calls: p.Calls, Day: p.PerDay}, Spend: spend,
+		Limits: Limits{Cost: p.Cost, Tokens: p.Tokens, Calls: p.Calls, Day: p.Day}, Spend: spend,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true,
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: headerTime,

@@ -50,8 +50,8 @@ type usage struct {
 	writtenHour int64
 }
 
-// limited are the tokens for which limits hold: what comes from a cache does not count.
-func (u usage) limited() int64 { return u.Input + u.Output + u.CacheWrite }
+// all are the tokens for which limits hold, and which pawl shows.
+func (u usage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
 // search is what one search of the web by the provider costs, at Anthropic and
 // at OpenAI.

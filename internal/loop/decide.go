@@ -350,6 +350,9 @@ func (s *State) limits(r *Record) *Command {
 	if c := s.taskCost(); c != nil {
 		return c
 	}
+	if c := s.counted(); c != nil {
+		return c
+	}
 	if s.spentForNext(r) {
 		return timedOut("Total cost %s: %s has no room for another model call", s.Spent.Cost, s.costLimit())
 	}

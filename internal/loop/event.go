@@ -129,6 +129,7 @@ type CommandLimits struct {
 	Idle   time.Duration `json:"idle,omitempty"`
 	Cost   MicroUSD      `json:"cost_micro_usd"`
 	Calls  int           `json:"calls"`
+	Tokens *int64        `json:"tokens,omitempty"` // nil is no limit
 }
 
 // Decision is what followed from an event, for whoever keeps a run's state in

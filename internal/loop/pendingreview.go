@@ -104,9 +104,10 @@ func (s *State) reviewer(r *Record) string {
 // reviewBounds are what the iteration and the run have left.
 func (s *State) reviewBounds(r *Record) CommandLimits {
 	p := &s.Policy
-	spent, calls := max(0, r.Cost), max(0, r.Calls)
+	spent, calls, tokens := max(0, r.Cost), max(0, r.Calls), max(0, r.TokensIn)+max(0, r.TokensOut)
 	if v := r.Review; v != nil {
 		spent, calls = spent+max(0, v.Cost), calls+max(0, v.Calls)
+		tokens += max(0, v.TokensIn) + max(0, v.TokensOut)
 	}
 	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
 	if l.Cost >= 0 {
@@ -115,6 +116,7 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 	if l.Calls >= 0 {
 		l.Calls = max(0, l.Calls-calls)
 	}
+	l.Tokens = remains(p.Tokens.Iteration, tokens)
 	return s.within(l)
 }
 

@@ -47,6 +47,10 @@ type Policy struct {
 	// TaskCost is what the other ones have cost.
 	MaxTaskCost *MicroUSD `json:"max_task_cost_micro_usd,omitempty"`
 	TaskCost    MicroUSD  `json:"task_cost_micro_usd,omitempty"`
+	// Tokens and Calls are further limits; that on the calls of an iteration is
+	// MaxIterationCalls.
+	Tokens Counts `json:"tokens,omitzero"`
+	Calls  Counts `json:"calls,omitzero"`
 
 	// Once: a workflow that is not to iterate; its maximum is 1, and what fails
 	// then fails the run.

@@ -409,6 +409,10 @@ func (s *State) within(l CommandLimits) CommandLimits {
 	if more := l.Cost < 0 || l.Cost > left; more && left >= 0 {
 		l.Cost = left
 	}
+	l.Tokens = fewer(l.Tokens, p.Tokens.left(s.Spent.tokens()))
+	if left := p.Calls.left(int64(s.Spent.Calls)); left != nil && (l.Calls < 0 || int64(l.Calls) > *left) {
+		l.Calls = int(*left)
+	}
 	return l
 }
 

@@ -23,7 +23,7 @@ import (
 // words; below the line of dashes stands what the kernel made of it. The
 // notation:
 //
-//	start KIND [max=N] [breaker=N] [cost=USD] [task-cost=USD] [earlier=USD] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
+//	start KIND [max=N] [breaker=N] [cost=USD] [task-cost=USD] [earlier=USD] [run-tokens=N] [task-calls=N] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
 //	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
@@ -199,6 +199,23 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	if v, ok := args["earlier"]; ok {
 		pol.TaskCost = usd(v)
 	}
+	for name, to := range map[string]**int64{
+		"iteration-tokens": &pol.Tokens.Iteration, "run-tokens": &pol.Tokens.Run, "task-tokens": &pol.Tokens.Task,
+		"run-calls": &pol.Calls.Run, "task-calls": &pol.Calls.Task,
+	} {
+		var n int
+		if number(name, &n); args[name] != "" {
+			limit := int64(n)
+			*to = &limit
+		}
+	}
+	number("iteration-calls", &pol.MaxIterationCalls)
+	for name, to := range map[string]*int64{"earlier-tokens": &pol.Tokens.Others, "earlier-calls": &pol.Calls.Others} {
+		var n int
+		if number(name, &n); n > 0 {
+			*to = int64(n)
+		}
+	}
 	if v, ok := args["iteration-cost"]; ok {
 		pol.MaxIterationCost = usd(v)
 	}
@@ -294,6 +311,8 @@ func (p *player) record(args map[string]string, elapsed time.Duration) *loop.Rec
 	if v, ok := args["usd"]; ok {
 		r.Cost, r.CostSource = usd(v), "reported"
 	}
+	r.TokensIn, _ = strconv.ParseInt(args["tokens"], 10, 64)
+	r.Calls, _ = strconv.Atoi(args["calls"])
 	if v, ok := args["files"]; ok {
 		r.Files = strings.Split(v, ",")
 	}
@@ -487,6 +506,12 @@ func (p *player) show(before, after loop.State, c loop.Command) string {
 		if c.Limits.Cost >= 0 {
 			fmt.Fprintf(&b, " for at most %s", c.Limits.Cost)
 		}
+		if c.Limits.Tokens != nil {
+			fmt.Fprintf(&b, " with at most %d tokens", *c.Limits.Tokens)
+		}
+		if c.Limits.Calls >= 0 {
+			fmt.Fprintf(&b, " in at most %d calls", c.Limits.Calls)
+		}
 	case loop.RunReview:
 		fmt.Fprintf(&b, "review %d (%s, try %d)", c.Iteration, c.Agent, c.Review)
 		if c.Limits.Wall > 0 {
@@ -494,6 +519,12 @@ func (p *player) show(before, after loop.State, c loop.Command) string {
 		}
 		if c.Limits.Cost >= 0 {
 			fmt.Fprintf(&b, " for at most %s", c.Limits.Cost)
+		}
+		if c.Limits.Tokens != nil {
+			fmt.Fprintf(&b, " with at most %d tokens", *c.Limits.Tokens)
+		}
+		if c.Limits.Calls >= 0 {
+			fmt.Fprintf(&b, " in at most %d calls", c.Limits.Calls)
 		}
 	case loop.Wait:
 		fmt.Fprintf(&b, "wait %s (%s)", c.Until.Sub(p.at).Round(time.Second), c.Why)

@@ -99,6 +99,10 @@ func (s *State) nearIteration(r *Record) []string {
 	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
 	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
 		fmt.Sprint(p.MaxIterationCalls))
+	if most := p.Tokens.Iteration; most != nil {
+		used := r.TokensIn + r.TokensOut
+		near(used, *most, fmt.Sprintf("used %d tokens", used), fmt.Sprint(*most))
+	}
 	if r.WarnedTime {
 		return w
 	}

@@ -118,6 +118,11 @@ func (d draft) limits(pol *loop.Policy) error {
 	}
 	pol.MaxCost, pol.MaxIterationCost = limit.MaxTotalCost, limit.MaxCostPerIteration
 	pol.MaxIterationCalls = limit.MaxAPICallsPerIteration
+	of := d.Config.Limits
+	if own := of.Calls.PerIteration; own != nil {
+		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
+	}
+	pol.Calls.Run, pol.Tokens.Run, pol.Tokens.Iteration = count(of.Calls.PerRun), count(of.Tokens.PerRun), count(of.Tokens.PerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
@@ -132,6 +137,19 @@ func (d draft) limits(pol *loop.Policy) error {
 			"only policy procedure may run without a maximum", d.name, pol.Kind)
 	}
 	return nil
+}
+
+// count is a limit as the kernel takes it; nil is none.
+func count(n *int) *int64 {
+	if n == nil {
+		return nil
+	}
+	wide := int64(*n)
+	return &wide
+}
+
+func dayLimits(l config.OwnLimits) loop.DayLimits {
+	return loop.DayLimits{Cost: l.PerDay, Tokens: count(l.Tokens.PerDay), Calls: count(l.Calls.PerDay)}
 }
 
 func shorter(a, b time.Duration) time.Duration {

@@ -78,6 +78,9 @@ func mostOf(p *loop.Policy) []string {
 	if p.MaxIterationCalls >= 0 {
 		most = append(most, fmt.Sprintf("make %d model calls", p.MaxIterationCalls))
 	}
+	if t := p.Tokens.Iteration; t != nil {
+		most = append(most, fmt.Sprintf("use %d tokens", *t))
+	}
 	return most
 }
 

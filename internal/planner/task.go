@@ -57,7 +57,9 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	if d := task.Limits.Timeout; d > 0 {
 		plan.Policy.TaskTimeout = d
 	}
-	plan.Policy.MaxTaskCost = pl.Config.Limits.PerTask
+	of := pl.Config.Limits
+	plan.Policy.MaxTaskCost = of.PerTask
+	plan.Policy.Tokens.Task, plan.Policy.Calls.Task = count(of.Tokens.PerTask), count(of.Calls.PerTask)
 	if n := int64(task.Racers); n > 1 && plan.Policy.MaxCost != loop.NoLimit {
 		plan.Policy.MaxCost /= loop.MicroUSD(n)
 	}

@@ -15,11 +15,11 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)
 
 func spend(t *testing.T, dir string, add loop.MicroUSD, now time.Time) loop.MicroUSD {
 	t.Helper()
-	total, err := Spend(dir, add, now)
+	total, err := Spend(dir, loop.Use{Cost: add}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return total
+	return total.Cost
 }
 
 // A day counts from zero, and a clock that is a day off does not begin it twice.
@@ -50,7 +50,7 @@ func TestDayOfMany(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
-				if _, err := Spend(dir, 1, noon); err != nil {
+				if _, err := Spend(dir, loop.Use{Cost: 1}, noon); err != nil {
 					t.Error(err)
 				}
 			}
@@ -66,11 +66,11 @@ func TestDayOfMany(t *testing.T) {
 func TestDayDamaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, text := range []string{"", "{", `{"date":"2026-11-23","micro_usd":-1}`, "null x"} {
+	for _, text := range []string{"", "{", `{"date":"2026-11-23","micro_usd":-1}`, `{"date":"2026-11-23","calls":-1}`, "null x"} {
 		if err := os.WriteFile(filepath.Join(dir, "day.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, add := range []loop.MicroUSD{0, 1} {
+		for _, add := range []loop.Use{{}, {Calls: 1}} {
 			if _, err := Spend(dir, add, noon); err == nil || !strings.Contains(err.Error(), "is damaged; remove it") {
 				t.Errorf("%q: error is %v", text, err)
 			}

@@ -247,13 +247,13 @@ func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Ti
 
 func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".json") }
 
-// What all runs of a user spend in a day is in one small file, in the folder of the
+// What all runs of a user use in a day is in one small file, in the folder of the
 // limits. The day is that of this machine's zone.
 
 // day is what the file has. It is stored: names must not change.
 type day struct {
-	Date string        `json:"date"` // 2026-11-23
-	Cost loop.MicroUSD `json:"micro_usd"`
+	Date string `json:"date"` // 2026-11-23
+	loop.Use
 }
 
 // NextDay is when the day of now ends.
@@ -262,37 +262,38 @@ func NextDay(now time.Time) time.Time {
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.Local)
 }
 
-// Spend adds to what was spent on the day of now, and returns all of it. It takes
-// less than 0 back. With 0 it only looks.
-func Spend(dir string, add loop.MicroUSD, now time.Time) (loop.MicroUSD, error) {
+// Spend adds to what was used on the day of now, and returns all of it. It takes
+// less than 0 back. With nothing to add it only looks.
+func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	path := filepath.Join(dir, "day.json")
-	if add == 0 {
+	if add == (loop.Use{}) {
 		d, err := readDay(path, now)
-		return d.Cost, err
+		return d.Use, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return 0, fmt.Errorf("cannot keep what the day costs: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
 	defer cancel()
 	lock, err := files.Lock(ctx, filepath.Join(dir, "day.lock"), os.O_CREATE|os.O_RDWR)
 	if err != nil {
-		return 0, fmt.Errorf("cannot keep what the day costs: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
 	d, err := readDay(path, now)
 	if err != nil {
-		return 0, err
+		return loop.Use{}, err
 	}
-	d.Cost = max(0, d.Cost+add)
+	d.Use = d.Plus(add)
+	d.Cost, d.Tokens, d.Calls = max(0, d.Cost), max(0, d.Tokens), max(0, d.Calls)
 	data, err := json.Marshal(d)
 	if err != nil {
-		return 0, fmt.Errorf("cannot encode what the day costs: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot encode what the day used: %v", err)
 	}
 	if err := files.Replace(path, data, 0o600, false); err != nil {
-		return 0, fmt.Errorf("cannot keep what the day costs: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
 	}
-	return d.Cost, nil
+	return d.Use, nil
 }
 
 // readDay is the day of now. Clocks and zones of processes may differ by a day: the
@@ -304,11 +305,11 @@ func readDay(path string, now time.Time) (day, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return today, nil
 	case err != nil:
-		return today, fmt.Errorf("cannot read what the day costs: %v", err)
+		return today, fmt.Errorf("cannot read what the day used: %v", err)
 	}
 	var d day
-	if json.Unmarshal(data, &d) != nil || d.Cost < 0 {
-		return today, fmt.Errorf("cannot read what the day costs: %s is damaged; remove it to count from 0", path)
+	if json.Unmarshal(data, &d) != nil || min(int64(d.Cost), d.Tokens, d.Calls) < 0 {
+		return today, fmt.Errorf("cannot read what the day used: %s is damaged; remove it to count from 0", path)
 	}
 	if d.Date < today.Date || d.Date > now.Local().AddDate(0, 0, 1).Format(time.DateOnly) {
 		return today, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
 )
 
 // Run is one loop with its state. Times and durations are kept in whole
@@ -263,12 +264,13 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	return r, s.explain(ctx, what, err)
 }
 
-// TaskCost is what all runs of a task have cost but one, as far as it is known: those of
+// TaskUse is what all runs of a task have used but one, as far as it is known: those of
 // racers and of conflicts included.
-func (s *Store) TaskCost(ctx context.Context, task, but string) (cost int64, err error) {
-	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0) FROM runs WHERE kind = 'task' AND id <> $1
-		AND `+taskOfRun+` = $2`, []any{but, task}, &cost)
-	return cost, s.explain(ctx, "add up what the runs of "+task+" cost", err)
+func (s *Store) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
+	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
+		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
+		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
+	return u, s.explain(ctx, "add up what the runs of "+task+" used", err)
 }
 
 // runColumns are those of runFields, in its order.

@@ -31,7 +31,7 @@ func (m playedModels) Serve(ctx context.Context, l net.Listener) error {
 	if next := m.plan.Routes[0].Next; next != nil {
 		m.emit(agent.Event{Kind: agent.Text, Text: "next " + next.Base + " " + next.Key})
 	}
-	m.emit(agent.Event{Kind: agent.Text, Text: fmt.Sprint("plan ", m.plan.CA, " ", m.plan.DayDir, " ", *m.plan.PerDay)})
+	m.emit(agent.Event{Kind: agent.Text, Text: fmt.Sprint("plan ", m.plan.CA, " ", m.plan.DayDir, " ", *m.plan.Day.Cost)})
 	if m.plan.Calls == 1 {
 		m.end(loop.EndedCalls, "one is enough")
 	}
@@ -48,7 +48,7 @@ func (m playedModels) Totals() (map[string]agent.ModelUse, loop.MicroUSD, bool) 
 func withModels(job Job) Job {
 	job.Parser = "json"
 	perDay := loop.MicroUSD(2_000_000)
-	job.Gateway = &agent.Gateway{CA: "/ca.pem", DayDir: "/limits", PerDay: &perDay, Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key",
+	job.Gateway = &agent.Gateway{CA: "/ca.pem", DayDir: "/limits", Day: loop.DayLimits{Cost: &perDay}, Routes: []agent.Route{{Name: "anthropic", Base: "http://127.0.0.1:9", Key: "the-key",
 		Next: &agent.Route{Base: "http://127.0.0.1:8", Key: "the-next-key"}}}}
 	job.Env = append(job.Env, "URL="+agent.GatewayAddress+"/anthropic", "KEY="+agent.GatewayToken)
 	return job

@@ -16,7 +16,7 @@ type Limits struct {
 	Grace  time.Duration `json:"grace,omitempty"` // after TERM, before KILL; 0 is 5 s
 	Ask    time.Duration `json:"ask,omitempty"`   // TERM to the process alone, before all that it started get it
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
-	Tokens int64         `json:"tokens,omitempty"` // input, output and cache writes
+	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
 	Output int64         `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB

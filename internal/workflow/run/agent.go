@@ -41,10 +41,11 @@ func agentFor(named, own, current string, last *execution) string {
 func (d *activeAttempt) agent(ctx context.Context) error {
 	p, name := d.s.p, d.e.record.Agent
 	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-	cost, calls := p.limits.left()
-	if cost == 0 || calls == 0 {
-		return d.nothingLeft(cost == 0)
+	limits, ended := p.limits.left()
+	if ended != loop.NotEnded {
+		return d.nothingLeft(ended)
 	}
+	limits.Wall, limits.Idle = wall, p.c.Limits.Idle
 	if f := p.h.Throttled(ctx, name); f != nil && !d.resumed {
 		return d.cannotStart(*f)
 	}
@@ -52,7 +53,7 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
 		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir,
 		Env:    d.n.given.environ("PAWL_STEP=" + d.n.id),
-		Limits: loop.CommandLimits{Wall: wall, Idle: p.c.Limits.Idle, Cost: cost, Calls: calls},
+		Limits: limits,
 	})
 	if err != nil {
 		return d.cannotStart(uncallable(err))
@@ -65,7 +66,7 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	d.e.record.Usage = usageOf(end.Record)
 	p.stopFor(p.limits.end(d.n.id, d.e.record.Usage))
 	p.judged(d.e, end.Record.Exit, end.Record.Failure, iteration)
-	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls {
+	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls || x == loop.EndedTokens {
 		p.stopFor(x)
 	}
 	if d.e.Status != store.StepSuccess {
@@ -166,11 +167,10 @@ func uncallable(err error) failure.Analysis {
 }
 
 // nothingLeft fails a step for whose agent the limits leave nothing.
-func (d *activeAttempt) nothingLeft(cost bool) error {
-	what, ended := "model calls", loop.EndedCalls
-	if cost {
-		what, ended = "cost", loop.EndedCost
-	}
+func (d *activeAttempt) nothingLeft(ended loop.Ended) error {
+	what := map[loop.Ended]string{
+		loop.EndedCost: "cost", loop.EndedCalls: "model calls", loop.EndedTokens: "tokens",
+	}[ended]
 	d.s.p.stopFor(ended)
 	return d.cannotStart(failure.Analysis{
 		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(ended),

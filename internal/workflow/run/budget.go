@@ -22,6 +22,8 @@ func usageOf(r *loop.Record) usage {
 	return usage{r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls, r.Output}
 }
 
+func (u *usage) tokens() int64 { return u.TokensIn + u.TokensOut }
+
 func (u *usage) add(v usage) {
 	u.Cost += v.Cost
 	u.TokensIn += v.TokensIn
@@ -57,19 +59,32 @@ func newBudget(l loop.CommandLimits, spent usage) *budget {
 	return &budget{limits: l, spent: spent, live: map[string]*agent.Collector{}}
 }
 
-// left is what an agent that starts now may use.
-func (b *budget) left() (cost loop.MicroUSD, calls int) {
+// left is what an agent that starts now may use. ended is the limit that leaves it
+// nothing.
+func (b *budget) left() (l loop.CommandLimits, ended loop.Ended) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	total := b.total()
-	cost, calls = b.limits.Cost, b.limits.Calls
-	if cost >= 0 {
-		cost = max(0, cost-total.Cost)
+	l.Cost, l.Calls = b.limits.Cost, b.limits.Calls
+	if l.Cost >= 0 {
+		l.Cost = max(0, l.Cost-total.Cost)
 	}
-	if calls >= 0 {
-		calls = max(0, calls-total.Calls)
+	if l.Calls >= 0 {
+		l.Calls = max(0, l.Calls-total.Calls)
 	}
-	return cost, calls
+	if most := b.limits.Tokens; most != nil {
+		left := max(0, *most-total.tokens())
+		l.Tokens = &left
+	}
+	switch {
+	case l.Cost == 0:
+		ended = loop.EndedCost
+	case l.Calls == 0:
+		ended = loop.EndedCalls
+	case l.Tokens != nil && *l.Tokens == 0:
+		ended = loop.EndedTokens
+	}
+	return l, ended
 }
 
 // total is what all agents of the iteration used so far.
@@ -79,6 +94,7 @@ func (b *budget) total() usage {
 		cost, _ := c.Cost()
 		total.Cost += cost
 		total.Calls += c.Calls()
+		total.TokensIn += c.Tokens()
 	}
 	return total
 }
@@ -108,6 +124,8 @@ func (b *budget) passed() loop.Ended {
 		return loop.EndedCost
 	case b.limits.Calls >= 0 && total.Calls > b.limits.Calls:
 		return loop.EndedCalls
+	case b.limits.Tokens != nil && total.tokens() > *b.limits.Tokens:
+		return loop.EndedTokens
 	}
 	return loop.NotEnded
 }

@@ -149,8 +149,8 @@ func TestTheBudgetIsShared(t *testing.T) {
 	if e := spend("one", 500_000); e != loop.NotEnded {
 		t.Errorf("under the limit: %s", e)
 	}
-	if cost, calls := b.left(); cost != 400_000 || calls != loop.NoLimit {
-		t.Errorf("left %d, %d", cost, calls)
+	if l, ended := b.left(); l.Cost != 400_000 || l.Calls != loop.NoLimit || l.Tokens != nil || ended != loop.NotEnded {
+		t.Errorf("left %+v, %q", l, ended)
 	}
 	if e := spend("two", 500_000); e != loop.EndedCost {
 		t.Errorf("over the limit: %q", e)
@@ -159,7 +159,32 @@ func TestTheBudgetIsShared(t *testing.T) {
 	if e := b.end("two", usage{Cost: 500_000}); e != loop.EndedCost {
 		t.Errorf("one that ended by itself over the limit: %q", e)
 	}
-	if cost, _ := b.left(); cost != 0 {
-		t.Errorf("left %d", cost)
+	if l, ended := b.left(); l.Cost != 0 || ended != loop.EndedCost {
+		t.Errorf("left %+v, %q", l, ended)
+	}
+}
+
+// Tokens are shared as money is.
+func TestTokensAreShared(t *testing.T) {
+	t.Parallel()
+	most := int64(1000)
+	b := newBudget(loop.CommandLimits{Cost: loop.NoLimit, Calls: loop.NoLimit, Tokens: &most}, usage{TokensIn: 100, TokensOut: 50})
+	for _, step := range []string{"one", "two"} {
+		b.begin(step, agent.NewCollector())
+	}
+	use := func(step string) loop.Ended {
+		return b.see(step, agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 400, CacheRead: 20, Output: 30}})
+	}
+	if e := use("one"); e != loop.NotEnded {
+		t.Errorf("under the limit: %s", e)
+	}
+	if l, ended := b.left(); *l.Tokens != 400 || ended != loop.NotEnded {
+		t.Errorf("left %d, %q", *l.Tokens, ended)
+	}
+	if e := use("two"); e != loop.EndedTokens {
+		t.Errorf("over the limit: %q", e)
+	}
+	if l, ended := b.left(); *l.Tokens != 0 || ended != loop.EndedTokens {
+		t.Errorf("left %d, %q", *l.Tokens, ended)
 	}
 }

@@ -21,12 +21,12 @@ func (d *activeAttempt) procedure(ctx context.Context) error {
 	if err != nil {
 		return d.cannotStart(uncallable(err))
 	}
-	cost, _ := p.limits.left()
-	if cost == 0 {
-		return d.nothingLeft(true)
+	left, ended := p.limits.left()
+	if ended != loop.NotEnded {
+		return d.nothingLeft(ended)
 	}
 	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-	d.bound(&plan, cost, wall)
+	d.bound(&plan, left, wall)
 	o := p.h.Inner(plan)
 	o.Notify = d.showInner
 	stops := make(chan loop.Cause, 1)
@@ -52,16 +52,21 @@ func (d *activeAttempt) procedure(ctx context.Context) error {
 }
 
 // bound holds the procedure to what the workflow has left.
-func (d *activeAttempt) bound(plan *engine.Plan, cost loop.MicroUSD, wall time.Duration) {
+func (d *activeAttempt) bound(plan *engine.Plan, left loop.CommandLimits, wall time.Duration) {
 	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+slug(d.n.id)
 	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.environ("PAWL_STEP="+d.n.id)...)
 	pol := &plan.Policy
 	if pol.MaxCost < 0 { // there is no limit
-		pol.MaxCost = cost
+		pol.MaxCost = left.Cost
 	}
-	if cost > 0 {
-		pol.MaxCost = min(pol.MaxCost, cost)
+	if left.Cost > 0 {
+		pol.MaxCost = min(pol.MaxCost, left.Cost)
 	}
+	if left.Calls >= 0 {
+		calls := int64(left.Calls)
+		pol.Calls.Lower(&calls)
+	}
+	pol.Tokens.Lower(left.Tokens)
 	pol.Timeout = least(pol.Timeout, wall)
 }
 

@@ -1,0 +1,112 @@
+package loop
+
+import "fmt"
+
+// Use is what runs used. It is stored: names must not change.
+type Use struct {
+	Cost   MicroUSD `json:"micro_usd"`
+	Tokens int64    `json:"tokens,omitempty"` // those from a cache included
+	Calls  int64    `json:"calls,omitempty"`
+}
+
+// Plus adds.
+func (u Use) Plus(v Use) Use { return Use{u.Cost + v.Cost, u.Tokens + v.Tokens, u.Calls + v.Calls} }
+
+// Minus takes away.
+func (u Use) Minus(v Use) Use { return Use{u.Cost - v.Cost, u.Tokens - v.Tokens, u.Calls - v.Calls} }
+
+// DayLimits are what all runs of a user may use in a day; nil is no limit, and 0 allows
+// nothing.
+type DayLimits struct {
+	Cost   *MicroUSD `json:"micro_usd,omitempty"`
+	Tokens *int64    `json:"tokens,omitempty"`
+	Calls  *int64    `json:"calls,omitempty"`
+}
+
+// None is whether nothing is limited.
+func (l DayLimits) None() bool { return l == DayLimits{} }
+
+// Over names the limit that leaves no room for more after used, and says what is used of
+// it; key is "" where all do.
+func (l DayLimits) Over(used, more Use) (key, words string) {
+	full := func(limit, used, more int64) bool { return used >= limit || used+more > limit }
+	switch {
+	case l.Cost != nil && full(int64(*l.Cost), int64(used.Cost), int64(more.Cost)):
+		return "limits.per_day of " + l.Cost.String(), "all runs have spent " + used.Cost.String() + " today"
+	case l.Tokens != nil && full(*l.Tokens, used.Tokens, more.Tokens):
+		return fmt.Sprint("limits.tokens.per_day of ", *l.Tokens), fmt.Sprintf("all runs have used %d today", used.Tokens)
+	case l.Calls != nil && full(*l.Calls, used.Calls, more.Calls):
+		return fmt.Sprint("limits.calls.per_day of ", *l.Calls), fmt.Sprintf("all runs have made %d today", used.Calls)
+	}
+	return "", ""
+}
+
+// Counts limits tokens, or model calls; nil is no limit, and 0 allows nothing.
+type Counts struct {
+	Iteration *int64 `json:"iteration,omitempty"`
+	Run       *int64 `json:"run,omitempty"`
+	Task      *int64 `json:"task,omitempty"` // all runs of a task together
+	// Others is what the other runs of the task have used.
+	Others int64 `json:"others,omitempty"`
+}
+
+// left is the smallest of what an iteration may use after its run has used that much;
+// nil is any number.
+func (c *Counts) left(used int64) *int64 {
+	return fewer(c.Iteration, fewer(remains(c.Run, used), remains(c.Task, used+c.Others)))
+}
+
+func remains(limit *int64, used int64) *int64 {
+	if limit == nil {
+		return nil
+	}
+	left := max(0, *limit-used)
+	return &left
+}
+
+// fewer is the smaller of two limits of which nil is none.
+func fewer(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// Lower holds the run to what something that it is part of has left; nil is any number.
+func (c *Counts) Lower(left *int64) { c.Run = fewer(c.Run, left) }
+
+// over ends a run that has used up its tokens or calls, or those of its task.
+func (c *Counts) over(what string, used int64) *Command {
+	switch {
+	case c.Run != nil && used >= *c.Run:
+		return timedOut("limits.%s.per_run of %d is reached: the run has used %d", what, *c.Run, used)
+	case c.Task != nil && used+c.Others >= *c.Task:
+		return timedOut("limits.%s.per_task of %d is reached: all runs of this task have used %d", what, *c.Task, used+c.Others)
+	}
+	return nil
+}
+
+// Share gives a run its part of what is left of its task's limits, which racers share.
+func (p *Policy) Share(racers int) {
+	p.MaxTaskCost = share(p.MaxTaskCost, p.TaskCost, racers)
+	p.Tokens.Task = share(p.Tokens.Task, p.Tokens.Others, racers)
+	p.Calls.Task = share(p.Calls.Task, p.Calls.Others, racers)
+}
+
+func share[N int64 | MicroUSD](limit *N, used N, racers int) *N {
+	if limit == nil {
+		return nil
+	}
+	part := used + max(0, *limit-used)/N(max(1, racers))
+	return &part
+}
+
+// counted ends a run that has used up its tokens or calls.
+func (s *State) counted() *Command {
+	if c := s.Policy.Tokens.over("tokens", s.Spent.tokens()); c != nil {
+		return c
+	}
+	return s.Policy.Calls.over("calls", int64(s.Spent.Calls))
+}
+
+func (s *Spent) tokens() int64 { return s.TokensIn + s.TokensOut }
