@@ -44,7 +44,7 @@ var typeWords = []struct {
 	{"authentication_error", []string{"api key", "api-key", "unauthorized", "not authenticated", "authentication failed"}},
 	{"connection_error", []string{"connection error", "could not connect", "cannot connect", "fetch failed", "socket",
 		"econn", "connection closed", "connection reset", "connection failed", "stream disconnected", "network error",
-		"unexpected eof"}},
+		"unexpected eof", "received message_start for message"}},
 	{"server_error", []string{"no usable output", "non-sse response", "without a finish reason",
 		"without sending any chunks", "malformed", "invalid json", "unexpected token"}},
 }

@@ -21,16 +21,17 @@ func TestStatusIn(t *testing.T) {
 func TestTypeIn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"The usage limit has been reached":        "usage_limit_reached",
-		"Rate limit reached: 50 a minute":         "rate_limit",
-		"Rate limit: you exceeded your quota":     "usage_limit_reached",
-		"Overloaded":                              "overloaded",
-		"exceeds the model's context window":      "context_length_exceeded",
-		"invalid x-api-key":                       "authentication_error",
-		"connect ECONNREFUSED":                    "connection_error",
-		"LLM response contained no usable output": "server_error",
-		"the tests fail":                          "",
-		strings.Repeat("x", 2000) + "overloaded":  "",
+		"The usage limit has been reached":                                        "usage_limit_reached",
+		`Received message_start for message "b" while message "a" is still open.`: "connection_error",
+		"Rate limit reached: 50 a minute":                                         "rate_limit",
+		"Rate limit: you exceeded your quota":                                     "usage_limit_reached",
+		"Overloaded":                                                              "overloaded",
+		"exceeds the model's context window":                                      "context_length_exceeded",
+		"invalid x-api-key":                                                       "authentication_error",
+		"connect ECONNREFUSED":                                                    "connection_error",
+		"LLM response contained no usable output":                                 "server_error",
+		"the tests fail":                                                          "",
+		strings.Repeat("x", 2000) + "overloaded":                                  "",
 	} {
 		if got := TypeIn(text); got != want {
 			t.Errorf("%.60q is %q, want %q", text, got, want)
