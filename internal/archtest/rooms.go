@@ -57,7 +57,8 @@ var rooms = withAdapters(map[string]room{
 	"action":        {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
 	"console":       {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
 	"dashboard":     {Asking, []string{"console"}, "the autopilot in a terminal"},
-	"web":           {Asking, []string{"action", "config", "planner"}, "the same for browsers"},
+	"web":           {Asking, []string{"action", "config", "planner", "web/bounds"}, "the same for browsers"},
+	"web/bounds":    {Asking, nil, "holds a server to a number of connections"},
 	"mcp":           {Asking, nil, "the same for programs: tools made of the API's operations, and iteration control"},
 	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
 	"config":        {Asking, []string{"trust"}, "files, environment and flags become one checked value"},
@@ -193,7 +194,7 @@ var stdlib = map[string]struct {
 }{
 	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
-	"net/http":     {[]string{"web", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
+	"net/http":     {[]string{"web", "web/bounds", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
 	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/web/bounds"
 )
 
 // Limits of what connects.
@@ -88,7 +88,7 @@ func Open(ctx context.Context, a Address) (*Listener, error) {
 		return nil, err
 	}
 	d := newListener(l, host, a.Hosts)
-	d.listener = bound(d.listener, maxConnections)
+	d.listener = bounds.New(d.listener, maxConnections)
 	if certificate != nil {
 		d.scheme = "https"
 		d.listener = tls.NewListener(d.listener, certificate)
@@ -191,104 +191,4 @@ func (d *Listener) answers(hostHeader string) bool {
 // very name that the request has.
 func (d *Listener) sameOrigin(origin, hostHeader string) bool {
 	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
-}
-
-// bounded is a listener with a limit on open connections. At the limit, a new one
-// takes the place of the one that has been without a request for the longest time,
-// so that idle connections keep nobody out. While all have a request, it is closed.
-type bounded struct {
-	net.Listener
-	most int
-
-	mu   sync.Mutex
-	open map[*counted]bool
-	turn int // counts what happens
-}
-
-func bound(l net.Listener, most int) *bounded {
-	return &bounded{Listener: l, most: most, open: map[*counted]bool{}}
-}
-
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		inner, err := b.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		c := &counted{Conn: inner, of: b}
-		if b.admit(c) {
-			return c, nil
-		}
-		_ = inner.Close() // nothing was sent
-	}
-}
-
-// admit reports whether there is room for a connection.
-func (b *bounded) admit(c *counted) bool {
-	b.mu.Lock()
-	var quiet *counted
-	for one := range b.open {
-		if one.requests > 0 {
-			continue
-		}
-		if quiet == nil || one.turn < quiet.turn {
-			quiet = one
-		}
-	}
-	full := len(b.open) >= b.most
-	fits := !full || quiet != nil
-	if fits {
-		b.turn++
-		c.turn = b.turn
-		b.open[c] = true
-	}
-	b.mu.Unlock()
-	if full && fits {
-		_ = quiet.Close() // nobody waits for an answer there
-	}
-	return fits
-}
-
-// counted is a connection of a bounded listener, whose lock guards it.
-type counted struct {
-	net.Conn
-	of       *bounded
-	requests int // that are being answered
-	turn     int // when it was opened, or the last answer ended
-}
-
-func (c *counted) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// asks notes that a request begins, by 1, or ends, by -1.
-func (c *counted) asks(by int) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.of.turn++
-	c.requests, c.turn = c.requests+by, c.of.turn
-}
-
-// connKey is where the connection of a request is in its context.
-type connKey struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	return context.WithValue(ctx, connKey{}, c)
-}
-
-// answering notes which connections have a request.
-func answering(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connKey{}).(*counted); ok {
-			c.asks(1)
-			defer c.asks(-1)
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/web/bounds"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -124,7 +125,7 @@ func (s *Server) config() (*config.Config, error) {
 // last event and are closed, and open requests have a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: answering(s.handler), ConnContext: withConn, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		Handler: bounds.Answering(s.handler), ConnContext: bounds.WithConn, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
 		WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
