@@ -17,7 +17,7 @@ func self() (string, error) { return "/bin/pawl", nil }
 func TestStart(t *testing.T) {
 	t.Parallel()
 	a := New("mine", []string{"prog", "acp", "-m={model}"}, self)
-	start, err := a.Start(agent.Invocation{PromptFile: "/p", Model: "m", ReadOnly: true, Env: []string{"A=b"}})
+	start, err := a.Start(agent.Invocation{PromptFile: "/p", Model: "m", ReadOnly: true, Env: []string{"A=b"}, Routes: []agent.Route{{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,10 +26,10 @@ func TestStart(t *testing.T) {
 		t.Errorf("start is %+v", start)
 	}
 	start, err = a.Start(agent.Invocation{Command: []string{"other"}, Model: "m"})
-	if want := []string{"/bin/pawl", Command, "--model", "m", "--", "other"}; err != nil || !slices.Equal(start.Args, want) {
+	if want := []string{"/bin/pawl", Command, "--count", "--model", "m", "--", "other"}; err != nil || !slices.Equal(start.Args, want) {
 		t.Errorf("start is %q, %v", start.Args, err)
 	}
-	if o, err := parseOptions(start.Args[2:]); err != nil || o.model != "m" || o.readOnly || !slices.Equal(o.program, []string{"other"}) {
+	if o, err := parseOptions(start.Args[2:]); err != nil || o.model != "m" || o.readOnly || !o.count || !slices.Equal(o.program, []string{"other"}) {
 		t.Errorf("options are %+v, %v", o, err)
 	}
 	for want, in := range map[string]agent.Invocation{

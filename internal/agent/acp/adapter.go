@@ -48,6 +48,9 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if in.ReadOnly {
 		args = append(args, "--read-only")
 	}
+	if len(in.Routes) == 0 {
+		args = append(args, "--count")
+	}
 	if in.Model != "" && !strings.Contains(all, "{model}") {
 		args = append(args, "--model", in.Model)
 	}

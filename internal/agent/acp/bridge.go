@@ -60,6 +60,7 @@ type bridge struct {
 	cancelling bool
 	obeyed     bool // it did
 
+	export []string // prints the session; nil is not known
 	cmd    *exec.Cmd
 	exited chan struct{}
 	how    error // it exited; after exited is closed
@@ -99,6 +100,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 // options are what the bridge is told on its command line.
 type options struct {
 	readOnly bool
+	count    bool // nobody else counts the tokens
 	model    string
 	mode     string // "" is the widest
 	program  []string
@@ -110,6 +112,7 @@ func parseOptions(args []string) (options, error) {
 	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&o.readOnly, "read-only", false, "")
+	flags.BoolVar(&o.count, "count", false, "")
 	flags.StringVar(&o.model, "model", "", "")
 	flags.StringVar(&o.mode, "mode", "", "")
 	if err := flags.Parse(args); err != nil {
@@ -287,7 +290,10 @@ func (b *bridge) work(o options, prompt string) (stop string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return b.prompt(id, prompt)
+	if o.count {
+		b.export = exporter(info.Name, o.program, id)
+	}
+	return b.prompt(o, id, prompt)
 }
 
 // about is what a program says of itself.
@@ -332,7 +338,7 @@ func (b *bridge) initialize() (info about, err error) {
 
 // prompt has the prompt done, however long that takes, or cancels it at a
 // signal.
-func (b *bridge) prompt(session, text string) (stop string, err error) {
+func (b *bridge) prompt(o options, session, text string) (stop string, err error) {
 	id, err := b.conn.request("session/prompt", map[string]any{
 		"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}},
 	})
@@ -352,7 +358,11 @@ func (b *bridge) prompt(session, text string) (stop string, err error) {
 	if a.failed != nil {
 		return "", typed(a.failed)
 	}
-	return b.answered(a), nil
+	stop = b.answered(a)
+	if u := b.exported(o, b.export); u != (agent.Usage{}) {
+		b.out.put(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	}
+	return stop, nil
 }
 
 func isLoop(err error) bool {

@@ -56,13 +56,28 @@ func (p play) run(t *testing.T) played {
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
 	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind)
-	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, program: []string{os.Args[0]}}, strings.NewReader(p.prompt), env)
+	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, count: true, program: []string{os.Args[0], "acp"}}, strings.NewReader(p.prompt), env)
 	lines.Flush()
 	parser.Close(take)
 	got.Outcome = c.Outcome()
 	said, _ := os.ReadFile(log)
 	got.log = string(said)
 	return got
+}
+
+// A program that tells the tokens of its last call only is asked for its session.
+func TestAllCallsCount(t *testing.T) {
+	t.Parallel()
+	got := play{scenario: "exports"}.run(t)
+	want := agent.Usage{Input: 300, Output: 36, CacheRead: 50, CacheWrite: 4}
+	if got.code != 0 || got.Usage != want || !strings.Contains(got.log, "export s1") {
+		t.Errorf("it used %+v, exit %d\n%s", got.Usage, got.code, got.log)
+	}
+	for _, scenario := range []string{"exports-rubbish", "exports-nothing", "story"} {
+		if got := (play{scenario: scenario}).run(t); got.code != 0 || got.Usage != (agent.Usage{Input: 70, Output: 20, CacheRead: 30}) {
+			t.Errorf("%s: it used %+v, exit %d\n%s", scenario, got.Usage, got.code, got.log)
+		}
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -16,6 +16,13 @@ import (
 // what reached it.
 func TestMain(m *testing.M) {
 	if scenario := os.Getenv("ACP_FAKE"); scenario != "" {
+		if os.Args[1] == "export" {
+			note("%s", strings.Join(os.Args[1:], " "))
+			fmt.Print(map[string]string{"exports-rubbish": "rubbish", "exports": `{"info":{"id":"s1"},"messages":[{"info":{"role":"user"}},` +
+				`{"info":{"role":"assistant","tokens":{"input":100,"output":10,"reasoning":5,"cache":{"read":20,"write":4}}}},` +
+				`{"info":{"role":"assistant","tokens":{"input":200,"output":20,"reasoning":1,"cache":{"read":30,"write":0}}}}]}`}[scenario])
+			os.Exit(0)
+		}
 		newFake(scenario).serve()
 		os.Exit(0)
 	}
@@ -129,7 +136,11 @@ func (f *fake) initialize(id json.RawMessage) {
 		result(id, `{"x":"`+strings.Repeat("x", maxLine)+`"}`)
 		return
 	}
-	result(id, `{"protocolVersion":1,"agentInfo":{"name":"fake","version":"1.2"},"authMethods":[{"id":"a","name":"Browser"},{"id":"b","name":"Key"}]}`)
+	name := "fake"
+	if strings.HasPrefix(f.scenario, "exports") {
+		name = "OpenCode"
+	}
+	result(id, `{"protocolVersion":1,"agentInfo":{"name":"`+name+`","version":"1.2"},"authMethods":[{"id":"a","name":"Browser"},{"id":"b","name":"Key"}]}`)
 }
 
 func (f *fake) open(id json.RawMessage) {

@@ -85,7 +85,7 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 					"so: only the idle limit and the iteration's time limit end that.",
 				"Its retries are invisible, and it asks for a title for each session: the provider counts more calls than pawl.",
 				"When a server answers 200 with something else than a model's answer, it asks again without end.",
-				"Over ACP it tells the tokens of its last call only; with a key the gateway counts them all.",
+				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session (`export`) when it is done.",
 				"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
 				"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
 				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
