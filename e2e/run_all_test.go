@@ -39,10 +39,10 @@ var tries = map[string]int{"claude": 3, "codex": 2, "opencode": 9, "gemini": 3}
 // quota, with the time to wait.
 var limits = []string{"rate_limit", "quota_exhausted"}
 
-// The program gives up; pawl waits, and does the same iteration again.
+// Without the gateway the program gives up; pawl waits, and does the same iteration again.
 func TestLimitIsWaitedOut(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p program) {
-		u, model := scene(t, p, "")
+		u, model := scene(t, p, "gateway: {enabled: never}\n")
 		model.set(append(slices.Repeat([]modelserver.Reply{p.limited}, tries[p.name]), u.writes("done.txt")...)...)
 		r, s := u.run(nil)
 		if r.code != 0 || s.Status != "completed" || len(s.Iterations) != 2 {
@@ -139,8 +139,8 @@ func TestPageOfAProxy(t *testing.T) {
 // What the agent left behind in the background ends with its iteration.
 func TestBackgroundEndsWithTheIteration(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p program) {
-		u, model := scene(t, p, "")
 		left := newLeft(t)
+		u, model := scene(t, p, left.settings())
 		model.set(append([]modelserver.Reply{{Tools: []modelserver.Tool{p.shell(left.background())}}}, u.writes("done.txt")...)...)
 		r, s := u.run(nil)
 		if r.code != 0 || !s.Success {
@@ -157,8 +157,8 @@ func TestEndsInEachPhase(t *testing.T) {
 			for way, end := range ends {
 				t.Run(name+", "+way, func(t *testing.T) {
 					t.Parallel()
-					u, model := scene(t, p, end.settings)
 					left := newLeft(t)
+					u, model := scene(t, p, end.settings+left.settings())
 					model.set(phase.replies(p, left)...)
 					r, s := u.run(func(pawl *os.Process) {
 						for range phase.calls {
@@ -213,7 +213,7 @@ type end struct {
 
 var ends = map[string]end{
 	"time limit": {
-		settings: "loop: {iteration_timeout: 25s}", code: 0, ended: "timeout",
+		settings: "loop: {iteration_timeout: 25s}\n", code: 0, ended: "timeout",
 		do: func(*testing.T, *user, *os.Process) {},
 	},
 	"pawl stop": {code: 130, ended: "stop", do: func(t *testing.T, u *user, _ *os.Process) {
@@ -234,18 +234,16 @@ type left struct{ pid, ready string }
 
 func newLeft(t *testing.T) left {
 	t.Helper()
-	// Where the sandbox lets an agent write, and the tests' own folder is not.
-	dir, err := os.MkdirTemp("/tmp", "pawl-left-") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	l := left{pid: filepath.Join(dir, "pid"), ready: filepath.Join(dir, "ready")}
 	if err := syscall.Mkfifo(l.ready, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
+
+// settings let an agent write there.
+func (l left) settings() string { return "safety: {write: [" + filepath.Dir(l.pid) + "]}\n" }
 
 func (l left) stubborn() string {
 	// Opened for both, the pipe takes a line before anybody reads it.
