@@ -13,6 +13,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     sourcemap: false,
     reportCompressedSize: false,
+    rolldownOptions: { input: ['index.html', 'terminal.html'] },
   },
   // For `npm run dev` beside a server that runs with --address 127.0.0.1:7295.
   server: { proxy: { '/api': { target: 'http://127.0.0.1:7295', changeOrigin: true } } },

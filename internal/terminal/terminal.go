@@ -43,7 +43,7 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 	c.Env = append(slices.Clone(c.Env), mark)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if screen != nil {
-		s, err := show(screen)
+		s, err := show(screen, asked)
 		if err != nil {
 			return 0, err
 		}
@@ -130,7 +130,7 @@ type shown struct {
 	output               sync.WaitGroup
 }
 
-func show(screen *os.File) (*shown, error) {
+func show(screen *os.File, asked chan<- os.Signal) (*shown, error) {
 	ours, theirs, err := pty.Open()
 	if err != nil {
 		return nil, err
@@ -148,7 +148,13 @@ func show(screen *os.File) (*shown, error) {
 		}
 	}()
 	s.output.Go(func() { _, _ = io.Copy(screen, ours) })
-	go func() { _, _ = io.Copy(ours, screen) }() // keys; it ends with this process
+	go func() { // it ends with this process, or with the person's terminal
+		_, _ = io.Copy(ours, screen) // keys
+		select {
+		case asked <- syscall.SIGHUP:
+		default: // something asked before
+		}
+	}()
 	return s, nil
 }
 

@@ -55,6 +55,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.diffRoutes(api)
 	s.actionRoutes(api)
 	s.caseRoutes(api)
+	s.workspaceRoutes(api, mux)
 	s.reviewRoutes(api)
 	s.queueRoutes(api)
 	s.pilotRoutes(api)

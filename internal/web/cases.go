@@ -53,6 +53,7 @@ type CaseDetail struct {
 	ScoreParts []board.Part  `json:"score_parts" nullable:"false"`
 	Dependents []string      `json:"dependents" nullable:"false" doc:"Cases that need it."`
 	History    []board.Entry `json:"history" nullable:"false" doc:"What was done with it, oldest first."`
+	Workspace  *Workspace    `json:"workspace,omitempty" doc:"Of a task that has one."`
 }
 
 func (s *Server) caseRoutes(api huma.API) {
@@ -181,9 +182,13 @@ func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], 
 	if err != nil {
 		return nil, err
 	}
+	place, err := s.workspace(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	history, err := s.o.Store.CaseHistory(ctx, id)
 	return answer(CaseDetail{
-		Case: showCase(&c), Dependents: list(needed), History: list(history), ScoreParts: list(parts),
+		Case: showCase(&c), Dependents: list(needed), History: list(history), ScoreParts: list(parts), Workspace: place,
 	}), err
 }
 

@@ -38,6 +38,10 @@ const policy = "default-src 'none'; script-src 'self'; " +
 	"style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+// terminalPolicy is that of the page of a terminal, which has nothing else on it: the
+// program that draws the terminal writes styles into the page.
+var terminalPolicy = strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
+
 // guard lets through what may be asked.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -33,7 +33,12 @@ func pages(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := path.Clean(r.URL.Path)
-	if path.Ext(name) == "" {
+	switch {
+	case path.Ext(name) != "":
+	case strings.HasPrefix(name, "/terminal/"):
+		name = "/terminal.html"
+		w.Header().Set("Content-Security-Policy", terminalPolicy)
+	default:
 		name = "/index.html"
 	}
 	data, err := dist.ReadFile("dist" + name)

@@ -17,8 +17,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/web/bounds"
+	"github.com/pawl-dev/pawl/internal/web/shell"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -57,6 +59,8 @@ type Options struct {
 	// ServeRoot starts the server of another repository, which ends with this one,
 	// and waits until it has said where it is.
 	ServeRoot func(ctx context.Context, root string) error
+	// Shell is a command that opens a shell in the workspace of a task, in its sandbox.
+	Shell func(task string) (process.Command, error)
 	// Webhook looks at the forge, which has called; nil answers no such calls.
 	Webhook func(ctx context.Context) error
 }
@@ -73,6 +77,7 @@ type Server struct {
 	listener *Listener
 	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub
+	shells   *shell.Server
 	streams  atomic.Int64 // that are open, of both kinds
 	handler  http.Handler
 	mux      *http.ServeMux // without [Server.guard]
@@ -86,6 +91,7 @@ type Server struct {
 func New(d *Listener, o Options) *Server {
 	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
 	s.hub = newHub(o.Store, s.log)
+	s.shells = shell.New(o.Shell)
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.HandleFunc("/", pages)
@@ -135,6 +141,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	parts.Go(func() { s.hub.run(work) })
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	parts.Go(func() { s.lookAround(work) })
+	parts.Go(func() { <-s.closing; s.shells.Close() })
 	if s.o.Webhook != nil {
 		parts.Go(func() { s.answerRings(work) })
 	}

@@ -17,3 +17,4 @@ import './choose.test';
 import './repositories.test';
 import './help.test';
 import './idle.test';
+import './terminal.test';

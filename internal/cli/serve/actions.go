@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,9 +52,9 @@ func (c *children) start(root string, args []string) (*child, error) {
 		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
 			Hint("Wait until one has ended, or start the run in a terminal")
 	}
-	exe, err := os.Executable()
+	exe, line, err := c.line(root, "--quiet", "--color=never")
 	if err != nil {
-		return nil, fmt.Errorf("cannot start pawl: %v", err)
+		return nil, err
 	}
 	dir := web.SessionDir(config.StateDir(c.root, c.a.Env))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -64,13 +65,6 @@ func (c *children) start(root string, args []string) (*child, error) {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
 	defer func() { _ = errs.Close() }()
-	line := []string{exe, "-C", root, "--quiet", "--color=never"}
-	if c.a.File != "" && root == c.root {
-		file, err := filepath.Abs(filepath.Join(c.a.Dir, c.a.File))
-		if err == nil {
-			line = append(line, "--config="+file)
-		}
-	}
 	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: root, Env: c.a.Env,
 		Stderr: errs})
 	if err != nil {
@@ -81,6 +75,27 @@ func (c *children) start(root string, args []string) (*child, error) {
 	one.id, _ = process.Identify(d.PID) // of one that has ended at once there is none, and nothing to end
 	c.list = append(c.list, one)
 	return one, nil
+}
+
+// line is the beginning of a command line of pawl at a root.
+func (c *children) line(root string, flags ...string) (exe string, args []string, err error) {
+	if exe, err = os.Executable(); err != nil {
+		return "", nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	args = append([]string{exe, "-C", root}, flags...)
+	if c.a.File != "" && root == c.root {
+		if file, err := filepath.Abs(filepath.Join(c.a.Dir, c.a.File)); err == nil {
+			args = append(args, "--config="+file)
+		}
+	}
+	return exe, args, nil
+}
+
+// shell is what a person types to get a shell in the workspace of a task.
+func (c *children) shell(task string) (process.Command, error) {
+	exe, line, err := c.line(c.root)
+	return process.Command{Path: exe, Args: append(line, "case", "shell", task), Dir: c.root,
+		Env: append(slices.Clone(c.a.Env), "TERM=xterm-256color")}, err
 }
 
 // tidy forgets those that have ended.

@@ -226,7 +226,7 @@ func options(ctx context.Context, a *command.App, db *store.Store, root string, 
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
 		Operator: silent.Operator(db, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
-		Launch: runs.launch, ServeRoot: runs.serveRoot,
+		Launch: runs.launch, ServeRoot: runs.serveRoot, Shell: runs.shell,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})
