@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 
@@ -37,6 +38,7 @@ type account struct {
 	unpriced bool
 	models   map[string]agent.ModelUse
 	flying   map[*flight]bool
+	landed   chan struct{} // is closed when one of them ends
 	// counted is the last step of the work of each model whose input the provider counted.
 	counted map[string]counted
 }
@@ -50,7 +52,10 @@ type flight struct {
 	works bool   // it is a step of the work
 	cost  loop.MicroUSD
 	used  int64 // tokens
-	calls int64 // that went out for it
+	// mostCost and mostUsed are what it may come to.
+	mostCost loop.MicroUSD
+	mostUsed int64
+	calls    int64 // that went out for it
 	// reserved of it is in what the day has used already.
 	reserved loop.Use
 }
@@ -63,10 +68,32 @@ type over struct {
 
 // admit lets a call in, or says which limit stands against it. A call that can
 // be cut needs room for its input only, any other for the longest answer that
-// it asks for.
-func (a *account) admit(q question, asked int64) (*flight, *over) {
+// it asks for. It waits while those in flight may leave it no room: a limit is passed
+// by one call at most. It returns nothing when ctx ended.
+func (a *account) admit(ctx context.Context, q question, asked int64) (*flight, *over) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for {
+		f, over := a.room(q, asked)
+		if over != nil || f != nil {
+			return f, over
+		}
+		landed := a.landed
+		a.mu.Unlock()
+		select {
+		case <-landed:
+		case <-ctx.Done():
+		}
+		a.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+	}
+}
+
+// room is a call that is let in, a limit that stands against it, or nothing: those in
+// flight have to land first.
+func (a *account) room(q question, asked int64) (*flight, *over) {
 	f := &flight{model: q.model, tier: q.tier(), asked: asked, input: a.input(q.model, asked), works: q.works()}
 	cost, tokens := a.totals()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
@@ -79,11 +106,36 @@ func (a *account) admit(q question, asked int64) (*flight, *over) {
 		}
 	}
 	f.cost, f.used = a.least(q, f.input), f.input.all() // until more is known
+	if !a.fits(f, cost, tokens) {
+		return nil, nil
+	}
+	f.most(a, q)
 	if over := a.reserve(f, loop.Use{Cost: f.cost, Tokens: f.used, Calls: 1}); over != nil {
 		return nil, over
 	}
 	a.flying[f] = true
 	return f, nil
+}
+
+// most sets what a call may come to: what is not seen of it, such as thoughts, is in it.
+func (f *flight) most(a *account, q question) {
+	longest := f.input
+	longest.Output = cmp.Or(q.most(), unsaid)
+	f.mostCost, _ = a.price(f, &reading{}, longest)
+	f.mostUsed = longest.all()
+}
+
+// unsaid is how long an answer may be that has no limit of its own.
+const unsaid = 32_000
+
+// fits is whether there is room for a call beside the longest answers of those in flight.
+func (a *account) fits(f *flight, cost loop.MicroUSD, tokens int64) bool {
+	for g := range a.flying {
+		cost += max(0, g.mostCost-g.cost)
+		tokens += max(0, g.mostUsed-g.used)
+	}
+	l := a.limits
+	return len(a.flying) == 0 || (l.Cost == 0 || cost+f.cost <= l.Cost) && (l.Tokens == 0 || tokens+f.used <= l.Tokens)
 }
 
 // reserve lets a call use more of the day, before it does: other runs see it.
@@ -211,7 +263,7 @@ func (a *account) land(f *flight, r *reading) used {
 	u := used{model: f.modelOf(r), usage: r.estimated(f.input)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.flying, f)
+	a.ended(f)
 	cost, priced := a.price(f, r, u.usage)
 	a.cost += cost
 	a.settle(f, loop.Use{Cost: cost, Tokens: u.usage.all(), Calls: f.calls})
@@ -232,8 +284,15 @@ func (a *account) land(f *flight, r *reading) used {
 func (a *account) drop(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.flying, f)
+	a.ended(f)
 	a.settle(f, loop.Use{Calls: f.calls})
+}
+
+// ended takes a call out of those in flight; others may have waited for it.
+func (a *account) ended(f *flight) {
+	delete(a.flying, f)
+	close(a.landed)
+	a.landed = make(chan struct{})
 }
 
 // modelOf is the model that answered, or else the one that was asked.

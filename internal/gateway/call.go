@@ -41,14 +41,22 @@ func (c *call) pass(w http.ResponseWriter) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	headers(w, resp)
+	if resp.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+		_, _ = w.Write(c.via.hide(text))
+		return
+	}
 	_, _ = io.Copy(w, io.LimitReader(resp.Body, maxAnswer))
 }
 
 // serve serves a model call.
 func (c *call) serve(w http.ResponseWriter) {
-	flight, over := c.g.account.admit(c.question, length(c.body))
+	flight, over := c.g.account.admit(c.request.Context(), c.question, length(c.body))
 	if over != nil {
 		c.refuse(w, over)
+		return
+	}
+	if flight == nil { // the agent has gone
 		return
 	}
 	c.flight = flight
@@ -161,6 +169,7 @@ func (c *call) troubled(resp *http.Response, err error) *trouble {
 		return &trouble{lasts: true, err: failure.APIError{Type: "redirect", Message: why}}
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	text = c.via.hide(text)
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return refusedBy(resp, text, time.Now())

@@ -92,6 +92,16 @@ func (w *way) leave(from *agent.Route) bool {
 	return true
 }
 
+// hide takes the keys out of an error of a provider: some say back what they were given.
+func (w *way) hide(text []byte) []byte {
+	for _, r := range []*agent.Route{&w.Route, w.Next} {
+		if r != nil && r.Key != "" {
+			text = bytes.ReplaceAll(text, []byte(r.Key), []byte("[the key]"))
+		}
+	}
+	return text
+}
+
 // New makes a gateway.
 func New(c Config) (*Gateway, error) {
 	if len(c.Token) < 16 {
@@ -102,7 +112,7 @@ func New(c Config) (*Gateway, error) {
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
-		flying: map[*flight]bool{}, counted: map[string]counted{}, models: map[string]agent.ModelUse{}}
+		flying: map[*flight]bool{}, landed: make(chan struct{}), counted: map[string]counted{}, models: map[string]agent.ModelUse{}}
 	for _, r := range c.Routes {
 		for _, one := range []*agent.Route{&r, r.Next} {
 			if one == nil {

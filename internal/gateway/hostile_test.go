@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -252,5 +253,62 @@ func TestClocksThatDiffer(t *testing.T) {
 	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
 	if len(r.slept) != 2 || r.slept[0] != 30*time.Second {
 		t.Errorf("it waits %v", r.slept)
+	}
+}
+
+// An agent that makes many calls at once passes a limit by one answer, though it does not
+// say how long they may be, and thoughts that nobody sees come with them.
+func TestManyAtOnceHoldALimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		body = strings.Replace(body, `"max_tokens":100,`, "", 1)
+		for name, limit := range map[string]func(*Config){
+			"money":  func(c *Config) { c.Limits.Cost = 100_000 },
+			"tokens": func(c *Config) { c.Limits.Tokens = 7_000 },
+		} {
+			usage := modelserver.Usage{Input: 100, Output: 4000} // $0.0603
+			r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi", Usage: usage}}}, limit)
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() { _, _, _ = r.post(path, header, body) })
+			}
+			all.Wait()
+			if n := len(r.provider.Requests()); n != 2 {
+				t.Errorf("%s: %d calls were made", name, n)
+			}
+		}
+	})
+}
+
+// A call that waits for room does not outlive the agent that made it.
+func TestWaitForRoomEnds(t *testing.T) {
+	t.Parallel()
+	a := &account{limits: Limits{Tokens: 1000}, flying: map[*flight]bool{}, landed: make(chan struct{})}
+	if f, over := a.admit(t.Context(), question{model: "m"}, 400); f == nil || over != nil {
+		t.Fatalf("%+v, %+v", f, over)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if f, over := a.admit(ctx, question{model: "m"}, 400); f != nil || over != nil {
+		t.Errorf("%+v, %+v", f, over)
+	}
+}
+
+// A provider that says a key back, as some servers do of a wrong one, says it to pawl.
+func TestKeyIsNotSaidBack(t *testing.T) {
+	t.Parallel()
+	s := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"type":"invalid_request_error","message":"bad request with %v"}}`, r.Header)
+	})
+	r := before(t, s.URL, nil)
+	for _, k := range kinds[:3] {
+		_, answer, _ := r.post(k.path, k.header, k.whole)
+		_, listed, _ := r.ask("GET", k.path[:strings.Index(k.path[1:], "/")+1]+"/v1/models", k.header, testToken, "")
+		said := fmt.Sprint(answer, listed, r.outcome().Errors)
+		if strings.Contains(said, testKey) || strings.Count(said, "bad request with") != 3 {
+			t.Errorf("%s: %s", k.name, said)
+		}
+		r.events = nil
 	}
 }

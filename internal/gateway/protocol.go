@@ -158,11 +158,15 @@ type question struct {
 
 // ask reads a request. A body that is no JSON of this kind asks for nothing that
 // is known: the provider says what is wrong with it. A field that is there twice,
-// in whatever case, is an error: provider and gateway could each read another one.
+// in whatever spelling, is an error: provider and gateway could each read another one.
 func ask(r *http.Request, path string, body []byte) (question, error) {
 	var q question
 	fields, twice := read(body)
-	config, again := read(fields["generationConfig"])
+	settings := fields["generationConfig"]
+	if settings == nil { // Google takes a field's name in both spellings
+		settings = fields["generation_config"]
+	}
+	config, again := read(settings)
 	if twice = cmp.Or(twice, again); twice != "" {
 		return q, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", twice)
 	}
@@ -173,8 +177,9 @@ func ask(r *http.Request, path string, body []byte) (question, error) {
 		_ = json.Unmarshal(fields[name], to) // of another type: not said
 	}
 	_ = json.Unmarshal(config["candidateCount"], &q.many)
+	_ = json.Unmarshal(config["candidate_count"], &q.many)
 	for _, raw := range []json.RawMessage{
-		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"],
+		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"], config["max_output_tokens"],
 	} {
 		var limit int64
 		_ = json.Unmarshal(raw, &limit)
@@ -201,7 +206,7 @@ func read(object []byte) (fields map[string]json.RawMessage, twice string) {
 		if !is || in.Decode(&raw) != nil {
 			break
 		}
-		folded := strings.ToLower(field)
+		folded := strings.ToLower(strings.ReplaceAll(field, "_", ""))
 		if names[folded] {
 			twice = field
 		}
