@@ -114,7 +114,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 	default:
-		return false, fault.Refuse("run %s asks nothing: it is %s", r.ID, r.Status)
+		return false, over(r, "run %s asks nothing: it is %s", r.ID, r.Status)
 	}
 	s, err := engine.StateOf(r)
 	if err != nil {

@@ -52,7 +52,7 @@ func (p *Operator) Apply(ctx context.Context, r store.Run, check bool) (Applicat
 func (p *Operator) applicable(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	switch {
 	case !OnCopy(r):
-		return nil, fault.Refuse("run %s worked in the workspace itself: there is nothing to apply", r.ID).
+		return nil, fault.Refuse("run %s worked on your files themselves: there is nothing to apply", r.ID).
 			Hint("See what it changed: pawl show %s --diff", r.ID)
 	case loop.Status(r.Status).Active() && engine.Alive(r.Owner):
 		return nil, fault.Refuse("run %s is running; its result is not there yet", r.ID).

@@ -17,10 +17,26 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
+// over refuses what is too late for a run, and says what can be done with it.
+func over(r store.Run, format string, args ...any) error {
+	e := fault.Refuse(format, args...)
+	switch s := loop.Status(r.Status); {
+	case s.Active():
+		return e.Hint("Its pawl is gone. Go on: pawl resume %s", r.ID)
+	case r.Kind == "task":
+		e = e.Hint("What becomes of its task: pawl case show %s", board.TaskOf(r.Name))
+	case s == loop.Completed:
+		e = e.Hint("Start a new run: pawl run %s", r.Name)
+	default:
+		e = e.Hint("Go on: pawl resume %s", r.ID)
+	}
+	return e.Hint("See what it did: pawl show %s", r.ID)
+}
+
 // Pause asks a run to rest at the end of its iteration.
 func (p *Operator) Pause(ctx context.Context, r store.Run) error {
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
+		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
 	if err := p.ask(ctx, r, store.ControlPause, ""); err != nil {
 		return err
@@ -55,7 +71,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		return fault.Refuse("run %s works: process %d drives it", r.ID, r.Owner.PID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !waits(r) && !OnCopy(r):
-		return fault.Refuse("run %s does not wait: it is %s", r.ID, r.Status)
+		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
 	}
 	if OnCopy(r) {
 		tree, err := p.applicable(ctx, r)
@@ -100,7 +116,7 @@ const stopWait = 30 * time.Second
 // its supervisor. With wait it is over when the run has ended.
 func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
-		return fault.Refuse("run %s does not run: it is %s", r.ID, r.Status)
+		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
 	if !engine.Alive(r.Owner) {
 		return p.stopUnattended(ctx, r)
@@ -229,7 +245,7 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) error {
 	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
 	if errors.Is(err, engine.ErrNoReader) {
-		return fault.Of(fault.Refused, err)
+		return over(r, "%v", err)
 	}
 	if err != nil {
 		return err

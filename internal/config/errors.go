@@ -136,7 +136,9 @@ func Nearest(word string, candidates []string) string {
 	key := snake(word)
 	for _, c := range candidates {
 		d := min(Distance(word, c), Distance(key, c))
-		if d > 2 || d*2 >= utf8.RuneCountInString(c) {
+		n := utf8.RuneCountInString(c)
+		short := d == 2 && n < 6 && !strings.Contains(key, c) // else any two short words are near
+		if d > 2 || d*2 >= n || short {
 			continue
 		}
 		if best == "" || d < bestDistance {

@@ -126,15 +126,27 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
 	if len(p.Setup) > 0 {
-		a.Say("Clones are set up like that. 'pawl run' works on your own files: set them up too, if they are not yet.")
+		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' works on your own files: set them up, "+
+			"too.", strings.Join(p.Setup, " && "))
 	}
-	next := "read it and commit it"
+	sayNext(ctx, a, root, p.Agent != "")
+	return nil
+}
+
+// sayNext says what to do after init, in order.
+func sayNext(ctx context.Context, a *command.App, root string, agent bool) {
+	next := "read pawl.yaml and commit it"
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
-		next = "read it, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
+		next = "read pawl.yaml, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
+	}
+	if !agent {
+		a.Say("Next: install an agent program and log in to it, or name your own under agents in pawl.yaml; nothing can start "+
+			"without one. Then %s. Then see whether all is well: pawl doctor", next)
+		a.Say("To watch pawl work without an agent: pawl demo")
+		return
 	}
 	a.Say("Next: %s; then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.", next)
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
-	return nil
 }
 
 // agentOfUser is the agent that the user-wide file names, and where it does.
@@ -170,6 +182,9 @@ func sayProposal(a *command.App, p *survey.Proposal) {
 			only = "; only a warning"
 		}
 		a.Say("Gate:   %s (from %s%s)", g.Command, g.From, only)
+	}
+	if len(p.Gates) > 0 {
+		a.Say("        (a gate is a command that must pass before an agent's work counts as done)")
 	}
 	for _, n := range p.Notes {
 		a.Say("Note:   %s", n)
