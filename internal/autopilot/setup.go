@@ -25,6 +25,15 @@ const setupWithin = 30 * time.Minute
 // errSetup is that a command of workspace.setup failed.
 var errSetup = errors.New("setting the workspace up")
 
+// longStep is how long a step before a run takes until it is told.
+const longStep = 3 * time.Second
+
+// takesLong tells what is being done for a task, unless it ends soon.
+func (p *pilot) takesLong(task, what string) (end func()) {
+	timer := time.AfterFunc(longStep, func() { p.notify(Notice{Kind: Told, Case: task, Text: task + ": " + what}) })
+	return func() { timer.Stop() }
+}
+
 // setUp runs the commands that a new workspace needs, in the sandbox of gates,
 // under a supervisor of their own.
 func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
@@ -34,6 +43,7 @@ func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) e
 	if len(w.Setup) == 0 {
 		return nil
 	}
+	defer p.takesLong(w.ID, "its workspace is being set up: "+strings.Join(w.Setup, " && "))()
 	dir := setupDir(p.o.StateDir, w.ID)
 	client, err := supervisor.Start(ctx, supervisor.Options{
 		RunDir: dir, Exe: plan.Exe, Args: plan.Args, Lease: plan.Lease, Run: "setup-" + w.ID,

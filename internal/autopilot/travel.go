@@ -131,6 +131,7 @@ func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error)
 }
 
 func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+	defer p.takesLong(l.name, "its clone is being made")()
 	w, err := p.take(ctx, l.name)
 	if err != nil || !w.Kept || l.adopt {
 		return w, err
