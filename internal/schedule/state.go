@@ -48,6 +48,8 @@ type Settings struct {
 	WaitGreen bool `json:"wait_green,omitempty"`
 	// TargetLimit is how long a red target is waited for, once nothing else is left.
 	TargetLimit time.Duration `json:"target_limit,omitempty"`
+	// GreenFirst: one that is red before anything was started is not waited for.
+	GreenFirst bool `json:"green_first,omitempty"`
 }
 
 // Time is a moment that may be none.

@@ -62,8 +62,8 @@ func (s *State) awaited() string {
 	case s.Counts.Target.Health == Unknown:
 		return "the target is verified before tasks start on it"
 	}
-	return s.Counts.Target.Why + "; until then only tasks with the tag " + RepairTag +
-		" start, or all with autopilot.on_red_target: work"
+	return s.Counts.Target.Why + "; until then only its repair starts (pawl case add TITLE --tag " + RepairTag +
+		"), or all with autopilot.on_red_target: work"
 }
 
 // verify asks for the verdict on the target that ready tasks wait for, or that
@@ -85,6 +85,9 @@ func (s *State) awaitsTarget() bool {
 		return s.starts()
 	}
 	waiting := s.starts() || s.Counts.QueueHeld != ""
+	if s.Settings.GreenFirst && s.Tally.Started == 0 && s.Counts.Queued == 0 {
+		return false
+	}
 	return waiting && s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
 }
 

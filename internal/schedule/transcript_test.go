@@ -201,6 +201,8 @@ func (w *world) settings(words []string) schedule.Settings {
 			s.Verify, s.WaitGreen = true, true
 		case "target-limit":
 			s.TargetLimit, _ = time.ParseDuration(value)
+		case "green-first":
+			s.GreenFirst = true
 		case "keep":
 			s.Keep = true
 		case "review":

@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -252,6 +253,9 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 		if err := s.App.JSONLine(endEvent{"end", res.Exit, res.Why, res.Tally}); err != nil {
 			return err
 		}
+	}
+	if s.App.Quiet && (res.Exit == command.ExitFailed || res.Exit == command.ExitPerson) {
+		fmt.Fprintf(s.App.Stderr, "Autopilot ends: %s\n", report.Line(res.Why, 600))
 	}
 	saySummary(ctx, s, res)
 	return command.ExitWith(res.Exit)

@@ -53,7 +53,7 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	if s.a.JSON {
 		s.printJSON(n)
 	}
-	if s.a.Quiet && n.Kind != autopilot.Alert {
+	if s.a.Quiet && !urgent(n) {
 		return
 	}
 	if s.repeats(n) {
@@ -91,11 +91,25 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	case autopilot.Told:
 		s.line(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
-		s.line(n.At, "Waits: %s", report.Line(n.Text, 500))
+		s.line(n.At, "Waits: %s", report.Line(n.Text, 600))
 	case autopilot.Over:
-		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 300))
+		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
 }
+
+// urgent is true for what a person has to act on.
+func urgent(n autopilot.Notice) bool {
+	switch n.Kind {
+	case autopilot.Alert, autopilot.TargetRed:
+		return true
+	case autopilot.QueueNote:
+		return slices.Contains(troubles, n.Note.Kind)
+	}
+	return false
+}
+
+// troubles are the notes of the queue that a person has to act on.
+var troubles = []queue.NoteKind{queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble}
 
 // said is when a text was printed last, and how long it is not printed again.
 type said struct {

@@ -117,7 +117,7 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 	set, option := s.Config.Sprint, s.Config.Sprint.Options
 	o.Settings.PauseOnError = option.PauseOnError || f.onError
 	o.Settings.Batch = o.Settings.Batch || option.BatchReview || f.batch
-	o.Settings.Mode, o.Settings.Keep = schedule.Auto, false
+	o.Settings.Mode, o.Settings.Keep, o.Settings.GreenFirst = schedule.Auto, false, o.Settings.Until.IsZero()
 	o.Sprint = &autopilot.Sprint{Target: targetJSON(t), Settings: schedule.SprintSettings{
 		MaxIterations: s.Plan.Policy.MaxIterations, TaskTimeout: int(s.Config.Autopilot.TaskTimeout.Std() / time.Minute),
 		PauseOnStuck: s.Config.Loop.PauseOnStuck, PauseOnErrors: o.Settings.ErrorThreshold > 0 || o.Settings.PauseOnError,
