@@ -60,6 +60,7 @@ type pilot struct {
 	rested   string // why nothing was done, as last told
 	sprint   *schedule.SprintStats
 	room     pool.Room // on the disk, as last told
+	lost     error     // the database was taken away
 	agents   agents
 
 	notifying sync.Mutex // over Notify
@@ -114,7 +115,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Sync != nil {
 		p.sync(context.WithoutCancel(ctx), lastSync)
 	}
-	return p.finish(ctx, c), nil
+	return p.finish(ctx, c), p.lost
 }
 
 // prepareAll puts in order what a crash left, and opens the queue.
@@ -322,6 +323,10 @@ func (p *pilot) Look(ctx context.Context) ([]schedule.Event, error) {
 // lookAtBoard takes what other processes stored.
 func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 	v, err := p.o.Store.DataVersion(ctx)
+	if errors.Is(err, store.ErrGone) && p.lost == nil { // nothing that is done from here on is kept
+		p.lost = err
+		return []schedule.Event{stopEvent(loop.CauseStop, true)}
+	}
 	if err != nil || v == p.version {
 		return nil
 	}

@@ -2,6 +2,7 @@ package autopilot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
 // agents is what the plans of tasks said of the agents that work on them.
@@ -35,6 +39,33 @@ func (a *agents) learn(t Task, p *engine.Plan) {
 	if t.Agent == "" && t.Case.Agent() == "" {
 		a.usual = name
 	}
+}
+
+// known is true when a task was planned before.
+func (a *agents) known() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.usual != "" || len(a.accounts) > 0
+}
+
+// plan plans a task. An agent's program that was there before may be being updated: it
+// is waited for.
+func (p *pilot) plan(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
+	plan, tree, err := p.o.Plan(ctx, task)
+	if errors.Is(err, engine.ErrNoProgram) && p.agents.known() {
+		p.notify(Notice{Kind: Warning, Case: task.Case.ID, Text: fmt.Sprintf("%v; it may be being updated, so it is waited "+
+			"for (%s at most)", err, loop.Duration(engine.AwayFor))})
+	}
+	for by := time.Now().Add(engine.AwayFor); errors.Is(err, engine.ErrNoProgram) && p.agents.known(); {
+		if time.Now().After(by) || !process.Sleep(ready, time.Second) {
+			break
+		}
+		plan, tree, err = p.o.Plan(ctx, task)
+	}
+	if err == nil {
+		p.agents.learn(task, &plan)
+	}
+	return plan, tree, err
 }
 
 // limited are the agents that may not be called now, and when the first one may.

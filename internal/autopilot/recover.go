@@ -136,6 +136,43 @@ func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (st
 	return run, err
 }
 
+// begin starts a run, or goes on with the last one. What one that cannot go on still has
+// running is ended.
+func (p *pilot) begin(ctx context.Context, l *slot, o engine.Options, mode schedule.StartMode, past schedule.Past, last store.Run,
+) (*engine.Driver, error) {
+	if mode == schedule.GoOn || mode == schedule.Answer {
+		e, err := p.goOn(ctx, last.ID, mode, &o.Plan.Policy)
+		if err != nil {
+			return nil, err
+		}
+		return engine.Resume(ctx, o, last.ID, e)
+	}
+	if past.Run != nil && past.Run.Status.Active() {
+		if err := engine.EndUnattended(ctx, p.runDir(last.ID), last.ID); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.others(ctx, l, &o.Plan.Policy, ""); err != nil {
+		return nil, err
+	}
+	return engine.Start(ctx, o)
+}
+
+// goOn is the event by which a run goes on.
+func (p *pilot) goOn(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
+	e := loop.Event{Kind: loop.Resumed, Policy: pol}
+	if mode != schedule.Answer {
+		return e, nil
+	}
+	rows, err := p.o.Store.Controls(ctx, run)
+	for _, r := range rows {
+		if a, ok := engine.Reply(r, pol); ok {
+			e = a
+		}
+	}
+	return e, err
+}
+
 // wentDark reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew. Other machines have what they need elsewhere.

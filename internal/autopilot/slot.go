@@ -287,7 +287,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	if err != nil {
 		return loop.State{}, err
 	}
-	past.Anew = !w.Kept
+	past.Anew, past.Sent = !w.Kept, p.o.Remote != ""
 	rests := past.Run != nil && !past.Run.Status.Active()
 	if !w.Kept && p.decidedComplete() {
 		return loop.State{}, errAway
@@ -296,11 +296,10 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
-	plan, tree, err := p.o.Plan(ctx, task)
+	plan, tree, err := p.plan(ctx, ready, task)
 	if err != nil {
 		return loop.State{}, err
 	}
-	p.agents.learn(task, &plan)
 	l.allow = plan.Protect.Allow
 	if plan.Safety == sandbox.Paranoid {
 		l.hold = "nothing lands unseen at the level paranoid"
@@ -331,25 +330,14 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		}
 	}
 	mode, why := schedule.Approach(past, &plan.Policy)
-	if l.adopt && !rests {
+	if l.adopt && !rests && (w.Kept || past.Sent) {
 		mode = schedule.GoOn
 	}
 	if mode == schedule.Accept {
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
-	var d *engine.Driver
-	switch mode {
-	case schedule.GoOn, schedule.Answer:
-		var e loop.Event
-		if e, err = p.goOn(ctx, last.ID, mode, &plan.Policy); err == nil {
-			d, err = engine.Resume(ctx, o, last.ID, e)
-		}
-	default:
-		if err = p.others(ctx, l, &o.Plan.Policy, ""); err == nil {
-			d, err = engine.Start(ctx, o)
-		}
-	}
+	d, err := p.begin(ctx, l, o, mode, past, last)
 	if err != nil {
 		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, mode, why)
 	}
@@ -414,21 +402,6 @@ func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past
 		past.Answered = past.Answered || r.Answers()
 	}
 	return err
-}
-
-// goOn is the event by which a run goes on.
-func (p *pilot) goOn(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
-	e := loop.Event{Kind: loop.Resumed, Policy: pol}
-	if mode != schedule.Answer {
-		return e, nil
-	}
-	rows, err := p.o.Store.Controls(ctx, run)
-	for _, r := range rows {
-		if a, ok := engine.Reply(r, pol); ok {
-			e = a
-		}
-	}
-	return e, err
 }
 
 // saveEvery is how often the activity of a slot is stored.

@@ -55,8 +55,8 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if begun || w.missing {
 		return w.takenUp(ctx, s, p, b, begun)
 	}
-	if w.homeless() {
-		return w.over(c, w.cannotStart(c, errors.New(w.goneFailure().Summary)))
+	if why := w.homeless(); why != "" {
+		return w.over(c, w.cannotStart(c, errors.New(why)))
 	}
 	if !w.awaitRoom(ctx) {
 		return w.throttled(c)
@@ -98,13 +98,17 @@ func (w *worker) runAgent(
 	if c.Kind == loop.Run {
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
+	kept := w.place(c.Iteration, c.Attempt).begunBy(c)
 	if c.Kind == loop.Run && b.Job.Talks {
-		w.hearing.open(b, w.place(c.Iteration, c.Attempt).begun())
+		w.hearing.open(b, kept)
 	}
 	defer w.watchTime(s, time.Now())()
-	err = w.withRoom(ctx, func() error { // a job that did run is not run again
-		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
-		return err
+	res, err = w.withProgram(ctx, &b, kept, func() (res supervisor.Result, err error) {
+		err = w.withRoom(ctx, func() error { // a job that did run is not run again
+			res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+			return err
+		})
+		return res, err
 	})
 	return w.hearing.close(b), res, err
 }

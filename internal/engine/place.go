@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
@@ -68,6 +69,14 @@ type begun struct {
 	Later int `json:"later,omitempty"`
 	// Back is the ref that a review's tree is put back to.
 	Back string `json:"back,omitempty"`
+}
+
+// begunBy is where it is kept how the job of a command was begun.
+func (p place) begunBy(c loop.Command) string {
+	if c.Kind == loop.RunReview {
+		return p.reviewBegun(c.Review)
+	}
+	return p.begun()
 }
 
 // write keeps how an attempt, or a try of its review, was begun; read reads it,

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -70,7 +70,7 @@ func (w *worker) withRoom(ctx context.Context, do func() error) error {
 func (s *session) short() string {
 	for _, dir := range []string{s.o.StateDir, s.plan.Root, s.plan.project()} {
 		if free, err := files.Free(dir); err == nil && free < leastRoom {
-			return fmt.Sprintf("only %.1f MB are free on the disk of %s", float64(free)/1e6, dir)
+			return files.FreeText(free, dir)
 		}
 	}
 	return ""
@@ -109,27 +109,31 @@ func (d *Driver) flushAll(ctx context.Context) {
 	}
 }
 
-// homeless reports whether somebody removed the folder that the run works in.
-func (s *session) homeless() bool {
-	_, err := os.Stat(s.plan.Root)
-	return errors.Is(err, fs.ErrNotExist)
+// homeless says why the run cannot go on: the folder that it works in was removed, or
+// what it is stored in. "" is that it can.
+func (s *session) homeless() (why string) {
+	if _, err := os.Stat(s.plan.Root); errors.Is(err, fs.ErrNotExist) {
+		return "the folder " + s.plan.Root + " was removed while the run worked in it, with what had not landed; a task " +
+			"begins anew, in a new folder, by pawl case retry"
+	}
+	if s.o.Store == nil {
+		return ""
+	}
+	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
+		return err.Error() + "; what the agent did is in " + s.plan.Root
+	}
+	return ""
 }
 
-// lostFolder makes the record that of a run without a folder, if it is one.
+// lostFolder makes the record that of a run without a folder, if it is one. Nothing is
+// tried again: an agent that is started elsewhere works at nothing, and pays for it.
 func (w *worker) lostFolder(r *loop.Record) bool {
-	if !w.homeless() || stopped(r.Exit) {
+	why := w.homeless()
+	if why == "" || stopped(r.Exit) {
 		return false
 	}
-	r.Exit.Ended, r.Failure = loop.EndedGone, w.goneFailure()
-	return true
-}
-
-// goneFailure is that of a run without a folder. Nothing is tried again: an agent
-// that is started elsewhere works at nothing, and pays for it.
-func (s *session) goneFailure() *failure.Analysis {
-	return &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: "folder-gone",
-		Summary: "the folder " + s.plan.Root + " was removed while the run worked in it, with what had not landed; a task " +
-			"begins anew, in a new folder, by pawl case retry",
+	r.Exit.Ended, r.Failure = loop.EndedGone, &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: "folder-gone", Summary: why,
 	}
+	return true
 }

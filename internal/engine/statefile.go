@@ -108,7 +108,7 @@ func KeepAside(path string) (string, error) {
 // saveStateFile writes the image of the current state. A run that completed
 // leaves no file. That it cannot be written is said once and changes nothing.
 func (d *Driver) saveStateFile(last bool) {
-	if d.homeless() {
+	if d.homeless() != "" {
 		return // the run says so, and no folder is made in its place
 	}
 	var err error

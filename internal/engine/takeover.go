@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -117,7 +118,8 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 	n, err := d.jobs.find(ctx, func(job string) bool {
-		awaited := d.state.Status == loop.Running && job == jobOf(d.state.Command)
+		name, _, _ := strings.Cut(job, againMark)
+		awaited := d.state.Status == loop.Running && name == jobOf(d.state.Command)
 		return d.jobs.many || awaited
 	}, d.warn)
 	return n > 0, err

@@ -78,13 +78,26 @@ func holder(path string, at, n int64, kind int16) string {
 // noRoom is what is left on a disk that counts as full, in bytes.
 const noRoom = 1 << 20
 
-// Free is how many bytes a user may still write on the disk of a folder.
+// Free is how many bytes a user may still write on the disk of a folder: none where no
+// new file can be made.
 func Free(dir string) (uint64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	if err := unix.Statfs(dir, &st); err != nil || noInodes(st) {
 		return 0, err
 	}
 	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block size is positive
+}
+
+// noInodes is true where a file system that counts its files has no room for more.
+func noInodes(st unix.Statfs_t) bool { return st.Files > 0 && st.Ffree < 10 }
+
+// FreeText says how much of a disk is free.
+func FreeText(free uint64, dir string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err == nil && noInodes(st) {
+		return "no more files can be made on the disk of " + dir + " (no inodes are free: df -i)"
+	}
+	return fmt.Sprintf("%d MB are free on the disk of %s", free/1e6, dir)
 }
 
 // Full reports whether the disk of a folder has less than a megabyte of room; no

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -254,7 +255,7 @@ func (d draft) installed(name string, ag engine.Agent) error {
 	if d.findProgram(program, d.Config.Root) {
 		return nil
 	}
-	e := fault.Refuse("agent %q is not installed: %q is not an executable program here", name, program)
+	e := fault.Of(fault.Refused, fmt.Errorf("agent %q is not installed: %q %w", name, program, engine.ErrNoProgram))
 	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
 		e = e.Hint("Install %s", how)
 	} else if how != "" {

@@ -33,6 +33,8 @@ type Past struct {
 	RaisedAt time.Time
 	// Anew: the workspace that its run worked in is gone.
 	Anew bool
+	// Sent: what was done there was sent to other machines.
+	Sent bool
 }
 
 // Approach decides how a task is taken up. A retry, a redo and a rollback begin
@@ -57,7 +59,10 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {
 		return Fresh, fmt.Sprintf("it begins anew after %q", again)
 	}
-	if p.Run.Status.Active() {
+	switch active := p.Run.Status.Active(); {
+	case active && p.Anew && !p.Sent: // what its agent did is not in the new one
+		return Fresh, "the workspace that its run worked in is gone"
+	case active:
 		return GoOn, "its run was cut off"
 	}
 	if err := p.Run.CanResume(pol); err != nil {

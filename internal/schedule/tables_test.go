@@ -339,6 +339,13 @@ func TestApproachOfAnswersAndAcceptance(t *testing.T) {
 	if mode, _ := schedule.Approach(gone, &loop.Policy{}); mode != schedule.Fresh {
 		t.Errorf("work whose workspace is gone is taken up %q", mode)
 	}
+	cut := loop.State{Status: loop.Running}
+	if mode, _ := schedule.Approach(schedule.Past{Run: &cut}, &loop.Policy{}); mode != schedule.GoOn {
+		t.Errorf("a run that was cut off is taken up %q", mode)
+	}
+	if mode, _ := schedule.Approach(schedule.Past{Run: &cut, Anew: true}, &loop.Policy{}); mode != schedule.Fresh {
+		t.Errorf("a run that was cut off, and whose workspace is gone, is taken up %q", mode)
+	}
 	if mode, _ := schedule.Approach(schedule.Past{History: history, Run: &done, RestedAt: start.Add(-time.Minute)}, &loop.Policy{}); mode != schedule.Fresh {
 		t.Errorf("work that was rejected is taken up %q", mode)
 	}

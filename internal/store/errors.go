@@ -27,6 +27,7 @@ var (
 	// What the database itself is to blame for; see there.
 	ErrUnwritable = database.ErrUnwritable
 	ErrDamaged    = database.ErrDamaged
+	ErrGone       = database.ErrGone
 	ErrNewer      = database.ErrNewer
 	ErrBusy       = database.ErrBusy
 	ErrAway       = database.ErrAway
@@ -95,7 +96,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 // isOurs is true for what the store itself found out.
 func isOurs(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
-		ErrDamaged, ErrNewer, ErrRefused, ErrNotEmpty} {
+		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty} {
 		if errors.Is(err, known) {
 			return true
 		}

@@ -22,6 +22,8 @@ var (
 	ErrUnwritable = errors.New("the database cannot be written")
 	// ErrDamaged: the file is no database, or a damaged one.
 	ErrDamaged = errors.New("the database is damaged")
+	// ErrGone: somebody removed it while it was in use. What is written is lost.
+	ErrGone = errors.New("the database was removed while it was in use")
 	// ErrNewer: a newer pawl wrote the database.
 	ErrNewer = errors.New("the database is of a newer pawl")
 	// ErrBusy: other processes held the database for too long. Nothing of the

@@ -36,6 +36,18 @@ func (d *DB) lost() error {
 	return fmt.Errorf("%w: %s is gone or empty; %s", database.ErrDamaged, d.path, d.restoring())
 }
 
+// removed is that somebody took the open database away: what is written to it is lost.
+func (d *DB) removed(log written) error {
+	if _, err := os.Stat(d.path); log != (written{}) || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	what := "what had not landed is gone with it; begin with an empty board, or bring back a copy"
+	if _, err := os.Stat(d.backup()); err == nil {
+		what = d.restoring()
+	}
+	return fmt.Errorf("%w: %s; %s", database.ErrGone, d.path, what)
+}
+
 // restoring says how a damaged database is replaced.
 func (d *DB) restoring() string {
 	info, err := os.Stat(d.backup())

@@ -16,6 +16,9 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 	}
 	// What is written in the tick of the clock in which it was asked would look the same.
 	settled := now.at.Before(time.Now().Add(-settling))
+	if err := d.removed(now); err != nil {
+		return 0, err
+	}
 	version, err := d.dataVersion(ctx)
 	if d.version, d.asked = version, now; err != nil || !settled {
 		d.asked = written{}

@@ -378,7 +378,7 @@ const mb = 1_000_000
 // Judge says what the free bytes of a disk allow, and for everything but
 // [RoomEnough] why, in words.
 func Judge(free uint64, dir string) (Room, string) {
-	said := fmt.Sprintf("%d MB are free on the disk of %s", free/mb, dir)
+	said := files.FreeText(free, dir)
 	switch {
 	case free < 100*mb:
 		return RoomStop, said + "; below 100 MB everything stops"
