@@ -127,6 +127,7 @@ func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error)
 type StartWish struct {
 	Procedure string   `json:"procedure,omitempty" maxLength:"200" doc:"Its name, as in GET /procedures."`
 	Workflow  string   `json:"workflow,omitempty" maxLength:"500" doc:"Instead: the file of a workflow, as in GET /workflows; context has its inputs, each NAME=VALUE."`
+	Goal      string   `json:"goal,omitempty" maxLength:"20000" doc:"Instead: an agent proposes tasks for it, as 'pawl plan GOAL'; see GET /proposal."`
 	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
 	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
 	Raise
@@ -141,8 +142,12 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 			return "", err
 		}
 		wish := in.Body
-		wish.Procedure, wish.Workflow = "", ""
-		run, err = s.o.Launch(ctx, append([]string{"run", what}, flagsOf(wish)...),
+		verb := "run"
+		if wish.Goal != "" {
+			verb, wish.Fresh = "plan", false // it always begins anew
+		}
+		wish.Procedure, wish.Workflow, wish.Goal = "", "", ""
+		run, err = s.o.Launch(ctx, slices.Concat([]string{verb}, flagsOf(wish), []string{"--", what}),
 			s.owned(ctx, func(r store.Run) bool { return r.Name == name }))
 		p.Say("Run %s of %s has started.", run, name)
 		return run, err
@@ -151,6 +156,9 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 
 // startable is what 'pawl run' takes for a wish, and the name that its run has.
 func (s *Server) startable(wish StartWish) (what, name string, err error) {
+	if wish.Goal != "" {
+		return wish.Goal, planner.Proposal, nil
+	}
 	if wish.Workflow != "" {
 		for _, w := range s.workflowFiles() {
 			if w.File == wish.Workflow {

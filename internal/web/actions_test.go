@@ -40,8 +40,9 @@ func TestActions(t *testing.T) {
 	r.autopilot("running")
 	r.run("new", func(row *store.Run, _ *loop.State) { row.Name = "other" })
 	r.acts([]act{
-		{"/runs", `{"procedure":"build","max_iterations":"5","fresh":true}`, "pawl run build --fresh=true --max-iterations=5", "Run new of build has started."},
-		{"/runs", `{"procedure":"build","context":["use port 1"]}`, "pawl run build --context=use port 1", "has started"},
+		{"/runs", `{"procedure":"build","max_iterations":"5","fresh":true}`, "pawl run --fresh=true --max-iterations=5 -- build", "Run new of build has started."},
+		{"/runs", `{"goal":"--help","max_cost":"2","fresh":true}`, "pawl plan --max-cost=2 -- --help", "Run new of pawl-plan has started."},
+		{"/runs", `{"procedure":"build","context":["use port 1"]}`, "pawl run --context=use port 1 -- build", "has started"},
 		{"/runs/abc123/message", `{"text":" look at the <script> first\n"}`, "message look at the <script> first", "the next prompt of run abc123"},
 		{"/runs/abc123/redirect", `{"to":"1"}`, "stop; autopilot start task-001", "task-001 gets the slot"},
 		{"/runs/abc123/pause", `{}`, "pause", "Run abc123 pauses"},

@@ -56,6 +56,7 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.actionRoutes(api)
 	s.caseRoutes(api)
 	s.workspaceRoutes(api, mux)
+	s.proposalRoutes(api)
 	s.reviewRoutes(api)
 	s.queueRoutes(api)
 	s.pilotRoutes(api)

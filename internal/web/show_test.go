@@ -693,7 +693,7 @@ func TestWorkflowFiles(t *testing.T) {
 	}
 	var done Done
 	r.ask(http.MethodPost, "/runs", `{"workflow":"release.yaml","context":["version=2"]}`, &done)
-	if got := r.did(); !strings.Contains(got, "run "+filepath.Join(dir, "release.yaml")+" --context=version=2") {
+	if got := r.did(); !strings.Contains(got, "run --context=version=2 -- "+filepath.Join(dir, "release.yaml")) {
 		t.Errorf("it launched %s", got)
 	}
 	r.refused(http.MethodPost, "/runs", `{"workflow":"../other/release.yaml"}`, http.StatusConflict)

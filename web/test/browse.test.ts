@@ -18,3 +18,4 @@ import './repositories.test';
 import './help.test';
 import './idle.test';
 import './terminal.test';
+import './plan.test';

@@ -22,6 +22,7 @@ const pages: [name: string, path: () => string, ready: (page: Page) => Promise<u
   ['sprint', () => '/sprint', (g) => g.getByRole('button', { name: 'Start the sprint' }).waitFor()],
   ['review', () => '/review', (g) => g.getByText('Nothing waits for a review').waitFor()],
   ['statistics', () => '/stats', (g) => g.getByRole('heading', { name: 'Runs that ended' }).waitFor()],
+  ['plan', () => '/plan', (g) => g.getByRole('heading', { name: 'From a goal to tasks' }).waitFor()],
   ['configuration', () => '/config', (g) => g.getByText('loop.safety').first().waitFor()],
   ['nothing', () => '/no/such/page', (g) => g.getByText('There is no such page').waitFor()],
 ];

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,14 +16,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 )
-
-// maxProposal is the most that is read of a proposal.
-const maxProposal = 1 << 20
 
 func planCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
@@ -101,17 +96,14 @@ func openTasks(ctx context.Context, a *command.App) (text string, err error) {
 }
 
 // readProposal reads the list and checks it.
-func readProposal(root string) ([]board.Draft, error) {
-	text, err := files.ReadBelow(root, planner.ProposalFile, maxProposal)
+func readProposal(root string) (drafts []board.Draft, version string, err error) {
+	drafts, version, err = action.ReadProposal(root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Of(fault.Failed, fmt.Errorf("there is no %s", planner.ProposalFile)).
+		err = fault.Of(fault.Failed, fmt.Errorf("there is no %s", planner.ProposalFile)).
 			Hint("Let an agent write one:            pawl plan \"GOAL\"").
 			Hint("Of a run on a copy, bring it here: pawl apply %s", planner.Proposal)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return board.Propose(text)
+	return drafts, version, err
 }
 
 // checkProposal is the gate of a proposal. The agent is told what it prints.
@@ -120,7 +112,7 @@ func checkProposal(a *command.App) error {
 	if err != nil {
 		return err
 	}
-	drafts, err := readProposal(dir)
+	drafts, _, err := readProposal(dir)
 	if problems, ok := errors.AsType[*board.ProblemsError](err); ok {
 		a.Result("%s is not in order:\n", planner.ProposalFile)
 		for _, p := range problems.Problems {
@@ -137,19 +129,19 @@ func checkProposal(a *command.App) error {
 // reviewProposal shows the list, and adds it when the person says so.
 func reviewProposal(ctx context.Context, a *command.App, p *action.Operator, yes bool) error {
 	for {
-		drafts, err := readProposal(p.Root)
+		drafts, version, err := readProposal(p.Root)
 		if err != nil {
 			return action.Explain(err)
 		}
 		if a.JSON {
-			if err := a.Document(proposed(drafts)); err != nil {
+			if err := a.Document(map[string]any{"tasks": action.Proposed(drafts)}); err != nil {
 				return err
 			}
 		} else if err := showProposal(ctx, a, p, drafts); err != nil {
 			return err
 		}
 		if yes {
-			return addProposal(ctx, a, p, drafts)
+			return action.Explain(p.AddProposal(ctx, version))
 		}
 		if !a.Interactive() {
 			a.Say("Nothing is added yet. Add them: pawl plan --yes")
@@ -157,7 +149,7 @@ func reviewProposal(ctx context.Context, a *command.App, p *action.Operator, yes
 		}
 		switch askAdd(a) {
 		case "y", "yes":
-			return addProposal(ctx, a, p, drafts)
+			return action.Explain(p.AddProposal(ctx, version))
 		case "e", "edit":
 			if err := a.Edit(ctx, filepath.Join(p.Root, planner.ProposalFile)); err != nil {
 				return err
@@ -208,38 +200,5 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 	if pl, err := p.Planner(p.Root, planner.Flags{}); err == nil && len(pl.Config.Verification.Gates()) == 0 {
 		a.Say("Warning: no check judges these tasks: pawl.yaml has no verification.")
 	}
-	return nil
-}
-
-// proposedTask is a task of `plan --json`.
-type proposedTask struct {
-	Ref         string   `json:"ref"`
-	Title       string   `json:"title"`
-	Description string   `json:"description,omitempty"`
-	Acceptance  []string `json:"acceptance"`
-	Needs       []string `json:"needs,omitempty"`
-	Priority    int      `json:"priority,omitempty"`
-}
-
-func proposed(drafts []board.Draft) map[string][]proposedTask {
-	list := make([]proposedTask, len(drafts))
-	for i, d := range drafts {
-		c := d.Case
-		list[i] = proposedTask{c.Ref, c.Title, c.Description, c.Acceptance, c.Needs, c.Priority}
-	}
-	return map[string][]proposedTask{"tasks": list}
-}
-
-// addProposal adds all, or none where one does not fit the board.
-func addProposal(ctx context.Context, a *command.App, p *action.Operator, drafts []board.Draft) error {
-	added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
-	if err != nil {
-		return action.Explain(err)
-	}
-	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
-		a.Say("Warning: %v", err)
-	}
-	a.Say("%s added: %s to %s. Work them off: pawl autopilot", fault.Numbered(len(added), "task"), added[0].ID,
-		added[len(added)-1].ID)
 	return nil
 }

@@ -1,0 +1,85 @@
+// From a goal to tasks on the board, without a terminal.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { make, type Project } from './project';
+import { entered, quiet, violations } from './rig';
+
+const evil = '<img src=x onerror=alert(1)>';
+const proposed = [
+  { ref: 'tabs', title: `Accept tabs ${evil}`, description: evil, acceptance: ['a test has a tab'] },
+  { ref: 'docs', title: 'Describe tabs', acceptance: ['the manual says it'], needs: ['tabs'] },
+  { ref: 'extra', title: 'Something else', acceptance: ['it is there'], needs: ['docs'] },
+];
+const list = proposed.map((t) => JSON.stringify(t)).join('\n') + '\n';
+
+let own: Project;
+after(() => own?.close());
+
+test('an agent proposes tasks, and a person changes and adds them', async () => {
+  own = await make(process.env.PAWL ?? 'pawl', {
+    'pawl.yaml': 'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {safety: permissive}\nverification: {commands: [{name: Tests, command: "true"}]}\n',
+    'agent.yaml': `turns:\n  - - write: {path: pawl-plan.jsonl, content: ${JSON.stringify(list)}}\n    - say: "<promise>COMPLETE</promise>"\n`,
+  });
+  const file = join(own.dir, 'pawl-plan.jsonl');
+  const context = await entered(own.url, 1440);
+  const page = await context.newPage();
+  const wrong = quiet(page);
+  const url = (path: string) => new URL(path, own.url).href;
+
+  // Two keys to the page, one to the question.
+  await page.goto(url('/board'));
+  await page.getByRole('heading', { name: 'Board', exact: true }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('p');
+  await page.getByRole('heading', { name: 'From a goal to tasks' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press('n');
+  const ask = page.getByRole('dialog', { name: 'Plan a goal' });
+  await ask.getByLabel('What is to be reached?').fill('--yes the parser accepts tabs');
+  await ask.getByRole('button', { name: 'Start' }).click();
+
+  // The tasks are there when the agent has ended, and what waits for what.
+  await page.getByText('3 tasks proposed').waitFor();
+  await page.getByRole('region', { name: 'What waits for what' }).waitFor();
+  await page.getByRole('heading', { name: 'Accept tabs' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  assert.deepEqual(await violations(page, true), []);
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, 'the page is wider than its window');
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize({ width: 1440, height: 900 });
+
+  // One is changed, one left out, one more added.
+  await page.getByRole('button', { name: 'Edit docs' }).click();
+  const edit = page.getByRole('dialog', { name: 'Edit docs' });
+  await edit.getByLabel('What is to be done?').fill('Describe tabs in the manual');
+  await edit.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Describe tabs in the manual' }).waitFor();
+  await page.getByRole('button', { name: 'Remove extra' }).click();
+  await page.getByText('2 tasks proposed').waitFor();
+  await page.keyboard.press('m');
+  const more = page.getByRole('dialog', { name: 'One more task' });
+  await more.getByLabel('What is to be done?').fill('Release it');
+  await more.getByLabel('Done when').fill('a tag is there');
+  await more.getByRole('button', { name: 'Add it to the list' }).click();
+  await page.getByText('3 tasks proposed').waitFor();
+  assert.equal(readFileSync(file, 'utf8').trim().split('\n').length, 3);
+
+  // A list that changed meanwhile is not added unseen.
+  writeFileSync(file, list);
+  await page.keyboard.press('a');
+  await page.getByText('the list was changed meanwhile').first().waitFor();
+  await page.reload();
+  await page.getByRole('heading', { name: 'Something else' }).waitFor();
+  wrong.length = 0; // the refusal is in the console, as each answer of 400 and more is
+  await page.keyboard.press('a');
+  await page.getByRole('heading', { name: 'Board', exact: true }).waitFor();
+  await page.getByText('Describe tabs').first().waitFor();
+  assert.ok(!existsSync(file), 'the list is still there');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
