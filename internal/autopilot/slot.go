@@ -147,6 +147,9 @@ func (p *pilot) attempt(ctx, ready context.Context, l *slot) (w pool.Workspace, 
 	if w, err = p.takeToWork(ready, l); err != nil {
 		return w, state, err
 	}
+	if !w.Kept && p.decidedComplete() {
+		return w, state, errAway
+	}
 	state, err = p.run(ctx, ready, l, w)
 	for err == nil && state.Status == loop.TimedOut && p.raised(ctx, l) {
 		state, err = p.run(ctx, ready, l, w)
@@ -289,9 +292,6 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	}
 	past.Anew, past.Sent = !w.Kept, p.o.Remote != ""
 	rests := past.Run != nil && !past.Run.Status.Active()
-	if !w.Kept && p.decidedComplete() {
-		return loop.State{}, errAway
-	}
 	if l.adopt && w.Kept && rests {
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
