@@ -70,6 +70,8 @@ type SlotView struct {
 	TokensOut     int64         `json:"tokens_out"`
 	Activity      string        `json:"activity,omitempty"`
 	ActivityAt    time.Time     `json:"activity_at,omitzero"`
+	// Host is the machine that works it, on a board that several share; else "".
+	Host string `json:"host,omitempty"`
 	// Racers are those that race for the task, in order; what is above of cost and
 	// tokens is theirs together.
 	Racers []RacerView `json:"racers,omitempty"`
@@ -183,6 +185,9 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 			}
 			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
 			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
+			if db.Board() != "" {
+				l.Host = r.Owner.Host
+			}
 			if err := l.addRacers(ctx, db, root, r); err != nil {
 				return err
 			}

@@ -177,3 +177,16 @@ func TestWatch(t *testing.T) {
 		t.Errorf("it drew %q", got)
 	}
 }
+
+// On a board that several machines share the screen says which one does what.
+func TestScreenOfSeveralMachines(t *testing.T) {
+	v := busy()
+	v.Host, v.Slots[0].Host = "far-away", "worker-2"
+	if got := text(v, 140, 24); !strings.Contains(got, "· driven on far-away ·") || !strings.Contains(got, "worker-2: edit: login.go") {
+		t.Error(got)
+	}
+	v.Running, v.Waits = false, true
+	if got := text(v, 140, 24); !strings.Contains(got, "waits for a worker that goes on with it") || strings.Contains(got, "gone") {
+		t.Error(got)
+	}
+}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func (s *screen) head() []string {
 	if v.Sprint != "" {
 		state = append(state, "sprint "+v.Sprint)
 	}
+	if host, err := os.Hostname(); err == nil && v.Running && v.Host != "" && v.Host != host {
+		state = append(state, "driven on "+report.Line(v.Host, 40))
+	}
 	if v.Running {
 		state = append(state, fmt.Sprintf("%d of %d slots", len(v.Slots), v.MaxParallel), short(s.now.Sub(v.StartedAt)))
 	}
@@ -92,6 +96,8 @@ func (s *screen) phase() string {
 	switch {
 	case v.Session == "":
 		return s.in(warn, "none has run here; start it with: pawl autopilot")
+	case v.Waits:
+		return s.in(warn, "waits for a worker that goes on with it")
 	case !v.Running && v.Phase != string(schedule.Finished):
 		return s.in(bad, "gone; start it again with: pawl autopilot")
 	case v.Phase == string(schedule.Running):
@@ -123,6 +129,9 @@ func (s *screen) slot(l *autopilot.SlotView) string {
 		cost = l.Cost.String()
 	}
 	does := report.Line(l.Activity, 200)
+	if l.Host != "" {
+		does = report.Line(l.Host, 20) + ": " + does
+	}
 	switch {
 	case l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting):
 		does = s.in(warn, "waits") + " " + does

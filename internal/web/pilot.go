@@ -19,6 +19,7 @@ import (
 type Autopilot struct {
 	Running     bool       `json:"running" doc:"A process drives it now; else this is how the last one ended."`
 	PID         int        `json:"pid"`
+	Host        string     `json:"host" doc:"The machine that drives it, on a board that several share; else empty."`
 	Phase       string     `json:"phase" doc:"running, paused, stopping or ended; empty when there never was one"`
 	Mode        string     `json:"mode" doc:"auto or semi-auto"`
 	Why         string     `json:"why"`
@@ -59,6 +60,7 @@ type SlotView struct {
 	TokensIn      int64     `json:"tokens_in"`
 	TokensOut     int64     `json:"tokens_out"`
 	Activity      string    `json:"activity"`
+	Host          string    `json:"host" doc:"The machine that works it, on a board that several share; else empty."`
 }
 
 // PilotDid is one thing that the autopilot did.
@@ -107,6 +109,9 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		Queued: v.Queued, QueueHeld: v.QueueHeld, Actions: []string{"start"},
 		Events: each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
 	}
+	if s.o.Store.Board() != "" {
+		out.Host = v.Host
+	}
 	if v.Running {
 		out.Actions = []string{"pause", "stop", "mode"}
 		if v.Phase == "paused" {
@@ -118,7 +123,7 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status,
 			Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
 			Since: l.Since, CostUSD: dollars(int64(l.Cost),
-				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity,
+				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity, Host: l.Host,
 		}
 	})
 	return answer(out), nil
