@@ -113,7 +113,7 @@ func TestRefusedActions(t *testing.T) {
 	for path, want := range map[string]string{
 		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
 		"/runs/abc123/pause":  "run abc123 does not run: it is completed",
-		"/runs/abc123/apply":  "run abc123 worked in the workspace itself: there is nothing to apply",
+		"/runs/abc123/apply":  "run abc123 worked on your files themselves: there is nothing to apply",
 	} {
 		p := r.refused(http.MethodPost, path, map[bool]string{true: `{"choice":1}`, false: `{}`}[strings.HasSuffix(path, "answer")], http.StatusConflict)
 		if p.Code != "REFUSED" || p.Message != want {
