@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
-	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/web/patch"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -44,27 +43,6 @@ type DiffFile struct {
 	Added   int    `json:"added"`
 	Deleted int    `json:"deleted"`
 	Binary  bool   `json:"binary"`
-}
-
-// FileDiff is what differs in one file.
-type FileDiff struct {
-	Path      string `json:"path"`
-	Binary    bool   `json:"binary" doc:"There is no text to show."`
-	Truncated bool   `json:"truncated" doc:"The diff is too large: only its beginning is here."`
-	OldMode   string `json:"old_mode" doc:"When the mode differs, e.g. 100644."`
-	NewMode   string `json:"new_mode"`
-	Hunks     []Hunk `json:"hunks" nullable:"false"`
-}
-
-// Hunk is a place that differs. The first character of a line says what it is:
-// a blank for both, + for new, - for old, \ for a remark of git's.
-type Hunk struct {
-	OldStart int      `json:"old_start"`
-	OldLines int      `json:"old_lines"`
-	NewStart int      `json:"new_start"`
-	NewLines int      `json:"new_lines"`
-	Heading  string   `json:"heading" doc:"The function that it is in, as git sees it."`
-	Lines    []string `json:"lines" nullable:"false"`
 }
 
 // Snapshots are the states that a run can go back to.
@@ -158,7 +136,7 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	RunPath
 	Span
 	FilePath
-}) (*body[FileDiff], error) {
+}) (*body[patch.FileDiff], error) {
 	c, err := s.states(ctx, in.Run, in.Span)
 	if err != nil {
 		return nil, err
@@ -177,7 +155,7 @@ func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Di
 func (s *Server) diffIterationFile(ctx context.Context, in *struct {
 	IterationPath
 	FilePath
-}) (*body[FileDiff], error) {
+}) (*body[patch.FileDiff], error) {
 	c, err := s.iterationStates(ctx, &in.IterationPath)
 	if err != nil {
 		return nil, err
@@ -281,69 +259,21 @@ func statusWord(f git.FileChange) string {
 	return cmp.Or(word, "modified")
 }
 
-func (c compared) file(ctx context.Context, of FilePath) (*body[FileDiff], error) {
+func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
 	if c.from == "" || c.to == "" {
 		return nil, unknownStates()
 	}
-	patch, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
+	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, gone(err)
 	}
-	if patch == "" {
+	if text == "" {
 		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", fault.Cut(of.Path, 200)).
 			suggest("See which files do: leave out /file")
 	}
-	out := readPatch(patch)
+	out := patch.Read(text)
 	out.Path, out.Truncated = of.Path, cut
 	return answer(out), nil
 }
 
-var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$`)
-
-// readPatch reads git's patch of one file.
-func readPatch(patch string) FileDiff {
-	d := FileDiff{Hunks: []Hunk{}}
-	var h *Hunk
-	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
-		if m := hunkHead().FindStringSubmatch(line); m != nil {
-			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]),
-				NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
-			h = &d.Hunks[len(d.Hunks)-1]
-			continue
-		}
-		if h != nil {
-			h.Lines = append(h.Lines, valid(line))
-			continue
-		}
-		d.head(line)
-	}
-	return d
-}
-
-// head reads a line before the first hunk.
-func (d *FileDiff) head(line string) {
-	for prefix, to := range map[string]*string{"old mode ": &d.OldMode, "new mode ": &d.NewMode,
-		"deleted file mode ": &d.OldMode, "new file mode ": &d.NewMode} {
-		if mode, ok := strings.CutPrefix(line, prefix); ok {
-			*to = mode
-		}
-	}
-	if strings.HasPrefix(line, "Binary files ") || strings.HasPrefix(line, "GIT binary patch") {
-		d.Binary = true
-	}
-}
-
 func valid(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text) // the pattern has digits only
-	return n
-}
-
-// count is a number of lines; git leaves a single one out.
-func count(text string) int {
-	if text == "" {
-		return 1
-	}
-	return number(text)
-}

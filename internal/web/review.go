@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/web/patch"
 )
 
 // Reviews are verified changes that wait for a person, the oldest first.
@@ -153,7 +154,7 @@ func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error
 func (s *Server) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
-}) (*body[FileDiff], error) {
+}) (*body[patch.FileDiff], error) {
 	c, err := s.work(ctx, &in.CasePath)
 	if err != nil {
 		return nil, err

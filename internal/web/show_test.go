@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/web/patch"
 	"github.com/pawl-dev/pawl/internal/workspace"
 )
 
@@ -409,7 +410,7 @@ func TestDiff(t *testing.T) {
 	if got := strings.Join(lines, "; "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	var f FileDiff
+	var f patch.FileDiff
 	r.get("/runs/abc123/diff/file?path=a.txt", &f)
 	if len(f.Hunks) != 1 || strings.Join(f.Hunks[0].Lines, "|") != " one|-two|+2| three|+four" || f.Hunks[0].NewLines != 4 {
 		t.Errorf("a.txt: %+v", f)
@@ -455,7 +456,7 @@ func TestLargeDiff(t *testing.T) {
 	r := newRig(t)
 	r.run("abc123", nil)
 	r.repository("abc123", map[string]string{"x": "x\n"}, map[string]string{"long.txt": strings.Repeat("a line\n", 10_000), "huge.txt": strings.Repeat("a line that is somewhat longer\n", 200_000)})
-	var f FileDiff
+	var f patch.FileDiff
 	r.get("/runs/abc123/diff/file?path=long.txt", &f)
 	if f.Truncated || len(f.Hunks) != 1 || len(f.Hunks[0].Lines) != 10_000 {
 		t.Errorf("%v, %d hunks", f.Truncated, len(f.Hunks))
