@@ -60,11 +60,11 @@ var troubles = map[string]map[string]trouble{
 	},
 	"codex": {
 		"rate limit":      {codexProgram.limited, 429, []string{"rate_limit"}, 4},
-		"quota":           {codexProgram.quota, 429, []string{"usage_limit_reached"}, 1},
-		"bad key":         {codexProgram.badKey, 401, []string{"authentication_failed"}, 4},
+		"quota":           {codexProgram.quota, 0, []string{"usage_limit_reached"}, 1},
+		"bad key":         {codexProgram.badKey, 401, []string{"authentication_error"}, 4},
 		"overloaded":      {codexProgram.overloaded, 503, []string{"server_error", "overloaded"}, 4},
 		"context":         {codexProgram.tooLong, 0, []string{"context_length_exceeded"}, 4},
-		"page of a proxy": {page, 0, []string{"connection_failed"}, 4},
+		"page of a proxy": {page, 0, []string{"connection_error"}, 4},
 	},
 	"opencode": {
 		"rate limit": {opencodeProgram.limited, 429, []string{"rate_limit_error"}, 10},

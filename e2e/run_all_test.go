@@ -162,7 +162,11 @@ func TestEndsInEachPhase(t *testing.T) {
 					model.set(phase.replies(p, left)...)
 					r, s := u.run(func(pawl *os.Process) {
 						for range phase.calls {
-							<-model.asked
+							select {
+							case <-model.asked:
+							case <-time.After(time.Minute):
+								t.Error("the model was not asked")
+							}
 						}
 						if phase.shell {
 							left.begun(t)
@@ -234,7 +238,12 @@ type left struct{ pid, ready string }
 
 func newLeft(t *testing.T) left {
 	t.Helper()
-	dir := t.TempDir()
+	// A path that is no destruction for the level normal.
+	dir, err := os.MkdirTemp("/tmp", "pawl-left-") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := left{pid: filepath.Join(dir, "pid"), ready: filepath.Join(dir, "ready")}
 	if err := syscall.Mkfifo(l.ready, 0o600); err != nil {
 		t.Fatal(err)
