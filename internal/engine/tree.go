@@ -353,8 +353,7 @@ func (w *worker) beyond(ctx context.Context) map[string]bool {
 	if len(rules.Patterns) == 0 {
 		return nil
 	}
-	covers := func(name string) bool { return len(rules.Covers("", []string{name})) > 0 }
-	found, err := w.o.Tree.Beyond(ctx, w.id, covers, rules.Patterns)
+	found, err := w.o.Tree.Beyond(ctx, w.id, rules.CoversOne, rules.Patterns)
 	if err != nil {
 		w.trees.unseen = fmt.Errorf("cannot watch protected files that git does not have: %w", err)
 	}
@@ -377,6 +376,11 @@ func (w *worker) findHidden(ctx context.Context) {
 		return
 	}
 	hidden, err := w.o.Tree.Hidden(ctx, w.id)
+	if err == nil {
+		var added []string
+		added, err = w.o.Tree.Added(ctx, w.id, w.plan.Protect.CoversOne)
+		hidden = append(hidden, added...)
+	}
 	if err != nil {
 		w.trees.unseen = fmt.Errorf("cannot look for new files that git ignores: %w", err)
 	}

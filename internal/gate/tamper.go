@@ -113,6 +113,9 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 // maxCovered bounds what [Protect.Covers] lists.
 const maxCovered = 1000
 
+// CoversOne reports whether a rule is about the file of that name.
+func (p Protect) CoversOne(name string) bool { return len(p.Covers("", []string{name})) > 0 }
+
 // Covers are the files below a folder that the patterns protect, of the given names, by
 // their whole paths: the first 1000. None is listed if there are no patterns.
 func (p Protect) Covers(dir string, names []string) []string {

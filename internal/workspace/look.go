@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,29 +130,66 @@ func (c *Checkout) filesIn(ctx context.Context, dir string) (names []string, err
 const (
 	nestedLimit = 10_000   // files of other repositories that are watched
 	nestedSize  = 64 << 20 // bytes of one that count
+
+	beyondFile = "beyond.json" // what [Checkout.Beyond] found first, in the folder of the run
+	untracked  = "-"           // in it, for a file that is there and may change
 )
 
 // Beyond are the files that no snapshot has, of those in the work tree when this is first
 // called in a run, and whether they have changed since: what covers names in other
 // repositories, submodules among them, and ignored files in named.
 func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name string) bool, named []string) (map[string]bool, error) {
-	const file = "beyond.json"
-	was := map[string]string{}
-	data, err := files.ReadBelow(c.runDir(run), file, nestedLimit<<12)
-	switch {
-	case err == nil:
-		err = json.Unmarshal(data, &was)
-	case errors.Is(err, fs.ErrNotExist):
+	was, err := c.wasBeyond(run)
+	if errors.Is(err, fs.ErrNotExist) {
 		if was, err = c.beyond(ctx, run, covers, named); err == nil && len(was) > 0 {
-			data, _ = json.Marshal(was) //nolint:errchkjson // texts
-			err = files.Replace(filepath.Join(c.runDir(run), file), data, 0o600, true)
+			data, _ := json.Marshal(was) //nolint:errchkjson // texts
+			err = files.Replace(filepath.Join(c.runDir(run), beyondFile), data, 0o600, true)
 		}
 	}
 	changed := map[string]bool{}
 	for name, content := range was {
-		changed[name] = c.content(name) != content
+		if content != untracked && !strings.HasSuffix(name, "/") {
+			changed[name] = c.content(name) != content
+		}
 	}
 	return changed, err
+}
+
+// wasBeyond is what [Checkout.Beyond] found first: the content of files, and the ignore
+// rules of repositories, which have a slash at their end.
+func (c *Checkout) wasBeyond(run string) (was map[string]string, err error) {
+	data, err := files.ReadBelow(c.runDir(run), beyondFile, nestedLimit<<12)
+	if err == nil {
+		err = json.Unmarshal(data, &was)
+	}
+	return was, err
+}
+
+// Added are the files that covers names and that came to be in other repositories since
+// [Checkout.Beyond] was first called in the run. Ignored ones do not count, unless the
+// ignore rules have changed since, too.
+func (c *Checkout) Added(ctx context.Context, run string, covers func(name string) bool) (added []string, err error) {
+	was, err := c.wasBeyond(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for key, rules := range was {
+		dir, isDir := strings.CutSuffix(key, "/")
+		if !isDir || rules == "" {
+			continue
+		}
+		all, err := c.filesIn(ctx, dir)
+		if err != nil {
+			return added, err
+		}
+		found := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return was[name] != "" || !covers(name) })
+		if len(found) > 0 && c.rulesIn(ctx, dir, all) == rules {
+			ignored := c.ignoredIn(ctx, dir)
+			found = slices.DeleteFunc(found, func(name string) bool { return ignored[name] })
+		}
+		added = append(added, found...)
+	}
+	return added, err
 }
 
 func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) bool, named []string) (map[string]string, error) {
@@ -161,14 +199,8 @@ func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) b
 	}
 	found := map[string]string{}
 	for _, dir := range snaps[0].Skipped {
-		names, err := c.tracked(ctx, dir)
-		if err != nil {
+		if err := c.beyondIn(ctx, dir, covers, found); err != nil {
 			return nil, err
-		}
-		for _, name := range names {
-			if len(found) < nestedLimit && covers(name) {
-				found[name] = c.content(name)
-			}
 		}
 	}
 	known, err := c.Names(ctx, run)
@@ -180,6 +212,63 @@ func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) b
 		}
 	}
 	return found, err
+}
+
+// beyondIn finds the files of one repository. Of one with too many, new files are not
+// looked for.
+func (c *Checkout) beyondIn(ctx context.Context, dir string, covers func(string) bool, found map[string]string) error {
+	names, err := c.tracked(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if len(found) < nestedLimit && covers(name) {
+			found[name] = c.content(name)
+		}
+	}
+	all, err := c.filesIn(ctx, dir)
+	if err != nil || slices.Equal(all, []string{dir}) { // it is a file
+		return ctx.Err()
+	}
+	for _, name := range all {
+		if len(found) >= nestedLimit {
+			return nil
+		}
+		if covers(name) && found[name] == "" {
+			found[name] = untracked
+		}
+	}
+	found[dir+"/"] = c.rulesIn(ctx, dir, all)
+	return nil
+}
+
+// rulesIn is what shows a change of the ignore rules of a repository with these files.
+func (c *Checkout) rulesIn(ctx context.Context, dir string, all []string) string {
+	sum := sha256.New()
+	for _, name := range all {
+		if path.Base(name) == ".gitignore" {
+			fmt.Fprintf(sum, "%q %q\n", name, c.content(name))
+		}
+	}
+	if repo, err := git.Open(ctx, filepath.Join(c.Repo.Top, filepath.FromSlash(dir))); err == nil {
+		data, err := files.ReadBelow(repo.Common, "info/exclude", textLimit)
+		fmt.Fprintf(sum, "%t %x\n", err == nil, sha256.Sum256(data))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// ignoredIn are the files that a repository in the work tree ignores.
+func (c *Checkout) ignoredIn(ctx context.Context, dir string) map[string]bool {
+	ignored := map[string]bool{}
+	repo, err := git.Open(ctx, filepath.Join(c.Repo.Top, filepath.FromSlash(dir)))
+	if err != nil || repo.Top == c.Repo.Top {
+		return ignored
+	}
+	names, _, _ := repo.Untracked(ctx, repo.Top, []string{"**"}) // what cannot be asked counts as not ignored
+	for _, name := range names {
+		ignored[path.Join(dir, name)] = true
+	}
+	return ignored
 }
 
 // tracked are the files that a repository in the work tree has by its index, or all
