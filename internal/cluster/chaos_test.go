@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -253,14 +254,21 @@ func (c *chaos) lasts() {
 	<-time.After([]time.Duration{time.Second, chaosLease * 3 / 2, chaosBeat * 3 / 2}[c.rand.IntN(3)])
 }
 
-// finish waits until all is done, and holds the board to what it promises.
+// finish waits until all is done, as long as more and more is, and holds the board to what
+// it promises.
 func (c *chaos) finish() {
 	c.t.Helper()
-	tasks := 0
-	patience := time.After(4 * time.Minute)
-	for open := 1; open > 0; {
+	tasks, least := 0, math.MaxInt
+	const patience = 4 * time.Minute
+	stuck := time.NewTimer(patience)
+	defer stuck.Stop()
+	for open := math.MaxInt; open > 0; {
+		if open < least {
+			least = open
+			stuck.Reset(patience)
+		}
 		select {
-		case <-patience:
+		case <-stuck.C:
 			c.t.Errorf("%d of %d tasks are still open", open, tasks)
 			open = 0
 		case <-time.After(time.Second):
