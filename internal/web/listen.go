@@ -51,6 +51,7 @@ type Listener struct {
 	port     string
 	anyIP    bool // any literal address is ours: we listen on every interface
 	local    bool // only this machine reaches it, by names of its own
+	loopback bool // only this machine reaches it, but other names may lead here
 }
 
 // URL is the server's address, without a slash at its end.
@@ -158,7 +159,7 @@ func newListener(l net.Listener, host string, hosts []string) *Listener {
 		}
 	case ip.IsLoopback():
 		d.hosts = []string{host, "localhost", "127.0.0.1", "::1"}
-		d.local = len(hosts) == 0
+		d.local, d.loopback = len(hosts) == 0, true
 	default:
 		d.hosts = []string{strings.ToLower(host)}
 	}

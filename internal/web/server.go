@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/web/bounds"
+	"github.com/pawl-dev/pawl/internal/web/preview"
 	"github.com/pawl-dev/pawl/internal/web/shell"
 	"github.com/pawl-dev/pawl/internal/workspace"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -78,7 +79,8 @@ type Server struct {
 	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub
 	shells   *shell.Server
-	streams  atomic.Int64 // that are open, of both kinds
+	previews *preview.Server // nil where none can be had
+	streams  atomic.Int64    // that are open, of both kinds
 	handler  http.Handler
 	mux      *http.ServeMux // without [Server.guard]
 	api      huma.API
@@ -92,6 +94,7 @@ func New(d *Listener, o Options) *Server {
 	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
 	s.hub = newHub(o.Store, s.log)
 	s.shells = shell.New(o.Shell)
+	s.previews = s.newPreviews()
 	mux := http.NewServeMux()
 	s.api = s.routes(mux)
 	mux.HandleFunc("/", pages)
@@ -142,6 +145,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	parts.Go(func() { s.lookAround(work) })
 	parts.Go(func() { <-s.closing; s.shells.Close() })
+	if s.previews != nil {
+		parts.Go(func() { <-s.closing; s.previews.Close() })
+	}
 	if s.o.Webhook != nil {
 		parts.Go(func() { s.answerRings(work) })
 	}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
+	"net/url"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/web/preview"
 	"github.com/pawl-dev/pawl/internal/web/shell"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
@@ -27,9 +30,32 @@ type Terminal struct {
 	Ticket string `json:"ticket" doc:"Good once, for a minute: GET /api/v1/terminal?ticket=TICKET is a WebSocket."`
 }
 
+// Preview is what can be looked at.
+type Preview struct {
+	Listening []int  `json:"listening" nullable:"false" doc:"Ports of the task on which something answers."`
+	URL       string `json:"url" doc:"Opens it once, within a minute. Empty where no port was named and not just one answers."`
+}
+
+// previewing names a port of a task.
+type previewing struct {
+	CasePath
+	Body struct {
+		Port int `json:"port,omitempty" minimum:"1" maximum:"65535" doc:"Left out: the only one that answers."`
+	}
+	host string // by which the browser reaches this server
+}
+
+// Resolve implements [huma.Resolver].
+func (p *previewing) Resolve(c huma.Context) []error {
+	p.host = (&url.URL{Host: c.Host()}).Hostname()
+	return p.CasePath.Resolve(c)
+}
+
 func (s *Server) workspaceRoutes(api huma.API, mux *http.ServeMux) {
 	post(api, "/cases/{id}/terminal", "open-terminal", "cases",
 		"A ticket for a terminal in the workspace of a task, in the sandbox of its agent", s.openTerminal)
+	post(api, "/cases/{id}/preview", "open-preview", "cases",
+		"What a task serves on its ports now, and a link to one of them", s.openPreview)
 	mux.Handle("GET "+base+"/terminal", s.shells)
 }
 
@@ -63,4 +89,50 @@ func (s *Server) openTerminal(ctx context.Context, in *CasePath) (*body[Terminal
 		return nil, problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).suggest("Close one that you do not need")
 	}
 	return answer(Terminal{ticket}), err
+}
+
+// newPreviews makes the server of previews. Their names lead to the machine of the browser,
+// so there are none for a server that is reached in another way than on loopback.
+func (s *Server) newPreviews() *preview.Server {
+	if s.listener == nil || s.listener.scheme != "http" || !s.listener.loopback {
+		return nil
+	}
+	p := &preview.Server{
+		Port:   s.listener.port,
+		Secret: func(name string) string { return derived("preview "+name, s.o.Token) },
+		Reserved: func(ctx context.Context, task string) (first, many int, err error) {
+			w, err := s.workspace(ctx, task)
+			if err != nil || w == nil || w.FirstPort == 0 {
+				return 0, 0, err
+			}
+			return w.FirstPort, w.Ports, nil
+		},
+		Log: s.log,
+	}
+	p.Start()
+	return p
+}
+
+func (s *Server) openPreview(ctx context.Context, in *previewing) (*body[Preview], error) {
+	w, err := s.haveWorkspace(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	ip, err := netip.ParseAddr(in.host)
+	if local := in.host == "localhost" || err == nil && ip.IsLoopback(); s.previews == nil || !local {
+		return nil, problem(http.StatusConflict, "PREVIEW_ELSEWHERE",
+			"A preview opens only in a browser that reaches this server on loopback").
+			suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")
+	}
+	port, out := in.Body.Port, Preview{Listening: preview.Listening(ctx, w.FirstPort, w.Ports)}
+	if port == 0 && len(out.Listening) == 1 {
+		port = out.Listening[0]
+	}
+	if port != 0 && (port < w.FirstPort || port >= w.FirstPort+w.Ports) {
+		return nil, fault.Refuse("%d is no port of %s: it has %d to %d", port, in.ID, w.FirstPort, w.FirstPort+w.Ports-1)
+	}
+	if port != 0 {
+		out.URL = s.previews.Link(in.ID, port)
+	}
+	return answer(out), nil
 }

@@ -1,7 +1,11 @@
 package web
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,4 +44,51 @@ func TestTerminal(t *testing.T) {
 	if w := r.send(r.asking(http.MethodGet, base+"/terminal?ticket=x", "")); w.Code != http.StatusForbidden {
 		t.Errorf("with a ticket that nobody issued: %d", w.Code)
 	}
+}
+
+// A preview is one of the task's own ports, opened by a browser on this machine; the pages
+// answer at no preview's name, and a preview at none of theirs.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := r.store.EditWorkspaces(t.Context(), func([]store.Workspace) (store.WorkspaceChange, error) {
+		w := store.Workspace{ID: "task-001", Kind: "task", State: "kept", Dir: "/w", Repo: "/repo/.git", Ports: port}
+		return store.WorkspaceChange{Put: []store.Workspace{w}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var got Preview
+	r.ask(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port), &got)
+	link, err := url.Parse(got.URL)
+	name := fmt.Sprintf("p%d-task-001.localhost:%s", port, r.s.listener.port)
+	if err != nil || link.Host != name || !slices.Contains(got.Listening, port) {
+		t.Errorf("the preview is %+v", got)
+	}
+	r.refused(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port-1), http.StatusConflict)
+	r.refused(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port+20), http.StatusConflict)
+	// With all that opens the pages, the API has no address there.
+	q := r.asking(http.MethodGet, base+"/overview", "")
+	q.Host = name
+	if w := r.send(q); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "/repo") {
+		t.Errorf("the API at a preview's name: %d %s", w.Code, w.Body)
+	}
+	q = r.asking(http.MethodPost, base+"/cases", `{"title":"x"}`)
+	q.Header.Set("Origin", "http://"+name)
+	r.problem(r.send(q), http.StatusForbidden)
+
+	// A server that other machines reach has none.
+	far := newRigAt(t, Address{Address: "0.0.0.0:0", Insecure: true})
+	if far.s.previews != nil {
+		t.Error("there are previews for other machines")
+	}
+	q = far.asking(http.MethodGet, "/", "")
+	q.Host = fmt.Sprintf("p%d-task-001.localhost:%s", port, far.s.listener.port)
+	far.problem(far.send(q), http.StatusMisdirectedRequest)
 }

@@ -19,3 +19,4 @@ import './help.test';
 import './idle.test';
 import './terminal.test';
 import './plan.test';
+import './preview.test';

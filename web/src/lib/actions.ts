@@ -352,3 +352,21 @@ export async function openRepository(r: Repository, page = '/'): Promise<void> {
   const entry = await attempt(() => post('/api/v1/repositories/{id}/open', { path: { id: r.id }, body: undefined }));
   if (entry) location.assign(`${entry.url}${page}#key=${entry.key}`);
 }
+
+/** preview opens what a task serves on its ports, in a tab of its own; the person chooses where several answer. */
+export async function preview(c: CaseDetail): Promise<void> {
+  const look = (port?: number) => post('/api/v1/cases/{id}/preview', { path: { id: c.id }, body: port ? { port } : {} });
+  const show = (url: string) => void window.open(url, '_blank', 'noopener');
+  const found = await attempt(() => look());
+  if (!found) return;
+  if (found.url) return show(found.url);
+  const [port] = found.listening;
+  if (!port) {
+    const first = c.workspace?.first_port ?? 0;
+    return notes.failed(new Problem('NOTHING_LISTENS', `Nothing answers on the ports ${first} to ${first + (c.workspace?.ports ?? 1) - 1} of ${c.id}.`, 'medium', [], ['Start its server on one of them, for example in the terminal: on $PAWL_PORT_BASE']));
+  }
+  await asking.ask(
+    { title: `Preview of ${c.id}`, fields: [{ name: 'port', label: 'Port', value: String(port), choices: found.listening.map((p) => [String(p), String(p)]) }], yes: 'Open' },
+    async (answers) => show((await look(Number(answers.port))).url),
+  );
+}
