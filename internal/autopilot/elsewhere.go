@@ -126,6 +126,9 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 		}
 		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
 	}
+	if o.Taken { // by a worker that lost the task to the engine, and with it to whoever is next
+		o = schedule.Outcome{NotStarted: true, Machine: true, Why: o.Why}
+	}
 	if err != nil || p.o.Remote == "" || l.result.Commit == "" {
 		return o, err
 	}
