@@ -17,7 +17,12 @@ var keyedOnly = []program{
 		},
 	},
 	{
-		name: "droid", model: "custom:claude-sonnet-4-5", isolate: true, keyed: anthropicKey, shell: shellOf("Execute"),
+		name: "droid", model: "custom:claude-sonnet-4-5", isolate: true, keyed: anthropicKey,
+		shell: func(command string) modelserver.Tool {
+			tool := shellOf("Execute")(command)
+			tool.Input["riskLevelReason"], tool.Input["riskLevel"] = "scripted", "low" // it asks for them where it is not to skip questions
+			return tool
+		},
 	},
 	{
 		name: "kilo", model: "anthropic/claude-sonnet-4-5", keyed: anthropicKey, shell: shellOf("bash"),

@@ -114,7 +114,7 @@ type ran struct {
 // do runs pawl to its end. meanwhile, if set, is called with the process.
 func (u *user) do(meanwhile func(*os.Process), args ...string) ran {
 	u.t.Helper()
-	ctx, cancel := context.WithTimeout(u.t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(u.t.Context(), 6*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, u.pawl, args...)
 	c.Dir, c.Env = u.repo, u.env
