@@ -141,19 +141,19 @@ a limit of calls. On 2026-11-26, on Linux:
 
 | program | metered by | calls: the server, pawl | limits of money and calls | trouble and answers that are none | key in the box |
 |---|---|---|---|---|---|
-| claude 2.1.328 | gateway | 34, 34 | hold | seen | no |
-| codex 0.169.0 | gateway | 29, 29 | hold | seen | no |
-| opencode 1.18.33 | gateway | 122, 122 | hold | seen; a prompt that stays too long ends as turns that repeat | no |
-| gemini 0.61.0 | gateway | 32, 32 | hold | seen | no |
-| qwen 0.24.4 | gateway | 39, 39 | hold | seen | no |
-| copilot 1.0.102 | gateway | 34, 34 | hold | seen | no |
-| droid 0.215.0 | gateway, with ` + "`isolate`" + ` | 73, 73 | hold | seen | no |
-| cline 3.0.65 | gateway, with ` + "`isolate`" + ` | 35, 35 | hold | seen | no |
-| kimi 2.1.0 | gateway | 45, 45 | hold | seen | no |
-| kilo 7.7.7 | gateway | 36, 36 | hold | seen | no |
+| claude 2.1.328 | gateway | 35, 35 | hold | seen | no |
+| codex 0.169.0 | gateway | 30, 30 | hold | seen | no |
+| opencode 1.18.33 | gateway | 123, 123 | hold | seen; a prompt that stays too long ends as turns that repeat | no |
+| gemini 0.61.0 | gateway | 33, 33 | hold | seen | no |
+| qwen 0.24.4 | gateway | 40, 40 | hold | seen | no |
+| copilot 1.0.102 | gateway | 35, 35 | hold | seen | no |
+| droid 0.215.0 | gateway, with ` + "`isolate`" + ` | 95, 95 | hold | seen | no |
+| cline 3.0.65 | gateway, with ` + "`isolate`" + ` | 37, 37 | hold | seen | no |
+| kimi 2.1.0 | gateway | 47, 47 | hold | seen | no |
+| kilo 7.7.7 | gateway | 35, 35 | hold | seen | no |
 
-Costs are equal where the provider told its tokens. Of a stream that breaks before that they are an estimate by its length; of an
-answer that a limit cuts as well. A login's calls, and those of amp, crush, cursor, goose, aider and kiro, were not played.
+Costs are equal where the provider told its tokens. Of a stream that breaks before that they are an estimate by what came of it:
+431 tokens of 440. Of an answer that a limit cuts they are one as well. A login's calls, and those of amp, crush, cursor, goose, aider and kiro, were not played.
 `
 
 const tail = `
