@@ -204,18 +204,14 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	}
 	asks, err := db.QueueAsks(ctx, w.q.target, asksMax)
 	if err != nil {
-		if ctx.Err() == nil {
-			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-			process.Sleep(ctx, poll)
-		}
+		w.later(ctx, err)
 		return nil
 	}
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
-				w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
-				process.Sleep(ctx, poll)
-				return nil //nolint:nilerr // people are notified, and the request is still there
+				w.later(ctx, err)
+				return nil
 			}
 		}
 		if err := w.step(ctx, a.Event, a.ID); err != nil {
@@ -226,6 +222,14 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		w.seen = 0
 	}
 	return nil
+}
+
+// later tells of what could not be asked, which is asked again. At the end it is none.
+func (w *worker) later(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		process.Sleep(ctx, poll)
+	}
 }
 
 // isLanded is true when a task's last landing is on the target.
