@@ -179,7 +179,16 @@ var groups = [][2]string{
 	{"Loops and logs of your own:", "check explain mcp"},
 }
 
+// otherWords are those that commands are looked for by.
+var otherWords = map[string][]string{
+	"ps": {"status", "list"}, "logs": {"attach", "follow", "tail"}, "case": {"task", "tasks", "add"}, "run": {"start"},
+	"stop": {"kill", "cancel"},
+}
+
 func arrange(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		c.SuggestFor = otherWords[c.Name()]
+	}
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g[0], Title: g[0]})
 		for _, c := range root.Commands() {

@@ -63,12 +63,12 @@ func Next(s *Situation) Choice {
 	}
 	if c := s.other(others); c != nil {
 		if len(made) > 0 {
-			return s.choice(c, "all made for ", " were tried; next in line", not)
+			return s.choice(c, "every strategy for ", " was tried; here is another", not)
 		}
 		if len(not) > 0 {
-			return s.choice(c, "what is made for ", " has no effect here; next in line", not)
+			return s.choice(c, "what is made for ", " has no effect here; here is another", not)
 		}
-		return s.choice(c, "nothing is made for ", "; next in line", nil)
+		return s.choice(c, "no strategy is made for ", "; here is another", nil)
 	}
 	if len(made) == 0 {
 		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + notFirst(not, lowest)}
@@ -79,7 +79,7 @@ func Next(s *Situation) Choice {
 			next = &made[(i+1)%len(made)]
 		}
 	}
-	return s.choice(next, "all made for ", " were tried; in turn", not)
+	return s.choice(next, "every strategy for ", " was tried; starting over", not)
 }
 
 // choice says why c is taken: two pieces around the class, what was learned of

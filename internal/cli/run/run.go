@@ -269,6 +269,10 @@ func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) erro
 		}{name, command, text.Tokens, in.Budget, text.Text})
 	}
 	a.Result("%s", prompt.DryRun(text, name, command, in.Budget))
+	program, _, _ := strings.Cut(command, " ")
+	if _, err := a.LookPath(program); err != nil && !strings.Contains(program, "/") {
+		a.Say("Warning: %s is not installed here, so a run does not start; see: pawl doctor", program)
+	}
 	if text.Over {
 		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
 	}

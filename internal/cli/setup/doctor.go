@@ -205,9 +205,9 @@ func configFound(c *config.Config) string {
 
 func processFound() string {
 	if runtime.GOOS == "linux" {
-		return "sub-reaper: everything that an agent starts is found and ended"
+		return "everything that an agent starts is found and ended"
 	}
-	return "no sub-reaper on this system: a process that leaves its session is found by its mark only"
+	return "what an agent starts is found and ended, unless it hides on purpose (this system has no sub-reaper)"
 }
 
 // sandboxFound lists what the machine offers, and what each level enforces with it.
@@ -233,12 +233,12 @@ func sandboxFound(ctx context.Context) []finding {
 func environmentFound(a *command.App, c *config.Config) string {
 	level := safety.Level(c.Loop.Safety)
 	if level == safety.Permissive {
-		return "permissive: inherited whole"
+		return "permissive: agents get all of your environment"
 	}
 	_, held := level.Environ(a.Env, agents.Variables(c.Agent, c.Agents.Named[c.Agent].Output, a.Getenv),
 		planner.Variables(c))
 	if len(held) == 0 {
-		return string(level) + ": nothing to withhold"
+		return string(level) + ": agents get all of your environment; nothing in it looks like a secret of others"
 	}
 	return string(level) + ": " + session.WithheldWords(held, "agent "+c.Agent)
 }
