@@ -164,7 +164,7 @@ func TestEndsInEachPhase(t *testing.T) {
 						for range phase.calls {
 							select {
 							case <-model.asked:
-							case <-time.After(time.Minute):
+							case <-time.After(2 * time.Minute):
 								t.Error("the model was not asked")
 							}
 						}
@@ -217,7 +217,7 @@ type end struct {
 
 var ends = map[string]end{
 	"time limit": {
-		settings: "loop: {iteration_timeout: 25s}\n", code: 0, ended: "timeout",
+		settings: "loop: {iteration_timeout: 60s}\n", code: 3, ended: "timeout",
 		do: func(*testing.T, *user, *os.Process) {},
 	},
 	"pawl stop": {code: 130, ended: "stop", do: func(t *testing.T, u *user, _ *os.Process) {
@@ -278,7 +278,7 @@ func (l left) begun(t *testing.T) {
 		return
 	}
 	defer f.Close()
-	if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := f.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		t.Error(err)
 		return
 	}
