@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { make, type Project } from './project';
-import { entered, quiet, violations } from './rig';
+import { entered, help, quiet, violations } from './rig';
 
 const evil = '<img src=x onerror=alert(1)>';
 const proposed = [
@@ -36,6 +36,7 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   await page.keyboard.press('p');
   await page.getByRole('heading', { name: 'From a goal to tasks' }).waitFor();
   assert.deepEqual(await violations(page), []);
+  await help(page);
   await page.keyboard.press('n');
   const ask = page.getByRole('dialog', { name: 'Plan a goal' });
   await ask.getByLabel('What is to be reached?').fill('--yes the parser accepts tabs');
@@ -52,6 +53,11 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, 'the page is wider than its window');
   assert.deepEqual(await violations(page), []);
   await page.setViewportSize({ width: 1440, height: 900 });
+
+  await help(page);
+  await page.keyboard.press('x');
+  await page.getByRole('dialog', { name: 'Throw the proposed tasks away?' }).waitFor();
+  await page.keyboard.press('Escape');
 
   // One is changed, one left out, one more added.
   await page.getByRole('button', { name: 'Edit docs' }).click();
