@@ -18,6 +18,7 @@ import (
 type lines struct {
 	in   *bufio.Reader
 	out  *client
+	over func() // all is said
 	left []byte
 }
 
@@ -36,6 +37,7 @@ func (l *lines) Read(p []byte) (int, error) {
 			l.left, err = line, nil
 		}
 		if err != nil {
+			l.over()
 			l.out.settle(lastAnswers)
 			return 0, err
 		}
@@ -84,7 +86,8 @@ const lastAnswers = 5 * time.Second
 // client is where answers go, which the session does not close. A message is one write.
 type client struct {
 	io.Writer
-	mu   sync.Mutex
+	turn sync.Mutex // to write
+	mu   sync.Mutex // is never held while a client reads
 	owed int
 	paid chan struct{} // made by who waits until nothing is owed, and closed then
 }
@@ -96,9 +99,11 @@ func (o *client) owe() {
 }
 
 func (o *client) Write(p []byte) (int, error) {
+	o.turn.Lock()
+	n, err := o.Writer.Write(p)
+	o.turn.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n, err := o.Writer.Write(p)
 	m, _ := jsonrpc.DecodeMessage(p)
 	if r, ok := m.(*jsonrpc.Response); ok && r.ID.IsValid() {
 		o.owed--

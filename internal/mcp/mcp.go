@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -79,11 +80,24 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// Serve talks to one client until it hangs up or ctx is done.
+// Serve talks to one client until it hangs up or ctx is done. A client that does not read
+// its last answers is left without them.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	over, end := context.WithCancel(ctx)
+	defer end()
 	to := &client{Writer: out}
-	from := io.NopCloser(&lines{in: bufio.NewReader(in), out: to})
-	err := s.s.Run(ctx, &mcp.IOTransport{Reader: from, Writer: to, MaxLineLength: maxMessage})
+	from := io.NopCloser(&lines{in: bufio.NewReader(in), out: to, over: end})
+	ended := make(chan error, 1)
+	go func() { ended <- s.s.Run(ctx, &mcp.IOTransport{Reader: from, Writer: to, MaxLineLength: maxMessage}) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-over.Done():
+		select {
+		case err = <-ended:
+		case <-time.After(lastAnswers + time.Second):
+		}
+	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("cannot go on with the program that calls: %v", err)
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -359,28 +361,53 @@ func TestFiftySessions(t *testing.T) {
 	}
 }
 
-// A client that asks and never reads holds up nobody but itself: it is over when it hangs up,
-// or when pawl ends.
+// stuck is a client that says its words, or its words and that they are all, and reads nothing.
+type stuck struct {
+	io.Reader
+	hangsUp bool
+	free    chan struct{}
+}
+
+func (s stuck) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !s.hangsUp {
+		<-s.free
+	}
+	return n, err
+}
+
+func (s stuck) Write([]byte) (int, error) {
+	<-s.free
+	return 0, io.ErrClosedPipe
+}
+
+// A client that asks and never reads does not keep pawl: it is over soon after the client has
+// said all, or after a person has ended pawl.
 func TestWhoNeverReads(t *testing.T) {
 	t.Parallel()
-	server := newServer(t)
 	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"x","version":"1"}}}` + "\n"
 	for _, hangsUp := range []bool{true, false} {
-		ctx, end := context.WithCancel(t.Context())
-		in, client := io.Pipe()
-		unread, out := io.Pipe()
-		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(ctx, in, out) }()
-		if _, err := io.WriteString(client, begin); err != nil {
-			t.Fatal(err)
-		}
-		if hangsUp {
-			_, _ = client.Close(), unread.Close()
-		}
-		end()
-		<-ended
-		_, _ = client.Close(), unread.Close()
+		synctest.Test(t, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			client := stuck{strings.NewReader(begin), hangsUp, make(chan struct{})}
+			defer close(client.free)
+			ended := make(chan error, 1)
+			go func() { ended <- mcp.NewInside(t.TempDir(), "test").Serve(ctx, client, client) }()
+			synctest.Wait()
+			if !hangsUp {
+				end()
+			}
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Errorf("it waits for a client that does not read; it hung up: %v", hangsUp)
+			}
+		})
 	}
 }
 

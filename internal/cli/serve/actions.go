@@ -31,8 +31,9 @@ type children struct {
 	a    *command.App
 	root string
 
-	mu   sync.Mutex
-	list []*child
+	mu    sync.Mutex
+	list  []*child
+	ended bool // no more are started
 }
 
 // child is one of them.
@@ -47,6 +48,9 @@ type child struct {
 func (c *children) start(root string, args []string) (*child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.ended {
+		return nil, fault.Refuse("pawl ends")
+	}
 	c.tidy()
 	if len(c.list) >= maxChildren {
 		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
@@ -128,6 +132,7 @@ func (c *child) said() string {
 func (c *children) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	c.tidy()
 	for _, one := range c.list {
 		_ = one.id.Signal(syscall.SIGTERM) // gone already

@@ -51,7 +51,9 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, a.Stdin, a.Stdout)
+	err = server.Serve(ctx, a.Stdin, a.Stdout)
+	stop() // from here on a second signal ends pawl at once
+	return err
 }
 
 // tools are those of the API, and a few more.
