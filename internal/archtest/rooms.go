@@ -225,6 +225,7 @@ var starters = map[string]string{
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
 	"gateway":      "the end of its server; requests have those of net/http",
+	"mcp":          "a session, which a client that reads nothing does not let end",
 	"web":          "live events",
 	"web/preview":  "the end of what is under way when the server ends",
 	"web/shell":    "keys and output of a terminal, which ends with its connection",
