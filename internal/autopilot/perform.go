@@ -100,7 +100,7 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 	}
 	if ok && c.Repairs {
 		f := p.o.Filter
-		f.Tag = schedule.RepairTag
+		f.Tag = board.RepairTag
 		next, ok, err = p.o.Store.NextCaseOf(ctx, f, exclude)
 	}
 	switch {

@@ -18,6 +18,16 @@ func TestTheAgentOfATaskIsAPersonsChoice(t *testing.T) {
 	}
 }
 
+// No label of an issue becomes a tag that pawl acts on; one without a meaning is a tag.
+func TestLabelsOfAnIssueDoNothing(t *testing.T) {
+	i := Issue{Number: 7, Title: "Slow", Labels: []string{"race:other+mine", "RACE: 5", "pick:best", "Policy:controlled",
+		"race:5", "repairs_target", "Repairs_Target", "repair\u017f_target", "critical", "Quick-Win", "bug", "critical-path", "area:race:3"}}
+	c := i.Case()
+	if want := []string{"area:race:3", "bug", "critical-path"}; !slices.Equal(c.Tags, want) {
+		t.Errorf("the tags are %q, want %q", c.Tags, want)
+	}
+}
+
 // The same holds for the labels of the machines that may work on it.
 func TestTheMachinesOfATaskAreAPersonsChoice(t *testing.T) {
 	c := Case{Tags: []string{"needs:GPU", "needs:", "ui", "needs:arm", "needs:gpu"}}

@@ -126,11 +126,28 @@ func (c *Case) HasTag(tag string) bool {
 	return slices.ContainsFunc(c.Tags, func(t string) bool { return strings.EqualFold(t, tag) })
 }
 
-// AgentTag begins a tag that names who works on a task: agent:codex.
-const AgentTag = "agent:"
+// The tags that pawl acts on. With a colon they are how such a tag begins. Each of them
+// is in [acting].
+const (
+	AgentTag    = "agent:"         // who works on a task: agent:codex
+	PolicyTag   = "policy:"        // when work on it ends: policy:controlled
+	LabelTag    = "needs:"         // a label of the machines that may work on it, where workers do: needs:gpu
+	RaceTag     = "race:"          // who races for it: race:3 or race:claude+codex
+	PickTag     = "pick:"          // who wins a race: pick:best or pick:first
+	RepairTag   = "repairs_target" // it may start on a red target, since it is its repair
+	CriticalTag = "critical"       // it goes before others
+	QuickWinTag = "quick-win"      // so does this, less
+)
 
-// PolicyTag begins a tag that says when work on a task ends: policy:controlled.
-const PolicyTag = "policy:"
+var acting = []string{AgentTag, PolicyTag, LabelTag, RaceTag, PickTag, RepairTag, CriticalTag, QuickWinTag}
+
+// acts is true for a tag that pawl acts on, in any case of letters.
+func acts(tag string) bool {
+	return slices.ContainsFunc(acting, func(known string) bool {
+		return strings.EqualFold(tag, known) ||
+			strings.HasSuffix(known, ":") && strings.HasPrefix(strings.ToLower(tag), known)
+	})
+}
 
 // Agent is who works on the task by its tags; empty is who always does.
 func (c *Case) Agent() string { return c.tagged(AgentTag) }
@@ -146,10 +163,6 @@ func (c *Case) tagged(prefix string) string {
 	}
 	return ""
 }
-
-// LabelTag begins a tag that names a label of the machines that may work on a task:
-// needs:gpu. It counts where tasks are worked by workers.
-const LabelTag = "needs:"
 
 // Labels are those that a worker has to have to work on the task.
 func (c *Case) Labels() []string {

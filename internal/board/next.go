@@ -32,10 +32,10 @@ func Score(c *Case) (score int, parts []Part) {
 	if c.Unblocks > 0 {
 		add(ScoreUnblocks*c.Unblocks, "%s for it", waiting(c.Unblocks))
 	}
-	if c.HasTag("critical") {
+	if c.HasTag(CriticalTag) {
 		add(ScoreCritical, "tag critical")
 	}
-	if c.HasTag("quick-win") {
+	if c.HasTag(QuickWinTag) {
 		add(ScoreQuickWin, "tag quick-win")
 	}
 	if NearComplete(c.Siblings, c.SiblingsDone) {

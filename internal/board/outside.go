@@ -98,10 +98,9 @@ func (i *Issue) Case() Case {
 	}
 	c.Needs = distinct(c.Needs)
 	c.Needs = slices.DeleteFunc(c.Needs[:min(len(c.Needs), issueNeeds)], func(ref string) bool { return ref == c.Ref })
-	for _, label := range i.Labels { // none chooses an agent or a machine: who sets them need not be who pays
+	for _, label := range i.Labels { // none becomes a tag that acts: who sets them need not be who pays
 		tag := strings.Join(strings.FieldsFunc(label, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), "-")
-		chooses := strings.HasPrefix(tag, AgentTag) || strings.HasPrefix(strings.ToLower(tag), LabelTag)
-		if tag != "" && len(tag) <= MaxTag && isWord(tag) && len(c.Tags) < issueTags && !chooses {
+		if tag != "" && len(tag) <= MaxTag && isWord(tag) && len(c.Tags) < issueTags && !acts(tag) {
 			c.Tags = append(c.Tags, tag)
 		}
 	}

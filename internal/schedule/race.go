@@ -11,15 +11,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
-// raceTag begins the tag that says who races for a task: race:3 or race:claude+codex.
-const raceTag = "race:"
-
 // Racers are the agents that race for a task: those of its tag, else those of the
 // settings. Fewer than two is no race. "" is the agent that tasks have anyway.
 func Racers(tags, settings []string) []string {
 	names := settings
 	for _, t := range tags {
-		list, ok := strings.CutPrefix(t, raceTag)
+		list, ok := strings.CutPrefix(t, board.RaceTag)
 		if !ok {
 			continue
 		}
@@ -36,7 +33,7 @@ func Racers(tags, settings []string) []string {
 // settings do.
 func PicksBest(tags []string, setting bool) bool {
 	for _, t := range tags {
-		if how, ok := strings.CutPrefix(t, "pick:"); ok {
+		if how, ok := strings.CutPrefix(t, board.PickTag); ok {
 			setting = how == "best"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -27,9 +28,6 @@ type Target struct {
 
 // Stuck is true while nothing lands on the target, and goes on once that is repaired.
 func (t Target) Stuck() bool { return t.Health == Red || t.Health == Diverged }
-
-// RepairTag marks a task that may start on a red target, since it is its repair.
-const RepairTag = "repairs_target"
 
 // verifyAgain is after how long a verdict that did not come is asked for again.
 const verifyAgain = time.Minute
@@ -62,7 +60,7 @@ func (s *State) awaited() string {
 	case s.Counts.Target.Health == Unknown:
 		return "the target is verified before tasks start on it"
 	}
-	return s.Counts.Target.Why + "; until then only its repair starts (pawl case add TITLE --tag " + RepairTag +
+	return s.Counts.Target.Why + "; until then only its repair starts (pawl case add TITLE --tag " + board.RepairTag +
 		"), or all with autopilot.on_red_target: work"
 }
 
