@@ -216,7 +216,7 @@ func NewestRelease(ctx context.Context, url string) (r Release, err error) {
 		return r, fmt.Errorf("%s knows of none (404): none may be published yet", url)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("%s answers %s", url, resp.Status)
+		return r, fmt.Errorf("%s answers %d %s", url, resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&r)
 	if err != nil || r.Name == "" {

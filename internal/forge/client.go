@@ -2,6 +2,7 @@ package forge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -157,8 +159,12 @@ func (c *Client) send(ctx context.Context, method, path string, what, into any) 
 func (c *Client) decode(a answer, into any) error {
 	if err := json.Unmarshal(a.body, into); err != nil {
 		kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-		return c.later("it answers with %s where JSON is expected", kind)
+		if strings.HasSuffix(kind, "json") {
+			return c.later("its answer is no valid JSON: %v", err)
+		}
+		return c.later("it answers with %s where JSON is expected", cmp.Or(kind, "something of no kind"))
 	}
+	clean(reflect.ValueOf(into), false)
 	return nil
 }
 

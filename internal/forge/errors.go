@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/report"
 )
 
 // LaterError is that the forge does not answer now, or wants to be left alone.
@@ -44,9 +46,11 @@ const (
 	restOf    = time.Minute // where it does not say how long: what GitHub's rules ask for
 )
 
+const whyLimit = 600 // characters of what is said of an answer
+
 // later is a [LaterError] in the forge's name.
 func (c *Client) later(format string, args ...any) error {
-	return &LaterError{Why: c.URL + ": " + fmt.Sprintf(format, args...)}
+	return &LaterError{Why: report.Line(c.URL+": "+fmt.Sprintf(format, args...), whyLimit)}
 }
 
 // failed reads an answer that is not what was asked for. A forge that wants to
@@ -119,6 +123,5 @@ func saidBy(a answer) string {
 			m.Message += ": " + text
 		}
 	}
-	line := strings.Join(strings.Fields(m.Message), " ")
-	return line[:min(len(line), 300)]
+	return report.Line(m.Message, 300)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/forge/forgetest"
@@ -145,4 +146,71 @@ func TestManyChecks(t *testing.T) {
 	if checks, err := c.Checks(t.Context(), "c0ffee"); err != nil || len(checks) != 150 {
 		t.Errorf("%d checks are read: %v", len(checks), err)
 	}
+}
+
+// What a forge says is text: nothing of it steers a terminal, forges a line or turns the direction.
+func TestNothingOfAForgeSteersATerminal(t *testing.T) {
+	t.Parallel()
+	const evil = `a\u001b[31m\u001b[2Jb\u0007\u009b\u202ec\nd`
+	for status, kind := range map[int]string{500: "message", 403: "message", 401: "message", 422: "errors"} {
+		body := fmt.Sprintf(`{"message":"%s"}`, evil)
+		if kind == "errors" {
+			body = fmt.Sprintf(`{"message":"no","errors":[{"message":"%s"},"%[1]s"]}`, evil)
+		}
+		c := answering(t, status, body)
+		if _, err := c.User(t.Context()); err == nil || !strings.Contains(err.Error(), "a[31m[2Jbc d") || !isClean(err.Error()) {
+			t.Errorf("%d: %q", status, err)
+		}
+	}
+	c := answering(t, 200, "<html>", "Content-Type", "text/\u202ehtml")
+	if _, err := c.User(t.Context()); err == nil || !isClean(err.Error()) {
+		t.Errorf("a kind of content: %q", err)
+	}
+	c = answering(t, 302, "", "Location", "https://evil.test/\u202e")
+	if _, err := c.User(t.Context()); err == nil || !isClean(err.Error()) {
+		t.Errorf("a redirect: %q", err)
+	}
+
+	c = answering(t, 200, fmt.Sprintf(`{"login":"%s","full_name":"%[1]s","number":7,"state":"open","title":"%[1]s",
+		"html_url":"%[1]s","body":"%[1]s","user":{"login":"%[1]s"},"labels":[{"name":"%[1]s"}],"updated_at":"%[1]s",
+		"head":{"ref":"%[1]s"},"statuses":[{"context":"%[1]s","description":"%[1]s"}],
+		"check_runs":[{"name":"%[1]s","html_url":"%[1]s"}]}`, evil))
+	user, _ := c.User(t.Context())
+	repo, _ := c.About(t.Context())
+	issue, _ := c.Issue(t.Context(), 7)
+	request, _ := c.Request(t.Context(), 7)
+	checks, err := c.Checks(t.Context(), "c0ffee")
+	if err != nil || len(checks) != 2 {
+		t.Fatalf("checks: %v, %v", checks, err)
+	}
+	const clean = "a[31m[2Jbc d"
+	for _, text := range []string{user, repo.Name, issue.Title, issue.URL, issue.Author, issue.Labels[0], issue.Updated,
+		request.URL, request.Branch, checks[0].Name, checks[0].Text, checks[1].Name, checks[1].Text} {
+		if text != clean {
+			t.Errorf("it is %q", text)
+		}
+	}
+	if issue.Body != "a[31m[2Jbc\nd" {
+		t.Errorf("the body is %q", issue.Body)
+	}
+}
+
+func isClean(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) })
+}
+
+// answering is a client of a GitHub that gives one answer to all.
+func answering(t *testing.T, status int, body string, headers ...string) *forge.Client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	c := forge.New(forge.Where{Kind: forge.GitHub, URL: s.URL, Repository: "olga/project"}, "")
+	t.Cleanup(c.Close)
+	return c
 }

@@ -1,0 +1,47 @@
+package forge
+
+import (
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// clean takes out of what a forge said all that could steer a terminal or is not seen, in each
+// text of a decoded answer. A text is one line, unless it is the body of an issue or a comment.
+func clean(v reflect.Value, lines bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			clean(v.Elem(), lines)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() {
+				clean(v.Field(i), field.Tag.Get("json") == "body")
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			for i := range v.Len() {
+				clean(v.Index(i), lines)
+			}
+		}
+	case reflect.String:
+		v.SetString(visible(v.String(), lines))
+	}
+}
+
+// visible is what is seen of a text.
+func visible(text string, lines bool) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' && lines, r == '\u200d': // the last joins emoji
+			return r
+		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text)
+}
