@@ -16,7 +16,8 @@ const (
 
 // Propose reads a list of tasks for a goal and looks at it more closely than [Parse]: each
 // task is named, stands by itself and says when it is done, and is no larger than one agent
-// finishes. The tasks come in the order of the list. The error is a [*ProblemsError].
+// finishes. An id that it needs is taken for a task of the board, which who adds it looks
+// up. The tasks come in the order of the list. The error is a [*ProblemsError].
 func Propose(text []byte) ([]Draft, error) {
 	if len(text) > maxProposalLen {
 		return nil, &ProblemsError{Problems: []Problem{{Text: "the list has more than 256 KiB"}}}
@@ -53,15 +54,18 @@ func Propose(text []byte) ([]Draft, error) {
 	if err := problems.orNil(); err != nil {
 		return nil, err
 	}
-	_, err = Resolve(list.Drafts, alone())
+	_, err = Resolve(list.Drafts, unknown())
 	return list.Drafts, err
 }
 
-// alone is a board with nothing on it.
-func alone() Known {
-	var last int64
+// unknown is a board of which only the ids that are named are known.
+func unknown() Known {
+	last := int64(1) << 40 // far from those
 	return Known{
-		Find:    func(string) (Case, bool, error) { return Case{}, false, nil },
+		Find: func(name string) (Case, bool, error) {
+			t, _, ok := ParseID(name)
+			return Case{ID: Normal(name), Type: t}, ok && name == Normal(name), nil
+		},
 		Waits:   func(string) ([]string, error) { return nil, nil },
 		Awaited: func(string) (bool, error) { return false, nil },
 		NewID:   func(t Type) (string, error) { last++; return ID(t, last), nil },
@@ -72,11 +76,16 @@ func alone() Known {
 // further one when those before have landed.
 func Waves(drafts []Draft) [][]string {
 	var waves [][]string
-	var started []string
+	var started, refs []string
+	for _, d := range drafts {
+		refs = append(refs, d.Case.Ref)
+	}
 	for len(started) < len(drafts) {
 		var wave []string
 		for _, d := range drafts {
-			waits := slices.ContainsFunc(d.Case.Needs, func(need string) bool { return !slices.Contains(started, need) })
+			waits := slices.ContainsFunc(d.Case.Needs, func(need string) bool {
+				return slices.Contains(refs, need) && !slices.Contains(started, need)
+			})
 			if !waits && !slices.Contains(started, d.Case.Ref) {
 				wave = append(wave, d.Case.Ref)
 			}

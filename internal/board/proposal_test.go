@@ -17,6 +17,7 @@ func TestPropose(t *testing.T) {
 	for text, want := range map[string]string{
 		good: "",
 		good + "\n" + `{"ref":"b","title":"Use","acceptance":["x"],"needs":["a"]}`: "",
+		`{"ref":"a","title":"x","acceptance":["y"],"needs":["task-001"]}`:          "",
 		good + "\n" + `{"ref":"b","title":" parse ","acceptance":["x"]}`:           "line 2: the title",
 		`{"ref":"a","title":"x"}`:                                                                      "line 1: it has no acceptance criterion",
 		`{"title":"x","acceptance":["y"]}`:                                                             "line 1: it has no ref",
@@ -43,6 +44,7 @@ func TestWaves(t *testing.T) {
 	for want, drafts := range map[string][]Draft{
 		"[[a b] [c] [d]]": {draft("a"), draft("d", "c", "a"), draft("c", "b"), draft("b")},
 		"[]":              {draft("a", "a")},
+		"[[a] [b]]":       {draft("a", "task-001"), draft("b", "a", "task-001")},
 	} {
 		if got := fmt.Sprint(Waves(drafts)); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -85,7 +85,7 @@ func openTasks(ctx context.Context, a *command.App) (text string, err error) {
 	err = a.WithOperator(ctx, func(p *action.Operator) error {
 		list, err := p.Store.Cases(ctx, store.CaseFilter{Open: true, Limit: most})
 		for _, c := range list {
-			text += "- " + report.Line(c.Title, 200) + "\n"
+			text += "- " + c.ID + ": " + report.Line(c.Title, 200) + "\n"
 		}
 		return err
 	})

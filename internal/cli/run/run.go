@@ -225,6 +225,9 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
 	plan, err := a.Planner(c, f).Procedure(name)
 	plan.OnBase, plan.SetUp = c.Verification.OnBase, c.Workspace.Setup
+	if name == planner.Proposal { // its gate is about a list that is still to come
+		plan.OnBase = false
+	}
 	return plan, err
 }
 
