@@ -111,7 +111,8 @@ type timer struct {
 	moment
 	name   string   // of the units
 	root   string   // the project's
-	line   []string // the command line
+	line   []string // the command line: pawl, and its arguments
+	about  string   // the command, for people
 	env    []string // K=V that it needs and that hold no secret
 	config string   // the user's folder of configurations
 	keys   []string // names of the keys that are set now
@@ -145,6 +146,7 @@ func timerOf(a *command.App, args []string) (timer, error) {
 		t.line = append(t.line, "--config", file)
 	}
 	t.line = append(t.line, args[1:]...)
+	t.about = strings.Join(t.line[3:], " ") + " in " + root
 	for _, name := range []string{"PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
 		if v := a.Getenv(name); v != "" {
 			t.env = append(t.env, name+"="+v)
@@ -155,10 +157,13 @@ func timerOf(a *command.App, args []string) (timer, error) {
 			t.keys = append(t.keys, name)
 		}
 	}
-	for _, text := range append(slices.Clone(t.line), t.env...) {
+	for _, text := range append(t.words(), t.env...) {
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return timer{}, command.Usage("a timer cannot hold %q: it has a control character", text)
 		}
+	}
+	if _, err := readEnvFile(t.keyFile()); err != nil {
+		return timer{}, err
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append(slices.Clone(t.line), at.cron), "\x00")))
 	t.name = "pawl-" + args[1] + "-" + hex.EncodeToString(sum[:4])
@@ -168,34 +173,38 @@ func timerOf(a *command.App, args []string) (timer, error) {
 func (t timer) keyFile() string { return filepath.Join(t.config, "pawl", "env") }
 
 func (t timer) timer() string {
-	return fmt.Sprintf("[Unit]\nDescription=pawl %s\n\n[Timer]\nOnCalendar=%s\n\n[Install]\nWantedBy=timers.target\n",
-		t.about(), t.systemd)
+	return fmt.Sprintf("[Unit]\n%s\n\n[Timer]\nOnCalendar=%s\n\n[Install]\nWantedBy=timers.target\n",
+		t.described(), t.systemd)
 }
 
-// about is the command in the description of a unit.
-func (t timer) about() string {
-	return strings.ReplaceAll(strings.Join(t.line[3:], " ")+" in "+t.root, "%", "%%")
+// words are the command line with the file of keys, which pawl reads itself, so that it means
+// the same everywhere.
+func (t timer) words() []string {
+	return append([]string{t.line[0], withEnv, t.keyFile()}, t.line[1:]...)
+}
+
+// described is a line of a unit that says what it does.
+func (t timer) described() string {
+	return "Description=pawl " + strings.ReplaceAll(t.about, "%", "%%")
 }
 
 // service ends pawl before its agents: it ends them itself, within its grace.
 func (t timer) service() string {
 	var line, env []string
-	for _, word := range t.line {
+	for _, word := range t.words() {
 		line = append(line, quoteUnit(strings.ReplaceAll(word, "$", "$$")))
 	}
 	for _, kv := range t.env {
 		env = append(env, "Environment="+quoteUnit(kv)+"\n")
 	}
-	return fmt.Sprintf("[Unit]\nDescription=pawl %s\n\n[Service]\nType=oneshot\n%sEnvironmentFile=-%s\nExecStart=%s\n"+
-		"KillMode=mixed\nTimeoutStopSec=60\n", t.about(), strings.Join(env, ""),
-		strings.ReplaceAll(t.keyFile(), "%", "%%"), strings.Join(line, " "))
+	return fmt.Sprintf("[Unit]\n%s\n\n[Service]\nType=oneshot\n%sExecStart=%s\nKillMode=mixed\nTimeoutStopSec=60\n",
+		t.described(), strings.Join(env, ""), strings.Join(line, " "))
 }
 
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
-	keys := quoteShell(t.keyFile())
-	words := []string{t.cron, "set -a; [ ! -f " + keys + " ] || . " + keys + "; exec env"}
-	for _, word := range append(slices.Clone(t.env), t.line...) {
+	words := []string{t.cron, "exec env"}
+	for _, word := range append(slices.Clone(t.env), t.words()...) {
 		words = append(words, quoteShell(word))
 	}
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)

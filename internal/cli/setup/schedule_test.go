@@ -35,11 +35,17 @@ func TestCrontab(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "pawl"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pawl", "env"), []byte("MY_API_KEY='s e'\n"), 0o600); err != nil {
+	bait := filepath.Join(dir, "bait")
+	keys := filepath.Join(dir, "pawl", "env")
+	if err := os.WriteFile(keys, []byte("MY_API_KEY=a $(touch '"+bait+"') '\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exe := filepath.Join(dir, "exe")                                                                                    // says how it was started
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\nprintf '%s|' \"$X\" \"$MY_API_KEY\" \"$@\"\n"), 0o700); err != nil { //nolint:gosec // it is executed
 		t.Fatal(err)
 	}
 	one := timer{moment: moment{cron: "0 2 * * *"}, root: dir, config: dir, env: []string{"PATH=/bin:/usr/bin", "X=" + dir},
-		line: []string{"/bin/sh", "-c", `printf '%s|' "$X" "$MY_API_KEY" "$@"`, "pawl", "run", "it's 100%", `$HOME "\`}}
+		line: []string{exe, "run", "it's 100%", `$HOME "\`}}
 	line, ok := strings.CutPrefix(one.crontab(), "0 2 * * * ")
 	if !ok || strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {
 		t.Fatal(line)
@@ -47,10 +53,13 @@ func TestCrontab(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", strings.ReplaceAll(line, `\%`, "%"))
 	cmd.Env = []string{"HOME=/nowhere"}
 	got, err := cmd.Output()
-	if want := dir + `|s e|run|it's 100%|$HOME "\|`; err != nil || string(got) != want {
+	if want := dir + "||with-env|" + keys + `|run|it's 100%|$HOME "\|`; err != nil || string(got) != want {
 		t.Errorf("%v %s, want %s\n%s", err, got, want, line)
 	}
-	for _, want := range []string{`"it's 100%%"`, `"$$HOME \"\\"`, `Environment="PATH=/bin:/usr/bin"`, "EnvironmentFile=-" + strings.ReplaceAll(dir, "%", "%%") + "/pawl/env\n"} {
+	if _, err := os.Stat(bait); err == nil {
+		t.Error("a shell has read the file of keys")
+	}
+	for _, want := range []string{`"it's 100%%"`, `"$$HOME \"\\"`, `Environment="PATH=/bin:/usr/bin"`, `" "with-env" "`} {
 		if !strings.Contains(one.service(), want) {
 			t.Errorf("no %s in %s", want, one.service())
 		}
