@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -157,12 +158,17 @@ func (c *Client) send(ctx context.Context, method, path string, what, into any) 
 }
 
 func (c *Client) decode(a answer, into any) error {
-	if err := json.Unmarshal(a.body, into); err != nil {
-		kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-		if strings.HasSuffix(kind, "json") {
-			return c.later("its answer is no valid JSON: %v", err)
-		}
-		return c.later("it answers with %s where JSON is expected", cmp.Or(kind, "something of no kind"))
+	err := json.Unmarshal(a.body, into)
+	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	other, isOther := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case isOther:
+		return c.later("it answers with other JSON than was asked for: %s is of type %s",
+			cmp.Or(other.Field, "its value"), other.Value)
+	case err != nil && strings.HasSuffix(kind, "json"):
+		return c.later("it answers with JSON that cannot be read: %v", err)
+	case err != nil:
+		return c.later("it answers with %s where JSON is expected", cmp.Or(kind, "text of no kind"))
 	}
 	clean(reflect.ValueOf(into), false)
 	return nil
@@ -186,7 +192,11 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 		if ctx.Err() != nil {
 			return answer{}, ctx.Err()
 		}
-		if u, ok := errors.AsType[*url.Error](err); ok {
+		u, ok := errors.AsType[*url.Error](err)
+		switch {
+		case ok && u.Timeout():
+			return answer{}, c.later("it does not answer within %s", callLimit)
+		case ok:
 			err = u.Err // without the address
 		}
 		return answer{}, c.later("it does not answer: %v", err)
@@ -194,6 +204,13 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 	defer func() { _ = res.Body.Close() }()
 	a := answer{header: res.Header}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, bodyLimit+1)); err != nil {
+		late, ok := errors.AsType[net.Error](err)
+		switch {
+		case ctx.Err() != nil:
+			return a, ctx.Err()
+		case ok && late.Timeout():
+			return a, c.later("its answer is not complete within %s", callLimit)
+		}
 		return a, c.later("its answer breaks off: %v", err)
 	}
 	switch {
@@ -205,7 +222,7 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 		c.keep(method, address, a)
 		return a, nil
 	}
-	return a, c.failed(res.StatusCode, a)
+	return a, c.failed(res, a)
 }
 
 // dress gives a call its headers.

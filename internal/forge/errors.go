@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,12 +56,13 @@ func (c *Client) later(format string, args ...any) error {
 
 // failed reads an answer that is not what was asked for. A forge that wants to
 // be left alone is, by all calls of this client.
-func (c *Client) failed(status int, a answer) error {
+func (c *Client) failed(res *http.Response, a answer) error {
+	status := res.StatusCode
 	said := saidBy(a)
 	if wait, limited := c.limited(status, a, said); limited {
 		e := &LaterError{Until: c.now().Add(wait)}
 		at := e.Until.Local().Format("15:04:05")
-		e.Why = fmt.Sprintf("%s: its limit of calls is reached; it is asked again at %s", c.URL, at)
+		e.Why = fmt.Sprintf("%s: its limit of calls is reached; it may be asked again at %s", c.URL, at)
 		c.mu.Lock()
 		c.rest = e
 		c.mu.Unlock()
@@ -78,9 +80,23 @@ func (c *Client) failed(status int, a answer) error {
 	case status == http.StatusNotFound:
 		why += "; it is not there, or the token may not see it"
 	case status >= 300 && status < 400:
-		why += "; it was moved: set forge.repository to its new name"
+		why += "; " + led(res)
 	}
-	return &Error{Status: status, Why: why}
+	return &Error{Status: status, Why: report.Line(why, whyLimit)}
+}
+
+// led says where a redirect leads that is not followed; see [Client.redirect].
+func led(res *http.Response) string {
+	to, err := res.Location()
+	if err != nil {
+		return "it leads nowhere"
+	}
+	here := res.Request.URL
+	where := (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}).String() // the rest may be secret
+	if to.Host != here.Host || to.Scheme != here.Scheme {
+		return "it leads to " + where + ", which is not followed: check forge.url"
+	}
+	return "it leads to " + where + ", which is not followed: if the repository was renamed, set forge.repository to its new name"
 }
 
 // limited says whether an answer is about too many calls, and for how long.

@@ -37,14 +37,18 @@ func TestTrouble(t *testing.T) {
 	}{
 		"500":             {say(500, "oops"), true, 0, "500 Internal Server Error"},
 		"a page":          {say(200, "<html>", "Content-Type", "text/html; charset=utf-8"), true, 0, "it answers with text/html where JSON is expected"},
-		"limit":           {say(429, "", "Retry-After", "90"), true, 89 * time.Second, "its limit of calls is reached"},
+		"limit":           {say(429, "", "Retry-After", "90"), true, 89 * time.Second, "its limit of calls is reached; it may be asked again at "},
 		"limit of hours":  {say(403, "{}", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", soon), true, 9 * time.Minute, "its limit of calls is reached"},
 		"secondary limit": {say(403, `{"message":"You have exceeded a secondary rate limit."}`), true, 59 * time.Second, "its limit of calls is reached"},
 		"a year":          {say(429, "", "Retry-After", "99999999999"), true, 59 * time.Second, "its limit of calls is reached"},
 		"403":             {say(403, `{"message":"Resource not accessible by personal access token"}`), false, 0, "403 Forbidden: Resource not accessible by"},
 		"expired":         {say(401, `{"message":"Bad credentials"}`), false, 0, "the token is wrong or has expired"},
-		"renamed":         {say(301, "", "Location", "https://evil.test/"), false, 0, "set forge.repository to its new name"},
-		"hung up":         {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, true, 0, "it does not answer: EOF"},
+		"broken":          {say(200, `{"full_name":`, "Content-Type", "application/json"), true, 0, "it answers with JSON that cannot be read: unexpected end"},
+		"other JSON":      {say(200, `[]`, "Content-Type", "application/json"), true, 0, "it answers with other JSON than was asked for: its value is of type array"},
+		"elsewhere": {say(302, "", "Location", "https://ann:secret@evil.test/a?token=x"), false, 0,
+			"302 Found; it leads to https://evil.test/a, which is not followed: check forge.url"},
+		"nowhere": {say(302, ""), false, 0, "302 Found; it leads nowhere"},
+		"hung up": {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, true, 0, "it does not answer: EOF"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) bool {
 			for r.Context().Err() == nil {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
@@ -153,9 +157,9 @@ func TestNothingOfAForgeSteersATerminal(t *testing.T) {
 	t.Parallel()
 	const evil = `a\u001b[31m\u001b[2Jb\u0007\u009b\u202ec\nd`
 	for status, kind := range map[int]string{500: "message", 403: "message", 401: "message", 422: "errors"} {
-		body := fmt.Sprintf(`{"message":"%s"}`, evil)
+		body := `{"message":"` + evil + `"}`
 		if kind == "errors" {
-			body = fmt.Sprintf(`{"message":"no","errors":[{"message":"%s"},"%[1]s"]}`, evil)
+			body = `{"message":"no","errors":[{"message":"` + evil + `"},"` + evil + `"]}`
 		}
 		c := answering(t, status, body)
 		if _, err := c.User(t.Context()); err == nil || !strings.Contains(err.Error(), "a[31m[2Jbc d") || !isClean(err.Error()) {
@@ -213,4 +217,16 @@ func answering(t *testing.T, status int, body string, headers ...string) *forge.
 	c := forge.New(forge.Where{Kind: forge.GitHub, URL: s.URL, Repository: "olga/project"}, "")
 	t.Cleanup(c.Close)
 	return c
+}
+
+// What is to be written is not sent to the new name of a repository.
+func TestARenamedRepositoryIsNotWrittenTo(t *testing.T) {
+	t.Parallel()
+	c := answering(t, 307, "", "Location", "/api/v3/repositories/7/issues/1")
+	err := c.CloseIssue(t.Context(), 1)
+	want := "it leads to " + c.URL + "/api/v3/repositories/7/issues/1, which is not followed: if the repository was renamed, " +
+		"set forge.repository to its new name"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("it says %v", err)
+	}
 }
