@@ -41,5 +41,8 @@ func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
 			Hint("Say which, in %s: forge: {issues: {label: pawl}}", c.Name())
 	}
 	defer o.Forge.Close()
+	if about, err := o.Forge.About(ctx); err == nil { // what stands in the way, the sync says
+		session.SayRenamed(a, o.Forge.Where, about.Name)
+	}
 	return p.SyncIssues(ctx, o)
 }

@@ -118,9 +118,7 @@ func printForge(a *command.App, s *forgeState, name string) error {
 	} else {
 		a.Table("", rows, 0)
 	}
-	if name != s.Repository {
-		a.Say("Warning: the repository is called %s now: set forge.repository", name)
-	}
+	session.SayRenamed(a, s.Where, name)
 	if missing {
 		return command.StatusError(command.ExitFailed)
 	}

@@ -57,6 +57,13 @@ func OpenForge(ctx context.Context, a *command.App, c *config.Config, repo *git.
 	return forge.New(w, token), nil
 }
 
+// SayRenamed warns where a forge calls the repository by another name than pawl does.
+func SayRenamed(a *command.App, w forge.Where, name string) {
+	if name != "" && !strings.EqualFold(name, w.Repository) {
+		a.Say("Warning: the repository %s is called %s: set forge.repository to that", w.Repository, name)
+	}
+}
+
 // Issues says which issues of the forge are tasks of the board; ok is false where
 // none are to be. A client that is there already is used again.
 func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, target, stateDir string,

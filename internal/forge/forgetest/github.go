@@ -125,6 +125,9 @@ type refusal struct {
 	text   string
 }
 
+// Former is what the repository was called before.
+const Former = Owner + "/former"
+
 // ServeHTTP answers one call.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Trouble != nil && h.Trouble(w, r) {
@@ -163,6 +166,9 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		no = refusal{http.StatusUnauthorized, "Bad credentials"}
 	case path == "/user":
 		answer = person(login)
+	case in && name == Former: // as GitHub does for a repository that was renamed
+		http.Redirect(w, r, h.site+strings.Replace(r.URL.RequestURI(), Former, Owner+"/"+repository, 1), http.StatusMovedPermanently)
+		return
 	case in && name == Owner+"/"+repository:
 		answer, no = h.answer(r, login, strings.Split(strings.Trim(rest, "/"), "/"), body)
 	}
