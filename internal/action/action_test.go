@@ -284,6 +284,18 @@ func TestApproveAfterSomebodyElse(t *testing.T) {
 	_, err = p.Change(t.Context(), "reject", id, "no")
 	refused(t, err, "it was approved at ")
 	check(id, store.Approved, 1)
+
+	for way, want := range map[action.Way]string{action.Browser: "approved in the browser", "": "approved at the terminal"} {
+		id := verified()
+		if _, err := p.Change(action.Over(t.Context(), way), "approve", id, ""); err != nil {
+			t.Fatal(err)
+		}
+		history, err := p.Store.CaseHistory(t.Context(), id)
+		last := history[len(history)-1]
+		if err != nil || last.Action != board.Approve || last.By != board.Person || last.Why != want || last.To != board.Review {
+			t.Errorf("the history ends with %+v, %v", last, err)
+		}
+	}
 }
 
 // A slot goes from one task to another, or nothing is asked at all.

@@ -9,6 +9,8 @@
 package action
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -29,6 +31,28 @@ type Operator struct {
 	// Say gets what an action did, a line at a time. Result gets what was asked for,
 	// ends of line included.
 	Say, Result func(format string, args ...any)
+}
+
+// Way is how a person reached pawl, as the end of a sentence.
+type Way string
+
+// The ways.
+const (
+	Terminal Way = "at the terminal"
+	Browser  Way = "in the browser"
+	API      Way = "by a program over the API"
+	MCP      Way = "by a program over MCP"
+)
+
+type wayKey struct{}
+
+// Over is a context of what a person does in a way. Without one it is the terminal.
+func Over(ctx context.Context, w Way) context.Context { return context.WithValue(ctx, wayKey{}, w) }
+
+// WayOf is the way that a context was made for.
+func WayOf(ctx context.Context) Way {
+	w, _ := ctx.Value(wayKey{}).(Way)
+	return cmp.Or(w, Terminal)
 }
 
 // Done is what an action made of a task.

@@ -118,6 +118,7 @@ func TestStatusTables(t *testing.T) {
 		{"retry of a blocked one", Blocked, Retry, Person, Pending, 1},
 		{"unblock manually", Blocked, Unblock, Person, Pending, 0},
 		{"skip", Pending, Defer, Person, Deferred, 0},
+		{"a review approves", Review, Approve, Person, Review, 0},
 		{"a review asks for more", Review, Redo, Person, Pending, 0},
 		{"a review refuses", Review, Reject, Person, Blocked, 0},
 	} {

@@ -35,6 +35,7 @@ const (
 	Verify   Action = "verify"
 	Enqueue  Action = "queue"
 	Land     Action = "land"
+	Approve  Action = "approve"
 	Redo     Action = "redo"
 	Reject   Action = "reject"
 	Fail     Action = "fail"
@@ -79,6 +80,7 @@ var Rules = []Rule{
 	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "a person holds it back"},
 	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its loop failed"},
 	{Expire, Task, pawl, []Status{Active}, Timeout, false, false, "its loop reached its maximum of iterations or time"},
+	{Approve, Task, person, []Status{Review, Pending, Blocked, Deferred}, Review, false, false, "the review lets it land"},
 	{Redo, Task, person, []Status{Review}, Pending, false, false, "the review asks for more"},
 	{Reject, Task, person, []Status{Review}, Blocked, false, false, "the review refuses it"},
 	{Unblock, "", person, []Status{Blocked}, Pending, false, false, "what was in its way is gone"},

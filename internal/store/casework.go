@@ -80,7 +80,7 @@ type Verdict struct {
 	Review   int64  // the Seq of the review that it is about; 0 is whichever is open
 	Decision string // Approved, Redo or Rejected
 	Feedback string
-	Change   board.Change // who decided and when; without an Action the task stays as it is
+	Change   board.Change // who decided and when
 	Land     *QueueAsk    // what is asked of the queue with it; nil is nothing
 }
 
@@ -94,10 +94,8 @@ func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error
 		if ok = err == nil && len(found) > 0; !ok {
 			return err
 		}
-		if v.Change.Action != "" {
-			if err := moveCase(ctx, w, v.Case, v.Change); err != nil {
-				return err
-			}
+		if err := moveCase(ctx, w, v.Case, v.Change); err != nil {
+			return err
 		}
 		if v.Land != nil {
 			if _, err := askQueue(ctx, w, *v.Land); err != nil {

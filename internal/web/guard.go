@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/fault"
 )
 
@@ -66,6 +67,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.unauthorized(w, r)
 			return
 		}
+		way := action.Browser
+		if r.Header.Get("Authorization") != "" {
+			way = action.API
+		}
+		r = r.WithContext(action.Over(r.Context(), way))
 		limit := int64(maxBody)
 		if r.URL.Path == importPath {
 			limit = maxImport

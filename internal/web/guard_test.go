@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/action"
 )
 
 // route is one operation of the API, with an address that could be asked.
@@ -409,6 +411,33 @@ func TestLimitsOfRequests(t *testing.T) {
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("long header: %d", res.StatusCode)
+	}
+}
+
+// An action knows which way it was asked for: by a page, a program with the token, or a tool.
+func TestWayOfARequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var way action.Way
+	note := http.NewServeMux()
+	note.HandleFunc("/", func(_ http.ResponseWriter, req *http.Request) { way = action.WayOf(req.Context()) })
+	r.s.mux = note
+	page := r.asking(http.MethodPost, base+"/cases", "{}")
+	page.Header.Del("Authorization")
+	page.Header.Set(pageKeyHeader, derived("page", testToken))
+	cookie := entryCookie(r.s.listener.port, testToken, false)
+	page.AddCookie(&cookie)
+	for want, ask := range map[action.Way]struct {
+		handler http.Handler
+		req     *http.Request
+	}{
+		action.API:     {r.s.guard(note), r.asking(http.MethodPost, base+"/cases", "{}")},
+		action.Browser: {r.s.guard(note), page},
+		action.MCP:     {r.s.API(), r.asking(http.MethodPost, base+"/cases", "{}")},
+	} {
+		if ask.handler.ServeHTTP(httptest.NewRecorder(), ask.req); way != want {
+			t.Errorf("it came %q, want %q", way, want)
+		}
 	}
 }
 

@@ -112,8 +112,12 @@ func squeezed(next http.Handler) http.Handler {
 	return wrap(next)
 }
 
-// API answers who needs no token: this process itself.
-func (s *Server) API() http.Handler { return s.mux }
+// API answers who needs no token: the tools of this process, which programs call over MCP.
+func (s *Server) API() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mux.ServeHTTP(w, r.WithContext(action.Over(r.Context(), action.MCP)))
+	})
+}
 
 // toolsPath is where programs call tools. It is guarded as the API is.
 const toolsPath = "/mcp"
