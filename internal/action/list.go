@@ -25,17 +25,18 @@ func (p *Operator) UpdateList(
 	var fresh []board.Draft
 	var known []board.Case
 	place := make([]int, len(drafts)+1) // of a draft among the fresh ones
+	at := make([]string, len(drafts)+1) // the id of a draft that is known
 	for i, d := range drafts {
 		c := board.Tidy(d.Case)
 		if c.ID = ids[c.Ref]; c.Ref == "" {
 			c.ID = ids["title "+c.Title]
 		}
 		if c.ID != "" {
-			known = append(known, c)
+			known, at[i+1] = append(known, c), c.ID
 			continue
 		}
-		if d.In > 0 && place[d.In] == 0 {
-			d.Case.Parent = ids[drafts[d.In-1].Case.Ref]
+		if at[d.In] != "" {
+			d.Case.Parent = at[d.In]
 		}
 		d.In = place[d.In]
 		fresh = append(fresh, d)
@@ -110,7 +111,7 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 	switch {
 	case c.Status == board.Done && old.Status != board.Deferred && old.Type == board.Task:
 		move.Action = board.Defer
-	case c.Status != board.Done && old.Status == board.Deferred && old.Why == doneElsewhere:
+	case c.Status != board.Done && c.Status != board.Deferred && old.Status == board.Deferred && old.Why == doneElsewhere:
 		move.Action, move.Why = board.Undefer, "it is open in its list again"
 	}
 	if move.Action != "" {
