@@ -172,6 +172,9 @@ func criteria(text string) []string {
 // may follow it in the same text.
 const kanbanHead = "Issue ID,"
 
+// kanbanColumns are those of issues.csv that are read, beside the first.
+const kanbanColumns = "Title, Description, Status, Priority, Labels, Completed and Parent Issue"
+
 // kanbanPriorities are those of vibe-kanban.
 var kanbanPriorities = map[string]int{"urgent": 2, "high": 1, "medium": 0, "low": -1}
 

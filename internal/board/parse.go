@@ -57,7 +57,8 @@ func Parse(text []byte) (List, error) {
 	if n := len(list.Drafts); n > MaxDrafts {
 		problems.add(list.Drafts[MaxDrafts].Line, "more than %d cases at once; add them in parts", MaxDrafts)
 	} else if n == 0 && len(problems.Problems) == 0 && len(list.Notes) == 0 {
-		problems.add(0, "no tasks are in it: write '- [ ] title' lines, or one JSON object a line")
+		problems.add(0, "no tasks are in it: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
+			"whose first line begins with %q; further columns are %s", kanbanHead, kanbanColumns)
 	}
 	return list, problems.orNil()
 }

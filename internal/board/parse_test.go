@@ -125,6 +125,7 @@ func TestParseTrouble(t *testing.T) {
 		" \n\t\n":                         "the list is empty",
 		"some words\n":                    "no tasks are in it",
 		"- no box\n":                      "no tasks are in it",
+		"Title,Status\na,b\n":             `a table (CSV) whose first line begins with "Issue ID,"; further columns are Title, Description,`,
 		"a\nb\xff\n":                      "line 2: the text is not UTF-8",
 		"[{\"title\":\"x\"}]":             "this is a JSON list",
 		"{\"title\":\"x\"}\n{bad\n":       "line 2: no JSON object",
