@@ -93,6 +93,7 @@ func (r *results) failed() error {
 func Root() *cobra.Command { return commands(&command.App{Keys: &command.Keys{}}) }
 
 func commands(a *command.App) *cobra.Command {
+	a.Checks = map[*cobra.Command]func([]string) error{}
 	root := &cobra.Command{
 		Use:           "pawl",
 		Short:         "Run AI coding agents in bounded, verified iterations",

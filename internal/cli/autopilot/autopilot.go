@@ -61,6 +61,7 @@ func autopilotCommand(a *command.App) *cobra.Command {
 		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
 		autopilotModeCommand(a), autopilotStatusCommand(a))
 	addAutopilotFlags(cmd, &f)
+	a.Checks[cmd] = func([]string) error { return f.check(a) }
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
 	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
@@ -88,6 +89,18 @@ func (f autopilotFlags) paths() map[string]string {
 		m["autopilot.mode"] = string(schedule.SemiAuto)
 	}
 	return m
+}
+
+// check refuses flags that cannot be meant.
+func (f autopilotFlags) check(a *command.App) error {
+	c, err := a.Load(f.paths())
+	if err == nil && f.sprint != nil {
+		_, err = f.sprint.target(c)
+	}
+	if err == nil && f.detach {
+		err = mayDetach(c)
+	}
+	return err
 }
 
 // workBoard works the board until its end.

@@ -34,12 +34,10 @@ type sprintFlags struct {
 
 func sprintCommand(a *command.App) *cobra.Command {
 	var f sprintFlags
-	var p autopilotFlags
+	p := autopilotFlags{sprint: &f}
 	cmd := command.Group("sprint", "Work the board up to a target: a number of tasks, a time, or all that is ready",
-		func(ctx context.Context) error {
-			p.sprint = &f
-			return workBoard(ctx, a, p)
-		}, sprintListCommand(a), sprintShowCommand(a))
+		func(ctx context.Context) error { return workBoard(ctx, a, p) },
+		sprintListCommand(a), sprintShowCommand(a))
 	f.set = func(name string) bool { return cmd.Flags().Changed(name) }
 	fl := cmd.Flags()
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
@@ -54,6 +52,7 @@ func sprintCommand(a *command.App) *cobra.Command {
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
 	addAutopilotFlags(cmd, &p)
+	a.Checks[cmd] = func([]string) error { return p.check(a) }
 	return cmd
 }
 

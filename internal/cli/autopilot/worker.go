@@ -115,7 +115,7 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 		return err
 	}
 	wait := func() {}
-	if b.alone() == "" {
+	if alone(b.s.Config) == "" {
 		wait = b.standBy(ctx)
 	}
 	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
@@ -151,9 +151,9 @@ func killWorker(ctx context.Context, a *command.App) error {
 }
 
 // alone says why no other process can go on with an autopilot; "" one can.
-func (b *workplace) alone() string {
-	switch c := b.s.Config; {
-	case b.s.Store.Board() == "":
+func alone(c *config.Config) string {
+	switch {
+	case c.Cluster.Store == "":
 		return "the board is this machine's: cluster.store is not set"
 	case c.Cluster.Engine == "":
 		return "there are no workers: cluster.engine is not set"
@@ -163,10 +163,17 @@ func (b *workplace) alone() string {
 	return ""
 }
 
+func mayDetach(c *config.Config) error {
+	if why := alone(c); why != "" {
+		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why)
+	}
+	return nil
+}
+
 // handOver leaves the autopilot to the workers.
 func (b *workplace) handOver(ctx context.Context) error {
-	if why := b.alone(); why != "" {
-		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why)
+	if err := mayDetach(b.s.Config); err != nil {
+		return err
 	}
 	err := autopilot.HandOver(ctx, b.o)
 	var running *store.RunningError
@@ -235,7 +242,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.o.HandsOn, b.o.Asked = b.alone() == "", b.asked
+	b.o.HandsOn, b.o.Asked = alone(b.s.Config) == "", b.asked
 	n, err := b.o.Elsewhere.Workers(ctx)
 	if err != nil {
 		leave()

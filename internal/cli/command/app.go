@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
@@ -37,6 +39,8 @@ type App struct {
 	// Cluster is nil in the program pawl.
 	Cluster Cluster
 	Keys    *Keys // all copies of an App have the same
+	// Checks say what a command would refuse at its start, once its flags are parsed, and do nothing else.
+	Checks map[*cobra.Command]func(args []string) error
 
 	pinned []trust.File // see [App.PinTo]
 }

@@ -148,6 +148,10 @@ func runCommand(a *command.App) *cobra.Command {
 			}
 			return runProcedure(ctx, a, name, f, dry, fresh)
 		})
+	a.Checks[cmd] = func(args []string) error {
+		dry = true
+		return cmd.RunE(cmd, args)
+	}
 	limitFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")

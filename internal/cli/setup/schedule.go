@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,12 +39,16 @@ func whenAndWhat(_ *cobra.Command, args []string) error {
 
 func scheduleCommand(a *command.App) *cobra.Command {
 	var cron, install bool
-	cmd := command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", whenAndWhat,
+	var cmd *cobra.Command
+	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", whenAndWhat,
 		func(ctx context.Context, args []string) error {
 			if err := session.NotInside(a); err != nil {
 				return err
 			}
 			t, err := timerOf(a, args)
+			if err == nil {
+				err = checkLine(a, cmd.Root(), t.root, args[1:])
+			}
 			switch {
 			case err != nil:
 				return err
@@ -55,7 +60,7 @@ func scheduleCommand(a *command.App) *cobra.Command {
 				return t.install(ctx, a)
 			default:
 				a.Result("# %s.timer\n%s\n# %s.service\n%s", t.name, t.timer(), t.name, t.service())
-				a.Say("Nothing is installed yet. Install it: pawl schedule --install %s …", quoteShell(args[0]))
+				a.Say("Nothing is installed yet. Install it: %s", installLine(a, args))
 			}
 			t.sayKeys(a)
 			return nil
@@ -64,6 +69,55 @@ func scheduleCommand(a *command.App) *cobra.Command {
 	cmd.Flags().BoolVar(&install, "install", false, "install and start the timer for this user (systemd)")
 	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
 	return cmd
+}
+
+// checkLine refuses a command line that the command would refuse when it starts.
+func checkLine(a *command.App, root *cobra.Command, project string, line []string) error {
+	own := *a // flags of the line are not those of this command
+	defer func() { *a = own }()
+	a.Dir, a.Stdin, a.Stdout = project, strings.NewReader(""), io.Discard
+	if a.File != "" {
+		file, err := filepath.Abs(own.InDir(own.File))
+		if err != nil {
+			return err
+		}
+		a.File = file
+	}
+	cmd, rest, err := root.Find(line)
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return cmd.FlagErrorFunc()(cmd, err)
+	}
+	args := cmd.Flags().Args()
+	switch check := a.Checks[cmd]; {
+	case cmd.HasSubCommands() && len(args) > 0:
+		return command.UnknownCommand(cmd, args[0])
+	case cmd.ValidateArgs(args) != nil:
+		return cmd.ValidateArgs(args)
+	case root.PersistentPreRunE(cmd, args) != nil:
+		return root.PersistentPreRunE(cmd, args)
+	case check != nil:
+		return check(args)
+	}
+	return nil
+}
+
+// installLine is what a person types to install what is printed.
+func installLine(a *command.App, args []string) string {
+	words := []string{"pawl"}
+	if a.Dir != "" {
+		words = append(words, "-C", a.Dir)
+	}
+	if a.File != "" {
+		words = append(words, "--config", a.File)
+	}
+	words = append(append(words, "schedule", "--install"), args...)
+	for i, word := range words {
+		words[i] = quoteShell(word)
+	}
+	return strings.Join(words, " ")
 }
 
 // moment is when something starts, in both languages.
