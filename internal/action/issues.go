@@ -315,7 +315,8 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 	}
 	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
 		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
-		to.Title, to.Description, to.Acceptance, to.Tags = c.Title, c.Description, c.Acceptance, c.Tags
+		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) }) // by a person
+		to.Title, to.Description, to.Acceptance, to.Tags = c.Title, c.Description, c.Acceptance, slices.Concat(c.Tags, set)
 		to.Needs = slices.Concat(own, s.needs(c.Needs))
 		return nil
 	})

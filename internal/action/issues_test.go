@@ -149,10 +149,19 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 		t.Errorf("the second needs %q", c.Needs)
 	}
 
-	// It follows the issue until work begins, and not after.
+	// What a person set stays, and it follows the issue until work begins, and not after.
+	if _, err := k.Store.EditCase(t.Context(), "task-001", board.Person, noon, func(to *board.Case) error {
+		to.Tags = append(to.Tags, "agent:codex", "ui")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	s.Edit(first, map[string]any{"title": "Greet kindly"})
 	if said := k.sync(); said != fmt.Sprintf("task-001 follows issue #%d: Greet kindly\n", first) {
 		t.Errorf("edited: %s", said)
+	}
+	if c := k.the("task-001"); !slices.Equal(c.Tags, []string{"agent:codex"}) {
+		t.Errorf("its tags are %q", c.Tags)
 	}
 	k.move("task-001", board.Start)
 	run := k.begin("task-001", loop.State{Status: loop.Pending, Question: &loop.Question{Text: "Which @greeting?"}})

@@ -141,8 +141,8 @@ const (
 
 var acting = []string{AgentTag, PolicyTag, LabelTag, RaceTag, PickTag, RepairTag, CriticalTag, QuickWinTag}
 
-// acts is true for a tag that pawl acts on, in any case of letters.
-func acts(tag string) bool {
+// Acts is true for a tag that pawl acts on, in any case of letters.
+func Acts(tag string) bool {
 	return slices.ContainsFunc(acting, func(known string) bool {
 		return strings.EqualFold(tag, known) ||
 			strings.HasSuffix(known, ":") && strings.HasPrefix(strings.ToLower(tag), known)
