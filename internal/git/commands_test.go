@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/gittest"
 )
@@ -303,6 +304,23 @@ func TestWhatARemoteRefuses(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.HasSuffix(err.Error(), ": ")) {
 			t.Errorf("%s: it is not said what the remote says: %v", name, err)
 		}
+	}
+}
+
+// What a remote says steers no terminal.
+func TestARemoteSaysText(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "here")
+	bare := filepath.Join(t.TempDir(), "there.git")
+	gittest.Git(t, top, "init", "-q", "--bare", bare)
+	gittest.Git(t, top, "remote", "add", "origin", bare)
+	hook := "#!/bin/sh\nprintf 'no \\033[31m\\033[2J\\007\\302\\233evil\\n' >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+	if err == nil || !strings.Contains(err.Error(), "evil") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+		t.Errorf("it says %q", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -263,13 +264,21 @@ func (p *running) failure(ctx context.Context, err error) error {
 		return fmt.Errorf("git %s was stopped: it took longer than %s", p.name, callLimit)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: p.errs.buf.String()}
+		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: strings.Map(seen, p.errs.buf.String())}
 		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 			e.Signal = int(st.Signal())
 		}
 		return e
 	}
 	return fmt.Errorf("cannot run git %s: %w", p.name, err)
+}
+
+// seen leaves out what could steer a terminal: messages hold what a remote says.
+func seen(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return -1
+	}
+	return r
 }
 
 // run runs one command to its end. One that was killed, as when memory runs out,
