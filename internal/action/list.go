@@ -81,6 +81,24 @@ func (p *Operator) names(ctx context.Context) (map[string]string, error) {
 	return ids, err
 }
 
+// RefsToIDs puts ids in the place of the refs among names of cases. Other names stay.
+func (p *Operator) RefsToIDs(ctx context.Context, names []string) ([]string, error) {
+	isID := func(name string) bool { _, _, ok := board.ParseID(name); return ok }
+	if !slices.ContainsFunc(names, func(name string) bool { return !isID(name) }) {
+		return names, nil
+	}
+	all, err := p.Store.Cases(ctx, store.CaseFilter{})
+	out := slices.Clone(names)
+	for i, name := range names {
+		for _, c := range all {
+			if c.Ref != "" && c.Ref == name && !isID(name) {
+				out[i] = c.ID
+			}
+		}
+	}
+	return out, err
+}
+
 // following is what became of a case that a list names.
 type following int
 

@@ -1,6 +1,7 @@
 package action_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/action"
@@ -34,6 +35,17 @@ func TestDeferredStaysDeferred(t *testing.T) {
 		if is, err := p.Store.Case(t.Context(), "task-001"); err != nil || is.Status != c.want {
 			t.Errorf("the list says %s: it is %s, %v; want %s", c.says, is.Status, err, c.want)
 		}
+	}
+}
+
+// A case may be named by its ref; an id stays what it is.
+func TestRefsToIDs(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	follow(t, p, `{"ref":"bd-a","title":"One"}`+"\n"+`{"ref":"task-001","title":"Two"}`)
+	got, err := p.RefsToIDs(t.Context(), []string{"1", "bd-a", "task-001", "bd-b", ""})
+	if want := "1 task-001 task-001 bd-b "; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%q, %v; want %s", got, err, want)
 	}
 }
 

@@ -57,7 +57,7 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 			return command.Usage("say what must change: pawl case %s ID... --%s \"…\"", c.verb, c.flag)
 		}
 		return a.WithOperator(ctx, func(p *action.Operator) error {
-			return command.EachCase(args, func(id string) error { return a.Done(p.Change(ctx, c.verb, id, text)) })
+			return eachCase(ctx, p, args, func(id string) error { return a.Done(p.Change(ctx, c.verb, id, text)) })
 		})
 	})
 	switch {
@@ -69,13 +69,22 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 	return cmd
 }
 
+// eachCase does something with each case, by its id or its ref.
+func eachCase(ctx context.Context, p *action.Operator, args []string, do func(id string) error) error {
+	ids, err := p.RefsToIDs(ctx, args)
+	if err != nil {
+		return err
+	}
+	return command.EachCase(ids, do)
+}
+
 // onCase is a command that does one thing with one case.
 func onCase(a *command.App, use, short, what string,
 	do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
 	return command.Leaf(use, short, command.ExactlyOne("the id of a "+what),
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return command.EachCase(args, func(id string) error { return do(ctx, p, id) })
+				return eachCase(ctx, p, args, func(id string) error { return do(ctx, p, id) })
 			})
 		})
 }
@@ -122,7 +131,7 @@ func caseRemoveCommand(a *command.App) *cobra.Command {
 	return command.Leaf("rm ID...", "Take cases off the board; their history stays", command.SomeIDs,
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return command.EachCase(args, func(id string) error {
+				return eachCase(ctx, p, args, func(id string) error {
 					err := p.Store.RemoveCase(ctx, id, board.Person, time.Now())
 					if err == nil && a.JSON {
 						return a.JSONLine(map[string]string{"removed": id})
