@@ -89,8 +89,11 @@ func (p *Operator) AddProposal(ctx context.Context, version string) error {
 	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
 		p.Say("Warning: %v", err)
 	}
-	p.Say("%s added: %s to %s. Work them off: pawl autopilot", fault.Numbered(len(added), "task"), added[0].ID,
-		added[len(added)-1].ID)
+	if len(added) == 1 {
+		p.Say("1 task added: %s. Work it off: pawl autopilot", added[0].ID)
+		return nil
+	}
+	p.Say("%d tasks added: %s to %s. Work them off: pawl autopilot", len(added), added[0].ID, added[len(added)-1].ID)
 	return nil
 }
 
