@@ -35,6 +35,7 @@ type racer struct {
 	w      pool.Workspace
 	state  loop.State
 	err    error
+	absent bool // it could not begin
 }
 
 func (r *racer) won() bool { return r.err == nil && r.state.Status == loop.Completed }
@@ -42,6 +43,9 @@ func (r *racer) won() bool { return r.err == nil && r.state.Status == loop.Compl
 // racers are the agents that are to race for the task of a slot; one that works
 // alone is the winner of an earlier race.
 func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
+	if trouble := schedule.RaceTrouble(l.task.Tags); trouble != "" {
+		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: trouble})
+	}
 	names := schedule.Racers(l.task.Tags, p.o.Race)
 	if len(names) < 2 || p.kernel != nil {
 		return nil, nil
@@ -139,11 +143,20 @@ func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) sched
 	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
 	l.setRun(winner.state, winner.runID())
 	o := p.ended(ctx, l, winner.w, winner.state, nil)
-	how := "was the first"
+	how, n := "was the first", 0
 	if p.picksBest(l) {
 		how = "did best"
 	}
-	o.Why = fmt.Sprintf("%s %s of %d agents: %s", won, how, len(all), o.Why)
+	for _, r := range all {
+		if !r.absent {
+			n++
+		}
+	}
+	if n == 1 {
+		o.Why = fmt.Sprintf("%s raced alone: %s", won, o.Why)
+	} else {
+		o.Why = fmt.Sprintf("%s %s of %d agents: %s", won, how, n, o.Why)
+	}
 	return o
 }
 
@@ -212,6 +225,7 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 	for range start {
 		r := <-ended
 		if r.err != nil && winner == nil && ready.Err() == nil {
+			r.absent = true
 			p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: r.label() + " does not race: " + r.err.Error()})
 		}
 		if winner == nil && !best && r.won() {

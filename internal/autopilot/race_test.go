@@ -143,8 +143,11 @@ func TestARaceGoesOnWithoutAnAgentThatIsNotThere(t *testing.T) {
 	d := course(t, map[string]string{"slow": waits}, "gone", "slow")
 	begun := filepath.Join(filepath.Dir(d.repo), "begun")
 	var told sync.WaitGroup
-	notify, warned := d.o.Notify, ""
+	notify, warned, settled := d.o.Notify, "", ""
 	d.o.Notify = func(n autopilot.Notice) {
+		if n.Kind == autopilot.TaskEnded {
+			settled = n.Settlement.Why
+		}
 		if notify(n); n.Kind == autopilot.Warning && warned == "" {
 			warned = n.Text
 			told.Go(func() { _ = os.WriteFile(begun, nil, 0o600) }) // the other one may be ready now
@@ -158,6 +161,9 @@ func TestARaceGoesOnWithoutAnAgentThatIsNotThere(t *testing.T) {
 		t.Errorf("a person is told %q, want %q", warned, want)
 	}
 	d.won("slow")
+	if !strings.HasPrefix(settled, "slow raced alone: ") {
+		t.Errorf("the task ended with %q", settled)
+	}
 }
 
 // won checks that the race was won by one agent, landed once, and left nobody at work.

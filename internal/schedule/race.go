@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,29 @@ func Racers(tags, settings []string) []string {
 		}
 	}
 	return names[:min(len(names), board.MaxRacers)]
+}
+
+// RaceTrouble says what is wrong with the tag of a task that says who races for it; ""
+// is nothing.
+func RaceTrouble(tags []string) string {
+	for _, t := range tags {
+		list, ok := strings.CutPrefix(t, board.RaceTag)
+		if !ok {
+			continue
+		}
+		wrong := fmt.Sprintf("with the tag %.60q nobody races: write race:2 to race:%d, or race:claude+codex", t, board.MaxRacers)
+		names := strings.Split(list, "+")
+		n, err := strconv.Atoi(list)
+		switch {
+		case errors.Is(err, strconv.ErrRange), n < 0, slices.Contains(names, ""):
+			return wrong
+		case err != nil && len(names) == 1:
+			return fmt.Sprintf("%s; for one agent write agent:%.60s", wrong, list)
+		case max(n, len(names)) > board.MaxRacers:
+			return fmt.Sprintf("with the tag %.60q %d agents race, and no more: that is the most", t, board.MaxRacers)
+		}
+	}
+	return ""
 }
 
 // PicksBest reports whether a race for a task goes on until all of its agents have

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // caseFields are the flags by which a case is added or edited.
@@ -181,6 +182,7 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 			} else if err := a.JSONLine(command.CaseJSON(c)); err != nil {
 				return err
 			}
+			warnOfRace(a, c)
 		}
 		if sum {
 			what := fault.Numbered(len(added)-operations, "task")
@@ -191,6 +193,13 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 		}
 		return nil
 	})
+}
+
+// warnOfRace says what is wrong with a tag that asks for a race.
+func warnOfRace(a *command.App, c *board.Case) {
+	if trouble := schedule.RaceTrouble(c.Tags); trouble != "" {
+		a.Say("Warning: %s: %s", c.ID, trouble)
+	}
 }
 
 func readList(a *command.App, from string) ([]byte, error) {
@@ -218,6 +227,7 @@ func caseEditCommand(a *command.App) *cobra.Command {
 				return err
 			}
 			c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(c *board.Case) error { return f.apply(cmd, c) })
+			warnOfRace(a, &c)
 			return a.Done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
 		})
 	f.common(cmd)
