@@ -120,7 +120,7 @@ func (c *Client) Log(ctx context.Context, k Check) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(visible(text, true), "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n"), nil
 }
 

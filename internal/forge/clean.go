@@ -35,7 +35,7 @@ func clean(v reflect.Value, lines bool) {
 func visible(text string, lines bool) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' && lines, r == '\u200d': // the last joins emoji
+		case lines && (r == '\n' || r == '\t'), r == '\u200d': // the last joins emoji
 			return r
 		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
 			return ' '

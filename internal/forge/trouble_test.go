@@ -230,3 +230,19 @@ func TestARenamedRepositoryIsNotWrittenTo(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 }
+
+// A log has lines and colors; the lines are left.
+func TestALogIsText(t *testing.T) {
+	t.Parallel()
+	s, hub := forgetest.GitHub(t)
+	hub.Check("c0ffee", "build", "failure", "one\r\n\t\x1b[2Jtwo\a\n")
+	c := forge.New(s.Where, s.Token(forgetest.Owner))
+	t.Cleanup(c.Close)
+	checks, err := c.Checks(t.Context(), "c0ffee")
+	if err != nil || len(checks) != 1 {
+		t.Fatalf("%v, %v", checks, err)
+	}
+	if text, err := c.Log(t.Context(), checks[0]); err != nil || text != "one\n\t[2Jtwo" {
+		t.Errorf("it is %q, %v", text, err)
+	}
+}
