@@ -56,7 +56,7 @@ func readEnvFile(path string) ([]string, error) {
 	env, line := parseEnv(string(text))
 	if line > 0 {
 		return nil, fault.Refuse("%s, line %d: this is no NAME=VALUE", path, line).
-			Hint("Write one a line, as systemd reads it: no \"export\", and a value with a # or quotes in it in quotes of the other kind")
+			Hint("Write one a line, without \"export\"; a value that begins with a quote ends with it")
 	}
 	return env, nil
 }
