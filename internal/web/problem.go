@@ -188,12 +188,7 @@ func explainCase(err error) *ProblemError {
 	case errors.As(err, &problems):
 		p := problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String()).
 			suggest("Change it and send it again: all that is sent is stored, or nothing")
-		for _, one := range problems.Problems[1:] {
-			p.Body.Details = append(p.Body.Details, one.String())
-		}
-		if problems.More > 0 {
-			p.Body.Details = append(p.Body.Details, fmt.Sprintf("and %d more", problems.More))
-		}
+		p.Body.Details = strings.Split(problems.Error(), "\n")[1:]
 		return p
 	case errors.As(err, &cycle):
 		return problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v",

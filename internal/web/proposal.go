@@ -5,18 +5,17 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/action"
-	"github.com/pawl-dev/pawl/internal/board"
 )
 
 // Proposal are the tasks that an agent proposed for a goal, until a person adds them.
 type Proposal struct {
 	Version  string                `json:"version" doc:"Of the list; \"\" where there is none. It is named by what changes or adds the list."`
 	Tasks    []action.ProposedTask `json:"tasks" nullable:"false"`
-	Order    [][]string            `json:"order" nullable:"false" doc:"Their refs, by what can be worked at the same time."`
 	Judged   bool                  `json:"judged" doc:"The configuration has gates, which will judge the tasks."`
 	Problems []string              `json:"problems" nullable:"false" doc:"Why the list is not in order; then it shows no tasks."`
 }
@@ -36,32 +35,19 @@ func (s *Server) proposalRoutes(api huma.API) {
 
 func (s *Server) proposal(context.Context, *nothing) (*body[Proposal], error) {
 	drafts, version, err := action.ReadProposal(s.o.Root)
-	out := Proposal{Version: version, Tasks: action.Proposed(drafts), Order: list(board.Waves(drafts)), Problems: []string{}}
+	out := Proposal{Version: version, Tasks: action.Proposed(drafts), Problems: []string{}}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return answer(out), nil
 	case err != nil && version == "":
 		return nil, err
 	case err != nil:
-		out.Problems = problemsOf(err)
+		out.Problems = strings.Split(err.Error(), "\n")
 	}
 	if c, err := s.config(); err == nil {
 		out.Judged = len(c.Verification.Gates()) > 0
 	}
 	return answer(out), nil
-}
-
-// problemsOf are the lines of an error about a list.
-func problemsOf(err error) []string {
-	problems, ok := errors.AsType[*board.ProblemsError](err)
-	if !ok {
-		return []string{err.Error()}
-	}
-	lines := []string{}
-	for _, p := range problems.Problems {
-		lines = append(lines, p.String())
-	}
-	return lines
 }
 
 func (s *Server) editProposal(ctx context.Context, in *struct {
