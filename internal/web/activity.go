@@ -57,7 +57,7 @@ type watcher struct {
 // watchedRun is what is known of one running attempt.
 type watchedRun struct {
 	root   *os.Root
-	tail   tailing
+	tail   spool.Tail
 	totals *agent.Collector
 	now    Activity
 	specs  []GateSpec // the run's checks as they were when its phase began
@@ -90,8 +90,8 @@ func (g *watcher) watch(ctx context.Context) {
 func (o *watchedRun) measure() Grown {
 	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
 		Output: o.grown.Output}
-	if o.tail.open() == nil {
-		if n, err := o.tail.spool.Size(); err == nil {
+	if o.tail.Open() == nil {
+		if n, err := o.tail.Reader.Size(); err == nil {
 			now.Events = n
 		}
 	}
@@ -157,7 +157,7 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	if err != nil {
 		return nil // it has not begun
 	}
-	one = &watchedRun{root: root, tail: tailing{root: root}, totals: agent.NewCollector()}
+	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector()}
 	one.now = Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
 	if r.Status == string(loop.Waiting) {
 		one.now.Phase = "waiting"
@@ -178,7 +178,7 @@ func (g *watcher) forget(kept map[string]bool) {
 }
 
 func (o *watchedRun) close() {
-	o.tail.close()
+	o.tail.Close()
 	if o.out != nil {
 		_ = o.out.Close()
 	}
@@ -227,21 +227,21 @@ func (o *watchedRun) look(specs func() []GateSpec) {
 
 // read folds new events of the agent in.
 func (o *watchedRun) read() {
-	if o.tail.open() != nil {
+	if o.tail.Open() != nil {
 		return
 	}
 	for range 2000 { // more comes with the next look
-		if !o.tail.lines.Next() {
+		if !o.tail.Lines.Next() {
 			return
 		}
 		var e agent.Event
-		if json.Unmarshal(o.tail.lines.Line, &e) != nil {
+		if json.Unmarshal(o.tail.Lines.Line, &e) != nil {
 			continue
 		}
 		o.totals.Add(e)
 		switch e.Kind {
 		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
-			if shown, ok := readEvent(o.tail.lines.Line, o.tail.lines.At); ok {
+			if shown, ok := readEvent(o.tail.Lines.Line, o.tail.Lines.At); ok {
 				shown.Text, shown.Command = fault.Cut(shown.Text, 500), fault.Cut(shown.Command, 500)
 				o.now.Last = &shown
 			}

@@ -3,37 +3,9 @@ package web
 import (
 	"context"
 	"net/http"
-	"os"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/pawl-dev/pawl/internal/spool"
 )
-
-// tailing reads the events of one attempt while they come.
-type tailing struct {
-	root  *os.Root
-	spool *spool.Reader
-	lines *spool.Lines
-}
-
-func (t *tailing) close() {
-	if t.spool != nil {
-		_ = t.spool.Close()
-	}
-}
-
-// open opens the events, once there are any; until then it is an error.
-func (t *tailing) open() error {
-	if t.spool != nil {
-		return nil
-	}
-	f, err := spool.Open(t.root, eventsFile)
-	if err == nil {
-		t.spool, t.lines = f, spool.NewLines(f, 0)
-	}
-	return err
-}
 
 // rawRoute serves whole files, which have no schema.
 func (s *Server) rawRoute(api huma.API) {
