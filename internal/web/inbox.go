@@ -162,18 +162,16 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 	return n, true, nil
 }
 
-// approved is true for work in review whose last review approved it, if nothing has
-// changed its reason on the board since.
+// approved is true for work in review that a person approved last.
 func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 	if c.Status != board.Review {
 		return false, nil
 	}
-	list, err := s.o.Store.CaseReviews(ctx, c.ID)
-	if err != nil || len(list) == 0 {
+	history, err := s.o.Store.CaseHistory(ctx, c.ID)
+	if err != nil || len(history) == 0 {
 		return false, err
 	}
-	last := list[len(list)-1]
-	return last.Decision == store.Approved && last.Why == c.Why, nil
+	return history[len(history)-1].Action == board.Approve, nil
 }
 
 // urgency is the order of the inbox: first what holds an agent up.
