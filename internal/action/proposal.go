@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -55,7 +56,7 @@ func ReadProposal(root string) (drafts []board.Draft, version string, err error)
 
 // SaveProposal replaces the list of that version by other tasks, if those are in order.
 func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
-	if err := p.still(version); err != nil {
+	if _, _, err := p.seen(version); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -75,11 +76,8 @@ func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
 // AddProposal adds the tasks of the list of that version to the board, all or none, and
 // removes the file.
 func (p *Operator) AddProposal(ctx context.Context, version string) error {
-	if err := p.still(version); err != nil {
-		return err
-	}
-	drafts, _, err := ReadProposal(p.Root)
-	if err != nil {
+	drafts, wrong, err := p.seen(version)
+	if err := cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
@@ -99,7 +97,7 @@ func (p *Operator) AddProposal(ctx context.Context, version string) error {
 
 // DropProposal removes the list of that version.
 func (p *Operator) DropProposal(version string) error {
-	if err := p.still(version); err != nil {
+	if _, _, err := p.seen(version); err != nil {
 		return err
 	}
 	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
@@ -109,16 +107,19 @@ func (p *Operator) DropProposal(version string) error {
 	return nil
 }
 
-// still refuses what is done to a list that somebody has changed meanwhile.
-func (p *Operator) still(version string) error {
-	_, now, err := ReadProposal(p.Root)
+// seen is the list of that version, which a person has looked at; wrong is what is not in
+// order in it. The error is that somebody has changed it since.
+func (p *Operator) seen(version string) (drafts []board.Draft, wrong, err error) {
+	drafts, now, err := ReadProposal(p.Root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fault.Refuse("there is no list any more: %s", planner.ProposalFile).Hint("Let an agent write one: pawl plan \"GOAL\"")
+		return nil, nil, fault.Refuse("there is no list any more: %s", planner.ProposalFile).
+			Hint("Let an agent write one: pawl plan \"GOAL\"")
 	case now == "":
-		return fmt.Errorf("cannot read the list: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the list: %w", err)
 	case now != version:
-		return fault.Refuse("the list was changed meanwhile: %s", planner.ProposalFile).Hint("Look at it again: pawl plan")
+		return nil, nil, fault.Refuse("the list was changed meanwhile: %s", planner.ProposalFile).
+			Hint("Look at it again: pawl plan")
 	}
-	return nil
+	return drafts, err, nil
 }
