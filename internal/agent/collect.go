@@ -97,8 +97,7 @@ func (c *Collector) Outcome() Outcome {
 
 // Tokens is what a token limit counts: all of them so far.
 func (c *Collector) Tokens() int64 {
-	u := c.total()
-	return u.Input + u.Output + u.CacheRead + u.CacheWrite
+	return c.total().Tokens()
 }
 
 // Cost is the run's cost so far; known is false when neither the program nor
@@ -217,6 +216,9 @@ func keepLast(errs []failure.APIError, e failure.APIError) []failure.APIError {
 	}
 	return append(errs, e)
 }
+
+// Tokens is all of them together: what pawl shows, and what limits hold.
+func (u Usage) Tokens() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
 // Plus sums up, without overflow.
 func (u Usage) Plus(v Usage) Usage {

@@ -42,7 +42,7 @@ func (d *doing) take(e agent.Event) {
 		if e.Cumulative {
 			d.tokens = 0
 		}
-		d.tokens += e.Usage.Input + e.Usage.Output + e.Usage.CacheRead + e.Usage.CacheWrite
+		d.tokens += e.Usage.Tokens()
 	case agent.CostSeen:
 		d.cost, d.costs = e.Cost, true
 	case agent.Retry, agent.RateLimit, agent.Error:

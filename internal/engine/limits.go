@@ -333,8 +333,8 @@ func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
 	if job.Parser == "" || job.Gateway != nil || w.o.Accounts.Dir() == "" {
 		return
 	}
-	u := res.Agent.Usage
-	used := loop.Use{Cost: res.Agent.Cost, Tokens: u.Input + u.Output + u.CacheRead + u.CacheWrite, Calls: int64(res.Agent.Calls)}
+	a := &res.Agent
+	used := loop.Use{Cost: a.Cost, Tokens: a.Usage.Tokens(), Calls: int64(a.Calls)}
 	if used != (loop.Use{}) {
 		_, err := ratelimit.Spend(w.o.Accounts.Dir(), used, time.Now())
 		w.logLimit(err)

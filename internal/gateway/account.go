@@ -105,7 +105,7 @@ func (a *account) room(q question, asked int64) (*flight, *over) {
 			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
 		}
 	}
-	f.cost, f.used = a.least(q, f.input), f.input.all() // until more is known
+	f.cost, f.used = a.least(q, f.input), f.input.Tokens() // until more is known
 	if !a.fits(f, cost, tokens) {
 		return nil, nil
 	}
@@ -122,7 +122,7 @@ func (f *flight) most(a *account, q question) {
 	longest := f.input
 	longest.Output = cmp.Or(q.most(), unsaid)
 	f.mostCost, _ = a.price(f, &reading{}, longest)
-	f.mostUsed = longest.all()
+	f.mostUsed = longest.Tokens()
 }
 
 // unsaid is how long an answer may be that has no limit of its own.
@@ -223,7 +223,7 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f.cost, _ = a.price(f, r, u)
-	f.used = u.all()
+	f.used = u.Tokens()
 	cost, tokens := a.totals()
 	if l := a.limits.Cost; l > 0 && cost > l {
 		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, "the limit of "+dollars(l))}
@@ -266,9 +266,9 @@ func (a *account) land(f *flight, r *reading) used {
 	a.ended(f)
 	cost, priced := a.price(f, r, u.usage)
 	a.cost += cost
-	a.settle(f, loop.Use{Cost: cost, Tokens: u.usage.all(), Calls: f.calls})
+	a.settle(f, loop.Use{Cost: cost, Tokens: u.usage.Tokens(), Calls: f.calls})
 	a.unpriced = a.unpriced || !priced
-	a.tokens += u.usage.all()
+	a.tokens += u.usage.Tokens()
 	m := a.models[u.model]
 	m.Usage, m.Calls, m.Cost, m.Unpriced = m.Plus(u.usage.Usage), m.Calls+1, m.Cost+cost, m.Unpriced || !priced
 	a.models[u.model] = m

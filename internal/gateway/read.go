@@ -50,9 +50,6 @@ type usage struct {
 	writtenHour int64
 }
 
-// all are the tokens for which limits hold, and which pawl shows.
-func (u usage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
-
 // search is what one search of the web by the provider costs, at Anthropic and
 // at OpenAI.
 const search = loop.MicroUSD(10_000)
