@@ -146,10 +146,14 @@ func refs(text string) (list []string) {
 	return list
 }
 
-// Visible is what a person sees of a text: without comments of HTML, and without
-// characters that have no width, turn the direction or steer a terminal.
+// Visible is what a person sees of a text: without comments of HTML, and as by [Seen].
 func Visible(text string) string {
-	text = comments().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
+	return Seen(comments().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), ""))
+}
+
+// Seen is a text without characters that have no width, turn the direction or steer a
+// terminal.
+func Seen(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -3,7 +3,8 @@ package forge
 import (
 	"reflect"
 	"strings"
-	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/board"
 )
 
 // clean takes out of what a forge said all that could steer a terminal or is not seen, in each
@@ -33,15 +34,9 @@ func clean(v reflect.Value, lines bool) {
 
 // visible is what is seen of a text.
 func visible(text string, lines bool) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case lines && (r == '\n' || r == '\t'), r == '\u200d': // the last joins emoji
-			return r
-		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
+	text = board.Seen(text)
+	if lines {
+		return text
+	}
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(text)
 }
