@@ -228,10 +228,8 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 // procedure is the plan of a run in the person's own files.
 func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
 	plan, err := a.Planner(c, f).Procedure(name)
-	plan.OnBase, plan.SetUp = c.Verification.OnBase, c.Workspace.Setup
-	if name == planner.Proposal { // its gate is about a list that is still to come
-		plan.OnBase = false
-	}
+	// The gate of a proposal is red until the agent has written its list.
+	plan.OnBase, plan.SetUp = c.Verification.OnBase && name != planner.Proposal, c.Workspace.Setup
 	return plan, err
 }
 

@@ -91,17 +91,17 @@ func checkLine(a *command.App, root *cobra.Command, project string, line []strin
 		return cmd.FlagErrorFunc()(cmd, err)
 	}
 	args := cmd.Flags().Args()
-	switch check := a.Checks[cmd]; {
-	case cmd.HasSubCommands() && len(args) > 0:
+	if cmd.HasSubCommands() && len(args) > 0 {
 		return command.UnknownCommand(cmd, args[0])
-	case cmd.ValidateArgs(args) != nil:
-		return cmd.ValidateArgs(args)
-	case root.PersistentPreRunE(cmd, args) != nil:
-		return root.PersistentPreRunE(cmd, args)
-	case check != nil:
-		return check(args)
 	}
-	return nil
+	err = cmd.ValidateArgs(args)
+	if err == nil {
+		err = root.PersistentPreRunE(cmd, args)
+	}
+	if check := a.Checks[cmd]; err == nil && check != nil {
+		err = check(args)
+	}
+	return err
 }
 
 // installLine is what a person types to install what is printed.
