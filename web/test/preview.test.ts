@@ -6,20 +6,11 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
-import { make, type Project } from './project';
+import { blocked, make, type Project } from './project';
 import { api, entered, quiet, stranger, violations } from './rig';
 
 const files = {
-  'pawl.yaml': `
-agent: script
-agents: {script: {command: [agent.yaml]}}
-loop: {max_iterations: 2}
-`,
-  'agent.yaml': `
-name: demo
-turns:
-  - - say: "<promise>BLOCKED: a person must look</promise>"
-`,
+  ...blocked,
   'tasks.md': '- [ ] Print invoices\n- [ ] Print notes\n',
 };
 

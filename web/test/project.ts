@@ -289,3 +289,17 @@ export function fill(p: Project): void {
 /** api is an answer of the server to a page that was let in. */
 export const api = (page: Page, path: string) =>
   page.evaluate(async (path) => (await fetch(path, { headers: { 'X-Pawl-Key': localStorage.getItem('pawl.key') ?? '' } })).json(), path);
+
+/** blocked is a project whose agent leaves each task, with its workspace, to a person. */
+export const blocked = {
+  'pawl.yaml': `
+agent: script
+agents: {script: {command: [agent.yaml]}}
+loop: {max_iterations: 2}
+`,
+  'agent.yaml': `
+name: demo
+turns:
+  - - say: "<promise>BLOCKED: a person must look</promise>"
+`,
+};

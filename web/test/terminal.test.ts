@@ -7,20 +7,11 @@ import { after, before, test } from 'node:test';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { make, type Project } from './project';
+import { blocked, make, type Project } from './project';
 import { entered, quiet, stranger, violations } from './rig';
 
 const files = {
-  'pawl.yaml': `
-agent: script
-agents: {script: {command: [agent.yaml]}}
-loop: {max_iterations: 2}
-`,
-  'agent.yaml': `
-name: demo
-turns:
-  - - say: "<promise>BLOCKED: a person must look</promise>"
-`,
+  ...blocked,
   'tasks.md': '- [ ] Print invoices\n- [ ] Nobody works on this\n',
 };
 
