@@ -315,8 +315,10 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 	}
 	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
 		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
-		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) }) // by a person
-		to.Title, to.Description, to.Acceptance, to.Tags = c.Title, c.Description, c.Acceptance, slices.Concat(c.Tags, set)
+		// A tag that acts is a person's: no label becomes one.
+		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) })
+		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
+		to.Tags = slices.Concat(c.Tags, set)
 		to.Needs = slices.Concat(own, s.needs(c.Needs))
 		return nil
 	})

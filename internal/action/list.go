@@ -129,7 +129,8 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 	switch {
 	case c.Status == board.Done && old.Status != board.Deferred && old.Type == board.Task:
 		move.Action = board.Defer
-	case c.Status != board.Done && c.Status != board.Deferred && old.Status == board.Deferred && old.Why == doneElsewhere:
+	case c.Status != board.Done && c.Status != board.Deferred && old.Status == board.Deferred &&
+		old.Why == doneElsewhere:
 		move.Action, move.Why = board.Undefer, "it is open in its list again"
 	}
 	if move.Action != "" {

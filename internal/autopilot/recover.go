@@ -138,7 +138,8 @@ func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (st
 
 // begin starts a run, or goes on with the last one. What one that cannot go on still has
 // running is ended.
-func (p *pilot) begin(ctx context.Context, l *slot, o engine.Options, mode schedule.StartMode, past schedule.Past, last store.Run,
+func (p *pilot) begin(
+	ctx context.Context, l *slot, o engine.Options, mode schedule.StartMode, past schedule.Past, last store.Run,
 ) (*engine.Driver, error) {
 	if mode == schedule.GoOn || mode == schedule.Answer {
 		e, err := p.goOn(ctx, last.ID, mode, &o.Plan.Policy)

@@ -112,7 +112,8 @@ func New(c Config) (*Gateway, error) {
 	}
 	g := &Gateway{config: c, routes: map[string]*way{}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
-		flying: map[*flight]bool{}, landed: make(chan struct{}), counted: map[string]counted{}, models: map[string]agent.ModelUse{}}
+		flying: map[*flight]bool{}, landed: make(chan struct{}), counted: map[string]counted{},
+		models: map[string]agent.ModelUse{}}
 	for _, r := range c.Routes {
 		for _, one := range []*agent.Route{&r, r.Next} {
 			if one == nil {

@@ -116,7 +116,8 @@ func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) 
 	out, err := run(ctx, c.Of.call("cat-file", "commit", commit))
 	text := string(out)
 	begins := strings.HasPrefix(text, "tree "+tree+"\nparent "+parent+"\nauthor ")
-	return err == nil && begins && strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))
+	ends := strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))
+	return err == nil && begins && ends
 }
 
 // BasedOn reports whether commit has base in its history, as the clone and its

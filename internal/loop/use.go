@@ -81,7 +81,8 @@ func (c *Counts) over(what string, used int64) *Command {
 	case c.Run != nil && used >= *c.Run:
 		return timedOut("limits.%s.per_run of %d is reached: the run has used %d", what, *c.Run, used)
 	case c.Task != nil && used+c.Others >= *c.Task:
-		return timedOut("limits.%s.per_task of %d is reached: all runs of this task have used %d", what, *c.Task, used+c.Others)
+		return timedOut("limits.%s.per_task of %d is reached: all runs of this task have used %d", what, *c.Task,
+			used+c.Others)
 	}
 	return nil
 }

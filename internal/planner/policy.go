@@ -122,7 +122,8 @@ func (d draft) limits(pol *loop.Policy) error {
 	if own := of.Calls.PerIteration; own != nil {
 		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
 	}
-	pol.Calls.Run, pol.Tokens.Run, pol.Tokens.Iteration = count(of.Calls.PerRun), count(of.Tokens.PerRun), count(of.Tokens.PerIteration)
+	pol.Calls.Run = count(of.Calls.PerRun)
+	pol.Tokens.Run, pol.Tokens.Iteration = count(of.Tokens.PerRun), count(of.Tokens.PerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}

@@ -164,7 +164,8 @@ func explain(err error) error {
 	case errors.Is(err, store.ErrBusy):
 		return problem(http.StatusServiceUnavailable, "BUSY", "%v",
 			err).suggest("Try again in a few seconds: another pawl writes to the database just now")
-	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrGone), errors.Is(err, store.ErrNewer):
+	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrGone),
+		errors.Is(err, store.ErrNewer):
 		p := problem(http.StatusInternalServerError, "DATABASE", "%v",
 			err).suggest("'pawl doctor' says what is wrong with the state folder")
 		p.Body.Severity, p.Body.Recoverable = Critical, false

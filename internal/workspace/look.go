@@ -182,7 +182,8 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 		if err != nil {
 			return added, err
 		}
-		found := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return was[name] != "" || !covers(name) })
+		old := func(name string) bool { return was[name] != "" || !covers(name) }
+		found := slices.DeleteFunc(slices.Clone(all), old)
 		if len(found) > 0 && c.rulesIn(ctx, dir, all) == rules {
 			ignored := c.ignoredIn(ctx, dir)
 			found = slices.DeleteFunc(found, func(name string) bool { return ignored[name] })

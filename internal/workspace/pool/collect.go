@@ -142,7 +142,9 @@ func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base stri
 
 // commit commits what is uncommitted and not ignored, and returns the commit
 // that has all of the work: the last one that was collected, if that has it.
-func (p *Pool) commit(ctx context.Context, c *git.Clone, head git.Head, row store.Workspace, message string) (string, error) {
+func (p *Pool) commit(
+	ctx context.Context, c *git.Clone, head git.Head, row store.Workspace, message string,
+) (string, error) {
 	base := row.Base
 	if err := c.ResetIndex(ctx, head.Commit); err != nil {
 		return "", p.broken(ctx, err)
