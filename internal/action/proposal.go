@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -46,8 +45,11 @@ func Proposed(drafts []board.Draft) []ProposedTask {
 // a [*board.ProblemsError] or [*board.CycleError] when it is not in order.
 func ReadProposal(root string) (drafts []board.Draft, version string, err error) {
 	text, err := files.ReadBelow(root, planner.ProposalFile, maxProposal)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", err
+	}
+	if err != nil {
+		return nil, "", fault.Refuse("cannot read the list: %v", err).Hint("Put a plain file of tasks there, or remove it")
 	}
 	sum := sha256.Sum256(text)
 	drafts, err = board.Propose(text)
@@ -116,7 +118,7 @@ func (p *Operator) seen(version string) (drafts []board.Draft, wrong, err error)
 		return nil, nil, fault.Refuse("there is no list any more: %s", planner.ProposalFile).
 			Hint("Let an agent write one: pawl plan \"GOAL\"")
 	case now == "":
-		return nil, nil, fmt.Errorf("cannot read the list: %w", err)
+		return nil, nil, err
 	case now != version:
 		return nil, nil, fault.Refuse("the list was changed meanwhile: %s", planner.ProposalFile).
 			Hint("Look at it again: pawl plan")

@@ -24,7 +24,7 @@ const (
 	Lines    Format = "jsonl"    // one JSON object a line, with pawl's fields
 	Beads    Format = "beads"    // the JSONL export of beads
 	Ralph    Format = "ralph"    // the prd.json of a ralph loop
-	Kanban   Format = "kanban"   // the CSV export of vibe-kanban
+	Table    Format = "csv"      // a table, as trackers export it
 )
 
 // List is what a file of tasks holds.
@@ -49,8 +49,8 @@ func Parse(text []byte) (List, error) {
 		problems.add(0, "the list is empty")
 	case start[0] == '{', bytes.HasPrefix(start, []byte("[{")), bytes.HasPrefix(start, []byte("[\n")):
 		list = parseJSON(text, problems)
-	case bytes.HasPrefix(start, []byte(kanbanHead)):
-		list = parseKanban(text, problems)
+	case isTable(start):
+		list = parseTable(text, problems)
 	default:
 		list = List{Format: Markdown, Drafts: parseMarkdown(string(text), problems)}
 	}
@@ -58,7 +58,7 @@ func Parse(text []byte) (List, error) {
 		problems.add(list.Drafts[MaxDrafts].Line, "more than %d cases at once; add them in parts", MaxDrafts)
 	} else if n == 0 && len(problems.Problems) == 0 && len(list.Notes) == 0 {
 		problems.add(0, "no tasks are in it: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
-			"whose first line begins with %q; further columns are %s", kanbanHead, kanbanColumns)
+			"whose first line names its columns: title, and id, description, status, priority, labels, parent or needs")
 	}
 	return list, problems.orNil()
 }

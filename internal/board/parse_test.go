@@ -125,7 +125,7 @@ func TestParseTrouble(t *testing.T) {
 		" \n\t\n":                         "the list is empty",
 		"some words\n":                    "no tasks are in it",
 		"- no box\n":                      "no tasks are in it",
-		"Title,Status\na,b\n":             `a table (CSV) whose first line begins with "Issue ID,"; further columns are Title, Description,`,
+		"Number,Status\na,b\n":            `a table (CSV) whose first line names its columns: title,`,
 		"a\nb\xff\n":                      "line 2: the text is not UTF-8",
 		"[{\"title\":\"x\"}]":             "this is a JSON list",
 		"{\"title\":\"x\"}\n{bad\n":       "line 2: no JSON object",
@@ -286,7 +286,7 @@ func TestParseStories(t *testing.T) {
 	}
 }
 
-func TestParseKanban(t *testing.T) {
+func TestParseTable(t *testing.T) {
 	t.Parallel()
 	list, err := Parse([]byte("\uFEFF" + `Issue ID,Title,Description,Status,Priority,Project,Assignee(s),Labels,Creator,Created,Updated,Start Date,Due Date,Completed,Parent Issue
 APP-1,Login,"With a
@@ -301,14 +301,34 @@ APP-4,APP-2,Blocking,2026-01-01
 APP-1,APP-3,Related,2026-01-01
 `))
 	want := `1@2 operation ref=APP-1 "Login" tags=front-end+ui p=2 text=With a|"password"
-2@3 task ref=APP-2 "Form" parent=APP-1
-3@4 task ref=APP-3 "Later" needs=APP-2 p=-1 deferred
-4@6 task ref=APP-5 "Over" done
+2@4 task ref=APP-2 "Form" parent=APP-1
+3@5 task ref=APP-3 "Later" needs=APP-2 p=-1 deferred
+4@7 task ref=APP-5 "Over" done
 `
-	if got := told(list); err != nil || got != want || list.Format != Kanban || fmt.Sprint(list.Notes) != "[1 left out: cancelled]" {
+	if got := told(list); err != nil || got != want || list.Format != Table || fmt.Sprint(list.Notes) != "[1 left out: cancelled]" {
 		t.Errorf("got %v %q %v\n%s\nwant\n%s", err, list.Format, list.Notes, got, want)
 	}
 	if _, err = Parse([]byte("Issue ID,Title\n\"a")); err == nil {
 		t.Error("a table that is cut off was read")
+	}
+	list, err = Parse([]byte(`
+priority, Summary,Depends on,Labels,key,State
+2,Parser,"B-2, B-3","core,",B-1,In Review
+highest,Lexer,,,B-2,Closed
+,Old,,,B-3,Won't do
+`))
+	want = `1@3 task ref=B-1 "Parser" needs=B-2 tags=core p=2
+2@4 task ref=B-2 "Lexer" p=2 done
+`
+	if got := told(list); err != nil || got != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+	list, err = Parse([]byte("title,status\none,\ntwo,backlog\n"))
+	if got := told(list); err != nil || got != "1@2 task \"one\"\n2@3 task \"two\" deferred\n" {
+		t.Errorf("got %v\n%s", err, got)
+	}
+	list, err = Parse([]byte("Notes on name, title and so on\n\n- [ ] one\n"))
+	if err != nil || list.Format != Markdown {
+		t.Errorf("got %v %q", err, list.Format)
 	}
 }

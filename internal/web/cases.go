@@ -238,7 +238,7 @@ func (s *Server) addCase(ctx context.Context, in *struct {
 
 // Imported are the cases of a list.
 type Imported struct {
-	Format string   `json:"format" enum:"markdown,jsonl,beads,ralph,kanban"`
+	Format string   `json:"format" enum:"markdown,jsonl,beads,ralph,csv"`
 	IDs    []string `json:"ids" nullable:"false"`
 	Notes  []string `json:"notes" nullable:"false" doc:"What was left out, and why."`
 }
