@@ -341,7 +341,7 @@ func (s *State) stop(cause loop.Cause, kill bool) {
 		return
 	}
 	if s.Phase != Stopping {
-		s.Phase, s.Why, s.Cause = Stopping, "a person asked", cause
+		s.Phase, s.Why, s.Cause = Stopping, asker(cause), cause
 	}
 	if kill && !s.Killed {
 		s.Killed = true
@@ -351,6 +351,17 @@ func (s *State) stop(cause loop.Cause, kill bool) {
 			}
 		}
 	}
+}
+
+// asker is who wants the autopilot to stop.
+func asker(cause loop.Cause) string {
+	switch cause {
+	case loop.CauseTerminate:
+		return "it was terminated by the signal TERM"
+	case loop.CauseHangup:
+		return "the terminal hung up"
+	}
+	return "a person asked"
 }
 
 func without(ids []string, id string) []string {
