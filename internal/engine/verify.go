@@ -150,6 +150,8 @@ const gateTimeout = 5 * time.Minute
 // that failed, and nothing was paid for it.
 func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
 	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
+	begun := time.Now()
+	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
 	res, err := w.gateJob(ctx, c, n, s)
 	if err == nil && gone(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))

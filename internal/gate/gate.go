@@ -431,3 +431,14 @@ func shaky(s Spec, e Exec, now time.Time) bool {
 	judge(&g, s, e)
 	return g.Status != loop.GatePassed && (s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient)
 }
+
+// Slow is how long a gate runs before that is said.
+const Slow = 30 * time.Second
+
+// SlowText says of a gate that runs for long which it is, and how long it may take.
+func SlowText(s Spec, since time.Time) string {
+	const clock = "15:04:05"
+	since = since.Local()
+	return fmt.Sprintf("gate %s has run since %s, and has time until %s", s.Name, since.Format(clock),
+		since.Add(s.Timeout).Format(clock))
+}

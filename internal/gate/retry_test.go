@@ -50,3 +50,13 @@ func TestAGateThatCouldNotJudgeRunsAgain(t *testing.T) {
 		})
 	}
 }
+
+// A gate that runs for long is named.
+func TestSlowText(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 11, 26, 23, 58, 1, 0, time.Local)
+	got := SlowText(Spec{Name: "all", Timeout: 5 * time.Minute}, since)
+	if want := "gate all has run since 23:58:01, and has time until 00:03:01"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

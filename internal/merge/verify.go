@@ -265,6 +265,10 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	if q.o.Begins != nil {
 		q.o.Begins(s.Name)
 	}
+	begun := time.Now()
+	defer time.AfterFunc(gate.Slow, func() {
+		q.notify(queue.Note{Kind: queue.NoteSlow, Text: "in the merge queue, " + gate.SlowText(s, begun)})
+	}).Stop()
 	isGate := n >= len(ws.Setup)
 	if isGate && ws.Box != nil && len(ws.guarded) > 0 { // it could change a test before it is read
 		box := *ws.Box

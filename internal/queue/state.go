@@ -302,6 +302,7 @@ const (
 	NoteKept      NoteKind = "protected"      // protected files stay as the target has them
 	NoteRed       NoteKind = "red"            // an entry is red on the target
 	NoteFlaky     NoteKind = "flaky"          // a red gate was green when it ran again
+	NoteSlow      NoteKind = "slow"           // a gate runs for long
 	NoteEmpty     NoteKind = "unverified"     // there are no gates
 	NoteWaiting   NoteKind = "waiting"        // a file of the user's is in the way
 	NoteResolving NoteKind = "resolving"

@@ -219,6 +219,8 @@ func (s *autopilotScreen) run(n autopilot.Notice) {
 	case engine.WaitStarted:
 		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
 			report.Line(e.Command.Why, 200))
+	case engine.Note:
+		s.line(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
 	case engine.Warning:
 		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}
