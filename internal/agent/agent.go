@@ -10,6 +10,8 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -239,4 +241,132 @@ type Outcome struct {
 	Retries    int                `json:"retries"`
 	Errors     []failure.APIError `json:"errors,omitempty"` // the last 20
 	Unknown    int                `json:"unknown_events,omitempty"`
+}
+
+// Program is the start of the command line: the user's own command, else name.
+func (in Invocation) Program(name string) []string {
+	if len(in.Command) > 0 {
+		return slices.Clone(in.Command)
+	}
+	return []string{name}
+}
+
+// Sees is whether the program will find a value for one of the variables.
+func (in Invocation) Sees(getenv func(string) string, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return in.Value(getenv, name) != "" })
+}
+
+// Value is what the program will find in a variable: the user's addition, else
+// what pawl's own environment has, which getenv looks up and which may be nil.
+// An addition without a value takes a variable away.
+func (in Invocation) Value(getenv func(string) string, name string) string {
+	value := ""
+	if getenv != nil {
+		value = getenv(name)
+	}
+	for _, kv := range in.Env {
+		if k, v, _ := strings.Cut(kv, "="); k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// Facts are what pawl knows of an agent program beside its command line, for
+// people: the table in the documentation, `pawl doctor`. A field that is empty
+// is not known.
+type Facts struct {
+	Program     string   // as it is called on the command line
+	Package     string   // what to install, e.g. "npm @qwen-code/qwen-code"
+	Versions    string   // the versions that pawl was tried with
+	Format      string   // the stream format, as `output:` names it
+	Tokens      string   // where token counts come from, and when, or [NotKnown]
+	Cost        string   // where the cost comes from
+	PromptLimit int64    // bytes; 0 is none known
+	Problems    []string // what is wrong with the program, one sentence each
+}
+
+// NotKnown is what [Facts.Tokens] says of a program that never tells them.
+const NotKnown = "not known"
+
+// Factual is optionally implemented by an [Adapter] that knows its program's facts.
+type Factual interface {
+	Facts() Facts
+}
+
+// Patient is optionally implemented by an [Adapter] whose program is silent
+// for long while it works, e.g. during a whole test run.
+type Patient interface {
+	// IdleTimeout is the shortest silence that means something; 0 when nothing
+	// special is known. A limit that a user set wins.
+	IdleTimeout() time.Duration
+}
+
+// ExitReader is an adapter whose program says in its exit status what went
+// wrong.
+type ExitReader interface {
+	// ExitError is the error that a status stands for, nil when it stands for none.
+	ExitError(code int) *failure.APIError
+}
+
+// WithExit completes the errors of a run by what its exit status says, if the
+// adapter can read it: a last error without a status gets one, and a run
+// without errors gets an error. errs is not changed.
+func WithExit(a Adapter, code int, errs []failure.APIError) []failure.APIError {
+	reader, ok := a.(ExitReader)
+	if !ok {
+		return errs
+	}
+	said := reader.ExitError(code)
+	if said == nil {
+		return errs
+	}
+	if len(errs) == 0 {
+		return []failure.APIError{*said}
+	}
+	last := errs[len(errs)-1]
+	if last.Status != 0 || said.Status == 0 {
+		return errs
+	}
+	last.Status = said.Status
+	if last.Type == "" {
+		last.Type = said.Type
+	}
+	return append(errs[:len(errs)-1:len(errs)-1], last)
+}
+
+// An agent that has pawl's tools (`pawl mcp --run FOLDER`) finds its task in the
+// folder and leaves there what it says by them. All that is in it is the agent's to
+// write, so it is read as hostile input.
+const (
+	BriefFile = "task.json"
+	SaidFile  = "said.jsonl"
+	SaidLimit = 64 << 10 // bytes that are read of what it says
+)
+
+// Brief is what the tools tell an agent of its own work.
+type Brief struct {
+	ID          string   `json:"id"`
+	Title       string   `json:"title"`
+	Description string   `json:"description,omitempty"`
+	Acceptance  []string `json:"acceptance,omitempty"`
+	Gates       []string `json:"gates,omitempty"`
+	Iteration   int      `json:"iteration"`
+}
+
+// The kinds of what an agent says by a tool.
+const (
+	SaysProgress = "progress"
+	SaysAsk      = "ask"
+	SaysBlocked  = "blocked"
+	SaysComplete = "complete"
+	SaysFollowUp = "follow_up"
+)
+
+// Said is one thing that it says.
+type Said struct {
+	Kind    string `json:"kind"`
+	Text    string `json:"text,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Percent int    `json:"percent,omitempty"`
 }

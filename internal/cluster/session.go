@@ -4,12 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 )
 
 // session is one task's run in this worker. Its driver asks it as its kernel; it
@@ -139,4 +148,165 @@ func encode(v any) []byte {
 		panic(err)
 	}
 	return data
+}
+
+// slots counts the tasks that a worker has. The engine is asked for another one
+// only while there is room; the orders of tasks that are here need none. A worker
+// asks several queues at once, so more than it has room for may come: it refuses
+// what is too much, and another one has it.
+type slots struct {
+	mu    sync.Mutex
+	most  int
+	taken int
+	freed chan struct{} // closed when a slot is free
+}
+
+func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{})} }
+
+// tuner is what limits a poller to the slots.
+func (s *slots) tuner() (worker.WorkerTuner, error) {
+	other, err := worker.NewFixedSizeSlotSupplier(1)
+	if err != nil {
+		return nil, err
+	}
+	return worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		WorkflowSlotSupplier: other, ActivitySlotSupplier: s, LocalActivitySlotSupplier: other, NexusSlotSupplier: other,
+		SessionActivitySlotSupplier: other,
+	})
+}
+
+// take takes a slot; with limited only if there is room.
+func (s *slots) take(limited bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limited && s.taken >= s.most {
+		return false
+	}
+	s.taken++
+	return true
+}
+
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+// close leaves no room for more.
+func (s *slots) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = 0
+}
+
+// used is how many are taken.
+func (s *slots) used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// ReserveSlot waits for a free slot. Who has the task takes it.
+func (s *slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	for {
+		s.mu.Lock()
+		freed, room := s.freed, s.taken < s.most
+		s.mu.Unlock()
+		if room {
+			return &worker.SlotPermit{}, nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// TryReserveSlot gives none: what is eager would take the place of what waits.
+func (s *slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
+
+// MarkSlotUsed has nothing to note.
+func (s *slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
+
+// ReleaseSlot has nothing to give back.
+func (s *slots) ReleaseSlot(worker.SlotReleaseInfo) {}
+
+// MaxSlots is how many there are.
+func (s *slots) MaxSlots() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
+// owner is the file in a worker's folder that says which process it is.
+const owner = "owner"
+
+// own notes that this process is the worker of a folder, which it has locked.
+func own(dir string) error {
+	self, err := process.Self()
+	if err == nil {
+		err = files.Replace(filepath.Join(dir, owner), encode(self), 0o600, false)
+	}
+	return err
+}
+
+// Kill ends the worker of a state folder at once, and the agents of the tasks that it
+// has. It asks neither the engine nor the database. The tasks, which it returns, are
+// another worker's when this one has been silent for [flow.Heartbeat].
+func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error) {
+	dir := filepath.Join(stateDir, "worker")
+	if data, err := os.ReadFile(filepath.Join(dir, owner)); err == nil {
+		var id process.Identity
+		if err := json.Unmarshal(data, &id); err != nil {
+			return false, nil, fmt.Errorf("cannot tell which process the worker is: %v", err)
+		}
+		err := id.Signal(syscall.SIGKILL)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return false, nil, fmt.Errorf("cannot end the worker, process %d: %v", id.PID, err)
+		}
+		worked = err == nil && id.AwaitEnd(ctx)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return false, nil, nil
+	}
+	lock, err := only(ctx, filepath.Join(dir, "lock"))
+	if err != nil {
+		return worked, nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	left, err := openOrders(dir)
+	for path, o := range left {
+		tasks = append(tasks, o.Order.Case)
+		if run := o.Order.Run; run != "" && err == nil {
+			err = engine.EndUnattended(ctx, filepath.Join(stateDir, "runs", run), run)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+	}
+	return worked, tasks, err
+}
+
+// openOrders are those that a worker left in its folder, by their files.
+func openOrders(dir string) (map[string]openOrder, error) {
+	left, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	orders := map[string]openOrder{}
+	for _, path := range left {
+		var o openOrder
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
+		}
+		orders[path] = o
+	}
+	return orders, nil
 }

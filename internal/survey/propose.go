@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"text/template"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Proposal is a first pawl.yaml for a repository: what was found, where, and
@@ -128,4 +130,157 @@ func flowList(items []string) string {
 		quoted[i] = config.Flow(item)
 	}
 	return strings.Join(quoted, ", ")
+}
+
+var (
+	// runners are red where they find no test.
+	runners = lazy.Regexp(`\b(go test|cargo (nextest|test)|pytest|unittest)\b`)
+	// scriptRunners are the same in the script of a package.json.
+	scriptRunners = lazy.Regexp(`"test"\s*:\s*"[^"]*\b(node --test|jest|vitest|mocha|ava|tap|uvu|bun test)\b`)
+	npmTest       = lazy.Regexp(`\b(npm|pnpm|yarn|bun)( run)? test\b`)
+	// testPlaces are paths of tests, in the languages of these runners.
+	testPlaces = lazy.Regexp(`(?i)(^|/)(tests?|specs?|__tests__)/.+\.\w+$|(^|[/._-])(tests?|specs?)\.\w+$|(^|/)tests?[._-][^/]*$`)
+	rustTests  = lazy.Regexp(`#\[(\w+::)?test\b|#\[cfg\(test\)`)
+)
+
+// lookedAt bounds the files that are looked at for a test: so many have one.
+const lookedAt = 20_000
+
+// untested makes warnings of test gates that could only be red, as nothing here is a test.
+func (r repository) untested(p *Proposal) {
+	searched, has := false, false
+	for i, g := range p.Gates {
+		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.text("package.json"))
+		if g.Kind != "test" || !script && !runners().MatchString(g.Command) {
+			continue
+		}
+		if !searched {
+			searched, has = true, r.hasTests()
+		}
+		if has {
+			return
+		}
+		p.Gates[i].Required = false
+		p.Notes = append(p.Notes, fmt.Sprintf("No test was found, and a test gate without tests is red: "+
+			"'%s' is only a warning. Take its 'required: false' out with the first test.", g.Command))
+	}
+}
+
+// hasTests is true if any file looks like a test, or if there are too many to look at.
+func (r repository) hasTests() bool {
+	n, found := 0, false
+	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
+		n++
+		switch name := e.Name(); {
+		case err != nil:
+			return fs.SkipDir // what cannot be read has no tests
+		case e.IsDir() && path != r.dir && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"):
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		rel := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(r.dir)+"/")
+		found = testPlaces().MatchString(rel) || n > lookedAt ||
+			strings.HasSuffix(rel, ".rs") && rustTests().MatchString(r.text(rel))
+		if found {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found || err != nil
+}
+
+// This file reads the section "Build/Test/Lint Commands" of AGENTS.md: labels
+// in bold, each followed by code on its line or in a fenced block.
+
+var (
+	mdHeading    = lazy.Regexp(`^(#{1,6})\s+(.*?)\s*#*$`)
+	mdSection    = lazy.Regexp(`(?i)^build\s*/\s*test\s*/\s*lint( commands)?$`)
+	mdLabel      = lazy.Regexp(`(?m)^\s*(?:[-*+]\s+)?(?:\*\*|__)([^*_]+?):?(?:\*\*|__)\s*:?`)
+	mdCode       = lazy.Regexp("`([^`]+)`")
+	mdFence      = lazy.Regexp("^\\s*(?:```|~~~)")
+	mdBlock      = lazy.Regexp("(?s)(?:```|~~~)[^\n]*\n(.*?)(?:```|~~~|$)")
+	mdContinued  = lazy.Regexp(`[ \t]*\\\n\s*`)
+	mdUnrequired = lazy.Regexp(`(?i)^\W*(not required|manual verification|none|n/a)\b`)
+)
+
+var mdKinds = map[string]string{
+	"build": "build", "test": "test", "tests": "test", "lint": "lint",
+	"typecheck": "typecheck", "type check": "typecheck", "type-check": "typecheck",
+}
+
+// agentsFile returns the gates that AGENTS.md names, and the kinds that it
+// says are not required or verified by hand.
+func (r repository) agentsFile() (gates []Gate, none map[string]bool) {
+	none = map[string]bool{}
+	section := mdCommands(r.text("AGENTS.md"))
+	labels := mdLabel().FindAllStringSubmatchIndex(section, -1)
+	for i, at := range labels {
+		end := len(section)
+		if i+1 < len(labels) {
+			end = labels[i+1][0]
+		}
+		kind := mdKinds[strings.ToLower(strings.TrimSpace(section[at[2]:at[3]]))]
+		body := section[at[1]:end]
+		switch command := mdCommand(body); {
+		case kind == "":
+		case mdUnrequired().MatchString(body):
+			none[kind] = true
+		case command != "":
+			gates = append(gates, found(kind, command, "AGENTS.md"))
+		}
+	}
+	return gates, none
+}
+
+// mdCommands is the text of the section, without its heading.
+func mdCommands(text string) string {
+	var out strings.Builder
+	level, fenced := 0, false
+	for line := range strings.Lines(text) {
+		if mdFence().MatchString(line) {
+			fenced = !fenced
+		}
+		if m := mdHeading().FindStringSubmatch(strings.TrimSpace(line)); m != nil && !fenced {
+			switch {
+			case level == 0 && mdSection().MatchString(m[2]):
+				level = len(m[1])
+				continue
+			case level > 0 && len(m[1]) <= level:
+				return out.String()
+			}
+		}
+		if level > 0 {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// mdCommand reads what follows a label: the first fenced block, else the code on
+// the first line that has some; what comes later explains. Several commands are
+// joined, so that the first failure stops.
+func mdCommand(body string) string {
+	var commands []string
+	add := func(line string) {
+		line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), " # ")
+		if line != "" && !strings.HasPrefix(line, "#") {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	if m := mdBlock().FindStringSubmatch(body); m != nil {
+		for line := range strings.Lines(mdContinued().ReplaceAllString(m[1], " ")) {
+			add(line)
+		}
+		return strings.Join(commands, " && ")
+	}
+	for line := range strings.Lines(body) {
+		for _, m := range mdCode().FindAllStringSubmatch(line, -1) {
+			add(m[1])
+		}
+		if len(commands) > 0 {
+			break
+		}
+	}
+	return strings.Join(commands, " && ")
 }

@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +13,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -165,4 +169,96 @@ func waitsFor(c *board.Case) string {
 		return cmp.Or(c.Parent, "-")
 	}
 	return "-"
+}
+
+// exported is a case as pawl case add -f reads it.
+type exported struct {
+	Ref         string       `json:"ref"`
+	Title       string       `json:"title"`
+	Description string       `json:"description,omitempty"`
+	Acceptance  []string     `json:"acceptance,omitempty"`
+	Needs       []string     `json:"needs,omitempty"`
+	Tags        []string     `json:"tags,omitempty"`
+	Priority    int          `json:"priority,omitempty"`
+	Parent      string       `json:"parent,omitempty"`
+	Type        board.Type   `json:"type"`
+	Status      board.Status `json:"status"`
+}
+
+func caseExportCommand(a *command.App) *cobra.Command {
+	return command.Leaf("export", "Print the board as JSON lines, which pawl case add -f reads", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error { return exportCases(ctx, a, p) })
+		})
+}
+
+func exportCases(ctx context.Context, a *command.App, p *action.Operator) error {
+	all, err := p.Store.Cases(ctx, store.CaseFilter{})
+	if err != nil {
+		return err
+	}
+	names := make(map[string]string, len(all))
+	for _, c := range all {
+		if names[c.ID] = c.Ref; c.Ref == "" {
+			names[c.ID] = c.ID
+		}
+	}
+	for _, listed := range all {
+		c, err := p.Store.Case(ctx, listed.ID)
+		if err != nil {
+			return err
+		}
+		e := exported{
+			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status,
+		}
+		for _, need := range c.Needs {
+			e.Needs = append(e.Needs, names[need])
+		}
+		switch c.Status { // what work has come to is this board's alone
+		case board.Done, board.Blocked, board.Deferred:
+		default:
+			e.Status = board.Pending
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		a.Result("%s\n", line)
+	}
+	return nil
+}
+
+func caseSyncCommand(a *command.App) *cobra.Command {
+	return command.Leaf("sync", "Make tasks of the forge's issues, and say there what became of them",
+		command.AtMost(0), func(ctx context.Context, _ []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error { return syncIssues(ctx, a, p) })
+		})
+}
+
+func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	repo, err := git.OpenStore(ctx, c.Root)
+	if err != nil {
+		return command.Usage("%v", err)
+	}
+	target, err := action.LandingTarget(ctx, c, repo)
+	if err != nil {
+		return err
+	}
+	o, ok, err := session.Issues(ctx, a, c, repo, target, config.StateDir(c.Root, a.Env), nil)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return command.Usage("no issues are to be tasks").
+			Hint("Say which, in %s: forge: {issues: {label: pawl}}", c.Name())
+	}
+	defer o.Forge.Close()
+	if about, err := o.Forge.About(ctx); err == nil { // what stands in the way, the sync says
+		session.SayRenamed(a, o.Forge.Where, about.Name)
+	}
+	return p.SyncIssues(ctx, o)
 }

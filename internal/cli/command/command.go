@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -163,4 +170,149 @@ func SuggestFlag(cmd *cobra.Command, err error) string {
 		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
 	}
 	return fmt.Sprintf(" (did you mean --%s?)", best)
+}
+
+// The exit statuses.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitLimit       = 3
+	ExitPerson      = 4
+	ExitHangup      = 129
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// Usage is an error of the command line or the configuration.
+func Usage(format string, args ...any) *fault.Error { return fault.Refuse(format, args...) }
+
+// exitStatus is that of an error of a kind.
+func exitStatus(k fault.Kind) int {
+	switch k {
+	case fault.Refused:
+		return ExitUsage
+	case fault.Waiting:
+		return ExitPerson
+	}
+	return ExitFailed
+}
+
+// StatusError ends with a code and says nothing more.
+type StatusError int
+
+func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// ExitWith ends with a status; nothing has to be said.
+func ExitWith(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return StatusError(code)
+}
+
+// Exit prints an error for the person who must act and says the exit status.
+func (a *App) Exit(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var s StatusError
+	if errors.As(err, &s) {
+		return int(s)
+	}
+	code, hints := ExitFailed, []string(nil)
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		code, hints = exitStatus(e.Kind), e.Hints
+	}
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
+		return code
+	}
+	_, _ = fmt.Fprintf(a.Stderr, "pawl: %s\n", strings.TrimSuffix(err.Error(), "\n"))
+	for _, h := range hints {
+		_, _ = fmt.Fprintf(a.Stderr, "  %s\n", h)
+	}
+	return code
+}
+
+// keyBound is how long a command may take to print a key: a person may have to
+// unlock it.
+const keyBound = 2 * time.Minute
+
+// Keys are those that commands printed: a person is asked for a password once.
+type Keys struct {
+	mu   sync.Mutex
+	have map[string]string
+}
+
+// KeyFrom is the first line that a command of gateway.keys or forge prints. It runs outside
+// of any box, and finds no program that an agent may have put in the tree.
+func (a *App) KeyFrom(root, command string) (string, error) {
+	a.Keys.mu.Lock()
+	defer a.Keys.mu.Unlock()
+	if key := a.Keys.have[command]; key != "" {
+		return key, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keyBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Env, _ = a.Outside(root)
+	cmd.Dir, cmd.Stderr, cmd.WaitDelay = root, a.Stderr, time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("the command did not end within %s", keyBound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the command failed: %v", err)
+	}
+	key, _, _ := strings.Cut(string(out), "\n")
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return "", errors.New("the command printed nothing")
+	}
+	if a.Keys.have == nil {
+		a.Keys.have = map[string]string{}
+	}
+	a.Keys.have[command] = key
+	return key, nil
+}
+
+// Painted is a text in a color, where stdout has colors.
+func (a *App) Painted(color, text string) string {
+	inColor := console.OnTerminal(a.Stdout) && a.wantsColor()
+	if a.Color == "always" {
+		inColor = true
+	}
+	if a.Color == "never" || !inColor {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// Interactive is true when a person can answer.
+func (a *App) Interactive() bool {
+	return !a.JSON && console.OnTerminal(a.Stdin) && a.onTerminal()
+}
+
+// Terminal is where runs are shown.
+func (a *App) Terminal() console.Terminal {
+	return console.Terminal{
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet,
+		JSON: a.JSON,
+	}
+}
+
+// onTerminal is true when progress is drawn on a terminal.
+func (a *App) onTerminal() bool {
+	return console.OnTerminal(a.Stderr) && a.Getenv("TERM") != "dumb"
+}
+
+// wantsColor is false where the environment speaks against color.
+func (a *App) wantsColor() bool { return a.Getenv("TERM") != "dumb" && a.Getenv("NO_COLOR") == "" }
+
+// colored says whether to use color on stderr.
+func (a *App) colored() bool {
+	if a.Color == "auto" {
+		return a.onTerminal() && a.wantsColor()
+	}
+	return a.Color == "always"
 }

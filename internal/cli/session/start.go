@@ -11,8 +11,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -185,4 +188,90 @@ func (s *Session) mayFollowFile(f engine.StateFile, path string) error {
 	}
 	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
 		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew())
+}
+
+// sayWithheld names the variables that the agent does not get.
+func (s *Session) sayWithheld(plan engine.Plan) {
+	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
+		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
+	}
+}
+
+// sayGateway tells which model calls go through the gateway, and of an agent that
+// could be pointed there that it is not.
+func (s *Session) sayGateway(plan engine.Plan) {
+	name := plan.Policy.Agent
+	ag := plan.Agents[name]
+	var to []string
+	for _, r := range ag.Routes {
+		to = append(to, r.Name)
+	}
+	if len(to) > 0 {
+		const through = "Note: %s reaches its models (%s) through pawl's gateway: " +
+			"limits hold before each call, and the key stays here."
+		s.App.Say(through, name, strings.Join(to, ", "))
+		return
+	}
+	if ag.Around {
+		const around = "Note: %s calls its models with a login of its own: " +
+			"limits on cost hold as far as it says what it spends."
+		s.App.Say(around, name)
+	}
+}
+
+const maxNames = 8
+
+// WithheldWords counts and names variables, never their values.
+func WithheldWords(names []string, from string) string {
+	shown := make([]string, 0, maxNames+1)
+	for i, n := range names {
+		if i == maxNames {
+			shown = append(shown, fmt.Sprintf("%d more", len(names)-i))
+			break
+		}
+		shown = append(shown, report.Line(n, 60))
+	}
+	what := "1 variable is"
+	if len(names) != 1 {
+		what = fmt.Sprintf("%d variables are", len(names))
+	}
+	return fmt.Sprintf("%s withheld from %s: %s (safety.env.allow lets one through)", what, from,
+		strings.Join(shown, ", "))
+}
+
+// TryGates runs each gate once on the target, in a clone that is set up like that of a
+// task. begins hears of each. A green verdict is that which the autopilot starts with.
+func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func(string)) (
+	t merge.Trial, err error) {
+	db, err := a.Database(ctx, c)
+	if err != nil {
+		return t, err
+	}
+	defer func() { _ = db.Close() }() // the verdict is stored
+	l, err := OpenLanding(ctx, a, c, db)
+	if err != nil {
+		return t, err
+	}
+	if err := l.Box(ctx, false); err != nil {
+		return t, err
+	}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return t, err
+	}
+	clones, err := a.Pool(ctx, c, db)
+	if err != nil {
+		return t, err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Begins, o.Local = begins, true
+	q, err := merge.Open(ctx, o)
+	if err != nil {
+		return t, err
+	}
+	own, err := filepath.Rel(l.Repo.Top, c.File)
+	if c.File == "" || err != nil || !filepath.IsLocal(own) {
+		own = ""
+	}
+	return q.Try(ctx, filepath.ToSlash(own))
 }

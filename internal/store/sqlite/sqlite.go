@@ -4,10 +4,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -15,12 +17,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
 //go:embed migrations/*.sql
@@ -186,4 +190,115 @@ func (d *DB) Check(ctx context.Context) error {
 		err = errors.Join(sqlite3.CORRUPT, errors.New(found))
 	}
 	return err
+}
+
+// Passing is true while others have the file locked.
+func (d *DB) Passing(err error) bool { return errors.Is(err, sqlite3.BUSY) }
+
+// Lost is never true: a file stays.
+func (d *DB) Lost(error) bool { return false }
+
+// Ended is true for a call that was interrupted.
+func (d *DB) Ended(err error) bool { return errors.Is(err, sqlite3.INTERRUPT) }
+
+// Diagnose says which error it is, and what the person can do about it.
+func (d *DB) Diagnose(err error) (text string, kind error) {
+	advice, kind := diagnose(err)
+	switch {
+	case kind == nil:
+		return "", nil
+	case errors.Is(kind, database.ErrBusy):
+		return fmt.Sprintf("%s has %s locked; %s", d.holder(), d.path, advice), kind
+	case errors.Is(kind, database.ErrDamaged):
+		advice = d.restoring()
+	}
+	return fmt.Sprintf("%s: %v; %s", d.path, err, advice), kind
+}
+
+func diagnose(err error) (advice string, kind error) {
+	switch {
+	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
+		return "", database.ErrDamaged
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on its disk", database.ErrUnwritable
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.AUTH),
+		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "make the file and its folder writable for you", database.ErrUnwritable
+	case errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG),
+		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrNotExist):
+		return "check that its folder exists and is writable for you", database.ErrUnwritable
+	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):
+		return "check its disk", database.ErrUnwritable
+	case errors.Is(err, sqlite3.BUSY):
+		return "let it end, or end it, and try again", database.ErrBusy
+	}
+	return "", nil
+}
+
+// Where SQLite keeps its locks. Readers lock bytes of the database, and an exclusive
+// user locks all of these. The writer locks a byte in the index of the log.
+const (
+	aloneAt   = 0x40000002
+	aloneLen  = 510
+	writerAt  = 120
+	writerLen = 1
+)
+
+// Waited is who has the file locked.
+func (d *DB) Waited(error) string { return "which " + d.holder() + " has locked" }
+
+// holder is who has the database locked, as far as the system tells.
+func (d *DB) holder() string {
+	return cmp.Or(files.Holder(d.path+"-shm", writerAt, writerLen), files.Holder(d.path, aloneAt, aloneLen),
+		"another process")
+}
+
+// Version costs microseconds where nothing was written.
+func (d *DB) Version(ctx context.Context) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.written()
+	if !now.at.IsZero() && now == d.asked {
+		return d.version, nil
+	}
+	// What is written in the tick of the clock in which it was asked would look the same.
+	settled := now.at.Before(time.Now().Add(-settling))
+	if err := d.removed(now); err != nil {
+		return 0, err
+	}
+	version, err := d.dataVersion(ctx)
+	if d.version, d.asked = version, now; err != nil || !settled {
+		d.asked = written{}
+	}
+	return version, err
+}
+
+// written is when the log of the database was written to last, and how long it is then.
+type written struct {
+	at   time.Time
+	size int64
+}
+
+// settling is more than two ticks of a file system's clock.
+const settling = time.Second
+
+// written is zero where there is no log: then nothing can be told.
+func (d *DB) written() written {
+	info, err := os.Stat(d.path + "-wal")
+	if err != nil {
+		return written{}
+	}
+	return written{info.ModTime(), info.Size()}
+}
+
+func (d *DB) dataVersion(ctx context.Context) (version int64, err error) {
+	if d.watch == nil {
+		// The number belongs to a connection: it must always be the same one.
+		if d.watch, err = d.reader.Conn(ctx); err != nil {
+			d.watch = nil
+			return 0, err
+		}
+	}
+	err = d.watch.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&version)
+	return version, err
 }

@@ -4,12 +4,17 @@ package process
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownsGroups is false where sessions are not shown by ps: a group may have
@@ -83,3 +88,79 @@ func environment(pid int) []byte {
 	text := ps("-E", "-ww", "-o", "command=", "-p", strconv.Itoa(pid))
 	return []byte(strings.Join(strings.Fields(text), "\x00") + "\x00")
 }
+
+// uptime counts from the start of this process. A machine that slept looks like
+// one whose clock was set.
+func uptime() time.Duration { return time.Since(started) }
+
+// bootID is the time of the last boot: there is no boot id here.
+var bootID = sync.OnceValue(func() string {
+	tv, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(tv.Sec, 10)
+})
+
+func bootTime() time.Time {
+	secs, err := strconv.ParseInt(bootID(), 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(secs, 0)
+}
+
+func pidSpace() string { return "" }
+
+func inheritedIgnored(syscall.Signal) bool { return false }
+
+// CloseOnExec keeps descriptors above 2 that this process inherited from
+// going on to its children.
+func CloseOnExec() {
+	for fd := 3; fd < 256; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+}
+
+// Limit does nothing: no other process can be given a limit here.
+func Limit(int, uint64, time.Duration) error { return nil }
+
+// MachineMemory is not known here.
+func MachineMemory() uint64 { return 0 }
+
+func pipeCloseOnExec(fds *[2]int) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := syscall.Pipe(fds[:]); err != nil {
+		return err
+	}
+	syscall.CloseOnExec(fds[0])
+	syscall.CloseOnExec(fds[1])
+	return nil
+}
+
+func enlarge(int, int) {}
+
+// Sealed is what r has, as a file without a name. It is read from its beginning.
+func Sealed(r io.Reader) (*os.File, error) {
+	f, err := os.CreateTemp("", "pawl-*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a copy: %v", err)
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = io.Copy(f, r)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("cannot make a copy: %v", err)
+	}
+	return f, nil
+}
+
+// Youngest is when the newest process below this one was started; here there
+// is no way to tell.
+func (r *Reaper) Youngest() (time.Time, bool) { return time.Time{}, false }

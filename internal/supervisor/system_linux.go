@@ -3,8 +3,10 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,4 +95,17 @@ func peer(c *net.UnixConn) (*unix.Ucred, error) {
 		return nil, err
 	}
 	return cred, credErr
+}
+
+// changed is when content or name of a file changed last: an unpacked archive
+// sets old times of content.
+func changed(info fs.FileInfo) time.Time {
+	at := info.ModTime()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		//nolint:unconvert // the fields are 32 bits wide on some machines
+		if ctime := time.Unix(int64(st.Ctim.Sec), int64(st.Ctim.Nsec)); ctime.After(at) {
+			return ctime
+		}
+	}
+	return at
 }
