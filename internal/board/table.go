@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,17 +51,15 @@ func isTable(text []byte) bool {
 // what. Tasks that were cancelled are left out, with the links to them.
 func parseTable(text []byte, problems *ProblemsError) List {
 	list := List{Format: Table}
+	text = bytes.TrimRight(text, " \t\r\n") // with its last row nothing is left
 	r := csv.NewReader(bytes.NewReader(text))
 	r.FieldsPerRecord = -1
 	left, at := map[string]bool{}, map[string]int{}
 	dropped := 0
 	var head []string
 	var column map[string]int
-	for {
+	for r.InputOffset() < int64(len(text)) {
 		row, err := r.Read()
-		if err == io.EOF {
-			break
-		}
 		if err != nil {
 			problems.add(0, "the table cannot be read: %v", err)
 			return list
