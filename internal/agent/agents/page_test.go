@@ -199,7 +199,21 @@ name, e.g. a wrapper: pawl adds the program's flags to it, hands over the prompt
 the gateway. It adds no flags to a command that has one of them, or a place for the prompt or the model.
 
 It is done when the last thing it says has the line ` + "`<promise>COMPLETE</promise>`" + `, alone, and the gates pass; without that
-line the next iteration begins. The prompt tells it so (` + "`pawl run build --dry-run`" + `), and names the other words.
+line the next iteration begins. The prompt tells it so (` + "`pawl run build --dry-run`" + `).
+
+## What an agent says at its end
+
+Every agent, of whichever program, ends its last message with one of these lines, or with none when work is left:
+
+| line | what pawl does |
+|---|---|
+| ` + "`<promise>COMPLETE</promise>`" + ` | runs the gates; green ends the run (or goes to a review, and to the queue) |
+| ` + "`<promise>BLOCKED: why</promise>`" + ` | stops and [asks a person](iteration-control.md) |
+| ` + "`<promise>PENDING: question</promise>`" + ` | asks a person; the answer is in the next prompt |
+| ` + "`<promise>PROGRESS: 40</promise>`" + ` | shows it; it can stand beside another line |
+| ` + "`<promise>APPROVE</promise>`" + `, ` + "`<promise>REJECT: why</promise>`" + ` | what a review says |
+
+It counts alone on its line only: not in a sentence, a list, a quote or a block of code.
 
 ## Any program that speaks ACP
 
