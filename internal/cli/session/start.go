@@ -6,17 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/planner"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/retention"
+	"github.com/pawl-dev/pawl/internal/sandbox"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // AdoptFile makes a run of a state file that the database knows nothing of,
@@ -274,4 +282,59 @@ func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func
 		own = ""
 	}
 	return q.Try(ctx, filepath.ToSlash(own))
+}
+
+// Shell is a command in the workspace of a task, at the task's safety level and without
+// its agent's key. policy is nil where no sandbox is.
+func Shell(ctx context.Context, a *command.App, c *config.Config, task board.Case, w pool.Entry,
+	args []string) (job process.Command, policy *sandbox.Policy, err error) {
+	plan, err := a.Planner(c, planner.Flags{}).Shell(task)
+	if err != nil {
+		return job, nil, err
+	}
+	l := &Landing{a: a, c: c, Plan: plan}
+	if l.verdict, err = judge(ctx, a, plan.Safety, false, "the command"); err != nil {
+		return job, nil, err
+	}
+	ports := pool.Workspace{Ports: w.Ports}.Env()
+	job = process.Command{Args: args, Dir: w.Root, Env: slices.Concat(plan.Environ, ports)}
+	if !l.verdict.Boxed {
+		return job, nil, nil
+	}
+	box, err := l.gateBox(ctx, w.Root)
+	if err != nil {
+		return job, nil, err
+	}
+	job.Env = slices.Concat(plan.Environ, box.Caches, ports)
+	temp := filepath.Join(config.StateDir(c.Root, a.Env), "shell", w.ID)
+	return job, box.Setup.TempIn(temp), nil
+}
+
+// sweepWithin bounds what a run that ended does about others.
+const sweepWithin = 10 * time.Second
+
+// Sweep removes what is over, unless somebody did so within the hour.
+func (s *Session) Sweep(ctx context.Context) error {
+	if s.Store == nil || !retention.Due(s.StateDir, time.Now()) {
+		return nil
+	}
+	o, err := command.Retention(ctx, s.Config, s.StateDir, s.Store)
+	if err != nil {
+		return err
+	}
+	_, err = retention.Sweep(ctx, o)
+	return err
+}
+
+// sweepAfter sweeps after a run. What cannot be removed is tried again after the
+// next.
+func (s *Session) sweepAfter(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
+	defer cancel()
+	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		s.App.Say("Warning: what is over could not be removed: %v", err)
+	}
 }
