@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -19,7 +20,7 @@ import (
 // is not stored, and has no id: a reader that comes back gets the next one.
 type Activity struct {
 	Run       string      `json:"run"`
-	Iteration int         `json:"iteration"`
+	Iteration int         `json:"iteration" doc:"0 while the checks run on the files as they are, before the first agent."`
 	Attempt   int         `json:"attempt"`
 	Phase     string      `json:"phase" enum:"agent,gates,review,waiting" doc:"Who works."`
 	Since     time.Time   `json:"since" doc:"When this attempt began."`
@@ -119,6 +120,7 @@ func (g *watcher) look(ctx context.Context) {
 	if err != nil {
 		return // the hub says so
 	}
+	again := g.s.hub.came.Swap(false)
 	kept := map[string]bool{}
 	for _, r := range runs[:min(len(runs), maxWatched)] {
 		one := g.find(ctx, r)
@@ -127,7 +129,7 @@ func (g *watcher) look(ctx context.Context) {
 		}
 		kept[r.ID] = true
 		one.look(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
-		if text, err := json.Marshal(one.now); err == nil && string(text) != one.sent {
+		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
 			g.send(r.ID, "activity", one.now)
 		}
@@ -142,7 +144,7 @@ func (g *watcher) look(ctx context.Context) {
 // find is the watchedRun at a run's attempt under way; nil when there is none.
 func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
-	if one != nil && one.now.Iteration == r.Iteration && one.same() && one.now.Phase != "waiting" &&
+	if one != nil && (one.now.Iteration == r.Iteration || one.checks()) && one.same() && one.now.Phase != "waiting" &&
 		r.Status == string(loop.Running) {
 		return one
 	}
@@ -153,15 +155,19 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	if len(g.runs) >= maxWatched || ctx.Err() != nil {
 		return nil
 	}
+	now := Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
 	root, err := g.s.outputs(r, r.Iteration)
+	if err != nil && r.Iteration == 1 {
+		now.Iteration, now.Phase = 0, "gates"
+		root, err = g.s.outputs(r, 0)
+	}
 	if err != nil {
 		return nil // it has not begun
 	}
-	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector()}
-	one.now = Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
 	if r.Status == string(loop.Waiting) {
-		one.now.Phase = "waiting"
+		now.Phase = "waiting"
 	}
+	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector(), now: now}
 	one.begin()
 	g.runs[r.ID] = one
 	return one
@@ -195,6 +201,11 @@ func (o *watchedRun) begin() {
 	if err == nil && json.Unmarshal(data, &b) == nil {
 		o.now.Attempt, o.now.Since = b.Attempt, b.At.UTC()
 	}
+}
+
+// checks is true while a check runs before the first agent.
+func (o *watchedRun) checks() bool {
+	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g Gate) bool { return g.Status == "running" })
 }
 
 // same is false when the files are another attempt's by now.
@@ -260,9 +271,7 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 		switch {
 		case exists(o.root, file+".result.json"):
 			o.gateResult(&g, file)
-			if g.Required && g.Status != string(loop.GatePassed) {
-				stopped = true
-			}
+			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0
 		case exists(o.root, file+".result.json.tmp"):
 			g.Status = "running"
 			if info, err := o.root.Stat(file + ".result.json.tmp"); err == nil {

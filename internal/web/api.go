@@ -119,7 +119,7 @@ type RunPath struct {
 // IterationPath names an iteration of a run.
 type IterationPath struct {
 	RunPath
-	Number  int `path:"number" minimum:"1" maximum:"1000000" doc:"The iteration, from 1."`
+	Number  int `path:"number" minimum:"0" maximum:"1000000" doc:"The iteration, from 1; 0 is the checks before the first one."`
 	Attempt int `query:"attempt" minimum:"0" maximum:"1000000" doc:"Which attempt, from 1, where a provider's limit cut some off; 0 is the last."`
 }
 

@@ -314,6 +314,40 @@ func TestActivity(t *testing.T) {
 	}
 }
 
+// Before the first agent the checks run on the files as they are: that is told as iteration 0,
+// also to who comes while nothing changes, until the first iteration begins.
+func TestActivityBeforeTheFirstAgent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", func(row *store.Run, _ *loop.State) {
+		row.Iteration, row.Setup = 1, json.RawMessage(`{"checks":[{"name":"units","command":"true","required":true},{"name":"lint","command":"true","required":true}]}`)
+	})
+	r.left("abc123", 0, map[string]string{"gate-1.result.json": `{"exit":{"code":1}}`, "gate-1.out": "red"})
+	r.serve()
+	next := func(s *stream) (a Activity) {
+		if err := json.Unmarshal([]byte(s.until("activity").data), &a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	s := r.open("/events", "")
+	if a := next(s); a.Iteration != 0 || a.Phase != "gates" || a.Gates[0].Status != "failed" || a.Gates[1].Status != "waiting" {
+		t.Errorf("after a red check: %+v", a)
+	}
+	if a := next(r.open("/events", "")); a.Iteration != 0 {
+		t.Errorf("a second reader: %+v", a)
+	}
+	r.left("abc123", 0, map[string]string{"gate-2.result.json.tmp": ""})
+	for a := next(s); a.Gates[1].Status != "running"; a = next(s) {
+		t.Log("not yet", a.Gates)
+	}
+	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":1}`})
+	r.left("abc123", 0, map[string]string{"gate-2.result.json": `{"exit":{"code":0}}`})
+	for a := next(s); a.Iteration != 1; a = next(s) {
+		t.Log("not yet", a.Gates)
+	}
+}
+
 // The server ends in a bounded time although pages are open.
 func TestEndWithOpenStreams(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
@@ -94,6 +95,7 @@ type hub struct {
 	store *store.Store
 	log   *slog.Logger
 	wake  chan struct{} // a first reader came
+	came  atomic.Bool   // a reader knows nothing yet of what runs do
 
 	mu      sync.Mutex
 	readers map[*reader]struct{}
@@ -123,6 +125,7 @@ func (h *hub) join(ctx context.Context, run string) (r *reader, at cursor, err e
 	}
 	r = &reader{queue: make(chan frame, queueLength), run: run}
 	h.readers[r] = struct{}{}
+	h.came.Store(true)
 	select {
 	case h.wake <- struct{}{}:
 	default:

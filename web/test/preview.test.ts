@@ -239,7 +239,7 @@ verification:
 procedures: {slow: {act: [{content: Work.}]}}
 `,
     'agent.yaml': 'name: demo\nturns:\n  - - run: "touch ran"\n    - say: "<promise>COMPLETE</promise>"\n',
-    'checks/unit.sh': 'test -e ran || exit 0; echo the first line; until test -e go; do sleep 0.05; done; echo the second line; until test -e on; do sleep 0.05; done\n',
+    'checks/unit.sh': 'if ! test -e ran; then echo before the agent; until test -e begin; do sleep 0.05; done; exit 0; fi; echo the first line; until test -e go; do sleep 0.05; done; echo the second line; until test -e on; do sleep 0.05; done\n',
   });
   t.after(() => checked.close());
   const context = await entered(checked.url, 1440);
@@ -250,8 +250,15 @@ procedures: {slow: {act: [{content: Work.}]}}
   await page.goto(checked.url);
   await page.getByRole('article', { name: 'slow' }).getByRole('link').first().click();
   await page.waitForURL('**/runs/*');
+  // Also before the first agent, on the files as they are.
+  await page.getByText('Of the files as they are, before the first agent.').waitFor();
   await page.getByRole('button', { name: 'Unit Tests' }).click();
   const printed = page.getByRole('region', { name: 'gate-1.out' });
+  await printed.getByText('before the agent').waitFor();
+  await shots(page, 'check-before');
+  writeFileSync(join(checked.dir, 'begin'), '');
+  await page.getByText('Of the files as they are, before the first agent.').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Unit Tests' }).click();
   await printed.getByText('the first line').waitFor();
   writeFileSync(join(checked.dir, 'go'), '');
   await printed.getByText('the second line').waitFor();

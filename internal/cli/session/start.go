@@ -131,7 +131,7 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return nil
 	}
 	if fresh {
-		return engine.Archive(ctx, s.Store, last.ID, "left behind by --fresh")
+		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
 	}
 	if s.App.Interactive() {
 		return s.offer(ctx, last, st)

@@ -35,7 +35,7 @@ const caseLooks: Record<string, Look> = {
   review: { tone: 'ask', sign: '◐', word: 'in review' },
   done: { tone: 'good', sign: '✓', word: 'done' },
   failed: { tone: 'bad', sign: '✗', word: 'failed' },
-  timeout: { tone: 'bad', sign: '◷', word: 'timeout' },
+  timeout: { tone: 'bad', sign: '◷', word: 'at its limit' },
   deferred: { tone: 'rest', sign: '‖', word: 'deferred' },
 };
 

@@ -13,7 +13,12 @@ interface SharedWorkerScope {
 const pages = new Map<MessagePort, number>();
 const patience = 150_000; // a page that cannot be seen speaks once a minute
 
+/** acts are what runs do, as it was said last: a page that comes is told too. */
+const acts = new Map<string, Message>();
+
 const stream = new Stream((t: Message) => {
+  if (t.kind === 'activity') acts.set((JSON.parse(t.data) as { run: string }).run, t);
+  if (t.kind === 'journal' && t.data.includes('"kind":"finished"')) acts.delete((JSON.parse(t.data) as { run: string }).run);
   for (const page of pages.keys()) page.postMessage(t);
 });
 
@@ -31,8 +36,10 @@ function hear(page: MessagePort, { word, key }: Said): void {
   if (!fresh) return;
   if (pages.size === 1 && stream.closed) stream.open();
   const joined = stream.joined();
-  if (joined) page.postMessage({ kind: 'join', data: JSON.stringify(joined), id: '' } satisfies Message);
-  else page.postMessage({ kind: 'state', data: stream.state, id: '' } satisfies Message);
+  if (joined) {
+    page.postMessage({ kind: 'join', data: JSON.stringify(joined), id: '' } satisfies Message);
+    for (const act of acts.values()) page.postMessage(act);
+  } else page.postMessage({ kind: 'state', data: stream.state, id: '' } satisfies Message);
 }
 
 (self as unknown as SharedWorkerScope).onconnect = (e) => {
