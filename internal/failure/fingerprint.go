@@ -151,9 +151,9 @@ var (
 // unordered is a set, which a program prints in another order each time.
 var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)
 
-// addresses begin a line with the number of a thing that it is about, "12: ", "record 12: ", or of
+// addresses begin a line with the number of a thing that it is about, "12: ", or of
 // a process, "==12==". Others are the index of one in a list, or the line of a file: "a.css#12".
-var addresses = lazy.Regexp(`^\s*(?:\pL*\pL{3} )?\d+: |^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
+var addresses = lazy.Regexp(`^\s*\d+: |^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
 
 // codes begin a line with a number that says what is wrong.
 var codes = lazy.Regexp(`^\s*(?i:error|code|exit|status|https?) \d`)
@@ -210,15 +210,15 @@ func changes(word string) bool {
 }
 
 var (
-	isPlace = wordSet(`lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
+	isPlace = wordSet(`record lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
 		goroutine thread worker id length range seed exited scanned total`)
 	isTime = wordSet(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)
 	isWell = wordSet(`passed ok checked`)
 )
 
-// caseID is what people call a thing by: "K-17", "INV-2041".
-var caseID = lazy.Regexp(`^[A-Z]{1,6}-\d{1,5}$`)
+// caseID is what people call a thing by: "K-17", "2026-113", "page-17.html".
+var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)

@@ -33,12 +33,15 @@ func byForm(h *hits) verdict {
 			}
 		}
 	}
+	if p := readProblems(h.t); v.class == Unknown && p.under > 0 {
+		return verdict{class: Lint, weight: 40, line: p.under}
+	}
 	return v
 }
 
 // form returns what the form of a line speaks for, 0 for nothing.
 func form(l string) (Class, int, flag) {
-	if at, ok := placeIn(l); ok && refused(l, at) {
+	if at, ok := placeIn(l); ok && !foreign(at.file) && refused(l, at) {
 		// A place and a message: somebody refuses the code there.
 		before := strings.TrimSpace(l[:at.from])
 		switch code := compiledFile(at.file) || extension(at.file) == "go" || strings.HasPrefix(at.rest, ": error:"); {
@@ -80,7 +83,7 @@ func refused(l string, at place) bool {
 	before := strings.TrimSpace(l[:at.from])
 	if at.rest == "" {
 		head := before == "In" || strings.HasSuffix(before, "┌─")
-		return at.col > 0 && head
+		return at.col > 0 && (head || l == before+l[at.from:] && before == "")
 	}
 	vague := at.col == 0 && !strings.HasPrefix(at.rest, ": error:")
 	if at.rest[0] != ':' || len(at.rest) < 5 || vague {

@@ -265,6 +265,11 @@ func TestFreshSet(t *testing.T) {
 		holdsPairs(t, "pairs-third.jsonl", 95)
 		holds(t, "third.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
 	})
+	t.Run("sixth", func(t *testing.T) {
+		t.Parallel()
+		holdsPairs(t, "pairs-sixth.jsonl", 95)
+		holds(t, "sixth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
+	})
 	t.Run("loops", func(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-loops.jsonl", 95)
@@ -313,7 +318,7 @@ func holds(t *testing.T, name string, least floors) {
 func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl"} {
+	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
@@ -336,7 +341,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl"} {
+	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

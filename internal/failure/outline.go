@@ -55,7 +55,7 @@ func outlineOf(h *hits, green string) *outline {
 	return o
 }
 
-var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings? (?:\w+ )?treated as errors?|warnings as errors)\b`)
+var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified|warnings? (?:\w+ )?treated as errors?|warnings as errors)\b`)
 
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
@@ -150,10 +150,10 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
-		`>? *\d+ *[|┆]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                          // source
+		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                        // source
 		`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
-		`[.EFPSsx]*\.[.EFPSsx]*$`,                                                 // a mark for each test
-		`.*[-~^]\^$`,                                                              // what points at a place of the line above
+		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
+		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
 		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
 		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 		`(?i:done|finished|completed)[.!]?$`,
@@ -174,7 +174,7 @@ var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|
 // raises begins a line that is an error: behind a time, a level, a bullet or
 // the name of a program.
 var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
-	`(?i:error|err!|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
+	`(?i:error|err!?|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
 	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
 // tells weighs a line by its form and by the words in it.
@@ -219,7 +219,7 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
 var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+	`|^fatal: Could not read from remote|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
@@ -265,7 +265,9 @@ func onlyFailed(said string) bool {
 	} else if name, _, ok := strings.Cut(said, ": "); ok && words != said { // "Failed: web#build"
 		said = name
 	}
-	other := func(r rune) bool { return r < 'a' || 'z' < r && r < 0x80 }
+	other := func(r rune) bool {
+		return r < 'a' || 'z' < r && r < 0x80 || strings.ContainsRune("■❌✖✗✘×●", r)
+	}
 	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
 		if len(w) > 1 && !emptyWords()[w] {
 			return false
@@ -315,8 +317,14 @@ func (o *outline) first(i int) int {
 		}
 		break
 	}
+	for i > 0 && indentOf(o.t.line(i)) > 0 && valued().MatchString(o.said(i)) {
+		i-- // what they belong to stands above
+	}
 	return i
 }
+
+// valued is a line that says one of two values.
+var valued = lazy.Regexp(`^(?i:expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
 
 // above is the line that says what a line is about that says only that something
 // failed: a bare exception's source, the step before "failed after 3 s".
@@ -395,12 +403,12 @@ func (o *outline) abovePlace(line int) int {
 }
 
 // telling are the lines that speak of an error, in their order, at most the
-// last limit. Where none does more than hint, the last few lines tell, too.
+// last limit. Where none does more than hint, the last few lines tell, too, and all that a green output has nothing like.
 func (o *outline) telling(limit int) []int {
 	var lines []int
 	sure, end, alike := false, 0, o.alike()
 	for i, p := range slices.Backward(o.parts) {
-		last := p >= plain && end < 3 && !alike[i]
+		last := p >= plain && (end < 3 || len(o.usual.lines) > 0) && !alike[i]
 		if p != aside {
 			end++
 		}

@@ -224,11 +224,8 @@ func fileIn(s string) string {
 	}
 	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
 		file := tidyFile(m[1])
-		headed := strings.HasPrefix(strings.TrimSpace(s), m[1])
-		if strings.Contains(file, "/") || headed {
-			if !foreign(file) && !strings.HasPrefix(file, "/tmp/") {
-				return file
-			}
+		if !foreign(file) && !strings.HasPrefix(file, "/tmp/") && !hostName().MatchString(file) {
+			return file
 		}
 	}
 	return ""
@@ -236,6 +233,9 @@ func fileIn(s string) string {
 
 // fileName is one by its folder or its extension, and no log, host or version.
 var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}])`)
+
+// hostName looks like the name of a file and is none.
+var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,})$`)
 
 // foreign tells whether a file belongs to a library or a runtime, not to the
 // project.

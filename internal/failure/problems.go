@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,12 +11,26 @@ import (
 // parseProblems reads what a compiler, a linter or a type checker reports, at
 // most 20 problems, errors before warnings.
 func parseProblems(t text) []Item {
+	p := readProblems(t)
+	items := slices.Concat(p.errors, p.warnings)
+	slices.SortStableFunc(items, func(a, b Item) int { return library(a) - library(b) })
+	return items[:min(len(items), maxItems)]
+}
+
+// library is 1 for what stands in a file that is not the project's.
+func library(i Item) int {
+	if foreign(i.File) {
+		return 1
+	}
+	return 0
+}
+
+func readProblems(t text) problems {
 	p := problems{t: t}
 	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
 		p.line(t.line(p.i))
 	}
-	items := slices.Concat(p.errors, p.warnings)
-	return items[:min(len(items), maxItems)]
+	return p
 }
 
 type problems struct {
@@ -24,7 +39,9 @@ type problems struct {
 	errors   []Item
 	warnings []Item
 	file     string // the header that eslint's and others' lines stand under
+	under    int    // the first line that stands under one
 	rows     bool   // the file is the head of a table
+	user     place  // in the project, of a library's template
 	message  string // rustc and biome print it before or after the place
 }
 
@@ -38,17 +55,20 @@ func (p *problems) add(it Item, warning bool) {
 
 func (p *problems) line(l string) {
 	said := strings.TrimSpace(l)
+	if head := headPlace().ReplaceAllString(said, ""); looksLikeFile(head) {
+		p.file = head
+	}
 	switch {
 	case said == "":
 		return
 	case p.rust(l, said), p.table(l, said), p.underFile(said), p.located(l, said):
 		return
 	}
-	if looksLikeFile(said) {
-		p.file = said
-	}
 	p.loose(said)
 }
+
+// headPlace is where the first complaint about a file is, behind its name.
+var headPlace = lazy.Regexp(`:\d+:\d+$`)
 
 // rust reads rustc's and clippy's two lines: "error[E0425]: message" and
 // "  --> file:70:26". kotlinc and others use the arrow in the same way.
@@ -123,6 +143,7 @@ func (p *problems) table(l, said string) bool {
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
 // stand under the name of their file.
 func (p *problems) underFile(said string) bool {
+	said = strings.TrimPrefix(said, "✖  ")
 	line, i := number(said, 0)
 	if line == 0 || p.file == "" || i >= len(said) || said[i] != ':' {
 		return false
@@ -131,6 +152,7 @@ func (p *problems) underFile(said string) bool {
 	if j == i+1 || j >= len(said) || said[j] != ' ' && said[j] != '\t' && said[j] != ':' {
 		return false
 	}
+	p.under = cmp.Or(p.under, p.i)
 	msg := strings.Join(strings.Fields(said[j:]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
 	warning := strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
@@ -162,6 +184,13 @@ func (p *problems) located(l, said string) bool {
 	}
 	if has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
+	}
+	if own := strings.HasPrefix(at.rest, ":   required from "); own && !foreign(at.file) {
+		p.user = at
+	}
+	if foreign(at.file) && p.user.line > 0 { // a template, and who makes use of it
+		at.file, at.line, at.col = p.user.file, p.user.line, p.user.col
+		p.user = place{}
 	}
 	if msg == "" || has(said, ": note:", ": In function", "required from", "note: ") {
 		if msg == "" {
@@ -232,7 +261,7 @@ func (p *problems) loose(said string) {
 	switch {
 	case has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
 		p.add(Item{Message: said}, false)
-	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !has(said, "aborting due to", "could not compile"):
+	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !has(said, "aborting due to", "could not compile", "warnings found and"):
 		p.add(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && looksLikeFile(said[7:]):
 		f := strings.Fields(said)

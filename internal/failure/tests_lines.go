@@ -43,6 +43,12 @@ type runner struct {
 var runners = sync.OnceValue(func() []runner {
 	return []runner{
 		{
+			name: "tcltest", words: []string{"\tFailed\t"},
+			fails: lazy.Regexp(`^==== (.+) FAILED()$`),
+			ends:  lazy.Regexp(`^==== \S+ FAILED$`),
+			sum:   lazy.Regexp(`\tPassed\t(?P<passed>\d+)\tSkipped\t(?P<skipped>\d+)\tFailed\t(?P<failed>\d+)`),
+		},
+		{
 			name: "gtest", words: []string{"[ RUN      ]"},
 			fails: lazy.Regexp(`^\[ RUN      \] (\S+)()`),
 			says:  lazy.Regexp(`: Failure$|\): error: `),

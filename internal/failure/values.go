@@ -176,8 +176,8 @@ func (b *body) spoken(l string) {
 
 // valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var valueLine = lazy.Regexp(`^(?:((?i:expected|want|wanted)(?: [a-z]+){0,3}|Snapshot|right)|` +
-	`((?i:received|actual|got)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
+var valueLine = lazy.Regexp(`^(?:((?i:expected|want|wanted|(?:result )?should (?:be|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
+	`((?i:received|actual|got|result was)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
 var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
@@ -240,14 +240,15 @@ func expectation(l string) (want, got string) {
 }
 
 var (
-	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|should (?:be|have|equal)|attendu|erwartet|esperado|atteso)(?:: *| to be | |=)`)
-	gotWord  = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
+	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
+		`(?:budget|limit|target|threshold)(?: is| of|:)?)(?:: *| to be | |=|\()`)
+	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
 )
 
 // compared reads a sentence that says what is and what should be, in any order:
 // "low(I) is 'x', should be 'i'". One of the values must look like one.
 func compared(l string) (want, got string) {
-	if !has(strings.ToLower(l), "want", "expected", "should ", "attendu", "erwartet", "esperado", "atteso") {
+	if !has(strings.ToLower(l), "want", "expected", "should ", "must ", "budget", "limit", "target", "threshold", "attendu", "erwartet", "esperado", "atteso") {
 		return "", ""
 	}
 	w := wantWord().FindStringIndex(l)
