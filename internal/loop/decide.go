@@ -437,7 +437,9 @@ func (s *State) permanent(r *Record) *Command {
 	}
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
-	if ran && s.Policy.Kind != Task { // a board offers what helps; before the first deed there is nothing to choose
+	// A board offers what helps; before the first deed there is nothing to choose, and
+	// no answer reaches a run whose folder or database is gone.
+	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
 		o := s.offer("")
 		o.Cured = string(f.Class)
 		c.Question = s.question(c.Why, control.Choices(o))
