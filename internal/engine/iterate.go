@@ -103,7 +103,8 @@ func (w *worker) runAgent(
 		w.hearing.open(b, kept)
 	}
 	defer w.watchTime(s, time.Now())()
-	res, err = w.withProgram(ctx, &b, kept, func() (res supervisor.Result, err error) {
+	keep := func() error { return b.write(kept) }
+	res, err = w.withProgram(ctx, &b.Job, keep, func() (res supervisor.Result, err error) {
 		err = w.withRoom(ctx, func() error { // a job that did run is not run again
 			res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 			return err

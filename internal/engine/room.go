@@ -157,23 +157,24 @@ var sinceHere = time.Now()
 var ErrNoProgram = errors.New("is not an executable program here")
 
 // withProgram runs an agent's job, again after its program was away or half written.
-// What was begun is kept at path.
-func (w *worker) withProgram(ctx context.Context, b *begun, path string, run func() (supervisor.Result, error),
+// A job is kept before it starts again.
+func (w *worker) withProgram(ctx context.Context, job *supervisor.Job, keep func() error,
+	run func() (supervisor.Result, error),
 ) (supervisor.Result, error) {
-	id, by := b.Job.ID, time.Now().Add(AwayFor)
+	id, by := job.ID, time.Now().Add(AwayFor)
 	for try := 2; ; try++ {
 		res, err := run()
-		why, still := w.away(b.Job, res)
+		why, still := w.away(*job, res)
 		if err != nil || why == "" || !time.Now().Before(by) {
 			return res, err
 		}
 		w.warn(fmt.Sprintf("%s; it may be being updated, so it is waited for (%s at most)", why, loop.Duration(AwayFor)))
-		if !b.Job.AwaitProgram(ctx, still, by) && ctx.Err() != nil {
+		if !job.AwaitProgram(ctx, still, by) && ctx.Err() != nil {
 			res.Exit.Ended = loop.EndedStop
 			return res, err
 		}
-		b.Job.ID = fmt.Sprintf("%s%s%d", id, againMark, try)
-		if err := b.write(path); err != nil {
+		job.ID = fmt.Sprintf("%s%s%d", id, againMark, try)
+		if err := keep(); err != nil {
 			return res, err
 		}
 	}

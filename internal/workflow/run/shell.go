@@ -10,10 +10,12 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
+	"github.com/pawl-dev/pawl/internal/workflow"
 )
 
 // activeAttempt is one attempt while it is carried out.
@@ -101,14 +103,24 @@ func (d *activeAttempt) run(ctx context.Context, job supervisor.Job) (supervisor
 			return res, err
 		}
 	} else {
-		bare := job
-		bare.Env, bare.Box = nil, nil
-		d.e.record.Job = &bare
+		d.e.record.Job = bare(job)
 		if err := p.begin(d.s, d.n, d.e); err != nil {
 			return supervisor.Result{}, err
 		}
 	}
-	return p.h.Do(ctx, job, onEvent)
+	if d.e.record.Kind != string(workflow.Agent) {
+		return p.h.Do(ctx, job, onEvent)
+	}
+	return p.h.DoAgent(ctx, job, func(again supervisor.Job) error {
+		d.e.record.Job = bare(again)
+		return d.e.store(p.h, journal.StepStarted)
+	}, onEvent)
+}
+
+// bare is a job as it is stored.
+func bare(job supervisor.Job) *supervisor.Job {
+	job.Env, job.Box = nil, nil
+	return &job
 }
 
 // forbidden is the failure of a command that the safety level forbids.
