@@ -193,7 +193,7 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 	if err != nil {
 		return pilot, err
 	}
-	if !ok || !engine.Alive(pilot.Owner) && !pilot.On() {
+	if on := engine.Alive(pilot.Owner) || pilot.On(); !ok || !on {
 		return pilot, fault.Refuse("no autopilot runs here").Hint("Start it: pawl autopilot")
 	}
 	return pilot, nil
@@ -202,7 +202,8 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) error {
 	err := until(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
-		return now.Session != pilot.Session || !engine.Alive(now.Owner) && !now.On(), err
+		on := engine.Alive(now.Owner) || now.On()
+		return now.Session != pilot.Session || !on, err
 	})
 	switch {
 	case errors.Is(err, errLate) && pilot.Owner.PID == 0:

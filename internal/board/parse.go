@@ -246,7 +246,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 			problems.add(0, "the table cannot be read: %v", err)
 			return list
 		}
-		if head == nil || row[0] == head[0] {
+		if len(head) == 0 || row[0] == head[0] {
 			head, column = row, columns(row)
 			continue
 		}

@@ -58,7 +58,7 @@ type GuardHistory struct {
 
 // GuardConfig are the limits of the guards.
 type GuardConfig struct {
-	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest that an iteration may have
+	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest of an iteration
 	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
 	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with a file; 0 is off
 	CompletionPromises      Ignored `yaml:"completionPromises"`

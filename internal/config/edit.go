@@ -26,7 +26,8 @@ func Set(data []byte, path, value string) ([]byte, error) {
 		return nil, err
 	}
 	isText := sp.shape == textShape || sp.shape == pathShape
-	if quoted := strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'"); isText && !quoted {
+	quoted := strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'")
+	if isText && !quoted {
 		value = Flow(value)
 	}
 	want, err := parse(&source{layer: project, name: "the value"}, []byte(value))

@@ -51,7 +51,7 @@ func reason(err error) error {
 // WriteNew writes a file that does not exist yet; one that exists, in any
 // form, is an error and stays as it is.
 func WriteNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a file of the project, to be committed
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // to be committed
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot write %s: it exists already; edit it, or remove it first: %w", path, fs.ErrExist)
 	}

@@ -55,7 +55,8 @@ func FromReview(text string) []Finding {
 	var found []Finding
 	for line := range strings.Lines(text) {
 		said, bullet := unmarked(line)
-		head := strings.HasSuffix(said, ":") && !bullet || strings.HasPrefix(strings.TrimLeft(said, "#"), " ")
+		heads := strings.HasSuffix(said, ":") && !bullet
+		head := heads || strings.HasPrefix(strings.TrimLeft(said, "#"), " ")
 		if head || praise(said) || strings.Trim(said, "-=*_#`") == "" {
 			continue
 		}

@@ -66,8 +66,8 @@ func Choices(o Offer) []Choice {
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
 	if o.Best > 0 {
-		list = append(list, Choice{Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again from there", o.Best),
-			Do: GoBack, To: o.Best, Advice: true})
+		list = append(list, Choice{Do: GoBack, To: o.Best, Advice: true,
+			Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again from there", o.Best)})
 	}
 	if o.Limit != "" {
 		list = append(list, Choice{Text: "Raise the limit of " + o.Limit + ", and go on", Do: Raise, Advice: true})

@@ -189,8 +189,10 @@ func printable(s string) string {
 // Out makes proxies as a supervisor asks for them: one that serves what comes
 // to listener, to the endpoints of reach, until ctx is done, and tells what it
 // refuses. getenv says which proxy of the user stands before it.
-func Out(getenv func(string) string) func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
-	return func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string)) (func() error, error) {
+func Out(getenv func(string) string) func(context.Context, net.Listener, []string, func(host, why string),
+) (func() error, error) {
+	return func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string),
+	) (func() error, error) {
 		p, err := out(listener, reach, refused, getenv)
 		if err != nil {
 			_ = listener.Close()

@@ -41,7 +41,8 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	switch {
 	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it
 	case f != nil && w.noProgram(f):
-		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary, w.setUpFirst()))
+		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary,
+			w.setUpFirst()))
 		r.Failure.Class, r.Failure.Actions = f.Class, f.Actions
 		return r
 	case len(red) > 0:
@@ -61,7 +62,8 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 // noProgram is true where a gate's program is not there: not on this machine, or not in
 // files that a set-up would have put it into.
 func (w *worker) noProgram(f *failure.Analysis) bool {
-	return f.Class == failure.MissingCommand && (f.Kind == failure.Permanent || len(w.plan.SetUp) > 0)
+	stays := f.Kind == failure.Permanent || len(w.plan.SetUp) > 0
+	return f.Class == failure.MissingCommand && stays
 }
 
 // setUpFirst says how the user's own files get what a clone is given.

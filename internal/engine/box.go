@@ -128,7 +128,8 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	if len(lines) == 0 {
 		return
 	}
-	offline := f.Class == failure.Network && (p.Closed || len(connections) > 0)
+	closed := p.Closed || len(connections) > 0
+	offline := f.Class == failure.Network && closed
 	headline := f.Class == failure.Unknown && len(sandbox.Refused(*p, f.Summary)) > 0
 	if headline {
 		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")

@@ -411,7 +411,8 @@ func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.S
 		c := board.FollowUp(own.Ref, fmt.Sprintf("%s.%d.%d.%d", w.id, r.Number, r.Attempt, i+1), s.Title, s.Text)
 		_, err := w.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
 		var wrong *board.ProblemsError
-		if err != nil && (!errors.As(err, &wrong) || !wrong.AllKnown()) {
+		isThere := errors.As(err, &wrong) && wrong.AllKnown()
+		if err != nil && !isThere {
 			w.warn(fmt.Sprintf("a task that the agent proposes is not added: %v", err))
 		}
 	}

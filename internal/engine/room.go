@@ -188,7 +188,8 @@ const againMark = "+"
 // write is theirs to keep.
 func (w *worker) away(job supervisor.Job, res supervisor.Result) (why string, still time.Duration) {
 	x := res.Exit
-	if x.Ended != loop.NotEnded || x.Code == 0 && x.Signal == "" || res.Agent.Usage.Output > 0 {
+	well := x.Code == 0 && x.Signal == ""
+	if well || x.Ended != loop.NotEnded || res.Agent.Usage.Output > 0 {
 		return "", 0
 	}
 	program, changed := job.Program()

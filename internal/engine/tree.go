@@ -314,7 +314,10 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
-	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry && process.Sleep(ctx, wait); wait *= 2 {
+	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry; wait *= 2 {
+		if !process.Sleep(ctx, wait) {
+			break
+		}
 		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
 	}
 	w.trees.unseen = nil

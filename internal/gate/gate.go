@@ -429,7 +429,10 @@ func shaky(s Spec, e Exec, now time.Time) bool {
 	}
 	var g loop.Gate
 	judge(&g, s, e)
-	return g.Status != loop.GatePassed && (s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient)
+	if g.Status == loop.GatePassed {
+		return false
+	}
+	return s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient
 }
 
 // Slow is how long a gate runs before that is said.

@@ -368,7 +368,8 @@ func (a *FastForward) half(ctx context.Context, c Change) bool {
 		return len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 	}
 	was := a.content(ctx, c.Path, c.OldObject)
-	return len(bytes.Trim(data, "\x00")) == 0 || is != nil && isHalf(data, is) || was != nil && isHalf(data, was)
+	halfOf := func(whole []byte) bool { return whole != nil && isHalf(data, whole) }
+	return len(bytes.Trim(data, "\x00")) == 0 || halfOf(is) || halfOf(was)
 }
 
 // content is what a work tree's file of an object holds; nil when that cannot be told.

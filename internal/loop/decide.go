@@ -214,8 +214,8 @@ func (r *Record) Judge() Outcome {
 // onlyAsks is true when an agent left all as it was and asks a person.
 func (r *Record) onlyAsks() bool {
 	asks := r.Valid() && r.Signal.Kind == signal.Pending
-	changed := len(r.Files) > 0 || r.TreeKnown && r.TreeBefore != r.TreeAfter
-	return asks && !changed && r.Commits == 0 && len(r.Tampered) == 0
+	differs := r.TreeKnown && r.TreeBefore != r.TreeAfter
+	return asks && !differs && len(r.Files) == 0 && r.Commits == 0 && len(r.Tampered) == 0
 }
 
 // limited is true when a limit of the provider stopped the agent, which passes.

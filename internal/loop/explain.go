@@ -17,7 +17,8 @@ import (
 // feedback is what the next prompt says about this iteration.
 func (s *State) feedback(r *Record) *Feedback {
 	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
-	if a := r.Failure; a != nil && (r.Outcome == Failed || r.Outcome == Asked) {
+	told := r.Outcome == Failed || r.Outcome == Asked
+	if a := r.Failure; a != nil && told {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
 		f.ExitCode = max(0, r.exitOf(a.Step))
 		if len(a.Actions) > 0 && slices.Contains(failure.Unanswered(), a.Class) {

@@ -115,7 +115,8 @@ const (
 var (
 	bullet = lazy.Regexp(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`)
 	// place is a file with a line, as reviewers and compilers write it.
-	place = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
+	place = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|" +
+		"[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
 		"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
 )
 

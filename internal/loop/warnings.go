@@ -62,8 +62,8 @@ func (s *State) TimesNear() (list []TimeNear) {
 	const eighty = 5 // a fifth less
 	if wall := s.inForce().wall; wall > 0 {
 		after := wall - wall/eighty
-		list = append(list, TimeNear{After: after, Text: fmt.Sprintf("iteration %d has run for %s, 80 %% of the limit %s for one",
-			c.Iteration, Duration(after), Duration(wall))})
+		const near = "iteration %d has run for %s, 80 %% of the limit %s for one"
+		list = append(list, TimeNear{After: after, Text: fmt.Sprintf(near, c.Iteration, Duration(after), Duration(wall))})
 	}
 	if s.Late {
 		return list
@@ -71,7 +71,8 @@ func (s *State) TimesNear() (list []TimeNear) {
 	var first *TimeNear
 	for _, one := range s.runTimes() {
 		after := one.limit - one.limit/eighty - one.used
-		if one.limit <= 0 || after < 0 || first != nil && after >= first.After {
+		later := first != nil && after >= first.After
+		if later || one.limit <= 0 || after < 0 {
 			continue
 		}
 		one.used += after

@@ -82,7 +82,8 @@ func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err 
 			return commit, err
 		}
 		if try == 0 {
-			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID, Text: "its agent cannot work now, and is tried again: " + later.Why})
+			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID,
+				Text: "its agent cannot work now, and is tried again: " + later.Why})
 		}
 		wait := min(firstLater<<min(try, 20), lastLater)
 		process.Sleep(ctx, max(wait, time.Until(later.Until)))

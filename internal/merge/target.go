@@ -87,7 +87,8 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string
 
 // askRemote fetches the target, unless that was done just now.
 func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, err error) {
-	soon := time.Since(q.remote.at) < fetchAgain && (q.remote.away != nil || !batch)
+	mayBeOld := q.remote.away != nil || !batch
+	soon := mayBeOld && time.Since(q.remote.at) < fetchAgain
 	if q.remote.name == "" || soon {
 		return nil, nil
 	}

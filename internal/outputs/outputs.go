@@ -358,7 +358,8 @@ func (c *Copier) file(
 		return err
 	}
 	was, known := c.done[name]
-	if same := known && os.SameFile(was.of, info); !same || info.Size() < was.to {
+	same := known && os.SameFile(was.of, info)
+	if !same || info.Size() < was.to {
 		was, known = copied{}, false
 	}
 	if !known || info.Size() > was.to {

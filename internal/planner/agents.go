@@ -171,7 +171,8 @@ func (d draft) point(name string, ag *engine.Agent) error {
 		ag.Around = can && len(ag.Routes) == 0
 	}
 	if len(ag.Routes) == 0 && mode == "always" {
-		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models", name).
+		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models",
+			name).
 			Hint("docs/gateway.md says which agents can; set gateway.enabled: auto to go on without")
 	}
 	if len(d.Config.Agents.Named[name].Endpoints) > 0 {

@@ -147,7 +147,8 @@ func writeItem(b *strings.Builder, item failure.Item) {
 	}
 	line := strings.Join(head, " ")
 	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
-	if bare := first == item.File || first == ""; bare && len(head) == 1 && item.Test == "" {
+	bare := first == item.File || first == ""
+	if bare && len(head) == 1 && item.Test == "" {
 		first = "the check printed this name, and nothing that says why"
 	}
 	switch message := oneLine(first); {

@@ -377,7 +377,8 @@ func Tokens(text string) int {
 		k := kindOf(r)
 		if hump := last == capital && k == letter; k != last && !hump {
 			run = 0
-			if word := k == letter || k == capital; word && last == space {
+			word := k == letter || k == capital
+			if word && last == space {
 				sum -= spaced
 			}
 		}

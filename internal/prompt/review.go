@@ -59,7 +59,8 @@ func ComposeReview(in Review) (Prompt, error) {
 			return p, err
 		}
 		tooLong := in.Limit > 0 && len(p.Text) > in.Limit
-		if fits := !p.Over && !tooLong; fits || limit <= minPatch {
+		fits := !p.Over && !tooLong
+		if fits || limit <= minPatch {
 			return p, nil
 		}
 		limit = max(limit/2, minPatch)
@@ -265,7 +266,8 @@ var locks = []string{
 
 var (
 	generatedName = lazy.Regexp(
-		`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
+		`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|` +
+			`\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
 	// generatedMark is what generators write on top of a file.
 	generatedMark = lazy.Regexp(
 		`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)

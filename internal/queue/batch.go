@@ -110,8 +110,8 @@ func (s *State) prepared(e *Event) {
 		b.Tip, b.Tree = p.Tip, p.Tree
 	}
 	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(m Merged) bool { return !m.lands() || s.index(m.ID) < 0 })
-	nothing := len(b.Steps) == 0 && (b.Theirs == "" || b.Head == b.Tip)
-	if nothing {
+	theirsToo := b.Theirs != "" && b.Head != b.Tip
+	if len(b.Steps) == 0 && !theirsToo {
 		s.next(e.At)
 		return
 	}

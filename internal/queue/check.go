@@ -36,7 +36,8 @@ func (s *State) check(now time.Time) {
 
 // asks issues the question what the checks have come to, when it is time for that.
 func (s *State) asks(now time.Time) bool {
-	if len(s.Checking) == 0 || s.Stop != nil && !s.redTarget() || now.Before(s.Ask) {
+	stands := s.Stop != nil && !s.redTarget()
+	if stands || len(s.Checking) == 0 || now.Before(s.Ask) {
 		return false
 	}
 	b := &s.Checking[0]
@@ -87,8 +88,10 @@ func (s *State) onto() string {
 // full is true while nothing can be merged onto what the forge checks.
 func (s *State) full() bool {
 	n := len(s.Checking)
-	return n > 0 && (n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target ||
-		s.Checking[0].Theirs != "")
+	if n == 0 {
+		return false
+	}
+	return n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target || s.Checking[0].Theirs != ""
 }
 
 // InCheck is true for an entry whose work the forge checks now.

@@ -344,7 +344,7 @@ func (s *State) wait(now time.Time) {
 	if u := s.Unpushed; u != nil && s.mayPush() {
 		soon(u.Until)
 	}
-	if len(s.Checking) > 0 && (s.Stop == nil || s.redTarget()) {
+	if goesOn := s.Stop == nil || s.redTarget(); goesOn && len(s.Checking) > 0 {
 		why = "the forge's checks go on"
 		soon(s.Ask)
 	}

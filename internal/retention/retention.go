@@ -118,10 +118,11 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		case len(snapshots[run.ID]) > 0 && o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep:
 			err = errors.Join(err, o.forget(ctx, run.ID, snapshots))
 		}
+		goes := old || tooMany
 		hasSnapshots := len(snapshots[run.ID]) > 0
 		switch {
 		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)):
-		case (old || tooMany) && !hasSnapshots:
+		case goes && !hasSnapshots:
 			err = errors.Join(err, o.dropRun(ctx, run, dir, r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
 			err = errors.Join(err, o.dropOutput(dir, r), o.removeShared(run.ID))
@@ -134,7 +135,8 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 // that was killed just now.
 func (o *Options) worked(run *store.EndedRun) bool {
 	ago := o.Now.Sub(run.EndedAt)
-	return run.Owner.PID != 0 && (engine.Alive(run.Owner) || 0 <= ago && ago < 2*supervisor.DefaultLease)
+	justNow := 0 <= ago && ago < 2*supervisor.DefaultLease
+	return run.Owner.PID != 0 && (justNow || engine.Alive(run.Owner))
 }
 
 // snapshots are those of runs in the user's repository.

@@ -37,7 +37,7 @@ type Settings struct {
 	PauseOnError   bool `json:"pause_on_error"`  // any failed task pauses
 	// PauseLimit is how long a pause after errors lasts; 0 is without end.
 	PauseLimit time.Duration `json:"pause_limit,omitempty"`
-	Count      int           `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
+	Count      int           `json:"count,omitempty"`      // sprint: nothing starts after so many completed tasks; 0 is no such target
 	Batch      bool          `json:"batch,omitempty"`      // green work waits for the review after the sprint
 	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
 	MaxStarts  int           `json:"max_starts,omitempty"` // tries before a task has failed; 0 is [DefaultStarts]
@@ -242,8 +242,10 @@ type EventKind string
 
 // The events, with the fields that each has beside its time.
 const (
-	Began      EventKind = "began"       // Settings, Cases: those that run already and are adopted
-	Picked     EventKind = "picked"      // Case: the task to start, "" is none, Why; Named: the one that Pick named; Repairs as Pick had it; Counts; answers Pick
+	Began EventKind = "began" // Settings, Cases: those that run already and are adopted
+	// Picked has in Case the task to start, "" is none; Why; in Named the one that Pick
+	// named; Repairs as Pick had it; Counts. It answers Pick.
+	Picked     EventKind = "picked"
 	Counted    EventKind = "counted"     // Counts; answers Count
 	Started    EventKind = "started"     // Case; answers Start
 	NotStarted EventKind = "not started" // Case, Why, Fault, Outcome; answers Start, at once or later

@@ -68,8 +68,9 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 		}
 		mine := goesOn && old.Owner == a.Owner // of a turn that ended without saying so
 		driven := old.Owner.PID != 0 && lives(old.Owner) && !mine
-		switch waits := old.On() && a.Owner.PID == 0; {
-		case ok && (driven || waits):
+		waits := old.On() && a.Owner.PID == 0
+		switch taken := driven || waits; {
+		case ok && taken:
 			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
 		case goesOn && !old.On():
 			return ErrNotOwner

@@ -143,7 +143,8 @@ func (b *cases) fits(ctx context.Context, id, parent string) error {
 // height is how deep a case is nested in itself: 0 without children.
 func (b *cases) height(ctx context.Context, id string) (deep int, err error) {
 	_, err = b.w.one(ctx, `WITH RECURSIVE below (id, deep) AS (
-			SELECT id, 0 FROM cases WHERE id = $1 UNION ALL SELECT c.id, b.deep + 1 FROM below b JOIN cases c ON c.parent = b.id AND c.parent <> '')
+			SELECT id, 0 FROM cases WHERE id = $1 UNION ALL
+			SELECT c.id, b.deep + 1 FROM below b JOIN cases c ON c.parent = b.id AND c.parent <> '')
 		SELECT max(deep) FROM below`, []any{id}, &deep)
 	return deep, err
 }

@@ -107,7 +107,10 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 	here, _ := os.Hostname()
 	return func(o Owner) bool {
 		elsewhere := o.Host != here && o.Host != ""
-		return alive(o) && (!elsewhere || beaten[o])
+		if elsewhere && !beaten[o] {
+			return false
+		}
+		return alive(o)
 	}, err
 }
 

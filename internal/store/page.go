@@ -54,7 +54,8 @@ func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit in
 		row int64
 	}
 	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
-		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+c.limit(page(limit)+1), c.args...)
+		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+
+			c.limit(page(limit)+1), c.args...)
 	more = len(found) > page(limit)
 	owners := make([]*Owner, len(found))
 	for i := range found {

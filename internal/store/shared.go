@@ -23,8 +23,8 @@ var ErrNotEmpty = errors.New("there are tasks or runs on the shared board alread
 // Import brings the board of a file here, with its history, all or nothing: nobody
 // writes either one meanwhile. It was is when the same file was brought before, and
 // nothing is done then. While a process works by the file it refuses with a [RunningError].
-func (s *Store) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool) (rows int, was time.Time,
-	err error) {
+func (s *Store) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool,
+) (rows int, was time.Time, err error) {
 	if !s.shared || from.shared {
 		return 0, was, errors.New("a board is brought from a file to a shared database only")
 	}
@@ -53,8 +53,10 @@ func idle(ctx context.Context, r *statements, alive func(Owner) bool) error {
 	owned, err := list(ctx, r, func(r *Run) []any {
 		return []any{&r.Name, &r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host}
 	}, `SELECT name, id, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE owner_pid <> 0
-		UNION ALL SELECT 'the autopilot', session, owner_pid, owner_start, owner_boot, owner_host FROM autopilot WHERE owner_pid <> 0
-		UNION ALL SELECT 'the queue', target, owner_pid, owner_start, owner_boot, owner_host FROM queues WHERE owner_pid <> 0`)
+		UNION ALL SELECT 'the autopilot', session, owner_pid, owner_start, owner_boot, owner_host FROM autopilot
+		WHERE owner_pid <> 0
+		UNION ALL SELECT 'the queue', target, owner_pid, owner_start, owner_boot, owner_host FROM queues
+		WHERE owner_pid <> 0`)
 	for _, o := range owned {
 		if alive(o.Owner) {
 			return &RunningError{Run: o.ID, Name: o.Name, Owner: o.Owner}
@@ -66,7 +68,8 @@ func idle(ctx context.Context, r *statements, alive func(Owner) bool) error {
 // take copies all tables. What they count is copied with them, so nothing is counted again.
 func (s *Store) take(ctx context.Context, r, w *statements) (rows int, err error) {
 	var full bool
-	if _, err := w.one(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full); err != nil || full {
+	_, err = w.one(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full)
+	if err != nil || full {
 		return 0, errors.Join(err, ErrNotEmpty)
 	}
 	counted := []string{"iterations", "events", "case_history"}

@@ -15,7 +15,8 @@ import (
 // since. It reads sums that were kept as things happened, never the history.
 func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
 	limit int) ([]stats.Tally, error) {
-	query, args := tallyColumns+` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`, []any{quarter(since)}
+	query := tallyColumns + ` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`
+	args := []any{quarter(since)}
 	switch by {
 	case stats.Day:
 		from := since

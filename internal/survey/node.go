@@ -43,7 +43,8 @@ type manifest struct {
 // command that installs.
 func (r repository) packageManager(m *manifest) (manager, install string) {
 	declared, version, _ := strings.Cut(m.PackageManager, "@")
-	berry := declared == "yarn" && !strings.HasPrefix(version, "1.") || r.has(".yarnrc.yml")
+	later := declared == "yarn" && !strings.HasPrefix(version, "1.")
+	berry := later || r.has(".yarnrc.yml")
 	for _, l := range lockFiles {
 		switch {
 		case !r.has(l.file):

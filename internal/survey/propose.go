@@ -151,7 +151,7 @@ func (r repository) untested(p *Proposal) {
 	searched, has := false, false
 	for i, g := range p.Gates {
 		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.text("package.json"))
-		if g.Kind != "test" || !script && !runners().MatchString(g.Command) {
+		if runs := script || runners().MatchString(g.Command); g.Kind != "test" || !runs {
 			continue
 		}
 		if !searched {

@@ -201,7 +201,8 @@ func (y *python) types() {
 		from = y.first("mypy.ini", ".mypy.ini")
 	}
 	if from == "" {
-		if y.declares("pyright") && (y.has("pyrightconfig.json") || strings.Contains(y.project, "[tool.pyright]")) {
+		set := y.has("pyrightconfig.json") || strings.Contains(y.project, "[tool.pyright]")
+		if set && y.declares("pyright") {
 			y.add("typecheck", "pyright", "", "the pyright configuration", false)
 		}
 		return
@@ -294,7 +295,8 @@ func (y *python) plain() bool {
 }
 
 // needsMore is that a project depends on others, or that something of it is built.
-var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=\s*\[\s*[^\]\s]|\bdynamic\b.*dependencies|ext_modules|entry[-_]points`)
+var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=\s*\[\s*[^\]\s]|` +
+	`\bdynamic\b.*dependencies|ext_modules|entry[-_]points`)
 
 // extras are the optional dependencies of a table that tests and checks are likely to
 // need. What is for developers counts where nothing is for tests, and what holds a gate's

@@ -49,7 +49,9 @@ const (
 func unfit(t task) string {
 	formats := false
 	for line := range strings.Lines(t.body) {
-		formats = formats || taskFormats().MatchString(line) && !taskChecks().MatchString(line)
+		if taskFormats().MatchString(line) && !taskChecks().MatchString(line) {
+			formats = true
+		}
 	}
 	switch {
 	case strings.TrimSpace(t.body+t.calls) == "":

@@ -119,7 +119,8 @@ func (s *Server) openPreview(ctx context.Context, in *previewing) (*body[Preview
 		return nil, err
 	}
 	ip, err := netip.ParseAddr(in.host)
-	if local := in.host == "localhost" || err == nil && ip.IsLoopback(); s.previews == nil || !local {
+	loopback := err == nil && ip.IsLoopback()
+	if local := loopback || in.host == "localhost"; s.previews == nil || !local {
 		return nil, problem(http.StatusConflict, "PREVIEW_ELSEWHERE",
 			"A preview opens only in a browser that reaches this server on loopback").
 			suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")

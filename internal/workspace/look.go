@@ -138,7 +138,8 @@ const (
 // Beyond are the files that no snapshot has, of those in the work tree when this is first
 // called in a run, and whether they have changed since: what covers names in other
 // repositories, submodules among them, and ignored files in named.
-func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name string) bool, named []string) (map[string]bool, error) {
+func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name string) bool, named []string,
+) (map[string]bool, error) {
 	was, err := c.wasBeyond(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		if was, err = c.beyond(ctx, run, covers, named); err == nil && len(was) > 0 {
@@ -193,7 +194,8 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 	return added, err
 }
 
-func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) bool, named []string) (map[string]string, error) {
+func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) bool, named []string,
+) (map[string]string, error) {
 	snaps, err := c.Snapshots(ctx, run)
 	if err != nil || len(snaps) == 0 || snaps[0].N != 0 {
 		return nil, err

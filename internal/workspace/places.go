@@ -46,7 +46,8 @@ func (p lead) path() string { return filepath.Join(p.root, p.name) }
 // commands and places: everything of gitrepository-layout(5) that is not objects, refs,
 // their logs, the index, a message, or what a fingerprint has. What other programs keep
 // in a git folder, as some agents do, is not for git.
-var leading = lazy.Regexp(`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|rebase-merge/git-rebase-todo)$` +
+var leading = lazy.Regexp(`(^|/)(commondir|config\.worktree|info/attributes|info/grafts|objects/info/(http-)?alternates|` +
+	`rebase-merge/git-rebase-todo)$` +
 	`|^(modules/.*/)?(shallow$|info/sparse-checkout$|MERGE_RR$|(remotes|branches)/|` + unfinished + `)`)
 
 // unfinished is what git keeps of an operation that goes on: commits to take, options,
@@ -152,8 +153,8 @@ func (c *Checkout) placesBelow(ctx context.Context, root string, found map[lead]
 
 // isRef is whether a file of a git folder says where a ref of the user's is.
 func isRef(name string) bool {
-	return name == "HEAD" || name == "packed-refs" || strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name,
-		"refs/pawl")
+	loose := strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl")
+	return loose || name == "HEAD" || name == "packed-refs"
 }
 
 // committed are the nested repositories that commits name to which refs were moved since
@@ -281,7 +282,8 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 			c.unsafe = true
 			continue
 		}
-		if hidden := e.Sparse || e.Assumed; hidden && len(c.marks) < marksLimit {
+		hidden := e.Sparse || e.Assumed
+		if hidden && len(c.marks) < marksLimit {
 			c.marks += markOf(e)
 		}
 		if e.Mode == git.ModeNested && !known[e.Path] {

@@ -60,7 +60,8 @@ func (w *restorer) within(p string, made os.FileMode, act func(at int, base stri
 		entered = true
 		return act(at, base)
 	})
-	if !entered && (errors.Is(err, files.ErrLink) || errors.Is(err, files.ErrNotRegular) || errors.Is(err, unix.ENOTDIR)) {
+	odd := errors.Is(err, files.ErrLink) || errors.Is(err, files.ErrNotRegular) || errors.Is(err, unix.ENOTDIR)
+	if odd && !entered {
 		return errBlocked
 	}
 	return err

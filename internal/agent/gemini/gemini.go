@@ -69,7 +69,8 @@ func Program() program.Program {
 		State: program.State{
 			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
 			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
-			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults}, Routed: routed,
+			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults},
+			Routed: routed,
 		},
 		Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
 		Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},

@@ -181,7 +181,8 @@ func ofWorkers(workers []store.Worker) Line {
 				orUnknown(w.Version), orUnknown(command.Version)))
 		}
 		if math.Abs(w.Behind) >= apart {
-			l.Do = append(l.Do, fmt.Sprintf("the clock of %s is %.0f s from the server's: set it by NTP", w.Name, math.Abs(w.Behind)))
+			l.Do = append(l.Do, fmt.Sprintf("the clock of %s is %.0f s from the server's: set it by NTP", w.Name,
+				math.Abs(w.Behind)))
 		}
 	}
 	l.Says = fault.Numbered(there, "worker") + " there"

@@ -27,7 +27,8 @@ import (
 // Command is the parent of the commands about what is shared.
 func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
-		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not", command.AtMost(0),
+		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not",
+			command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, check) }),
 		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, status) }),

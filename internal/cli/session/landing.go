@@ -140,7 +140,8 @@ func (l *Landing) fork(ctx context.Context, upstream string, o *merge.Options) (
 	}
 	owner, _, _ := strings.Cut(forge.FromRemote(address).Repository, "/")
 	if owner == "" {
-		return merge.Fork{}, fault.Refuse("git pushes to the remote %s, whose address names no fork at the forge: %s", remote, address).
+		return merge.Fork{}, fault.Refuse("git pushes to the remote %s, whose address names no fork at the forge: %s", remote,
+			address).
 			Hint("Or push elsewhere: git config remote.pushDefault %s", upstream)
 	}
 	return merge.Fork{Remote: remote, Owner: owner}, nil

@@ -134,7 +134,8 @@ func pricesCommand(a *command.App) *cobra.Command {
 			if len(args) > 0 {
 				return priceOf(a, all, args[0])
 			}
-			a.Say("US dollars for a million tokens. The list's are of %s; yours are `prices` in the configuration.", agent.PricesDate)
+			a.Say("US dollars for a million tokens. The list's are of %s; yours are `prices` in the configuration.",
+				agent.PricesDate)
 			return printPrices(a, all, slices.Sorted(maps.Keys(all)))
 		})
 }

@@ -131,7 +131,8 @@ func upgradeCommand(a *command.App) *cobra.Command {
 					Hint("Ask a mirror: pawl upgrade --check --from URL")
 			}
 			if a.JSON {
-				return a.JSONLine(map[string]any{"version": command.BuildVersion(), "newest": r.Name, "published": r.When, "page": r.Page})
+				return a.JSONLine(map[string]any{"version": command.BuildVersion(), "newest": r.Name, "published": r.When,
+					"page": r.Page})
 			}
 			a.Result("%s\n", comparison(command.BuildVersion(), r))
 			return nil
@@ -146,5 +147,6 @@ func comparison(version string, r forge.Release) string {
 	if own, _, _ := strings.Cut(version, " "); own == r.Name {
 		return fmt.Sprintf("This is pawl %s, the newest release.", r.Name)
 	}
-	return fmt.Sprintf("This is pawl %s. The newest release is %s, of %s: %s", version, r.Name, r.When.Format(time.DateOnly), r.Page)
+	return fmt.Sprintf("This is pawl %s. The newest release is %s, of %s: %s", version, r.Name, r.When.Format(time.DateOnly),
+		r.Page)
 }

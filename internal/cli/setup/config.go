@@ -199,7 +199,8 @@ func wanted(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (line == "" || strings.HasPrefix(line, "y"))
+	yes := line == "" || strings.HasPrefix(line, "y")
+	return err == nil && yes
 }
 
 // tryGates shows what the gates say of the repository as it is.

@@ -28,7 +28,8 @@ func code(err error) string {
 // Passing is true while others have the lock, and while a server that was there is
 // away: it may be restarted.
 func (d *DB) Passing(err error) bool {
-	return errors.Is(kindOf(err), database.ErrBusy) || d.worked && d.Lost(err)
+	away := d.worked && d.Lost(err)
+	return away || errors.Is(kindOf(err), database.ErrBusy)
 }
 
 // Lost is true when the connection ended.

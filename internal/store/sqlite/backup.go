@@ -29,7 +29,8 @@ func (d *DB) backup() string { return d.path + ".backup" }
 // lost refuses a database that is not there any more.
 func (d *DB) lost() error {
 	info, err := os.Stat(d.path)
-	gone := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	empty := err == nil && info.Size() == 0
+	gone := empty || errors.Is(err, fs.ErrNotExist)
 	if _, err := os.Stat(d.backup()); !gone || err != nil {
 		return nil //nolint:nilerr // without a copy it is a new one
 	}
