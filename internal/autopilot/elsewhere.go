@@ -73,7 +73,7 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	}()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	asked := "" // and did not reach the run yet
+	var asked store.Control // that did not reach the run yet
 	for {
 		select {
 		case e := <-ended:
@@ -81,24 +81,24 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 				return schedule.Outcome{NotStarted: true, Machine: true, Why: e.err.Error()}
 			}
 			return e.outcome
-		case <-l.stops:
-			asked = store.ControlStop
+		case cause := <-l.stops:
+			asked = store.Control{Kind: store.ControlStop, Text: string(cause)}
 		case <-l.pauses:
-			asked = store.ControlPause
+			asked = store.Control{Kind: store.ControlPause}
 		case <-l.kill:
 			return p.kill(ctx, l, cancel, ended)
 		case <-tick.C:
-			if asked == "" {
+			if asked.Kind == "" {
 				continue
 			}
 			begun, err := p.ask(ctx, l.task.ID, asked)
 			switch {
 			case err != nil:
 				p.o.Log.Warn(err.Error()) // it is asked again
-			case !begun && asked == store.ControlStop:
+			case !begun && asked.Kind == store.ControlStop:
 				return p.kill(ctx, l, cancel, ended)
 			default:
-				asked = ""
+				asked = store.Control{}
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 }
 
 // ask hands something on to the run of a task; false when it has none that is at work.
-func (p *pilot) ask(ctx context.Context, task, what string) (begun bool, err error) {
+func (p *pilot) ask(ctx context.Context, task string, what store.Control) (begun bool, err error) {
 	run, err := p.o.Store.Latest(ctx, p.o.Root, task)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -148,7 +148,8 @@ func (p *pilot) ask(ctx context.Context, task, what string) (begun bool, err err
 	if err != nil || !loop.Status(run.Status).Active() {
 		return false, err
 	}
-	if _, err = p.o.Store.AddControl(ctx, store.Control{Run: run.ID, Kind: what, At: time.Now()}); err != nil {
+	what.Run, what.At = run.ID, time.Now()
+	if _, err = p.o.Store.AddControl(ctx, what); err != nil {
 		return true, err
 	}
 	return true, p.o.Elsewhere.Look(ctx, task)

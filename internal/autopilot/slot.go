@@ -175,6 +175,7 @@ func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop
 	l.adopt = false
 	o := schedule.Outcome{
 		Status: state.Status, Why: state.Why, Question: state.Question != nil, Guard: state.Command.Guard != "",
+		Settled: state.Command.Settled,
 	}
 	if state.Status == loop.Paused && state.Command.Limited {
 		o.Until = state.Command.Until

@@ -85,6 +85,35 @@ func benchmarkBoard(ctx context.Context, b *testing.B) (db *store.Store, next fl
 	return db, 2, err
 }
 
+// BenchmarkBringOver brings a board of 10,000 tasks of a file to the database that
+// PAWL_TEST_STORE_SERVER names, as 'pawl cluster import' does.
+func BenchmarkBringOver(b *testing.B) {
+	server := os.Getenv("PAWL_TEST_STORE_SERVER")
+	if server == "" {
+		b.Skip("PAWL_TEST_STORE_SERVER names no database")
+	}
+	ctx, now := context.Background(), time.Now()
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	from, err := store.Open(ctx, filepath.Join(diskDir(b), "pawl.db"))
+	must(err)
+	defer func() { _ = from.Close() }()
+	_, err = from.AddCases(ctx, manyDrafts(0, boardImport), board.Person, now)
+	must(err)
+	for b.Loop() {
+		db, err := store.OpenShared(ctx, store.Shared{Address: server, Repository: diskDir(b)})
+		must(err)
+		began := time.Now()
+		_, _, err = db.Import(ctx, from, now, func(store.Owner) bool { return false })
+		must(err)
+		report(b, "board: bringing over 10,000 tasks", time.Since(began).Seconds(), "s", atMost(2))
+		must(db.Close())
+	}
+}
+
 func landNext(ctx context.Context, db *store.Store, now time.Time) error {
 	next, ok, err := db.NextCaseOf(ctx, store.CaseFilter{}, nil)
 	if err != nil || !ok {

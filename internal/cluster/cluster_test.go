@@ -441,6 +441,41 @@ func TestAnAutopilotOnTheEngine(t *testing.T) {
 	gittest.Git(t, d.Repo, "show", "main:hello.txt")
 }
 
+// A task lands by another way while a worker has it. Its run is ended, but not as if a
+// person had stopped it: whoever takes the task up again need not ask one first.
+func TestATaskThatLandsMeanwhile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, held)
+	for _, name := range []string{"up", "go", "life"} {
+		must(t, syscall.Mkfifo(d.path(name), 0o600))
+	}
+	o, err := d.options(t.Context())
+	must(t, err)
+	t.Cleanup(func() { must(t, o.Store.Close()) })
+	o.Elsewhere = d.engine
+	d.worker()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := autopilot.Run(t.Context(), o)
+		ended <- err
+	}()
+	_, err = os.ReadFile(d.path("up"))
+	must(t, err)
+	life, err := os.Open(d.path("life"))
+	must(t, err)
+	defer life.Close()
+	_, err = d.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Land, By: board.Pawl, At: time.Now()})
+	must(t, err)
+	must(t, <-ended)
+	run, err := d.store.Latest(t.Context(), d.Repo, "task-001")
+	must(t, err)
+	s, err := engine.StateOf(run)
+	must(t, err)
+	if s.Status != loop.Stopped || !s.Command.Settled {
+		t.Errorf("its run is %s: %s", s.Status, s.Why)
+	}
+}
+
 // A stop ends what a worker began; the task goes back to the board.
 func TestAnAutopilotThatIsStopped(t *testing.T) {
 	t.Parallel()

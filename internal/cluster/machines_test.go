@@ -161,6 +161,8 @@ func (m *team) landedOnce(tasks int) {
 		}
 		if c, err := m.store.Case(m.t.Context(), id); err != nil || c.Status != board.Done {
 			m.t.Errorf("%s is %s: %s (%v)", id, c.Status, c.Why, err)
+			history, err := m.store.CaseHistory(m.t.Context(), id)
+			m.t.Logf("its history: %+v (%v)", history, err)
 		}
 	}
 	if m.t.Failed() {

@@ -210,7 +210,7 @@ func (d *Driver) controls(ctx context.Context) []input {
 		in := input{ask: true, control: row.ID}
 		switch row.Kind {
 		case store.ControlStop:
-			in.event = loop.Event{Kind: loop.StopAsked, Cause: loop.CauseStop}
+			in.event = loop.Event{Kind: loop.StopAsked, Cause: cmp.Or(loop.Cause(row.Text), loop.CauseStop)}
 		case store.ControlPause:
 			in.event = loop.Event{Kind: loop.PauseAsked}
 		case store.ControlLimits:

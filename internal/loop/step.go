@@ -189,7 +189,9 @@ func stopCommand(c Cause) *Command {
 	case CauseRaced:
 		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
 	case CauseSettled:
-		return &Command{Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile"}
+		return &Command{
+			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Settled: true,
+		}
 	case CauseTerminate:
 		return &Command{Status: Interrupted, Why: "terminated"}
 	case CauseHangup:

@@ -318,6 +318,8 @@ type Command struct {
 	Until time.Time `json:"until,omitzero"`
 	// Limited: it waits for the provider of Agent.
 	Limited bool `json:"limited,omitempty"`
+	// Settled: pawl ends the run since somebody else settled its task.
+	Settled bool `json:"settled,omitempty"`
 	// Insist starts the agent although a limit of its provider is known.
 	Insist bool `json:"insist,omitempty"`
 

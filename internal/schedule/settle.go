@@ -29,6 +29,8 @@ type Outcome struct {
 	Until Time `json:"until,omitzero"`
 	// Taken is true when another process drives the run now.
 	Taken bool `json:"taken,omitempty"`
+	// Settled is true when pawl stopped it since somebody else had settled its task.
+	Settled bool `json:"settled,omitempty"`
 }
 
 // Manner is how the autopilot stands to the task when its run ends.
@@ -135,7 +137,7 @@ func stopped(o Outcome, m Manner) Settlement {
 	if m.Ending {
 		why = "the autopilot was stopped"
 	}
-	return Settlement{Action: board.Stop, Why: why, Bench: !m.Ending}
+	return Settlement{Action: board.Stop, Why: why, Bench: !m.Ending && !o.Settled}
 }
 
 func notStarted(o Outcome, m Manner) Settlement {
