@@ -497,5 +497,5 @@ func streamText(s supervisor.Stream) string {
 	if s.Bytes <= int64(len(s.Tail)) {
 		return s.Tail
 	}
-	return s.Head + "\n…\n" + s.Tail
+	return s.Head + fmt.Sprintf("\n… %d bytes in all …\n", s.Bytes) + s.Tail
 }

@@ -18,6 +18,7 @@ func Analyse(e Evidence) Analysis {
 	}
 	out := readable(bound(e.Output))
 	t := split(out.text)
+	t.short = len(e.Output) > headMax+tailMax || strings.Contains(e.Output, " bytes in all …\n")
 	h := findHits(t)
 	v := judge(e, h, out)
 	return report(e, h, v)

@@ -95,7 +95,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 			t.Errorf("%v for %q\n got %s\nwant %s", ok, c.output, showTests(got), c.want)
 		}
 	}
-	for _, unknown := range []string{"", "all is well", "make: Nothing to be done", "ok", "3 passed the door"} {
+	for _, unknown := range []string{"", "all is well", "make: Nothing to be done", "ok", "3 passed the door", "0 failed of 5 in 0.45s"} {
 		if got, ok := ParseTests(unknown); ok {
 			t.Errorf("%q is taken for %+v", unknown, got)
 		}

@@ -141,8 +141,8 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 // forms begin lines that say nothing of what went wrong, whatever they hold.
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
-		`[^\pL\d]*$|[\x{2800}-\x{28ff}]`,            // decoration, spinners
-		`> |\$ |\+\+? `,                             // what a runner is about to run
+		`[^\pL\d]*$|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
+		`> |\$ |\+\+? `, // what a runner is about to run
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
 		noticeForm,

@@ -13,15 +13,7 @@ func pytest(t text) (Tests, bool) {
 	errors := 0
 	ok := lastWith(t, " in ", func(l string) bool {
 		s := strings.Trim(l, "= ")
-		i := strings.LastIndex(s, " in ")
-		if i < 0 || !strings.HasSuffix(strings.TrimRight(strings.Split(s[i+4:], " ")[0], " "), "s") {
-			return false
-		}
-		if strings.HasPrefix(s, "no tests ran") {
-			return true
-		}
-		if !isDigit((s + " ")[0]) || !has(s[:i], " passed", " failed", " error", " skipped", " deselected", " xfailed",
-			" xpassed", " warning") {
+		if !pytestSum().MatchString(s) {
 			return false
 		}
 		errors, out.Failed = count(s, " error"), count(s, " failed")
@@ -38,6 +30,9 @@ func pytest(t text) (Tests, bool) {
 	out.Items = pytestItems(t)
 	return out, true
 }
+
+var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)` +
+	`(?:, \d+ [a-z]+)*) in [\d.]+s\b`)
 
 // pytestItems reads the sections "____ test ____" and the short summary.
 func pytestItems(t text) []Item {

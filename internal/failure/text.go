@@ -20,6 +20,7 @@ const (
 type text struct {
 	s     string
 	lines []textLine
+	short bool // its middle is missing
 }
 
 // textLine is a line as offsets in the text.
