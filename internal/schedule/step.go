@@ -184,7 +184,7 @@ func (s *State) settled(e *Event) {
 	if !end.NotStarted {
 		s.Holds = 0
 	}
-	s.count(end, v)
+	s.count(end, v, s.tries(e.Case))
 	switch {
 	case end.NotStarted && !v.Bench && v.Action == board.Stop && v.Failed:
 		s.again(e.Case, end.Why)
@@ -209,16 +209,21 @@ func (s *State) settled(e *Event) {
 
 // again keeps a task out that could not be started, longer each time.
 func (s *State) again(id, why string) {
-	b := Bench{Case: id, Tries: 1, Why: why}
-	if old := s.benched(id); old != nil {
-		b.Tries = old.Tries + 1
-	}
+	b := Bench{Case: id, Tries: s.tries(id) + 1, Why: why}
 	b.Until = s.At.Add(backoff(b.Tries))
 	s.unbench(id)
 	s.Bench = append(s.Bench, b)
 }
 
-func (s *State) count(o Outcome, v Settlement) {
+// tries is how often the start of a task has failed until now.
+func (s *State) tries(id string) int {
+	if b := s.benched(id); b != nil {
+		return b.Tries
+	}
+	return 0
+}
+
+func (s *State) count(o Outcome, v Settlement, tries int) {
 	t := &s.Tally
 	switch {
 	case o.NotStarted && v.Action != board.Fail, o.Taken, !v.Later.IsZero():
@@ -237,6 +242,7 @@ func (s *State) count(o Outcome, v Settlement) {
 		t.Stopped++
 	}
 	switch {
+	case v.Failed && o.NotStarted && tries > 0: // one task that cannot be started is one error
 	case v.Failed:
 		s.Errors++
 	case v.Worked:
@@ -289,15 +295,12 @@ func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
 func (s *State) judge(l *Slot) Settlement {
 	m := Manner{
 		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping,
-		Gone: l.Gone, Tries: 1, Starts: s.Settings.MaxStarts,
-	}
-	if b := s.benched(l.Case); b != nil {
-		m.Tries = b.Tries + 1
+		Gone: l.Gone, Tries: s.tries(l.Case) + 1, Starts: s.Settings.MaxStarts,
 	}
 	if m.Starts == 0 {
 		m.Starts = DefaultStarts
 	}
-	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most {
+	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && m.Tries == 1 {
 		m.Starts = m.Tries + 1 // the pause that follows is enough
 	}
 	return Judge(*l.End, m)
