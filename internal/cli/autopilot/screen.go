@@ -140,7 +140,11 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 	}
 	switch n.Kind {
 	case autopilot.TaskEnded:
-		if n.Settlement.Later.IsZero() {
+		if v := n.Settlement; v.Later.IsZero() {
+			if v.Action == board.Stop && s.saidNow(n.Case+v.Why, n.At) { // it cannot be started, still
+				s.rests[n.Case] = restsTold
+				return !s.a.Verbose
+			}
 			delete(s.rests, n.Case)
 			return false
 		}
@@ -155,7 +159,7 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 		return n.Engine.Kind == engine.Warning && s.saidNow(n.Case+n.Engine.Text, n.At)
 	case autopilot.TaskBegan:
 		return !s.a.Verbose && s.rests[n.Case] >= restsTold
-	case autopilot.Alert, autopilot.Warning:
+	case autopilot.Alert, autopilot.Warning, autopilot.TargetRed:
 		return s.saidNow(n.Case+n.Text, n.At)
 	case autopilot.QueueNote:
 		trouble := n.Note.Kind == queue.NoteTrouble || n.Note.Kind == queue.NoteWarning
