@@ -223,8 +223,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
 	}
-	noTokens := c.Limits.Tokens != nil && *c.Limits.Tokens == 0
-	if noTokens || c.Limits.Cost == 0 || c.Limits.Calls == 0 {
+	if t := c.Limits.Tokens; c.Limits.Cost == 0 || c.Limits.Calls == 0 || t != nil && *t == 0 {
 		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration, " +
 			"max_api_calls_per_iteration or limits.tokens")
 	}

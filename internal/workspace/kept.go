@@ -264,3 +264,9 @@ func refsIn(text string) map[string]string {
 	}
 	return refs
 }
+
+// isRef is whether a file of a git folder says where a ref of the user's is.
+func isRef(name string) bool {
+	loose := strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl")
+	return loose || name == "HEAD" || name == "packed-refs"
+}

@@ -151,12 +151,6 @@ func (c *Checkout) placesBelow(ctx context.Context, root string, found map[lead]
 	return nil
 }
 
-// isRef is whether a file of a git folder says where a ref of the user's is.
-func isRef(name string) bool {
-	loose := strings.HasPrefix(name, "refs/") && !strings.HasPrefix(name, "refs/pawl")
-	return loose || name == "HEAD" || name == "packed-refs"
-}
-
 // committed are the nested repositories that commits name to which refs were moved since
 // the first call: a checkout of one makes git look into it. Refs is how the files of
 // refs are now.
