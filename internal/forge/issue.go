@@ -69,7 +69,8 @@ func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 		}
 	}
 	slices.SortFunc(issues, func(a, b Issue) int { return cmp.Compare(a.Number, b.Number) })
-	return issues, err
+	// One that moves to the next page while the pages are read is there twice.
+	return slices.CompactFunc(issues, func(a, b Issue) bool { return a.Number == b.Number }), err
 }
 
 // Issue is one of them. One that was deleted, or moved to another repository, is

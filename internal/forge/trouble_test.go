@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +136,35 @@ func TestLargeIssues(t *testing.T) {
 	t.Cleanup(c.Close)
 	if issues, err := c.Issues(t.Context(), "pawl"); err != nil || len(issues) != 25 || issues[24].Number != 25 {
 		t.Errorf("%d issues are read: %v", len(issues), err)
+	}
+}
+
+// An issue that is opened between two pages moves the others: the last of a page is read again.
+func TestPagesThatMove(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		numbers := []int{3, 2}
+		if r.URL.Query().Get("page") == "" {
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=2>; rel="next"`, r.Host, r.URL.Path))
+		} else {
+			numbers = []int{2, 1}
+		}
+		var page []string
+		for _, n := range numbers {
+			page = append(page, fmt.Sprintf(`{"number":%d,"state":"open","labels":[{"name":"pawl"}]}`, n))
+		}
+		_, _ = fmt.Fprintf(w, "[%s]", strings.Join(page, ","))
+	}))
+	t.Cleanup(s.Close)
+	c := forge.New(forge.Where{Kind: forge.Gitea, URL: s.URL, Repository: "olga/project"}, "")
+	t.Cleanup(c.Close)
+	issues, err := c.Issues(t.Context(), "pawl")
+	var numbers []int64
+	for _, i := range issues {
+		numbers = append(numbers, i.Number)
+	}
+	if err != nil || !slices.Equal(numbers, []int64{1, 2, 3}) {
+		t.Errorf("%d are read: %v", numbers, err)
 	}
 }
 

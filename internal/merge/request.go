@@ -98,7 +98,7 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 	}
 	b.WriteString("## What was done\n\n")
 	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
-		fmt.Fprintf(&b, "- %s worked on it, in %d iterations", cmp.Or(r.Agent, "An agent"), r.Iteration)
+		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"), fault.Numbered(r.Iteration, "iteration"))
 		if r.CostKnown {
 			fmt.Fprintf(&b, ", for $%.2f", float64(r.Cost)/1e6)
 		}
