@@ -16,9 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
-// Supervise is the command that makes pawl a supervisor; the run's folder
-// follows.
-const Supervise = "__supervise"
+// Supervise is the command that makes pawl a supervisor.
+const Supervise = supervisor.Command
 
 // restBound is how long a supervisor waits for the rest of pawl.
 const restBound = 20 * time.Second

@@ -22,6 +22,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
+// Command is the command that makes pawl a supervisor; the run's folder follows.
+const Command = "__supervise"
+
 // clientFD is where the starter's connection is.
 const clientFD = 3
 

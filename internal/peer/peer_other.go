@@ -1,0 +1,7 @@
+//go:build !linux
+
+package peer
+
+import "net"
+
+func (c *Check) look(net.Conn) bool { return true }
