@@ -23,7 +23,9 @@ import (
 //     address that takes the token: a cookie and, to the API, a key that our
 //     pages keep. The cookie alone is not enough: a browser sends the cookies of
 //     a host to all of its ports, and on one of them an agent may serve a page.
-//  5. Bodies and headers have limits, here and in the server.
+//  5. Who asks is no program in a box of pawl's: an agent or a check that got hold of
+//     the token is still not the person. Nothing is looked up for who has no token.
+//  6. Bodies and headers have limits, here and in the server.
 //
 // Every answer, errors too, forbids scripts from elsewhere, frames, referrers
 // and guessing of types.
@@ -65,6 +67,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		takeKey(r)
 		if !s.authenticated(r) {
 			s.unauthorized(w, r)
+			return
+		}
+		if !s.outside(w, r) {
 			return
 		}
 		way := action.Browser
@@ -203,6 +208,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 		s.unauthorized(w, r)
 		return true
 	}
+	if !s.outside(w, r) {
+		return true
+	}
 	cookie := entryCookie(s.listener.port, s.o.Token, s.listener.scheme == "https")
 	http.SetCookie(w, &cookie)
 	query := r.URL.Query()
@@ -212,6 +220,18 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusSeeOther)
 	return true
+}
+
+// outside refuses what runs in a box of pawl's.
+func (s *Server) outside(w http.ResponseWriter, r *http.Request) bool {
+	if s.peers.Allows(r.Context()) {
+		return true
+	}
+	problem(http.StatusForbidden, "SANDBOX_REFUSED",
+		"This server answers no program in a sandbox of pawl's, and none that cannot be seen: it would act as the person").
+		suggest("An agent has tools for its own task with agents.NAME.mcp: true",
+			"If an agent found the token, make a new one: pawl serve --new-token").write(w)
+	return false
 }
 
 // localPath keeps a path from being read as another host's address.

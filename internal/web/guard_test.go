@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -496,5 +497,58 @@ func TestTokenIsNotLogged(t *testing.T) {
 	}
 	if strings.Contains(r.log.String(), testToken) {
 		t.Errorf("the log has the token: %s", r.log)
+	}
+}
+
+// Who is in a box is refused with all that opens the server, and nothing is looked up for
+// who has nothing.
+func TestNoBoxIsAnswered(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("who speaks is known on Linux only")
+	}
+	r := newRig(t)
+	looks := 0
+	r.s.peers.Accepts = func(int) bool { looks++; return false }
+	r.serve()
+	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer stay.CloseIdleConnections()
+	ask := func(path string, change func(*http.Request)) (status int, said string, cookies int) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(req)
+		req.Close = true
+		res, err := stay.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		text, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(text), len(res.Cookies())
+	}
+	nothing := func(*http.Request) {}
+	for _, path := range []string{base + "/overview", "/", toolsPath} {
+		if status, said, _ := ask(path, nothing); status != http.StatusUnauthorized || looks != 0 {
+			t.Errorf("without the token: %s: %d, %d looks, %s", path, status, looks, said)
+		}
+	}
+	bearer := func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+testToken) }
+	cookie := func(req *http.Request) {
+		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+		req.Header.Set(pageKeyHeader, derived("page", testToken))
+	}
+	for _, one := range []struct {
+		path   string
+		change func(*http.Request)
+	}{{base + "/overview", bearer}, {base + "/overview", cookie}, {"/", cookie}, {toolsPath, bearer}, {"/?token=" + testToken, nothing}} {
+		status, said, cookies := ask(one.path, one.change)
+		if status != http.StatusForbidden || !strings.Contains(said, `"SANDBOX_REFUSED"`) || cookies != 0 {
+			t.Errorf("%s: %d, %d cookies, %s", one.path, status, cookies, said)
+		}
+	}
+	if looks != 5 {
+		t.Errorf("%d looks at 5 connections", looks)
 	}
 }

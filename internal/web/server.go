@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -21,9 +22,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/peer"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/web/bounds"
 	"github.com/pawl-dev/pawl/internal/web/preview"
 	"github.com/pawl-dev/pawl/internal/web/shell"
@@ -83,6 +86,7 @@ type Server struct {
 	listener *Listener
 	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub
+	peers    peer.Check
 	shells   *shell.Server
 	previews *preview.Server // nil where none can be had
 	streams  atomic.Int64    // that are open, of both kinds
@@ -97,6 +101,7 @@ type Server struct {
 // New makes a server for an open listener. Serve must be called on it.
 func New(d *Listener, o Options) *Server {
 	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
+	s.peers.Accepts, s.peers.Unseen = func(pid int) bool { return !supervisor.Boxed(pid) }, true
 	s.hub = newHub(o.Store, s.log)
 	s.shells = shell.New(o.Shell)
 	s.previews = s.newPreviews()
@@ -143,7 +148,10 @@ func (s *Server) config() (*config.Config, error) {
 // last event and are closed, and open requests have a few seconds more.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: bounds.Answering(s.handler), ConnContext: bounds.WithConn, ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		Handler: bounds.Answering(s.handler), ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return s.peers.WithConn(bounds.WithConn(ctx, c), c)
+		},
 		WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

@@ -107,7 +107,7 @@ func (s *Server) newPreviews() *preview.Server {
 			}
 			return w.FirstPort, w.Ports, nil
 		},
-		Log: s.log,
+		Allows: s.peers.Allows, Log: s.log,
 	}
 	p.Start()
 	return p

@@ -60,6 +60,8 @@ type Server struct {
 	// Reserved are the ports of the workspace that a task has now: the first, and how
 	// many; none where it has no workspace.
 	Reserved func(ctx context.Context, task string) (first, many int, err error)
+	// Allows says whether who has a ticket or shows what it should may be answered.
+	Allows func(ctx context.Context) bool
 	// Log gets what goes wrong.
 	Log *slog.Logger
 
@@ -169,6 +171,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusUnauthorized, "This browser was not let in here", "Open the preview from the task's page.")
 		return
 	}
+	if !s.mayAsk(w, r) {
+		return
+	}
 	if foreign(r) {
 		say(w, http.StatusForbidden, "The request comes from another site", "A preview answers its own pages only.")
 		return
@@ -212,11 +217,22 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request, t target) {
 		say(w, http.StatusForbidden, "This link is used, or too old", "Open the preview again from the task's page.")
 		return
 	}
+	if !s.mayAsk(w, r) {
+		return
+	}
 	// Lax: the person comes from the pages, which are another site.
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Secret(t.name()), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Location", "/")
 	w.WriteHeader(http.StatusSeeOther)
+}
+
+func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request) bool {
+	may := s.Allows(r.Context())
+	if !may {
+		say(w, http.StatusForbidden, "A preview is for a person's browser", "A program in a sandbox of pawl's is not shown it.")
+	}
+	return may
 }
 
 // foreign is a request of another site's page. A person may follow a link.

@@ -17,11 +17,12 @@ import (
 
 // rig is a server of previews, and one of a task.
 type rig struct {
-	t    *testing.T
-	s    *Server
-	task *httptest.Server
-	port int
-	host string // of the preview
+	t     *testing.T
+	s     *Server
+	task  *httptest.Server
+	port  int
+	host  string // of the preview
+	boxed bool   // who asks is in a box
 }
 
 // newRig makes a preview of what a task serves. task-007 has ten ports around it, and
@@ -33,7 +34,8 @@ func newRig(t *testing.T, serve http.HandlerFunc) *rig {
 	u, _ := url.Parse(r.task.URL)
 	r.port, _ = strconv.Atoi(u.Port())
 	r.s = &Server{
-		Port: "7295", Secret: func(name string) string { return "secret of " + name },
+		Allows: func(context.Context) bool { return !r.boxed },
+		Port:   "7295", Secret: func(name string) string { return "secret of " + name },
 		Reserved: func(_ context.Context, task string) (int, int, error) {
 			if task != "task-007" {
 				return 0, 0, nil
@@ -122,6 +124,15 @@ func TestEnter(t *testing.T) {
 			t.Errorf("%s: %d", what, res.StatusCode)
 		}
 	}
+	r.boxed = true
+	for what, res := range map[string]*http.Response{
+		"a box with a link": follow(r.s.Link("task-007", r.port), r.host), "a box with the cookie": r.send(r.asking(http.MethodGet, "/")),
+	} {
+		if res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
+			t.Errorf("%s: %d", what, res.StatusCode)
+		}
+	}
+	r.boxed = false
 	q := r.asking(http.MethodGet, "/")
 	q.Header.Del("Cookie")
 	if res := r.send(q); res.StatusCode != http.StatusUnauthorized {
