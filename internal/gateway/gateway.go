@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/peer"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -38,6 +39,8 @@ const (
 type Config struct {
 	Token  string // what the agent has in place of a key
 	Routes []agent.Route
+	// From says whether a process may use the token; nil is that any may.
+	From   func(pid int) bool
 	Limits Limits
 	Prices agent.Prices
 	// Spend adds to what all runs of the user used today, and returns all of it;
@@ -59,6 +62,7 @@ type Gateway struct {
 	config  Config
 	routes  map[string]*way
 	account *account
+	from    *peer.Check
 
 	mu     sync.Mutex
 	bodies int64
@@ -110,7 +114,7 @@ func New(c Config) (*Gateway, error) {
 	if c.Sleep == nil {
 		c.Sleep = process.Sleep
 	}
-	g := &Gateway{config: c, routes: map[string]*way{}}
+	g := &Gateway{config: c, routes: map[string]*way{}, from: &peer.Check{Accepts: c.From}}
 	g.account = &account{limits: c.Limits, prices: c.Prices, spend: c.Spend,
 		flying: map[*flight]bool{}, landed: make(chan struct{}), counted: map[string]counted{},
 		models: map[string]agent.ModelUse{}}
@@ -157,7 +161,7 @@ func (g *Gateway) Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD
 func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	s := &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: silence, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: g.from.WithConn,
 	}
 	ended := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -188,6 +192,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(token(r)), []byte(g.config.Token)) != 1 {
 		const why = "pawl's gateway does not know this key: it serves the run's own agent only"
 		refuse(w, via.dialect, http.StatusUnauthorized, why)
+		return
+	}
+	if g.config.From != nil && !g.from.Allows(r.Context()) {
+		const why = "pawl's gateway takes this key from the sandbox of its own run only"
+		refuse(w, via.dialect, http.StatusForbidden, why)
 		return
 	}
 	e, known := via.find(r.Method, rest)

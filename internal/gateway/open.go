@@ -29,7 +29,7 @@ func Open(
 		spend = func(add loop.Use) (loop.Use, error) { return ratelimit.Spend(p.DayDir, add, time.Now()) }
 	}
 	g, err := New(Config{
-		Token: p.Token, Routes: p.Routes, Prices: p.Prices,
+		Token: p.Token, From: p.From, Routes: p.Routes, Prices: p.Prices,
 		Limits: Limits{Cost: p.Cost, Tokens: p.Tokens, Calls: p.Calls, Day: p.Day}, Spend: spend,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true,

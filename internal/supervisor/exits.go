@@ -169,6 +169,7 @@ type Models func(plan ModelPlan, emit func(agent.Event), end func(loop.Ended, st
 type ModelPlan struct {
 	agent.Gateway
 	Token  string
+	From   func(pid int) bool // whether a process is the attempt's; nil is that any may be
 	Cost   loop.MicroUSD
 	Tokens int64
 	Calls  int
@@ -210,6 +211,9 @@ func (t *task) openModels(m *meter) (*models, error) {
 	token := "sk-pawl-" + rand.Text()
 	plan := ModelPlan{Gateway: *t.job.Gateway, Token: token, Prices: t.job.Prices,
 		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls}
+	if t.job.Box != nil {
+		plan.From = Ours // doors of the box are this process's own
+	}
 	server, err := rest.Models(plan, m.modelCall, t.endFor)
 	if err != nil {
 		_ = l.Close()
