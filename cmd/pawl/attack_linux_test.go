@@ -44,6 +44,7 @@ type attack struct {
 	more   string // pawl.yaml's verification, if not the gate alone
 	only   string // the level that it is about, if not both
 	kept   bool   // mounts refuse it; without them the iteration fails
+	served bool   // pawl serve runs, and the attempt knows its address and token: $URL, $TOKEN
 	mounts bool   // nothing but mounts refuses it, as docs/safety.md says
 }
 
@@ -263,6 +264,9 @@ func (y *yard) run(args ...string) (string, error) {
 func (y *yard) make() (out string, green bool) {
 	y.t.Helper()
 	y.write("work/facts", y.facts())
+	if y.attack.served {
+		defer y.serve()()
+	}
 	setup := "set -e; . ./facts; git init -q\n" + y.attack.before + "\ngit add -A; git commit -qm start"
 	if out, err := y.run("sh", "-c", setup); err != nil {
 		y.t.Fatalf("cannot begin: %v: %s", err, out)
@@ -368,7 +372,7 @@ var (
 	errnos = regexp.MustCompile(`(?i)(read-only file system|permission denied|operation not permitted|no such (file or directory|process)|` +
 		`invalid cross-device link|device or resource busy|function not implemented|connection refused|network is unreachable|` +
 		`not a directory|protocol not supported|a protected file was changed[^\n]*|symbolic link, and pawl follows none|exit status \d+|` +
-		`403 Forbidden|too many open files|file too large|bad file descriptor|no such device[^\n]*|cannot fork)`)
+		`HTTP Error 403: Forbidden|403 Forbidden|too many open files|file too large|bad file descriptor|no such device[^\n]*|cannot fork)`)
 	longWords = regexp.MustCompile(`\s+`)
 )
 
@@ -408,21 +412,13 @@ func TestAttack(t *testing.T) {
 	if !boxed() {
 		t.Skip("this machine gives no mount namespace")
 	}
-	pawl, err := exec.LookPath("pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{filepath.Dir(pawl), filepath.Dir(filepath.Dir(pawl))} {
-		if err := os.Chmod(dir, 0o755); err != nil && os.Getuid() == 0 { //nolint:gosec // for the ordinary user
-			t.Fatal(err)
-		}
-	}
+	openPawl(t)
 	table := &attackTable{}
 	if *attackAll {
 		t.Cleanup(table.print)
 	}
 	names := map[string]bool{}
-	for nth, a := range slices.Concat(attacks, gitAttacks, blindAttacks, trustAttacks) {
+	for nth, a := range slices.Concat(attacks, gitAttacks, blindAttacks, trustAttacks, tokenAttacks) {
 		if names[a.name] {
 			t.Errorf("two attacks have the name %q", a.name)
 		}
@@ -431,6 +427,20 @@ func TestAttack(t *testing.T) {
 			t.Parallel()
 			tryAttack(t, a, ways(nth, a.only), table)
 		})
+	}
+}
+
+// openPawl lets an ordinary user run pawl.
+func openPawl(t *testing.T) {
+	t.Helper()
+	pawl, err := exec.LookPath("pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Dir(pawl), filepath.Dir(filepath.Dir(pawl))} {
+		if err := os.Chmod(dir, 0o755); err != nil && os.Getuid() == 0 { //nolint:gosec // see above
+			t.Fatal(err)
+		}
 	}
 }
 
