@@ -2,9 +2,11 @@
 // server is away asks seldom.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
-import { make } from './project';
+import { make, type Project } from './project';
 import { api, entered, quiet } from './rig';
 
 /** asked counts by address what the pages of a browser ask for, but for the one stream of events. */
@@ -17,18 +19,34 @@ function asked(context: BrowserContext): Map<string, number> {
   return counts;
 }
 
+/** conflict makes task-002 one that a person must settle: main deletes what it changes. */
+function conflict(p: Project): void {
+  p.git(['switch', '-qc', 'mine']);
+  writeFileSync(join(p.dir, 'gone.txt'), 'changed\n');
+  p.git(['commit', '-qam', 'change']);
+  p.git(['switch', '-q', 'main']);
+  p.git(['rm', '-q', 'gone.txt']);
+  p.git(['commit', '-qm', 'delete']);
+  p.run('case', 'add', 'Settle it');
+  p.run('queue', 'add', 'task-002', '--commit', 'mine');
+  p.run('queue', 'land');
+}
+
 test('an idle page asks for nothing, whichever it is', async () => {
-  const own = await make(process.env.PAWL ?? 'pawl');
+  const own = await make(process.env.PAWL ?? 'pawl', { 'flow.yaml': 'steps:\n  - {id: one, run: "echo one"}\n', 'gone.txt': 'here\n' });
   const context = await entered(own.url, 1280);
   try {
+    own.run('run', 'flow.yaml', '-q');
     own.run('run', 'hostile', '-q');
     own.run('case', 'add', 'Idle');
+    conflict(own);
     const first = await context.newPage();
     await first.goto(own.url);
-    const { runs } = (await api(first, '/api/v1/runs')) as { runs: { run: string }[] };
+    const { runs } = (await api(first, '/api/v1/runs')) as { runs: { run: string; kind: string }[] };
+    const flow = runs.find((r) => r.kind === 'workflow')!.run;
     const { cases } = (await api(first, '/api/v1/cases')) as { cases: { id: string }[] };
     const tabs = ['output', 'changes', 'prompt', 'log'].map((tab) => `/runs/${runs[0]!.run}?show=${tab}`);
-    const paths = ['/', '/board', `/board/${cases[0]!.id}`, '/runs', ...tabs, '/queue', `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1`, '/review', '/sprint', '/stats', '/config'];
+    const paths = ['/', '/wall', '/board', '/board?view=groups', '/board?view=needs', `/board/${cases[0]!.id}`, '/runs', `/runs/${flow}`, ...tabs, '/queue', '/queue/task-002', '/plan', `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1`, `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1&show=prompt`, '/review', '/sprint', '/stats', '/config'];
     const wrong: string[][] = [];
     for (const path of paths) {
       const page = await context.newPage();

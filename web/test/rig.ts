@@ -43,6 +43,23 @@ export const listed = new Set<string>();
 export async function noted(context: BrowserContext): Promise<BrowserContext> {
   await context.exposeFunction('pressed', (what: string) => void pressed.add(what));
   await context.addInitScript(() => {
+    let field: EventTarget | null = null;
+    const count = (what: string) => {
+      const n = JSON.parse(sessionStorage.getItem('acts') ?? '{}') as Record<string, number>;
+      n[what] = (n[what] ?? 0) + 1;
+      sessionStorage.setItem('acts', JSON.stringify(n));
+    };
+    const act = (what: string) => (count(what), (field = null));
+    addEventListener('pointerdown', () => act('click'), true);
+    addEventListener('keydown', (e) => {
+      const text = !e.ctrlKey && e.key.length === 1 && (e.target as HTMLElement).matches('textarea, select, input');
+      if (!text && !['Control', 'Shift', 'Alt', 'Meta'].includes(e.key)) act('key');
+    }, true);
+    addEventListener('input', (e) => {
+      if (field === e.target) return;
+      count('field');
+      field = e.target;
+    }, true);
     let before = '';
     addEventListener('keydown', (e) => {
       const name = e.ctrlKey ? `Ctrl ${e.key}` : e.key;
@@ -63,6 +80,23 @@ export async function noted(context: BrowserContext): Promise<BrowserContext> {
     }, true);
   });
   return context;
+}
+
+/** acts are what a person did on a page since it was asked last: clicks, keys that are no text, and fields that were filled or chosen. */
+export const acts = (page: Page) =>
+  page.evaluate(() => {
+    const n = JSON.parse(sessionStorage.getItem('acts') ?? '{}') as Record<string, number>;
+    sessionStorage.removeItem('acts');
+    return ['click', 'key', 'field'].flatMap((what) => (n[what] ? [`${n[what]} ${what}${n[what] === 1 ? '' : 's'}`] : [])).join(', ');
+  });
+
+/** told are the acts of stories, by their names: on a wide screen, and on a phone. */
+export const told = new Map<string, [string, string]>();
+/** tell keeps what a story took. */
+export async function tell(page: Page, story: string, small: boolean): Promise<void> {
+  const row = told.get(story) ?? (['', ''] as [string, string]);
+  row[small ? 1 : 0] = await acts(page);
+  told.set(story, row);
 }
 
 /** named are keys as they are shown, and as the browser names them. */

@@ -29,14 +29,14 @@ const rows = (page: Page) => page.locator('.xterm-rows');
 const state = (page: Page) => page.getByRole('status');
 const shots = async (page: Page, name: string) => process.env.SHOTS && (await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) }));
 
-/** opened opens the terminal of the task as a person does: one click in its panel. */
+/** opened opens the terminal of the task as a person does: one click in its panel, or one key. */
 async function opened(width: number, scheme: 'light' | 'dark' = 'light') {
   const context = await entered(own.url, width, scheme);
   const panel = await context.newPage();
   const wrong = quiet(panel);
   await panel.goto(at('/board/task-001'));
   const link = panel.getByRole('link', { name: 'Terminal' });
-  const [page] = await Promise.all([context.waitForEvent('page'), link.click()]);
+  const [page] = await Promise.all([context.waitForEvent('page'), width < 700 ? link.click() : link.waitFor().then(() => panel.keyboard.press('t'))]);
   wrong.push(...quiet(page));
   await state(page).getByText('Open.').waitFor();
   return { context, panel, page, wrong };
@@ -67,6 +67,11 @@ for (const [width, scheme] of [[1440, 'light'], [390, 'dark']] as const)
     assert.deepEqual(await violations(page), []);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
     await shots(page, `terminal-${width}`);
+    // While nobody types it asks for nothing.
+    const asked: string[] = [];
+    page.on('request', (r) => asked.push(r.url()));
+    await page.waitForTimeout(width < 700 ? 0 : 5000);
+    assert.deepEqual(asked, []);
     // It ends, and says how; another one is a click away.
     await page.keyboard.type('exit 3\n');
     await state(page).getByText('ended with status').waitFor();
