@@ -161,7 +161,7 @@ test('actions by key, while agents work', async (t) => {
     await key('ArrowUp');
     await page.getByRole('heading', { name: 'Iteration 2' }).waitFor();
     await press('R', /^Roll back to before it/);
-    await sure(/Roll back to after iteration 1/, /put back\. A snapshot .* is taken first, so that the rollback can be undone/, 'Roll back');
+    await sure(/Roll back to after iteration 1/, /put back\. A snapshot .* is taken first, so that the rollback can be undone\. It changed src\/\w+-2/, 'Roll back');
     await page.getByRole('button', { name: /^Undo rollback/ }).waitFor();
     assert.ok(has(run, 1) && !has(run, 2));
     await answered(() => key('u'));
@@ -424,7 +424,12 @@ test('actions by key, while agents work', async (t) => {
       await key(k);
       await page.waitForFunction((label) => document.querySelector('.chosen')?.textContent?.includes(label), label);
     }
+    // Only some tasks, by label and operation: the forecast follows.
+    await page.getByLabel('Only tasks with').fill('in:op-999');
+    await page.getByText('No task of these is ready').waitFor();
+    await page.getByLabel('Only tasks with').fill('-#login');
     await page.getByText(/^About/).waitFor();
+    await page.getByLabel('Only tasks with').blur();
     await key('Enter');
     await page.getByRole('region', { name: 'Progress' }).waitFor();
     await page.getByRole('heading', { name: 'Wait for the word' }).waitFor();

@@ -103,11 +103,11 @@ export async function redirect(r: Run): Promise<boolean> {
   );
 }
 
-export async function rollback(r: Run, to: number): Promise<boolean> {
+export async function rollback(r: Run, to: number, files: string[] = []): Promise<boolean> {
   const where = to === 0 ? 'before the run' : `after iteration ${to}`;
   const sure = await asking.sure(
     `Roll back to ${where}?`,
-    `Files that the run changed since then are put back. A snapshot of what is there now is taken first, so that the rollback can be undone.`,
+    `Files that the run changed since then are put back. A snapshot of what is there now is taken first, so that the rollback can be undone.${files.length === 0 ? '' : ` It changed ${short(files.slice(0, 12).join(', '), 600)}${files.length > 12 ? ` and ${files.length - 12} more` : ''}.`}`,
     'Roll back',
   );
   return sure && tell(() => post('/api/v1/runs/{run}/rollback', { ...at(r), body: { to } }));
@@ -160,6 +160,8 @@ export async function start(): Promise<string> {
       ...inputs.map((name): Field => ({ name: `in ${name}`, label: `Input ${name}`, needed: true, shown: (answers) => of(answers)?.inputs.includes(name) ?? false })),
       { name: 'context', label: 'Also tell the agent (optional)', lines: true, shown: (answers) => !of(answers) },
       { name: 'max_iterations', label: 'Iterations at most (optional)' },
+      { name: 'max_cost', label: 'Dollars at most (optional)' },
+      { name: 'timeout', label: 'Time at most (optional)', hint: 'with its unit: 1h30m' },
     ],
     yes: 'Start',
   }, (answers) => {
@@ -168,7 +170,7 @@ export async function start(): Promise<string> {
     const body = {
       ...(flow ? { workflow: flow.file, fresh: true } : { procedure: answers.what?.slice(2) ?? '' }),
       ...(context.length > 0 ? { context } : {}),
-      ...(answers.max_iterations?.trim() ? { max_iterations: answers.max_iterations.trim() } : {}),
+      ...filled({ max_iterations: answers.max_iterations ?? '', max_cost: answers.max_cost ?? '', timeout: answers.timeout ?? '' }),
     };
     return post('/api/v1/runs', { body });
   });
