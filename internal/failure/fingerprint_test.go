@@ -201,13 +201,13 @@ func FuzzScanner(f *testing.F) {
 func TestWhatIsNotSeenIsNotTheSame(t *testing.T) {
 	t.Parallel()
 	noise := strings.Repeat("ok copy\n", 40_000)
-	print := func(size, said string) string {
+	printed := func(size, said string) string {
 		return Analyse(Evidence{Source: "gate", ExitCode: 1, Output: noise + "… " + size + " bytes in all …\n" + noise + said}).Fingerprint
 	}
-	if print("52000001", "") == print("52000007", "") {
+	if printed("52000001", "") == printed("52000007", "") {
 		t.Error("nothing of what went wrong is there, and it is taken for the same")
 	}
-	if said := "error: no layout\n"; print("52000001", said) != print("52000007", said) {
+	if said := "error: no layout\n"; printed("52000001", said) != printed("52000007", said) {
 		t.Error("how much was printed makes another failure")
 	}
 }
@@ -216,10 +216,10 @@ func TestWhatIsNotSeenIsNotTheSame(t *testing.T) {
 // run to run.
 func TestABannersNumberIsNoCount(t *testing.T) {
 	t.Parallel()
-	print := func(pid string) string {
+	printed := func(pid string) string {
 		return Analyse(Evidence{Source: "gate", ExitCode: 1, Output: "check v3 " + pid + "\n✖ a title is too long\n"}).Fingerprint
 	}
-	if print("17") != print("18") {
+	if printed("17") != printed("18") {
 		t.Error("the number of a process makes another failure")
 	}
 }

@@ -96,6 +96,9 @@ func TestStats(t *testing.T) {
 	if g := guards[0]; g.Guard != "thrashing" || g.Trips != 2 || g.Completed != 0 || g.Runs != 1 || g.Message != "Thrashing d" || g.LastRun != "r1" || g.Last.IsZero() {
 		t.Errorf("%+v", g)
 	}
+	if refused, err := s.RefusalStats(t.Context()); err != nil || len(refused) != 0 {
+		t.Errorf("%+v, %v", refused, err)
+	}
 
 	done := stepOf(r, 6)
 	done.Run.Status = string(loop.Completed)

@@ -89,3 +89,32 @@ func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 					AND l.status = 'completed'))
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
 }
+
+// RefusalStat is how often a safety level ended an agent at one sort of command.
+type RefusalStat struct {
+	Pattern string `json:"pattern"`
+	Refused int    `json:"refused"`
+	Runs    int    `json:"runs"`
+	// Allowed counts the runs that a person let do it: where it is high, the level refuses too much.
+	Allowed int       `json:"allowed"`
+	Last    time.Time `json:"last"`
+	LastRun string    `json:"last_run"`
+	Command string    `json:"command"`
+}
+
+// RefusalStats counts the refused commands, the most frequent first. A run is allowed when it, or a later
+// one of its name, works at the level permissive.
+func (s *Store) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
+	return read(ctx, s, "count the refused commands", func(r *RefusalStat) []any {
+		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, when(&r.Last), &r.Command, &r.LastRun}
+	}, `SELECT pattern, count(*), count(DISTINCT run), count(DISTINCT CASE WHEN allowed THEN run END), max(at),
+			max(CASE WHEN nth = 1 THEN command END), max(CASE WHEN nth = 1 THEN run END) FROM (
+			SELECT i.run, i.started_at AS at, json_extract(i.record, '$.refused.pattern') AS pattern,
+				coalesce(json_extract(i.record, '$.refused.command'), '') AS command,
+				row_number() OVER (PARTITION BY json_extract(i.record, '$.refused.pattern') ORDER BY i.started_at DESC) AS nth,
+				EXISTS (SELECT 1 FROM runs l JOIN setups s ON s.run = l.id
+					WHERE (l.id = r.id OR l.kind = r.kind AND l.name = r.name AND l.started_at > r.started_at)
+						AND json_extract(s.setup, '$.sandbox') LIKE 'permissive%') AS allowed
+			FROM iterations i JOIN runs r ON r.id = i.run) AS refusals
+		WHERE pattern IS NOT NULL GROUP BY pattern ORDER BY count(*) DESC, pattern`)
+}

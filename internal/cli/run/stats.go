@@ -37,7 +37,9 @@ func statsCommand(a *command.App) *cobra.Command {
 			func(ctx context.Context, db *store.Store) error { return statsGates(ctx, a, db) }),
 		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, db *store.Store) error {
 			return statsGuards(ctx, a, db)
-		}))
+		}),
+		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person let them be run after all",
+			func(ctx context.Context, db *store.Store) error { return statsRefusals(ctx, a, db) }))
 	f.add(cmd)
 	return cmd
 }
@@ -116,6 +118,28 @@ func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 		"GUARD\tTRIPS\tRUNS\tCOMPLETED\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
 			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, g.Completed, command.Minute(g.Last),
 				g.LastRun, report.Line(g.Message, 80)}}
+		})
+}
+
+func statsRefusals(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.RefusalStats(ctx)
+	if err != nil {
+		return err
+	}
+	runs, allowed := 0, 0
+	for _, r := range list {
+		runs, allowed = runs+r.Runs, allowed+r.Allowed
+	}
+	if runs > 0 {
+		defer func() {
+			a.Say("Of the runs with a refused command, %s went on at the level permissive: so often a refusal was wrong.",
+				share(allowed, runs))
+		}()
+	}
+	return command.Listing(a, list, "No command was refused yet",
+		"COMMAND\tREFUSED\tRUNS\tALLOWED\tLAST\tLAST RUN\tPATTERN", func(r store.RefusalStat) command.Row {
+			return command.Row{JSON: r, Cells: []any{report.Line(r.Command, 60), r.Refused, r.Runs, r.Allowed,
+				command.Minute(r.Last), r.LastRun, r.Pattern}}
 		})
 }
 
