@@ -96,6 +96,10 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	if err != nil {
 		return err
 	}
+	_, err = git.Open(ctx, root)
+	if err != nil && !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
+		return err // a bare one, for example: nothing could be done with what is written there
+	}
 	var found []string
 	for _, p := range agents.Programs() {
 		if _, err := a.LookPath(p.Binary); err == nil {
