@@ -114,7 +114,7 @@ func (s *Store) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
 				row_number() OVER (PARTITION BY json_extract(i.record, '$.refused.pattern') ORDER BY i.started_at DESC) AS nth,
 				EXISTS (SELECT 1 FROM runs l JOIN setups s ON s.run = l.id
 					WHERE (l.id = r.id OR l.kind = r.kind AND l.name = r.name AND l.started_at > r.started_at)
-						AND json_extract(s.setup, '$.sandbox') LIKE 'permissive%') AS allowed
+						AND json_valid(s.setup) AND json_extract(s.setup, '$.sandbox') LIKE 'permissive%') AS allowed
 			FROM iterations i JOIN runs r ON r.id = i.run) AS refusals
 		WHERE pattern IS NOT NULL GROUP BY pattern ORDER BY count(*) DESC, pattern`)
 }
