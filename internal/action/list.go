@@ -237,6 +237,15 @@ func (p *Operator) AddProposal(ctx context.Context, version string) error {
 	if err := cmp.Or(err, wrong); err != nil {
 		return err
 	}
+	there, err := p.Store.Cases(ctx, store.CaseFilter{})
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, c := range there {
+		taken[c.Ref] = c.Ref != ""
+	}
+	board.FreeRefs(drafts, taken)
 	added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
 	if err != nil {
 		return err

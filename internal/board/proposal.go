@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ func Propose(text []byte) ([]Draft, error) {
 			problems.add(d.Line, "it is nested; write a flat list of tasks")
 		case c.Status != "" && c.Status != Pending:
 			problems.add(d.Line, "it is %s; list only what is to be done", c.Status)
+		case len(c.Tags) > 0: // some of them say who works, and how
+			problems.add(d.Line, "it has tags, which only a person gives; leave them out")
 		case c.Ref == "":
 			problems.add(d.Line, "it has no ref, by which others could need it")
 		case titles[name]:
@@ -56,6 +59,31 @@ func Propose(text []byte) ([]Draft, error) {
 	}
 	_, err = Resolve(list.Drafts, unknown())
 	return list.Drafts, err
+}
+
+// FreeRefs gives the drafts of a proposal whose refs are taken others that are free, and has
+// what needs them follow: the refs are names within its list.
+func FreeRefs(drafts []Draft, taken map[string]bool) {
+	names := map[string]string{}
+	for _, d := range drafts {
+		names[d.Case.Ref] = d.Case.Ref
+	}
+	used := func(ref string) bool { return taken[ref] || names[ref] != "" }
+	for i := range drafts {
+		c := &drafts[i].Case
+		ref := c.Ref
+		for n := 2; taken[c.Ref]; n++ {
+			if next := fmt.Sprintf("%s-%d", ref, n); !used(next) {
+				c.Ref = next
+			}
+		}
+		names[ref] = c.Ref
+	}
+	for _, d := range drafts {
+		for i, need := range d.Case.Needs {
+			d.Case.Needs[i] = cmp.Or(names[need], need)
+		}
+	}
 }
 
 // unknown is a board of which only the ids that are named are known.

@@ -68,6 +68,12 @@ func TestProposal(t *testing.T) {
 		t.Error("the list is still there")
 	}
 	r.refused(http.MethodPost, "/proposal/add?version="+p.Version, "", http.StatusConflict)
+	write(`{"ref":"tabs","title":"Accept more tabs","acceptance":["go test"]}`)
+	r.get("/proposal", &p)
+	r.ask(http.MethodPost, "/proposal/add?version="+p.Version, "", &done)
+	if r.get("/cases", &page); len(page.Cases) != 2 || page.Cases[0].Ref+page.Cases[1].Ref != "tabstabs-2" {
+		t.Errorf("a later plan uses the same ref: %+v", page.Cases)
+	}
 	write(`{"ref":"a","title":"b","acceptance":["c"]}`)
 	r.get("/proposal", &p)
 	r.ask(http.MethodDelete, "/proposal?version="+p.Version, "", &done)

@@ -31,7 +31,7 @@ func MCPCommand(a *command.App) *cobra.Command {
 }
 
 func serveMCP(ctx context.Context, a *command.App) error {
-	if err := notServedInside(a); err != nil {
+	if err := notServedInside(a, "pawl mcp"); err != nil {
 		return err
 	}
 	if a.Interactive() {

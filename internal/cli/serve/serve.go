@@ -90,7 +90,7 @@ func printAddress(a *command.App, s web.Session) error {
 }
 
 func serve(ctx context.Context, a *command.App, f serveFlags) error {
-	if err := notServedInside(a); err != nil {
+	if err := notServedInside(a, "pawl serve"); err != nil {
 		return err
 	}
 	db, root, err := a.Store(ctx)
@@ -143,9 +143,9 @@ func Beside(ctx context.Context, a *command.App, db *store.Store, root string, d
 
 // notServedInside refuses a server that an agent or a gate starts: it would
 // have the person's rights.
-func notServedInside(a *command.App) error {
+func notServedInside(a *command.App, what string) error {
 	if run := a.Getenv("PAWL_RUN"); run != "" {
-		return command.Usage("cannot serve inside of run %s: an agent or a check of it called pawl serve", run)
+		return command.Usage("cannot serve inside of run %s: an agent or a check of it called %s", run, what)
 	}
 	return nil
 }
