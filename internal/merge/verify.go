@@ -32,7 +32,7 @@ const (
 // says whose commit it is.
 func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error) {
 	e, err := q.record(ctx, c)
-	if err != nil || e.Verdict.Green {
+	if err != nil || e.Verdict.Green || e.Verdict.Transient {
 		return e, err
 	}
 	e.Verdict.By, err = q.by(ctx, c.Commit)
@@ -74,7 +74,8 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 	if err != nil {
 		return queue.Event{}, err
 	}
-	if v.Green || c.Again { // a red one counts when it has had its second try
+	// A red one counts when it has had its second try, unless its cause passes.
+	if v.Green || c.Again && !v.Transient {
 		data, err := json.Marshal(gates)
 		if err != nil {
 			return queue.Event{}, err
@@ -125,6 +126,7 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 		return v, nil, fmt.Errorf("cannot verify %s: the gates were cut off", c.Commit)
 	}
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
+	v.Transient = rep.Failure != nil && rep.Failure.Transient
 	if !v.Green {
 		q.mu.Lock()
 		red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }

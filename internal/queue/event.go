@@ -149,6 +149,8 @@ type Verdict struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// By says of a red commit whose it is, such as "by Ann Lee (Break it)".
 	By string `json:"by,omitempty"`
+	// Transient: red for something that passes, such as a service that is down.
+	Transient bool `json:"transient,omitempty"`
 }
 
 // Refusal is why a batch could not be landed.

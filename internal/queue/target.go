@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// recheck is how soon a red target is verified once more as it is.
-const recheck = 15 * time.Minute
+// How soon a red target is verified once more as it is, and one that is red for
+// something that passes.
+const (
+	recheck     = 15 * time.Minute
+	recheckSoon = 2 * time.Minute
+)
 
 // redTarget is true while the queue stands still since its target is red.
 func (s *State) redTarget() bool { return s.Stop != nil && s.Stop.Cause == RedTarget }
@@ -43,6 +47,9 @@ func (s *State) judged(v *Verdict, now time.Time) {
 		s.repairsNothing(b)
 		s.stop(RedTarget, s.alarm(v, b.Tip), b.Tip, now)
 		s.Stop.Again = now.Add(recheck)
+		if v.Transient {
+			s.Stop.Again = now.Add(recheckSoon)
+		}
 		s.next(now)
 		return
 	}
@@ -63,10 +70,14 @@ func (s *State) judged(v *Verdict, now time.Time) {
 }
 
 // alarm names the commit, whose it is, and the gate. A check that is not reported is
-// nobody's.
+// nobody's, and so is what passes.
 func (s *State) alarm(v *Verdict, tip string) string {
 	if v.Absent {
 		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", short(s.Target), v.Summary)
+	}
+	if v.Transient {
+		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, and goes on "+
+			"when that is back", short(s.Target), v.Summary)
 	}
 	at := ""
 	if v.By != "" {

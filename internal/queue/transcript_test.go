@@ -192,9 +192,9 @@ func (p *player) event(words []string, rest string) queue.Event {
 			}
 		}
 		v := queue.Verdict{Tree: c.Tree, Green: words[0] == "green", Empty: has("empty"), Cached: has("cached"), Retried: c.Again,
-			Absent: words[0] == "absent"}
+			Absent: words[0] == "absent", Transient: has("away")}
 		if !v.Green {
-			v.Summary = strings.TrimSuffix(rest, " cached")
+			v.Summary = strings.TrimSuffix(strings.TrimSuffix(rest, " cached"), " away")
 			v.Summary, v.By, _ = strings.Cut(v.Summary, " by ")
 			if v.By != "" {
 				v.By = "by " + v.By
