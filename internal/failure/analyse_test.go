@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/failure/waits"
 )
 
 // Texts that hold the words of one class and mean another, or none.
@@ -176,7 +178,7 @@ func TestWaitUntil(t *testing.T) {
 		{"try again in 9999 days", ""},
 	} {
 		got := ""
-		if at := waitUntil(c.msg, evening, nil); !at.IsZero() {
+		if at := waits.Until(c.msg, evening, nil); !at.IsZero() {
 			got = at.In(evening.Location()).Format("2006-01-02 15:04")
 		}
 		if got != c.want {

@@ -3,7 +3,9 @@ package failure
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/failure/waits"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -314,8 +316,8 @@ func longQuota(p spot) bool {
 	if holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
 		return true
 	}
-	d, known := waitIn(p.l)
-	return known && d > longestRate
+	d, known := waits.In(p.l)
+	return known && d > waits.LongestRate
 }
 
 // shortQuota holds where a quota is one by the minute, or comes back within
@@ -327,9 +329,9 @@ func shortQuota(p spot) bool {
 	case holdsAny(p.small, []string{"permin", "per min", "per_min", "persecond", "per second"}):
 		return true
 	}
-	d, known := waitIn(nearby(p))
+	d, known := waits.In(nearby(p))
 	if known {
-		return d <= longestRate
+		return d <= waits.LongestRate
 	}
 	return !holdsAny(p.small, []string{
 		"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset",
@@ -360,4 +362,26 @@ func statusBehind(p spot, args []string) bool {
 		return len(args) == 1 || slices.Contains(args[1:], s[i:i+3])
 	}
 	return false
+}
+
+// untilOf says until when the provider named a wait: typed, else in the words
+// of the message that decided.
+func untilOf(e Evidence, t text, v verdict) time.Time {
+	if a := v.typed; a != nil {
+		switch {
+		case !a.ResetAt.IsZero():
+			return a.ResetAt
+		case a.RetryAfter > 0 && !e.Now.IsZero():
+			return e.Now.Add(a.RetryAfter)
+		}
+		if at := waits.Until(cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
+			return at
+		}
+	}
+	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
+		if at := waits.Until(t.line(i), e.Now, e.Zone); !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
 }

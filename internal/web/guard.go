@@ -249,12 +249,5 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write([]byte(unauthorizedPage)) // who asked is gone
+	_, _ = w.Write(unauthorizedPage) // who asked is gone
 }
-
-const unauthorizedPage = `<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>pawl</title>
-<h1>This browser is not known to pawl</h1>
-<p>Open the address that <code>pawl serve --url</code> prints. If you have just done so, reload this page.</p>
-</html>
-`

@@ -211,6 +211,9 @@ func shutdown(ctx context.Context, srv *http.Server) error {
 //go:embed all:dist
 var dist embed.FS
 
+//go:embed unknown.html
+var unauthorizedPage []byte // for a browser without a session
+
 // types are those of the files that pages are made of; the system's own table
 // may say otherwise.
 var types = map[string]string{

@@ -1,4 +1,6 @@
-package failure
+// Package waits reads in a message when a service works again: "try again in 2h 15m",
+// "resets 9pm (America/New_York)", "Retry-After: 60".
+package waits
 
 import (
 	"regexp"
@@ -11,9 +13,9 @@ import (
 )
 
 // Waits are at most this long; what names a later time is misread.
-const waitMax = 32 * 24 * time.Hour
+const longest = 32 * 24 * time.Hour
 
-var waitWords = sync.OnceValue(func() []*regexp.Regexp {
+var words = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		// limit reached|1763640000
 		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
@@ -28,11 +30,11 @@ var waitWords = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// waitUntil reads when msg says that a service works again. Clock times are
+// Until reads when msg says that a service works again. Clock times are
 // read in now's location unless msg names another that zone knows; a time that
 // is already past today means tomorrow. The zero time means that msg does not say, or that
-// what it says is more than waitMax ahead.
-func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time.Time {
+// what it says is more than longest ahead.
+func Until(msg string, now time.Time, zone func(string) *time.Location) time.Time {
 	if now.IsZero() {
 		return time.Time{}
 	}
@@ -42,7 +44,7 @@ func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time
 	}
 	in := func(m []string, now time.Time) time.Time { return clock(m, inZone(now, m[7], zone)) }
 	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
-		for _, m := range waitWords()[i].FindAllStringSubmatch(msg, 8) {
+		for _, m := range words()[i].FindAllStringSubmatch(msg, 8) {
 			if t := sensible(read(m, now), now); !t.IsZero() {
 				return t
 			}
@@ -53,12 +55,12 @@ func waitUntil(msg string, now time.Time, zone func(string) *time.Location) time
 
 // dated reads a full date: of ISO 8601, or as HTTP has it.
 func dated(msg string, now time.Time) time.Time {
-	for _, m := range waitWords()[3].FindAllStringSubmatch(msg, 1) {
+	for _, m := range words()[3].FindAllStringSubmatch(msg, 1) {
 		if t := stamp(m, now); !t.IsZero() {
 			return t
 		}
 	}
-	for _, m := range waitWords()[4].FindAllStringSubmatch(msg, 1) {
+	for _, m := range words()[4].FindAllStringSubmatch(msg, 1) {
 		for _, layout := range []string{"2 Jan 2006 15:04:05", "2-Jan-06 15:04:05"} {
 			if t, err := time.Parse(layout, m[1]); err == nil {
 				return t
@@ -90,12 +92,12 @@ func inZone(now time.Time, name string, zone func(string) *time.Location) time.T
 	return now
 }
 
-// longestRate is the longest wait that a rate, as against a quota, asks for.
-const longestRate = 30 * time.Minute
+// LongestRate is the longest wait that a rate, as against a quota, asks for.
+const LongestRate = 30 * time.Minute
 
-// waitIn reads the first span of time that s names as a wait.
-func waitIn(s string) (time.Duration, bool) {
-	for _, m := range waitWords()[1].FindAllStringSubmatch(s, 8) {
+// In reads the first span of time that s names as a wait.
+func In(s string) (time.Duration, bool) {
+	for _, m := range words()[1].FindAllStringSubmatch(s, 8) {
 		if d, ok := duration(m[1]); ok {
 			return d, true
 		}
@@ -104,7 +106,7 @@ func waitIn(s string) (time.Duration, bool) {
 }
 
 func sensible(t, now time.Time) time.Time {
-	if t.IsZero() || t.Before(now) || t.Sub(now) > waitMax {
+	if t.IsZero() || t.Before(now) || t.Sub(now) > longest {
 		return time.Time{}
 	}
 	return t
@@ -171,7 +173,7 @@ func clock(m []string, now time.Time) time.Time {
 			return time.Time{}
 		}
 		h %= 12
-		if lower(half[0]) == 'p' {
+		if half[0]|0x20 == 'p' {
 			h += 12
 		}
 	}
@@ -214,28 +216,6 @@ func stamp(m []string, now time.Time) time.Time {
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
 		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
 			return t
-		}
-	}
-	return time.Time{}
-}
-
-// untilOf says until when the provider named a wait: typed, else in the words
-// of the message that decided.
-func untilOf(e Evidence, t text, v verdict) time.Time {
-	if a := v.typed; a != nil {
-		switch {
-		case !a.ResetAt.IsZero():
-			return a.ResetAt
-		case a.RetryAfter > 0 && !e.Now.IsZero():
-			return e.Now.Add(a.RetryAfter)
-		}
-		if at := waitUntil(cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
-			return at
-		}
-	}
-	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
-		if at := waitUntil(t.line(i), e.Now, e.Zone); !at.IsZero() {
-			return at
 		}
 	}
 	return time.Time{}

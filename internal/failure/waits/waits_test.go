@@ -1,4 +1,4 @@
-package failure
+package waits
 
 import (
 	"testing"
@@ -71,7 +71,7 @@ func TestWaitUntilInZones(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if at := waitUntil(c.msg, now.In(zone(c.in)), zone); !at.IsZero() {
+		if at := Until(c.msg, now.In(zone(c.in)), zone); !at.IsZero() {
 			got = at.UTC().Format(time.RFC3339)
 		}
 		if got != c.want {
@@ -84,7 +84,7 @@ func TestWaitUntilInZones(t *testing.T) {
 func TestWaitUntilAnHourThatIsNot(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 29, 0, 30, 0, 0, zone("Europe/Berlin"))
-	at := waitUntil("resets 2:30am", now, zone)
+	at := Until("resets 2:30am", now, zone)
 	if d := at.Sub(now); d < time.Hour || d > 3*time.Hour {
 		t.Errorf("waits %v", d)
 	}
