@@ -387,8 +387,9 @@ func (s *issueSync) add(ctx context.Context) error {
 // link gives a new task the needs that were not on the board when it was added.
 func (s *issueSync) link(ctx context.Context, c board.Case) error {
 	id, needs := s.tasks[c.Issue()].ID, s.needs(c.Needs)
-	if len(needs) < len(c.Needs) {
-		s.Say("Note: issue #%d waits for more than the board has: %s", c.Issue(), strings.Join(c.Needs, ", "))
+	isHere := func(ref string) bool { return len(s.needs([]string{ref})) > 0 }
+	if away := slices.DeleteFunc(slices.Clone(c.Needs), isHere); len(away) > 0 {
+		s.Say("Note: issue #%d waits for what the board does not have: %s", c.Issue(), strings.Join(away, ", "))
 	}
 	for _, need := range needs {
 		if slices.Contains(s.tasks[c.Issue()].Needs, need) {

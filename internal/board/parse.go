@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func Parse(text []byte) (List, error) {
 		problems.add(0, "the list is empty")
 	case start[0] == '{', bytes.HasPrefix(start, []byte("[{")), bytes.HasPrefix(start, []byte("[\n")):
 		list = parseJSON(text, problems)
-	case isTable(start):
+	case tableOf(start) != nil:
 		list = parseTable(text, problems)
 	default:
 		list = List{Format: Markdown, Drafts: parseMarkdown(string(text), problems)}
@@ -194,7 +195,7 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 // tableColumns are the columns of a table that are read, by the names that trackers and
 // people give them.
 var tableColumns = map[string]string{
-	"issue id": "ref", "issue key": "ref", "id": "ref", "key": "ref", "ref": "ref",
+	"issue id": "ref", "issue key": "ref", "identifier": "ref", "id": "ref", "key": "ref", "ref": "ref",
 	"title": "title", "summary": "title", "name": "title", "description": "description",
 	"status": "status", "state": "status", "completed": "completed", "priority": "priority",
 	"labels": "tags", "label": "tags", "tags": "tags", "parent issue": "parent", "parent": "parent",
@@ -206,26 +207,33 @@ var tablePriorities = map[string]int{
 	"highest": 2, "urgent": 2, "critical": 2, "blocker": 2, "high": 1, "low": -1, "lowest": -2,
 }
 
-// columns finds where a table's first line names the columns that are read.
-func columns(head []string) map[string]int {
-	at := map[string]int{}
+// columns finds where a table's first line names the columns that are read. Some trackers
+// have a column for each label.
+func columns(head []string) map[string][]int {
+	at := map[string][]int{}
 	for i, name := range head {
-		known := tableColumns[strings.ToLower(strings.TrimSpace(name))]
-		if _, twice := at[known]; known != "" && !twice {
-			at[known] = i
+		if known := tableColumns[strings.ToLower(strings.TrimSpace(name))]; known != "" {
+			at[known] = append(at[known], i)
 		}
 	}
 	return at
 }
 
-// isTable says whether a text begins with the head of a table: a line that names a title
-// and another column.
-func isTable(text []byte) bool {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	names, err := csv.NewReader(bytes.NewReader(line)).Read()
-	at := columns(names)
-	_, title := at["title"]
-	return err == nil && title && len(at) > 1
+// tableOf opens a text that begins with the head of a table: a line that names a title and
+// another column, with commas, semicolons or tabs between. Else it is nil.
+func tableOf(text []byte) *csv.Reader {
+	line, _, _ := bytes.Cut(bytes.TrimLeft(text, " \t\r\n"), []byte("\n"))
+	for _, comma := range ",;\t" {
+		head := csv.NewReader(bytes.NewReader(line))
+		head.Comma = comma
+		names, err := head.Read()
+		if at := columns(names); err == nil && at["title"] != nil && len(at) > 1 {
+			r := csv.NewReader(bytes.NewReader(text))
+			r.Comma, r.FieldsPerRecord = comma, -1
+			return r
+		}
+	}
+	return nil
 }
 
 // parseTable reads a table of tasks (CSV), as trackers export it. In the export of
@@ -234,12 +242,11 @@ func isTable(text []byte) bool {
 func parseTable(text []byte, problems *ProblemsError) List {
 	list := List{Format: Table}
 	text = bytes.TrimRight(text, " \t\r\n") // with its last row nothing is left
-	r := csv.NewReader(bytes.NewReader(text))
-	r.FieldsPerRecord = -1
+	r := tableOf(text)
 	left, at := map[string]bool{}, map[string]int{}
 	dropped := 0
 	var head []string
-	var column map[string]int
+	var column map[string][]int
 	for r.InputOffset() < int64(len(text)) {
 		row, err := r.Read()
 		if err != nil {
@@ -251,10 +258,16 @@ func parseTable(text []byte, problems *ProblemsError) List {
 			continue
 		}
 		field := func(name string) string {
-			if i, ok := column[name]; ok && i < len(row) {
-				return strings.TrimSpace(row[i])
+			var all []string
+			for _, i := range column[name] {
+				if i < len(row) && strings.TrimSpace(row[i]) != "" {
+					all = append(all, strings.TrimSpace(row[i]))
+				}
 			}
-			return ""
+			if name == "tags" || name == "needs" || len(all) == 0 {
+				return strings.Join(all, ",")
+			}
+			return all[0]
 		}
 		switch id, other := field("ref"), field("related"); {
 		case other != "":
@@ -267,6 +280,9 @@ func parseTable(text []byte, problems *ProblemsError) List {
 		default:
 			at[id] = len(list.Drafts)
 			line, _ := r.FieldPos(0)
+			if p := field("priority"); notWhole(p) {
+				problems.add(line, "the priority %s is no whole number", p)
+			}
 			list.Drafts = append(list.Drafts, Draft{Line: line, Case: tableCase(field)})
 		}
 	}
@@ -284,6 +300,13 @@ func cancelled(status string) bool {
 		return true
 	}
 	return false
+}
+
+// notWhole is true for a number that is no priority. Words that are not known say nothing.
+func notWhole(priority string) bool {
+	_, err := strconv.ParseFloat(priority, 64)
+	_, whole := strconv.Atoi(priority)
+	return !errors.Is(err, strconv.ErrSyntax) && whole != nil
 }
 
 func tableCase(field func(string) string) Case {

@@ -323,6 +323,14 @@ highest,Lexer,,,B-2,Closed
 	if got := told(list); err != nil || got != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
 	}
+	list, err = Parse([]byte("Identifier;Title;Labels;Labels\nX-1;One;a;b\n"))
+	if got := told(list); err != nil || got != "1@2 task ref=X-1 \"One\" tags=a+b\n" {
+		t.Errorf("got %v\n%s", err, got)
+	}
+	if _, err = Parse([]byte("title\tpriority\none\tNaN\ntwo\t1.5\nthree\t1e20\n")); err == nil ||
+		strings.Count(err.Error(), "no whole number") != 3 {
+		t.Errorf("got %v", err)
+	}
 	list, err = Parse([]byte("title,status\none,\ntwo,backlog\n"))
 	if got := told(list); err != nil || got != "1@2 task \"one\"\n2@3 task \"two\" deferred\n" {
 		t.Errorf("got %v\n%s", err, got)

@@ -260,5 +260,10 @@ func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
 	if about, err := o.Forge.About(ctx); err == nil { // what stands in the way, the sync says
 		session.SayRenamed(a, o.Forge.Where, about.Name)
 	}
-	return p.SyncIssues(ctx, o)
+	if err := p.SyncIssues(ctx, o); err != nil {
+		return err
+	}
+	cases, err := p.Store.Cases(ctx, store.CaseFilter{Issues: true})
+	a.Result("%s of the board came from issues with the label %s\n", fault.Numbered(len(cases), "task"), o.Label)
+	return err
 }
