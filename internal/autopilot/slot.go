@@ -195,7 +195,9 @@ func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop
 }
 
 func notBegun(err error) schedule.Outcome {
-	return schedule.Outcome{NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Why: err.Error()}
+	return schedule.Outcome{
+		NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Setup: errors.Is(err, errSetup), Why: err.Error(),
+	}
 }
 
 // claim says why another board works on the issue of a task; "" it does not. Without an

@@ -122,7 +122,7 @@ func (s *State) notStarted(e *Event) {
 		l.End = &Outcome{Status: e.Outcome.Status, NotStarted: true, Machine: true, Why: e.Why}
 		s.hold(e.Why)
 	default:
-		l.End = &Outcome{NotStarted: true, Why: e.Why}
+		l.End = &Outcome{NotStarted: true, Setup: e.Outcome.Setup, Why: e.Why}
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *State) count(o Outcome, v Settlement, tries int) {
 		t.Stopped++
 	}
 	switch {
-	case v.Failed && o.NotStarted && tries > 0: // one task that cannot be started is one error
+	case v.Failed && o.NotStarted && !o.Setup && tries > 0: // one task that cannot be started is one error
 	case v.Failed:
 		s.Errors++
 	case v.Worked:
@@ -300,7 +300,7 @@ func (s *State) judge(l *Slot) Settlement {
 	if m.Starts == 0 {
 		m.Starts = DefaultStarts
 	}
-	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && m.Tries == 1 {
+	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && (m.Tries == 1 || l.End.Setup) {
 		m.Starts = m.Tries + 1 // the pause that follows is enough
 	}
 	return Judge(*l.End, m)
