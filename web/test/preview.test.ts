@@ -52,22 +52,24 @@ async function serve(t: { after(f: () => void): void }, port: number, answer: (q
   return s;
 }
 
-for (const [width, scheme] of [[1440, 'light'], [390, 'dark']] as const)
+for (const [width, scheme, id] of [[1440, 'light', 'task-001'], [390, 'dark', 'task-002']] as const)
   test(`what a task serves: started in its terminal, seen by a click, ${width} wide`, async (t) => {
     const context = await entered(own.url, width, scheme);
     t.after(() => context.close());
-    const page = await panel(context, 'task-001');
+    const page = await panel(context, id);
     const wrong = quiet(page);
     await page.getByRole('button', { name: 'Preview' }).click();
-    await page.getByText(/Nothing answers on the ports \d+ to \d+ of task-001/).waitFor();
+    await page.getByText(new RegExp(`Nothing answers on the ports \\d+ to \\d+ of ${id}`)).waitFor();
     const [terminal] = await Promise.all([context.waitForEvent('page'), page.getByRole('link', { name: 'Terminal' }).click()]);
     await terminal.getByRole('status').getByText('Open.').waitFor();
+    const rows = terminal.locator('.xterm-rows');
+    await rows.getByText(/[$#]/).first().waitFor(); // its prompt
     await terminal.keyboard.type(`node -e "require('http').createServer((q, s) => s.end('<h1>Made by a task</h1>')).listen(process.env.PAWL_PORT_BASE, '127.0.0.1', () => console.log('serves', 6 * 7))"\n`);
-    await terminal.locator('.xterm-rows').getByText('serves 42').first().waitFor();
+    await rows.getByText('serves 42').first().waitFor().catch(async (e) => assert.fail(`${e}\n${await rows.innerText()}`));
     const shown = await seen(context, page);
     wrong.push(...quiet(shown));
     await shown.getByRole('heading', { name: 'Made by a task' }).waitFor();
-    assert.equal(new URL(shown.url()).host, `p${await first(page, 'task-001')}-task-001.localhost:${new URL(own.url).port}`);
+    assert.equal(new URL(shown.url()).host, `p${await first(page, id)}-${id}.localhost:${new URL(own.url).port}`);
     assert.equal(new URL(shown.url()).pathname + new URL(shown.url()).search, '/');
     assert.deepEqual(await violations(page), []);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
