@@ -363,13 +363,18 @@ const held = `
 func newHeld(t *testing.T) (d *desk, first *exec.Cmd, run func() flow.Result) {
 	t.Helper()
 	d = newDesk(t, held)
-	for _, name := range []string{"up", "go"} {
-		must(t, syscall.Mkfifo(d.path(name), 0o600))
-	}
+	d.pipes("up", "go")
 	first, run = d.worker(), d.begin()
 	_, err := os.ReadFile(d.path("up"))
 	must(t, err)
 	return d, first, run
+}
+
+func (d *desk) pipes(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		must(d.t, syscall.Mkfifo(d.path(name), 0o600))
+	}
 }
 
 func (d *desk) path(name string) string { return filepath.Join(filepath.Dir(d.Repo), name) }
@@ -446,9 +451,7 @@ func TestAnAutopilotOnTheEngine(t *testing.T) {
 func TestATaskThatLandsMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, held)
-	for _, name := range []string{"up", "go", "life"} {
-		must(t, syscall.Mkfifo(d.path(name), 0o600))
-	}
+	d.pipes("up", "go", "life")
 	o, err := d.options(t.Context())
 	must(t, err)
 	t.Cleanup(func() { must(t, o.Store.Close()) })
@@ -483,9 +486,7 @@ func TestAnAutopilotThatIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, held)
-			for _, name := range []string{"up", "go", "life"} {
-				must(t, syscall.Mkfifo(d.path(name), 0o600))
-			}
+			d.pipes("up", "go", "life")
 			o, err := d.options(t.Context())
 			must(t, err)
 			t.Cleanup(func() { must(t, o.Store.Close()) })

@@ -75,7 +75,8 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 		return queue.Event{}, err
 	}
 	// A red one counts when it has had its second try, unless its cause passes.
-	if v.Green || c.Again && !v.Transient {
+	redForGood := c.Again && !v.Transient
+	if v.Green || redForGood {
 		data, err := json.Marshal(gates)
 		if err != nil {
 			return queue.Event{}, err

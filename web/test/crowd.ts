@@ -3,7 +3,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { make, type Project } from './project';
+import { make, sums, type Project } from './project';
 
 const words = ['invoices', 'customers', 'exports', 'searches', 'mails', 'reports', 'prices', 'accounts', 'stocks', 'orders'];
 const deeds = ['Number', 'Check', 'Archive', 'Print', 'Count', 'Sort'];
@@ -64,17 +64,8 @@ turns:
     - usage: {input: 8000, output: 300, cost: 0.03}
     - say: "Amounts take their digits from the **currency**.\\n<promise>COMPLETE</promise>"
 `,
-  'checks/unit.sh': `
-seq 1 1000 | sed 's/^/ran test number /'
-if [ ! -e bad.txt ]; then echo "Tests:  47 passed, 47 total"; exit 0; fi
-echo "FAIL src/sums.test.ts"
-echo "  ● adds dinars"
-echo "    Expected: \\"1.250\\""
-echo "    Received: \\"1.25\\""
-echo "      at Object.<anonymous> (src/sums.test.ts:41:34)"
-echo "Tests:  1 failed, 46 passed, 47 total"
-exit 1
-`,
+  'checks/unit.sh': `seq 1 1000 | sed 's/^/ran test number /'
+${sums}`,
   'release.yaml': `
 name: release
 steps:

@@ -32,6 +32,18 @@ procedures:
   hostile: {summary: "<script>alert(1)</script>", act: [{content: "Hostile. scene-hostile"}]}
 `;
 
+/** sums is a check of tests: it is red where an agent left bad.txt. */
+export const sums = `
+if [ ! -e bad.txt ]; then echo "Tests:  47 passed, 47 total"; exit 0; fi
+echo "FAIL src/sums.test.ts"
+echo "  ● adds dinars"
+echo "    Expected: \\"1.250\\""
+echo "    Received: \\"1.25\\""
+echo "      at Object.<anonymous> (src/sums.test.ts:41:34)"
+echo "Tests:  1 failed, 46 passed, 47 total"
+exit 1
+`;
+
 const agent = `
 name: demo
 model: scripted-1
