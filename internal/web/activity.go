@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/web/hub"
 )
 
 // Activity is what a run does just now, between two events of its journal. It
@@ -76,7 +77,7 @@ func (g *watcher) watch(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			if g.s.hub.watched() {
+			if g.s.hub.Watched() {
 				g.look(ctx)
 			} else {
 				g.forget(nil)
@@ -109,9 +110,9 @@ func (o *watchedRun) measure() Grown {
 
 // send sends what is new about a run to its subscribers.
 func (g *watcher) send(run, kind string, data any) {
-	f := newFrame("", kind, data)
-	f.run = run
-	g.s.hub.broadcast(f)
+	f := hub.NewFrame("", kind, data)
+	f.Run = run
+	g.s.hub.Broadcast(f)
 }
 
 // look sends what changed of every active run.
@@ -120,7 +121,7 @@ func (g *watcher) look(ctx context.Context) {
 	if err != nil {
 		return // the hub says so
 	}
-	again := g.s.hub.came.Swap(false)
+	again := g.s.hub.Came()
 	kept := map[string]bool{}
 	for _, r := range runs[:min(len(runs), maxWatched)] {
 		one := g.find(ctx, r)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/web/hub"
 )
 
 // seen is one event of a stream.
@@ -204,46 +205,15 @@ func TestReaderFromElsewhere(t *testing.T) {
 	}
 }
 
-// A reader whose queue is full is dropped, and gets what it had; others go on.
-func TestSlowReaderIsDropped(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	slow, _, err := r.s.hub.join(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	quick, _, err := r.s.hub.join(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := 0
-	for range queueLength + 1 {
-		r.s.hub.broadcast(newFrame("", "activity", Activity{}))
-		<-quick.queue
-		got++
-	}
-	n := 0
-	for range slow.queue { // it is closed
-		n++
-	}
-	if n != queueLength || got != queueLength+1 {
-		t.Errorf("the slow one had %d, the quick one %d", n, got)
-	}
-	r.s.hub.leave(slow) // again does nothing
-	if !r.s.hub.watched() {
-		t.Error("the quick one is gone too")
-	}
-}
-
 // follow tells a dropped reader so, and ends.
 func TestDroppedReaderIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	slow := &reader{queue: make(chan frame, 1)}
-	slow.queue <- newFrame("7-0", "journal", Event{Seq: 7})
-	close(slow.queue)
+	slow := &hub.Reader{Queue: make(chan hub.Frame, 1)}
+	slow.Queue <- hub.NewFrame("7-0", "journal", hub.Event{Seq: 7})
+	close(slow.Queue)
 	w := newRecorder()
-	r.s.follow(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", cursor{6, 0})
+	r.s.follow(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", hub.Cursor{Event: 6})
 	text := w.Body.String()
 	if !strings.Contains(text, "id: 7-0") || !strings.Contains(text, "event: dropped") || !strings.HasPrefix(text, "retry: 1000\nevent: hello") {
 		t.Errorf("got %s", text)
@@ -259,7 +229,7 @@ func TestTooManyStreams(t *testing.T) {
 	if p := r.problem(w, http.StatusServiceUnavailable); p.Code != "TOO_MANY_STREAMS" {
 		t.Errorf("%+v", p)
 	}
-	if r.s.streams.Load() != maxReaders || r.s.hub.watched() {
+	if r.s.streams.Load() != maxReaders || r.s.hub.Watched() {
 		t.Error("the refused one counts")
 	}
 }

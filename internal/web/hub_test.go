@@ -67,26 +67,3 @@ func TestEachEventOnceToWhoAskedForIt(t *testing.T) {
 		r.say(run, lastOfAll)
 	}
 }
-
-// What was read for readers who have left is not handed to one who came since:
-// it has begun behind that.
-func TestWhoJoinsLaterIsNotHandedWhatCameBefore(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.run("abc123", nil)
-	h := newHub(r.store, r.s.log)
-	first, began, err := h.join(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.say("abc123", "one")
-	h.leave(first)
-	second, behind, err := h.join(t.Context(), "")
-	if err != nil || behind == began {
-		t.Fatalf("the second reader begins at %v: %v", behind, err)
-	}
-	h.send([]frame{newFrame(behind.String(), "journal", "one")}, began, behind)
-	if n := len(second.queue); n != 0 {
-		t.Errorf("%d frames from before it came", n)
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/web/hub"
 )
 
 // This file shows the other repositories of the same user. Each has a server of
@@ -221,13 +222,13 @@ func (s *Server) lookAround(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !s.hub.watched() {
+		if !s.hub.Watched() {
 			told = ""
 			continue
 		}
 		if now := marks(s.neighbours(ctx)); now != told {
 			told = now
-			s.hub.broadcast(newFrame("", "changed", Changed{"repositories"}))
+			s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "repositories"}))
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/web/bounds"
+	"github.com/pawl-dev/pawl/internal/web/hub"
 	"github.com/pawl-dev/pawl/internal/web/preview"
 	"github.com/pawl-dev/pawl/internal/web/shell"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -85,7 +86,7 @@ type Server struct {
 	o        Options
 	listener *Listener
 	log      *slog.Logger // gets what goes wrong inside
-	hub      *hub
+	hub      *hub.Hub
 	peers    peer.Check
 	shells   *shell.Server
 	previews *preview.Server // nil where none can be had
@@ -102,7 +103,7 @@ type Server struct {
 func New(d *Listener, o Options) *Server {
 	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
 	s.peers.Accepts, s.peers.Unseen = func(pid int) bool { return !supervisor.Boxed(pid) }, true
-	s.hub = newHub(o.Store, s.log)
+	s.hub = hub.New(o.Store, s.log)
 	s.shells = shell.New(o.Shell)
 	s.previews = s.newPreviews()
 	mux := http.NewServeMux()
@@ -158,7 +159,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var parts sync.WaitGroup
-	parts.Go(func() { s.hub.run(work) })
+	parts.Go(func() { s.hub.Run(work) })
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	parts.Go(func() { s.lookAround(work) })
 	parts.Go(func() { <-s.closing; s.shells.Close() })

@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/web/hub"
 )
 
 // Bounds of one stream.
@@ -17,6 +19,11 @@ const (
 	beatEvery = 10 * time.Second
 	// writeLimit is how long one write may take before a reader is given up.
 	writeLimit = 10 * time.Second
+	// maxReaders is how many streams are open at once, of all kinds.
+	maxReaders = 100
+	// maxReplay is how many missed events a reader that comes back is sent. One
+	// that missed more loads its page anew.
+	maxReplay = 5000
 )
 
 // Hello is the first thing of a stream of events.
@@ -45,8 +52,8 @@ func (s *Server) streamRoutes(api huma.API) {
 			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
 	}
 	events.Responses = streamOf(api, map[string]any{
-		"hello": Hello{}, "journal": Event{}, "case": CaseEvent{}, "activity": Activity{}, "output": Grown{},
-		"changed": Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+		"hello": Hello{}, "journal": hub.Event{}, "case": hub.CaseEvent{}, "activity": Activity{}, "output": Grown{},
+		"changed": hub.Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
 	s.rawRoute(api)
@@ -91,10 +98,10 @@ func newWire(c huma.Context) (*wire, *http.Request) {
 
 // send writes frames and flushes them; an error means that the reader is gone,
 // or does not read.
-func (v *wire) send(frames ...frame) error {
+func (v *wire) send(frames ...hub.Frame) error {
 	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // likewise
 	for _, f := range frames {
-		if _, err := v.w.Write(f.bytes); err != nil {
+		if _, err := v.w.Write(f.Bytes); err != nil {
 			return err
 		}
 	}
@@ -131,7 +138,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 	if err := s.openStream(); err != nil {
 		return nil, err
 	}
-	r, at, err := s.hub.join(ctx, run)
+	r, at, err := s.hub.Join(ctx, run)
 	if err != nil {
 		s.closeStream()
 		return nil, explain(err)
@@ -142,7 +149,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer s.closeStream()
-		defer s.hub.leave(r)
+		defer s.hub.Leave(r)
 		w, req := newWire(c)
 		s.follow(req.Context(), w, r, last, at)
 	}}, nil
@@ -150,9 +157,9 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 
 // follow sends what was missed, and then what comes. An error means that the
 // reader is gone; there is nobody to tell.
-func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at cursor) {
-	hello := newFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
-	hello.bytes = append([]byte("retry: 1000\n"), hello.bytes...)
+func (s *Server) follow(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
+	hello := hub.NewFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
+	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
 	if w.send(hello) != nil || s.replay(ctx, w, r, last, at) != nil {
 		return
 	}
@@ -161,17 +168,17 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 	for {
 		var err error
 		select {
-		case f, open := <-r.queue:
+		case f, open := <-r.Queue:
 			if !open {
-				_ = w.send(newFrame("", "dropped",
+				_ = w.send(hub.NewFrame("", "dropped",
 					Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
 				return
 			}
 			err = w.send(f)
 		case <-beat.C:
-			err = w.send(newFrame("", "beat", Beat{Now: time.Now().UTC()}))
+			err = w.send(hub.NewFrame("", "beat", Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
-			_ = w.send(newFrame("", "bye", Parting{Why: "The server ends."}))
+			_ = w.send(hub.NewFrame("", "bye", Parting{Why: "The server ends."}))
 			return
 		case <-ctx.Done():
 			return
@@ -184,17 +191,17 @@ func (s *Server) follow(ctx context.Context, w *wire, r *reader, last string, at
 
 // replay sends what happened between the last event that the reader saw and
 // the place from which on its queue has everything.
-func (s *Server) replay(ctx context.Context, w *wire, r *reader, last string, until cursor) error {
+func (s *Server) replay(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
 	if last == "" {
 		return nil
 	}
-	from, ok := parseCursor(last)
-	missed := until.event - from.event + until.change - from.change
-	if !ok || from.event > until.event || from.change > until.change || missed > maxReplay {
-		return w.send(newFrame(until.String(), "reset", Parting{Why: "Too much was missed: load the data anew."}))
+	from, ok := hub.ParseCursor(last)
+	missed := until.Event - from.Event + until.Change - from.Change
+	if !ok || from.Event > until.Event || from.Change > until.Change || missed > maxReplay {
+		return w.send(hub.NewFrame(until.String(), "reset", Parting{Why: "Too much was missed: load the data anew."}))
 	}
 	for from != until {
-		frames, next, err := s.hub.between(ctx, from, until, r.run)
+		frames, next, err := s.hub.Between(ctx, from, until, r.Run)
 		if err != nil {
 			s.log.Error("cannot replay events", "error", err)
 			return err

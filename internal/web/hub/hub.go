@@ -1,4 +1,6 @@
-package web
+// Package hub hands what happens to whoever follows it: it looks once for all
+// readers.
+package hub
 
 import (
 	"context"
@@ -25,31 +27,27 @@ const (
 	lookEvery = 40 * time.Millisecond
 	// queueLength is how many frames wait for one reader.
 	queueLength = 512
-	// maxReaders is how many streams are open at once, of all kinds.
-	maxReaders = 100
-	// maxReplay is how many missed events a reader that comes back is sent. One
-	// that missed more loads its page anew.
-	maxReplay = 5000
-	eventPage = 200
+	eventPage   = 200
 )
 
-// cursor is a place in what happened: the last event of the journal, and the
+// Cursor is a place in what happened: the last event of the journal, and the
 // last change of the board.
-type cursor struct{ event, change int64 }
+type Cursor struct{ Event, Change int64 }
 
-func (c cursor) String() string { return fmt.Sprintf("%d-%d", c.event, c.change) }
+func (c Cursor) String() string { return fmt.Sprintf("%d-%d", c.Event, c.Change) }
 
-func parseCursor(text string) (c cursor, ok bool) {
+// ParseCursor reads a place as String writes it.
+func ParseCursor(text string) (c Cursor, ok bool) {
 	a, b, found := strings.Cut(text, "-")
 	event, err := strconv.ParseInt(a, 10, 64)
 	change, err2 := strconv.ParseInt(b, 10, 64)
-	return cursor{event, change}, found && err == nil && err2 == nil && event >= 0 && change >= 0
+	return Cursor{event, change}, found && err == nil && err2 == nil && event >= 0 && change >= 0
 }
 
-// frame is one server-sent event, made once for all readers.
-type frame struct {
-	run   string // that it is about; "" is none
-	bytes []byte
+// Frame is one server-sent event, made once for all readers.
+type Frame struct {
+	Run   string // that it is about; "" is none
+	Bytes []byte
 }
 
 // Event is one event of the journal.
@@ -62,7 +60,7 @@ type Event struct {
 	Data any       `json:"data" doc:"What belongs to the kind."`
 }
 
-func showEvent(e journal.Event) Event {
+func show(e journal.Event) Event {
 	out := Event{Seq: e.Seq, N: e.N, Run: e.Run, At: e.At, Kind: e.Kind}
 	if len(e.Data) > 0 {
 		out.Data = e.Data
@@ -76,8 +74,8 @@ type CaseEvent struct {
 	board.Entry
 }
 
-// newFrame writes an event as it goes over the wire; id may be empty.
-func newFrame(id, kind string, data any) frame {
+// NewFrame writes an event as it goes over the wire; id may be empty.
+func NewFrame(id, kind string, data any) Frame {
 	text, err := json.Marshal(data)
 	if err != nil {
 		text = []byte("null") // a stored event that is no JSON
@@ -86,44 +84,45 @@ func newFrame(id, kind string, data any) frame {
 	if id != "" {
 		b = fmt.Appendf(b, "id: %s\n", id)
 	}
-	return frame{bytes: fmt.Appendf(b, "event: %s\ndata: %s\n\n", kind, text)}
+	return Frame{Bytes: fmt.Appendf(b, "event: %s\ndata: %s\n\n", kind, text)}
 }
 
-// hub looks for what happened once for all readers, and hands it to each. It
+// Hub looks for what happened once for all readers, and hands it to each. It
 // rests while there are none.
-type hub struct {
+type Hub struct {
 	store *store.Store
 	log   *slog.Logger
 	wake  chan struct{} // a first reader came
 	came  atomic.Bool   // a reader knows nothing yet of what runs do
 
 	mu      sync.Mutex
-	readers map[*reader]struct{}
-	at      cursor // all readers have, or are being sent, what is up to here
+	readers map[*Reader]struct{}
+	at      Cursor // all readers have, or are being sent, what is up to here
 
 	queue, pilot string // as they were seen last; of run
 }
 
-// reader is one stream. Its queue is closed when it is dropped.
-type reader struct {
-	queue chan frame
-	run   string // only frames of this run, and of none
+// Reader is one stream.
+type Reader struct {
+	Queue chan Frame // is closed when the reader is dropped
+	Run   string     // only frames of this run, and of none
 }
 
-func newHub(db *store.Store, log *slog.Logger) *hub {
-	return &hub{store: db, log: log, wake: make(chan struct{}, 1), readers: map[*reader]struct{}{}}
+// New is a hub that nobody follows yet.
+func New(db *store.Store, log *slog.Logger) *Hub {
+	return &Hub{store: db, log: log, wake: make(chan struct{}, 1), readers: map[*Reader]struct{}{}}
 }
 
-// join adds a reader and returns the place from which on it gets everything.
-func (h *hub) join(ctx context.Context, run string) (r *reader, at cursor, err error) {
+// Join adds a reader and returns the place from which on it gets everything.
+func (h *Hub) Join(ctx context.Context, run string) (r *Reader, at Cursor, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.readers) == 0 {
-		if h.at.event, h.at.change, err = h.store.LastSeqs(ctx); err != nil {
+		if h.at.Event, h.at.Change, err = h.store.LastSeqs(ctx); err != nil {
 			return nil, at, err
 		}
 	}
-	r = &reader{queue: make(chan frame, queueLength), run: run}
+	r = &Reader{Queue: make(chan Frame, queueLength), Run: run}
 	h.readers[r] = struct{}{}
 	h.came.Store(true)
 	select {
@@ -133,22 +132,26 @@ func (h *hub) join(ctx context.Context, run string) (r *reader, at cursor, err e
 	return r, h.at, nil
 }
 
-// leave takes a reader away; one that was dropped is away already.
-func (h *hub) leave(r *reader) {
+// Leave takes a reader away; one that was dropped is away already.
+func (h *Hub) Leave(r *Reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.readers, r)
 }
 
-func (h *hub) watched() bool {
+// Watched is true while there are readers.
+func (h *Hub) Watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.readers) > 0
 }
 
+// Came is true once after a reader came who knows nothing yet of what runs do.
+func (h *Hub) Came() bool { return h.came.Swap(false) }
+
 // send hands out what happened between two places, unless the readers are at
 // another one by now: all have left, and others came.
-func (h *hub) send(frames []frame, from, to cursor) {
+func (h *Hub) send(frames []Frame, from, to Cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == from {
@@ -157,38 +160,38 @@ func (h *hub) send(frames []frame, from, to cursor) {
 	}
 }
 
-// broadcast hands out what is stored nowhere.
-func (h *hub) broadcast(f frame) {
+// Broadcast hands out what is stored nowhere.
+func (h *Hub) Broadcast(f Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.deliver([]frame{f})
+	h.deliver([]Frame{f})
 }
 
 // deliver gives each frame to its subscribers. A reader without room left is
 // dropped: its queue is closed after what it has.
-func (h *hub) deliver(frames []frame) {
+func (h *Hub) deliver(frames []Frame) {
 	for r := range h.readers {
 		for _, f := range frames {
-			if r.run != "" && f.run != r.run {
+			if r.Run != "" && f.Run != r.Run {
 				continue
 			}
-			if len(r.queue) == cap(r.queue) {
-				close(r.queue)
+			if len(r.Queue) == cap(r.Queue) {
+				close(r.Queue)
 				delete(h.readers, r)
 				break
 			}
-			r.queue <- f // only deliver writes to it, so there is room
+			r.Queue <- f // only deliver writes to it, so there is room
 		}
 	}
 }
 
-// run looks for news until ctx is done.
-func (h *hub) run(ctx context.Context) {
+// Run looks for news until ctx is done.
+func (h *Hub) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	version, broken := int64(-1), false
 	for {
-		if !h.watched() {
+		if !h.Watched() {
 			tick.Stop()
 			select {
 			case <-h.wake:
@@ -217,12 +220,12 @@ func (h *hub) run(ctx context.Context) {
 }
 
 // poll reads what happened since and hands it out.
-func (h *hub) poll(ctx context.Context) error {
+func (h *Hub) poll(ctx context.Context) error {
 	h.mu.Lock()
 	at := h.at
 	h.mu.Unlock()
 	for {
-		frames, next, err := h.between(ctx, at, cursor{math.MaxInt64, math.MaxInt64}, "")
+		frames, next, err := h.Between(ctx, at, Cursor{math.MaxInt64, math.MaxInt64}, "")
 		if err != nil || next == at {
 			return err
 		}
@@ -237,53 +240,53 @@ type Changed struct {
 }
 
 // compare tells of what changed beside events and the board.
-func (h *hub) compare(ctx context.Context) error {
+func (h *Hub) compare(ctx context.Context) error {
 	queue, pilot, err := h.store.Marks(ctx)
 	if err != nil {
 		return err
 	}
 	if queue != h.queue {
 		h.queue = queue
-		h.broadcast(newFrame("", "changed", Changed{"queue"}))
+		h.Broadcast(NewFrame("", "changed", Changed{"queue"}))
 	}
 	if pilot != h.pilot {
 		h.pilot = pilot
-		h.broadcast(newFrame("", "changed", Changed{"autopilot"}))
+		h.Broadcast(NewFrame("", "changed", Changed{"autopilot"}))
 	}
 	return nil
 }
 
-// between reads a page of what happened after a place and not after another:
+// Between reads a page of what happened after a place and not after another:
 // of one run, or of all runs and the board. next is where the page ends, and
 // from at the end of all.
-func (h *hub) between(ctx context.Context, from, until cursor, run string) (frames []frame, next cursor, err error) {
+func (h *Hub) Between(ctx context.Context, from, until Cursor, run string) (frames []Frame, next Cursor, err error) {
 	next = from
-	events, err := h.store.Events(ctx, run, from.event, eventPage)
+	events, err := h.store.Events(ctx, run, from.Event, eventPage)
 	if err != nil {
 		return nil, from, err
 	}
 	for _, e := range events {
-		if e.Seq > until.event {
+		if e.Seq > until.Event {
 			break
 		}
-		next.event = e.Seq
-		f := newFrame(next.String(), "journal", showEvent(e))
-		f.run = e.Run
+		next.Event = e.Seq
+		f := NewFrame(next.String(), "journal", show(e))
+		f.Run = e.Run
 		frames = append(frames, f)
 	}
 	if run != "" {
 		return frames, next, nil
 	}
-	changes, err := h.store.CaseChanges(ctx, from.change, eventPage)
+	changes, err := h.store.CaseChanges(ctx, from.Change, eventPage)
 	if err != nil {
 		return nil, from, err
 	}
 	for _, c := range changes {
-		if c.Seq > until.change {
+		if c.Seq > until.Change {
 			break
 		}
-		next.change = c.Seq
-		frames = append(frames, newFrame(next.String(), "case", CaseEvent{ID: c.ID, Entry: c.Entry}))
+		next.Change = c.Seq
+		frames = append(frames, NewFrame(next.String(), "case", CaseEvent{ID: c.ID, Entry: c.Entry}))
 	}
 	return frames, next, nil
 }
