@@ -76,6 +76,7 @@ type Case struct {
 	Parent      string    `json:"parent,omitempty"`     // an operation's id
 	Needs       []string  `json:"needs,omitempty"`      // ids; all must be done first
 	Ref         string    `json:"ref,omitempty"`        // its name where it was imported from
+	Control     *Control  `json:"iteration_control,omitempty"`
 	Status      Status    `json:"status"`
 	Why         string    `json:"why,omitempty"` // of the status
 	Retries     int       `json:"retry_count"`   // by a person's retry and by crashes
@@ -152,8 +153,14 @@ func Acts(tag string) bool {
 // Agent is who works on the task by its tags; empty is who always does.
 func (c *Case) Agent() string { return c.tagged(AgentTag) }
 
-// Policy is when the work on it ends, by its tags; empty is as always.
-func (c *Case) Policy() string { return c.tagged(PolicyTag) }
+// Policy is when the work on it ends, by its tags; empty is as always. Settings of
+// iteration control alone ask for it.
+func (c *Case) Policy() string {
+	if own := c.tagged(PolicyTag); own != "" || c.Control == nil {
+		return own
+	}
+	return "controlled"
+}
 
 func (c *Case) tagged(prefix string) string {
 	for _, t := range c.Tags {
@@ -229,6 +236,9 @@ func Tidy(c Case) Case {
 	c.Tags = distinct(c.Tags)
 	slices.Sort(c.Tags)
 	c.Needs = distinct(c.Needs)
+	if c.Control != nil && *c.Control == (Control{}) {
+		c.Control = nil
+	}
 	return c
 }
 
@@ -291,6 +301,17 @@ func Check(c Case) []string {
 	}
 	if c.Priority > MaxPriority || c.Priority < -MaxPriority {
 		add("the priority %d is not between -%d and %d", c.Priority, MaxPriority, MaxPriority)
+	}
+	if c.Control != nil {
+		if text := c.Control.wrong(); text != "" {
+			add("%s", text)
+		}
+		if c.Type == Operation {
+			add("an operation has no loop: iteration_control belongs to its tasks")
+		}
+		if c.Type == Task && c.Policy() != "controlled" {
+			add("iteration_control holds for policy:controlled, and the tag is %s%s", PolicyTag, short(c.Policy()))
+		}
 	}
 	return wrong
 }

@@ -135,6 +135,15 @@ func (m *markdown) field(n int, l string) bool {
 			m.problems.add(n, "the priority %q is no whole number", short(value))
 		}
 		c.Priority = p
+	case "iteration_control":
+		for _, setting := range commas(value) {
+			control, err := c.Control.With(setting)
+			if err != nil {
+				m.problems.add(n, "%v", err)
+				return true
+			}
+			c.Control = control
+		}
 	default:
 		return false
 	}

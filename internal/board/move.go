@@ -254,6 +254,7 @@ func Changed(before, after *Case) []string {
 		{"priority", before.Priority == after.Priority},
 		{"parent", before.Parent == after.Parent},
 		{"needs", slices.Equal(before.Needs, after.Needs)},
+		{"iteration_control", before.Control.String() == after.Control.String()},
 	} {
 		if !f.same {
 			names = append(names, f.name)

@@ -161,10 +161,14 @@ type line struct {
 	Parent      string `json:"parent"`
 	Type        Type   `json:"type"`
 	Status      Status `json:"status"`
+	Policy      string `json:"policy"`
+
+	Control json.RawMessage `json:"iteration_control"`
 }
 
 var lineKeys = []string{
-	"ref", "title", "description", "acceptance", "needs", "tags", "priority", "parent", "type", "status",
+	"ref", "title", "description", "acceptance", "needs", "tags", "priority", "parent", "type", "status", "policy",
+	"iteration_control",
 }
 
 func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *ProblemsError) (Draft, bool) {
@@ -186,9 +190,24 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 		problems.add(n, "%s", jsonError(err))
 		return Draft{}, false
 	}
+	switch l.Policy {
+	case "":
+	case "task", "controlled":
+		l.Tags = append(l.Tags, PolicyTag+l.Policy)
+	default:
+		problems.add(n, "policy must be task or controlled, not %q", short(l.Policy))
+	}
+	var control *Control
+	if len(l.Control) > 0 {
+		control = &Control{}
+		if err := control.read(l.Control); err != nil {
+			problems.add(n, "%v", err)
+		}
+	}
 	return Draft{Line: n, Case: Case{
 		Ref: l.Ref, Title: l.Title, Description: l.Description, Acceptance: l.Acceptance, Needs: l.Needs, Tags: l.Tags,
 		Priority: l.Priority, Parent: l.Parent, Type: l.Type, Status: l.Status,
+		Control: control,
 	}}, true
 }
 

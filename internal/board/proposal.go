@@ -37,8 +37,8 @@ func Propose(text []byte) ([]Draft, error) {
 			problems.add(d.Line, "it is nested; write a flat list of tasks")
 		case c.Status != "" && c.Status != Pending:
 			problems.add(d.Line, "it is %s; list only what is to be done", c.Status)
-		case len(c.Tags) > 0: // some of them say who works, and how
-			problems.add(d.Line, "it has tags, which only a person gives; leave them out")
+		case len(c.Tags) > 0, c.Control != nil: // some tags say who works, and how
+			problems.add(d.Line, "it has tags, a policy or iteration_control, which only a person gives; leave them out")
 		case c.Ref == "":
 			problems.add(d.Line, "it has no ref, by which others could need it")
 		case titles[name]:

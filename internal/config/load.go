@@ -149,20 +149,27 @@ func (l *loader) add(n *node) {
 // inherit gives each procedure's iteration_control the keys of the general one
 // that it does not name.
 func (c *Config) inherit() {
-	general := reflect.ValueOf(c.IterationControl)
 	for _, name := range sortedKeys(c.Procedures) {
 		own := c.Procedures[name].IterationControl
 		if own == nil {
 			continue
 		}
-		for _, f := range schema().field("iteration_control").fields {
-			path := joinPath("procedures", name) + ".iteration_control." + f.name
-			if !c.IsSet(path) {
-				reflect.ValueOf(own).Elem().Field(f.index).Set(general.Field(f.index))
-				c.from[path] = c.from["iteration_control."+f.name]
-			}
+		path := joinPath("procedures", name) + ".iteration_control."
+		for _, key := range own.under(c.IterationControl, func(key string) bool { return c.IsSet(path + key) }) {
+			c.from[path+key] = c.from["iteration_control."+key]
 		}
 	}
+}
+
+// under fills in the keys that are not named, and returns them.
+func (i *IterationControl) under(general IterationControl, named func(key string) bool) (keys []string) {
+	for _, f := range schema().field("iteration_control").fields {
+		if !named(f.name) {
+			reflect.ValueOf(i).Elem().Field(f.index).Set(reflect.ValueOf(general).Field(f.index))
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
 }
 
 // finish checks what depends on several keys, and reads the fragments.

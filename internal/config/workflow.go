@@ -25,6 +25,21 @@ type Workflow struct {
 	Nested map[string]*Workflow
 	// Files are those that were read, the nested ones too.
 	Files []trust.File
+	// Controlled is true for a workflow whose policy is iteration control.
+	Controlled bool
+
+	control *IterationControl
+	named   func(key string) bool // of control
+}
+
+// IterationControl is what the workflow says of it, over what holds in general.
+func (w *Workflow) IterationControl(general IterationControl) IterationControl {
+	if w.control == nil {
+		return general
+	}
+	own := *w.control
+	own.under(general, w.named)
+	return own
 }
 
 // Limits of workflows in workflows.
@@ -75,7 +90,19 @@ func (l *workflowLoader) load(path, name string, above []string) (*Workflow, err
 	if err != nil {
 		return nil, err
 	}
-	w := &Workflow{Path: path, Notes: r.notes, Nested: map[string]*Workflow{}}
+	w := &Workflow{Path: path, Notes: r.notes, Nested: map[string]*Workflow{}, Controlled: r.raw.Policy == "controlled",
+		control: r.raw.IterationControl, named: func(key string) bool {
+			at, ok := r.from["iteration_control."+key]
+			return ok && at.src.layer != builtIn
+		}}
+	if w.control != nil && !w.Controlled {
+		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: iteration_control holds with policy: controlled only", name,
+			r.place("iteration_control").line))
+	}
+	if w.Controlled && len(above) > 0 {
+		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: policy holds for a workflow that is started itself, not for a step",
+			name, r.place("policy").line))
+	}
 	above = append(above, path)
 	for i := range r.file.Steps {
 		s := &r.file.Steps[i]
@@ -87,6 +114,11 @@ func (l *workflowLoader) load(path, name string, above []string) (*Workflow, err
 			return nil, err
 		}
 		w.Nested[s.ID], s.Digest = below, below.Plan.Hash
+		for _, note := range below.Notes {
+			if !slices.Contains(w.Notes, note) {
+				w.Notes = append(w.Notes, note)
+			}
+		}
 	}
 	if w.Plan, err = r.plan(); err != nil {
 		return nil, err

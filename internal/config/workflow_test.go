@@ -148,6 +148,9 @@ func TestWorkflowFaults(t *testing.T) {
 		{"steps:\n  - id: a\n    run: echo a:", "needs quotes: 'echo a:'", 3, ":"},
 		{"steps:\n  - id: a\n    run: x\n    verify:\n      - echo a: b", "not a map; a text with a colon and a blank in it needs quotes", 5, "echo a: b"},
 		{"config: {parallelism: 0}\n" + head, "1 or more", 1, "0"},
+		{"policy: task\n" + head, "must be workflow or controlled", 1, "task"},
+		{"iteration_control: {max_iterations: 0}\n" + head, "1 or more", 1, "0"},
+		{"iteration_control: {max_iteration: 2}\n" + head, `unknown key "max_iteration"`, 1, "max_iteration"},
 	} {
 		if strings.Contains(c.text, "if: ( true") {
 			c.text += "\n    run: x"
@@ -164,6 +167,38 @@ func TestWorkflowFaults(t *testing.T) {
 		if line := strings.Split(c.text, "\n")[e.Line-1]; !strings.HasPrefix(line[e.Column-1:], c.under) && c.under != "[]" {
 			t.Errorf("%q: the caret stands under %q", c.text, line[e.Column-1:])
 		}
+	}
+}
+
+// What a workflow says of iteration control goes over what holds in general. What is not
+// acted on is said, also of a workflow below.
+func TestWorkflowIterationControl(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	load := func(text string) *Workflow {
+		write(t, dir, map[string]string{"w.yaml": text})
+		w, err := LoadWorkflow(dir, "w.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	general := IterationControl{MaxIterations: 9, AutoRetryOnTestFail: true, FeedbackMaxLength: 300}
+	const steps = "steps: [{id: a, run: x}]\n"
+	w := load("policy: controlled\niteration_control: {max_iterations: 2, escalation_includes_diff: true}\n" + steps)
+	want := IterationControl{MaxIterations: 2, AutoRetryOnTestFail: true, EscalationIncludesDiff: true, FeedbackMaxLength: 300}
+	if got := w.IterationControl(general); got != want || !w.Controlled || len(w.Notes) > 0 {
+		t.Errorf("%+v, controlled %t, notes %q; want %+v", got, w.Controlled, w.Notes, want)
+	}
+	if w = load(steps); w.IterationControl(general) != general || w.Controlled || len(w.Notes) > 0 {
+		t.Errorf("without keys: %+v", w)
+	}
+	write(t, dir, map[string]string{"below.yaml": "policy: controlled\n" + steps})
+	w = load("iteration_control: {max_iterations: 2}\nsteps: [{id: a, workflow: below.yaml}, {id: b, workflow: below.yaml}]\n")
+	notes := []string{"w.yaml:1: iteration_control holds with policy: controlled only",
+		"below.yaml:1: policy holds for a workflow that is started itself, not for a step"}
+	if !reflect.DeepEqual(w.Notes, notes) || w.Controlled {
+		t.Errorf("notes %q, want %q", w.Notes, notes)
 	}
 }
 

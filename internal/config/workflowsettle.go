@@ -198,18 +198,22 @@ func (r *workflowReader) matrix(m *workflowMatrix, at string) *workflow.Matrix {
 // and those of two other dialects. The tags describe the keys once, for the
 // reader, the schema and the reference page.
 type workflowFile struct {
-	Name          string            `yaml:"name" loose:"1"`
-	Description   string            `yaml:"description" loose:"1"`
-	Env           map[string]string `yaml:"env"`
-	Config        workflowConfig    `yaml:"config"`
-	Steps         []workflowStep    `yaml:"steps"`
-	Version       Ignored           `yaml:"version"`
-	Tags          Ignored           `yaml:"tags"`
-	Author        Ignored           `yaml:"author"`
-	Metadata      Ignored           `yaml:"metadata"`
-	ErrorHandling workflowErrors    `yaml:"errorHandling"`
-	Monitoring    Ignored           `yaml:"monitoring"`
-	Rollback      Ignored           `yaml:"rollback"`
+	Name        string            `yaml:"name" loose:"1"`
+	Description string            `yaml:"description" loose:"1"`
+	Env         map[string]string `yaml:"env"`
+	Config      workflowConfig    `yaml:"config"`
+	Steps       []workflowStep    `yaml:"steps"`
+	Policy      string            `yaml:"policy" default:"workflow" enum:"workflow|controlled"`
+
+	IterationControl *IterationControl `yaml:"iteration_control"`
+
+	Version       Ignored        `yaml:"version"`
+	Tags          Ignored        `yaml:"tags"`
+	Author        Ignored        `yaml:"author"`
+	Metadata      Ignored        `yaml:"metadata"`
+	ErrorHandling workflowErrors `yaml:"errorHandling"`
+	Monitoring    Ignored        `yaml:"monitoring"`
+	Rollback      Ignored        `yaml:"rollback"`
 }
 
 type workflowConfig struct {

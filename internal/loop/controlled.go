@@ -5,6 +5,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 )
 
+// controlled is true for work that iteration control decides about: a controlled
+// procedure or task, and a workflow whose policy has settings for it.
+func (s *State) controlled() bool {
+	return s.Policy.Kind == Controlled || s.Policy.Kind == Workflow && s.Policy.Control != nil
+}
+
 // control are the settings of iteration control for this run. The maximum is
 // the run's limit: an answer grants a fresh allowance.
 func (s *State) control() control.Settings {
@@ -29,6 +35,15 @@ func (s *State) outcome(r *Record) control.Outcome {
 // tests says how the verification of an iteration ended. Gates alone never
 // pass: at least one that is required did, after an agent that ended well.
 func (r *Record) tests() control.Tests {
+	if t := r.Steps; t != nil { // the steps of a workflow are its tests, beside the gates
+		switch {
+		case t.Complete && !r.RedGate() && (r.Failure == nil || r.rejected()):
+			return control.Passed
+		case r.Outcome == Failed:
+			return control.Failed
+		}
+		return control.NotTested
+	}
 	if r.RedGate() {
 		return control.Failed
 	}
@@ -56,7 +71,7 @@ func (s *State) escalates(r *Record) *Command {
 	if r.Outcome == Waited || r.cut() {
 		return nil
 	}
-	if s.Policy.Kind != Controlled {
+	if !s.controlled() {
 		if !s.Policy.Review || !r.awaitsReview() {
 			return nil
 		}
@@ -82,7 +97,7 @@ func (s *State) askControl(r *Record, why string) *Command {
 
 // bounded cuts the feedback of controlled work to what iteration control allows.
 func (s *State) bounded(f *Feedback, r *Record) {
-	if s.Policy.Kind != Controlled || r.Outcome != Failed || r.Failure == nil {
+	if !s.controlled() || r.Outcome != Failed || r.Failure == nil {
 		return
 	}
 	advice := control.Advise(s.outcome(r), s.control())

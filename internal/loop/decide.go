@@ -254,7 +254,7 @@ func (s *State) remember(r *Record) {
 		if found := control.FromAnalysis(f); len(found) > 0 && past.Step != "" {
 			past.Found = found[0].String()
 		}
-		if s.Policy.Kind == Controlled {
+		if s.controlled() {
 			past.Summary, past.Found = o.Summary(), ""
 		}
 	}

@@ -174,7 +174,7 @@ func (s *State) ask(text, guard string) *Question {
 // question makes an escalation from what was tried. Without choices any
 // answer is for the agent.
 func (s *State) question(text string, choices []control.Choice) *Question {
-	q := &Question{Text: text, Choices: choices, NoDiff: s.Policy.Kind == Controlled && !s.control().IncludeDiff}
+	q := &Question{Text: text, Choices: choices, NoDiff: s.controlled() && !s.control().IncludeDiff}
 	for _, c := range choices {
 		q.Options = append(q.Options, c.Text)
 	}

@@ -71,8 +71,8 @@ type Policy struct {
 	IterationCeiling time.Duration `json:"iteration_ceiling,omitempty"`
 	// Review is true when green work must also be approved by a review.
 	Review bool `json:"review,omitempty"`
-	// Control is iteration control for the kind Controlled; nil is its
-	// defaults. Its maximum is MaxIterations, its review is Review.
+	// Control is iteration control: of the kind Controlled, where nil is its
+	// defaults, and of a workflow that has it. Its maximum is MaxIterations, its review is Review.
 	Control *control.Settings `json:"control,omitempty"`
 	// Reviewer is the agent that reviews, or [Person]; empty: the program of
 	// the author, in a fresh process.

@@ -245,7 +245,8 @@ func controlPolicy(pol *loop.Policy, args map[string]string, number func(string,
 	if who, review := args["review"]; review {
 		pol.Review, pol.Reviewer = who != "off", strings.TrimPrefix(who, "author")
 	}
-	if pol.Kind != loop.Controlled || pol.Control != nil {
+	_, controlled := args["controlled"] // a workflow that is
+	if pol.Kind != loop.Controlled && !controlled || pol.Control != nil {
 		return
 	}
 	_, red := args["ask-on-red"]
@@ -549,7 +550,7 @@ func (p *player) details(b *strings.Builder, c loop.Command) {
 	if c.Message != "" {
 		fmt.Fprintf(b, "  guard: %s\n", c.Message)
 	}
-	if f := c.Feedback; f != nil && c.Kind == loop.Run && p.s.Policy.Kind == loop.Controlled {
+	if f := c.Feedback; f != nil && c.Kind == loop.Run && p.s.Policy.Control != nil {
 		for _, item := range f.Items {
 			fmt.Fprintf(b, "  to repair: %s\n", control.Finding{Item: item})
 		}
@@ -568,14 +569,14 @@ func (p *player) details(b *strings.Builder, c loop.Command) {
 			fmt.Fprintf(b, "  note: %s\n", n)
 		}
 	}
-	if q := c.Question; q != nil && p.s.Policy.Kind == loop.Controlled {
+	if q := c.Question; q != nil && p.s.Policy.Control != nil {
 		for line := range strings.Lines(q.Text + "\n") {
 			if line != "\n" {
 				fmt.Fprintf(b, "  asks: %s", line)
 			}
 		}
 	}
-	if q := c.Question; q != nil && (p.s.Policy.Kind == loop.Controlled || c.Guard != "") {
+	if q := c.Question; q != nil && (p.s.Policy.Control != nil || c.Guard != "") {
 		for i, option := range q.Options {
 			fmt.Fprintf(b, "  %d. %s\n", i+1, option)
 		}

@@ -87,13 +87,13 @@ func mix(x uint64) uint64 {
 // only when its last iteration succeeded.
 func (s *State) atMaximum(r *Record) *Command {
 	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
-	switch s.Policy.Kind {
-	case Procedure:
+	switch {
+	case s.Policy.Kind == Procedure:
 		if s.Wrong != "" {
 			return &Command{Status: Exhausted, Why: why + "; " + s.Wrong}
 		}
 		return &Command{Status: Completed, Why: why}
-	case Controlled:
+	case s.controlled():
 		if r == nil {
 			r = &Record{}
 		}

@@ -154,6 +154,10 @@ func (op *operation) input(schemas map[string]schema) map[string]any {
 			fields = schemas[fields.Ref[strings.LastIndex(fields.Ref, "/")+1:]]
 		}
 		for name, p := range fields.Properties {
+			if ref, ok := p["$ref"].(string); ok { // a client knows the tool's schema only
+				p = map[string]any{"type": "object", "description": p["description"], "additionalProperties": false,
+					"properties": schemas[ref[strings.LastIndex(ref, "/")+1:]].Properties}
+			}
 			properties[name] = p
 		}
 		required = append(required, fields.Required...)

@@ -39,7 +39,8 @@ import (
 //	run NAME [FLAG=V…]    the plan of a procedure, with flags as keys of
 //	                      planner.Flags in JSON
 //	workflow FILE [FLAG=V…]   of a workflow
-//	task [FLAG=V…]        of a task; case_iterations and case_timeout are its own limits
+//	task [FLAG=V…]        of a task; case_iterations and case_timeout are its own limits,
+//	                      control=KEY:VALUE is its own iteration control
 //	landing               of what lands
 //	dry NAME [FLAG=V…]    what --dry-run shows
 //	told                  who is told what: the hooks
@@ -115,8 +116,14 @@ func (s *story) plan(words []string) (string, error) {
 	case "task":
 		args := transcript.Arguments(given)
 		tags := strings.Fields(strings.ReplaceAll(args["tags"], ",", " "))
+		var control *board.Control
+		if own := args["control"]; own != "" {
+			if control, err = control.With(strings.Replace(own, ":", "=", 1)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
 		plan, err = pl.Task(autopilot.Task{
-			Case:      board.Case{ID: "T-1", Title: "Greet", Tags: tags},
+			Case:      board.Case{ID: "T-1", Title: "Greet", Tags: tags, Control: control},
 			Workspace: pool.Workspace{ID: "T-1", Dir: filepath.Join(s.dir, "clone")},
 			Agent:     args["racer"], Limits: limitsOf(s.t, args),
 		})
@@ -210,6 +217,9 @@ func tell(p engine.Plan) string {
 	fmt.Fprintf(&b, "%s %s at the level %s, in %s\n", p.Kind, p.Name, p.Safety, p.Root)
 	if pol.Kind != "" {
 		fmt.Fprintf(&b, "policy %s: %s\n", pol.Kind, limits(pol))
+		if c := pol.Control; c != nil {
+			fmt.Fprintf(&b, "control: %s\n", some("retry red", c.RetryTestFail, "retry rejected", c.RetryReviewReject, "diff", c.IncludeDiff, "feedback", c.FeedbackMax))
+		}
 		fmt.Fprintf(&b, "an iteration: %s\n", some("time", pol.IterationTimeout, "silence", pol.IdleTimeout, "cost", pol.MaxIterationCost, "calls", pol.MaxIterationCalls))
 		fmt.Fprintf(&b, "guards: %s\n", some("failures", pol.FailureThreshold, "thrashing", pol.Thrashing, "stuck", pol.Stuck, "repeated", pol.Repeated))
 		fmt.Fprintf(&b, "strategy: %s\n", some("fixed", pol.Strategy, "mode", pol.Mode))

@@ -44,6 +44,15 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID, board.PolicyTag,
 			own)
 	}
+	if own := c.Control; own != nil {
+		set := draft{pl, name, p}.iterationControl()
+		take(&set.MaxIterations, own.MaxIterations)
+		take(&set.AutoRetryOnTestFail, own.RetryTestFail)
+		take(&set.AutoRetryOnReviewReject, own.RetryReviewReject)
+		take(&set.EscalationIncludesDiff, own.IncludeDiff)
+		take(&set.FeedbackMaxLength, own.FeedbackMax)
+		p.IterationControl, p.MaxIterations = &set, cmp.Or(own.MaxIterations, p.MaxIterations)
+	}
 	plan, err := draft{pl, name, p}.procedure()
 	if err != nil {
 		return plan, err
@@ -77,6 +86,13 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// take is what a task says itself, over what it has.
+func take[T any](to, own *T) {
+	if own != nil {
+		*to = *own
+	}
 }
 
 // withSafety is the configuration at a level.

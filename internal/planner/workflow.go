@@ -160,7 +160,7 @@ const iterations = 10
 func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, error) {
 	c, l := d.Config, d.Config.Loop
 	pol := loop.Policy{
-		Kind: loop.Workflow, Once: !d.Flags.Iterate, MaxIterations: 1, Stuck: l.StuckThreshold,
+		Kind: loop.Workflow, Once: !d.Flags.Iterate && !w.Controlled, MaxIterations: 1, Stuck: l.StuckThreshold,
 		PauseOnStuck: l.PauseOnStuck, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: in.optional,
 		Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
@@ -174,9 +174,18 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 	if c.IsSet("loop.failure_threshold") {
 		pol.FailureThreshold = l.FailureThreshold
 	}
-	if d.Flags.Iterate {
-		if pol.MaxIterations = iterations; c.IsSet("loop.max_iterations") {
+	if w.Controlled {
+		set := ControlSettings(w.IterationControl(c.IterationControl))
+		pol.Control = &set
+	}
+	if !pol.Once {
+		switch {
+		case w.Controlled && !c.IsFlag("loop.max_iterations"):
+			pol.MaxIterations = pol.Control.MaxIterations
+		case c.IsSet("loop.max_iterations"):
 			pol.MaxIterations = l.MaxIterations
+		default:
+			pol.MaxIterations = iterations
 		}
 		if pol.MaxIterations == 0 {
 			return pol, fault.Refuse("a workflow needs a maximum: max_iterations 0 allows nothing").

@@ -164,22 +164,25 @@ func TestEditedTexts(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	id := addAll(t, s, draft("a"))[0]
+	five := 5
 	for _, want := range []board.Case{
 		{Description: "both", Acceptance: []string{"it works"}}, {Description: "only this"}, {}, {Acceptance: []string{"it works", "fast"}}, {},
+		{Control: &board.Control{MaxIterations: &five}}, {},
 	} {
 		_, err := s.EditCase(t.Context(), id, board.Person, noon, func(c *board.Case) error {
-			c.Description, c.Acceptance = want.Description, want.Acceptance
+			c.Description, c.Acceptance, c.Control = want.Description, want.Acceptance, want.Control
 			return nil
 		})
 		must(t, err)
 		got, err := s.Case(t.Context(), id)
 		must(t, err)
-		if got.Description != want.Description || !slices.Equal(got.Acceptance, want.Acceptance) {
+		if got.Description != want.Description || !slices.Equal(got.Acceptance, want.Acceptance) ||
+			got.Control.String() != want.Control.String() {
 			t.Errorf("got %q %q, want %q %q", got.Description, got.Acceptance, want.Description, want.Acceptance)
 		}
 		var rows int
 		must(t, s.write.conn.QueryRowContext(t.Context(), `SELECT count(*) FROM case_texts`).Scan(&rows))
-		if empty := want.Description == "" && len(want.Acceptance) == 0; (rows == 0) != empty {
+		if empty := want.Description == "" && len(want.Acceptance) == 0 && want.Control == nil; (rows == 0) != empty {
 			t.Errorf("%+v: %d rows of texts", want, rows)
 		}
 	}

@@ -26,7 +26,7 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	wish = board.Tidy(wish)
 	after := before
 	after.Title, after.Description, after.Acceptance, after.Tags = wish.Title, wish.Description, wish.Acceptance, wish.Tags
-	after.Priority, after.Parent, after.Needs = wish.Priority, wish.Parent, wish.Needs
+	after.Priority, after.Parent, after.Needs, after.Control = wish.Priority, wish.Parent, wish.Needs, wish.Control
 	after.UpdatedAt = b.now
 	if wrong := board.Check(after); len(wrong) > 0 {
 		return &board.ProblemsError{Problems: []board.Problem{{Text: strings.Join(wrong, "\n")}}}

@@ -177,16 +177,20 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 	if err != nil {
 		return err
 	}
-	if c.Description == "" && len(c.Acceptance) == 0 {
-		return nil
+	if hasTexts(c) {
+		return b.texts(ctx, c)
 	}
-	return b.texts(ctx, c)
+	return nil
 }
 
-var putTexts = upsert("case_texts", 1, "id, description, acceptance")
+func hasTexts(c *board.Case) bool {
+	return c.Description != "" || len(c.Acceptance) > 0 || c.Control != nil
+}
+
+var putTexts = upsert("case_texts", 1, "id, description, acceptance, control")
 
 func (b *cases) texts(ctx context.Context, c *board.Case) error {
-	if c.Description == "" && len(c.Acceptance) == 0 {
+	if !hasTexts(c) {
 		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
 		return err
 	}
@@ -194,7 +198,11 @@ func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.w.exec(ctx, putTexts(), c.ID, c.Description, string(acceptance))
+	control, err := json.Marshal(c.Control)
+	if err != nil {
+		return err
+	}
+	_, err = b.w.exec(ctx, putTexts(), c.ID, c.Description, string(acceptance), string(control))
 	return err
 }
 

@@ -183,7 +183,13 @@ func TestTalliesOfOlder(t *testing.T) {
 	fileOnly(t)
 	now, before := fresh(t), old(t)
 	history(t, now)
+	column := func(change string) { // what this pawl reads of a case, while it writes the history
+		_, err := before.write.conn.ExecContext(t.Context(), `ALTER TABLE case_texts `+change)
+		must(t, err)
+	}
+	column(`ADD COLUMN control TEXT NOT NULL DEFAULT 'null'`)
 	history(t, before)
+	column(`DROP COLUMN control`)
 	must(t, before.migrate(t.Context()))
 	for _, by := range []stats.By{stats.All, stats.Day, stats.Sprint, stats.Task} {
 		if a, b := tallies(t, now, by), tallies(t, before, by); !reflect.DeepEqual(a, b) {

@@ -38,6 +38,8 @@ type Case struct {
 	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is."`
 	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
 	Acceptance  []string  `json:"acceptance,omitempty" doc:"Only where one case is asked for."`
+
+	Control *board.Control `json:"iteration_control,omitempty" doc:"Only where one case is asked for."`
 }
 
 // CasePage is one page of the board.
@@ -132,7 +134,7 @@ func showCase(c *board.Case) Case {
 		Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
 		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt,
 		UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
-		Description: c.Description, Acceptance: c.Acceptance,
+		Description: c.Description, Acceptance: c.Acceptance, Control: c.Control,
 	}
 }
 
@@ -201,6 +203,8 @@ type CaseText struct {
 	Priority    *int      `json:"priority,omitempty" minimum:"-1000000" maximum:"1000000"`
 	Parent      *string   `json:"parent,omitempty" maxLength:"200" doc:"An operation's id or ref; empty for none."`
 	Needs       *[]string `json:"needs,omitempty" maxItems:"1000" doc:"Ids or refs."`
+
+	Control *board.Control `json:"iteration_control,omitempty" doc:"Of a task with policy:controlled; {} takes all away."`
 }
 
 func (t CaseText) edit(c *board.Case) error {
@@ -211,6 +215,9 @@ func (t CaseText) edit(c *board.Case) error {
 	set(&c.Priority, t.Priority)
 	set(&c.Parent, t.Parent)
 	set(&c.Needs, t.Needs)
+	if t.Control != nil {
+		c.Control = t.Control
+	}
 	return nil
 }
 

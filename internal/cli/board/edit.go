@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
@@ -22,6 +23,8 @@ import (
 type caseFields struct {
 	title, description, parent string
 	acceptance, needs, tags    []string
+	policy                     string
+	control                    []string
 	unneed, untag              []string
 	priority                   int
 	operation, update          bool
@@ -60,6 +63,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 // caseFlags say something of a case.
 var caseFlags = []string{
 	"title", "description", "acceptance", "needs", "unneed", "tag", "untag", "priority", "parent", "operation",
+	"policy", "iteration-control",
 }
 
 // common are the flags that add and edit share.
@@ -71,6 +75,9 @@ func (f *caseFields) common(cmd *cobra.Command) {
 	flags.VarP(&names{list: &f.tags, what: "tag"}, "tag", "t", "a `TAG`; critical and quick-win go first (repeatable)")
 	flags.IntVarP(&f.priority, "priority", "p", 0, "`N`: higher goes first, before any score")
 	flags.StringVar(&f.parent, "parent", "", "the `ID` of the operation that it belongs to")
+	flags.StringVar(&f.policy, "policy", "", "when work on it ends: task or controlled (`KIND`)")
+	flags.StringArrayVar(&f.control, "iteration-control", nil,
+		"`KEY=VALUE` of iteration_control for it alone, such as max_iterations=5 (repeatable)")
 }
 
 // names is a flag of one or more names with commas between. An empty one is an
@@ -112,6 +119,9 @@ func addOne(ctx context.Context, a *command.App, f caseFields) error {
 	}
 	if f.operation {
 		c.Type = board.Operation
+	}
+	if err := f.controls(&c); err != nil {
+		return err
 	}
 	return addCases(ctx, a, []board.Draft{{Case: c}}, false)
 }
@@ -251,6 +261,9 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
 		return err
 	}
 	c.Needs, c.Tags = append(c.Needs, f.needs...), append(c.Tags, f.tags...)
+	if err := f.controls(c); err != nil {
+		return err
+	}
 	changed := cmd.Flags().Changed
 	if changed("title") {
 		c.Title = f.title
@@ -266,6 +279,24 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
 	}
 	if changed("parent") {
 		c.Parent = f.parent
+	}
+	return nil
+}
+
+// controls says how work on a case ends.
+func (f *caseFields) controls(c *board.Case) (err error) {
+	switch f.policy {
+	case "":
+	case string(loop.Task), string(loop.Controlled):
+		c.Tags = slices.DeleteFunc(c.Tags, func(t string) bool { return strings.HasPrefix(t, board.PolicyTag) })
+		c.Tags = append(c.Tags, board.PolicyTag+f.policy)
+	default:
+		return command.Usage("--policy must be task or controlled, not %q", report.Line(f.policy, 60))
+	}
+	for _, setting := range f.control {
+		if c.Control, err = c.Control.With(setting); err != nil {
+			return command.Usage("%v", err)
+		}
 	}
 	return nil
 }

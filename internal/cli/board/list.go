@@ -183,6 +183,8 @@ type exported struct {
 	Parent      string       `json:"parent,omitempty"`
 	Type        board.Type   `json:"type"`
 	Status      board.Status `json:"status"`
+
+	Control *board.Control `json:"iteration_control,omitempty"`
 }
 
 func caseExportCommand(a *command.App) *cobra.Command {
@@ -209,7 +211,7 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 			return err
 		}
 		e := exported{
-			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status,
+			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status, c.Control,
 		}
 		for _, need := range c.Needs {
 			e.Needs = append(e.Needs, names[need])

@@ -141,6 +141,7 @@ func printCase(a *command.App, c *board.Case, needs, dependents []string) {
 	row("needs", report.Some(needs, shownIDs))
 	row("needed by", report.Some(dependents, shownIDs))
 	row("tags", report.Line(strings.Join(c.Tags, ", "), 1000))
+	row("controlled", c.Control.String())
 	row("ref", report.Line(c.Ref, board.MaxRef))
 	if c.Retries > 0 {
 		row("retries", fmt.Sprint(c.Retries))

@@ -50,6 +50,9 @@ func planText(w *config.Workflow) string {
 	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", fault.Numbered(len(p.Instances), "step"),
 		fault.Numbered(len(p.Layers), "layer"),
 		min(p.Parallelism, p.Width()), limitText(p.Timeout))
+	if w.Controlled {
+		b.WriteString("[DRY RUN] Under iteration control: it is gone over again, and a person is asked at the maximum\n")
+	}
 	if len(p.Context) > 0 {
 		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))
 	}
