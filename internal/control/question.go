@@ -56,6 +56,8 @@ type Offer struct {
 	Limit string
 	// Kept is the last iteration that was green, which giving up keeps; 0 is none.
 	Kept int
+	// Elsewhere is true where another program works: no loop of pawl's ends.
+	Elsewhere bool
 }
 
 // Choices are the options after anything that stopped a loop.
@@ -80,7 +82,11 @@ func others(o Offer) []Choice {
 	if o.Green {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
 	}
-	list = append(list, Choice{Text: "Take it over yourself: pawl stops, the files stay as they are", Do: TakeOver})
+	take := "Take it over yourself: pawl stops, the files stay as they are"
+	if o.Elsewhere {
+		take = "Take it over yourself: the files stay as they are"
+	}
+	list = append(list, Choice{Text: take, Do: TakeOver})
 	if o.Kept > 0 {
 		return append(list,
 			Choice{Text: fmt.Sprintf("Give up: keep what iteration %d left, the last that was green", o.Kept),

@@ -130,6 +130,7 @@ type check struct {
 	log    checklog.Log
 	action control.Action
 	why    string // what a retry, or the escalation, is to know beside the feedback
+	cured  string // what a person must cure first
 }
 
 func (k *check) run(ctx context.Context, reset bool) error {
@@ -160,7 +161,8 @@ func (k *check) outcome() control.Outcome {
 		a := failure.Analysis{Class: failure.TestFailure,
 			Items: []failure.Item{{Message: "There is no test output: run the tests and read what fails"}}}
 		if strings.TrimSpace(in.TestResult.Output) != "" {
-			a = failure.Analyse(failure.Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: in.TestResult.Output})
+			a = failure.Analyse(failure.Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: in.TestResult.Output,
+				Now: time.Now()})
 		}
 		o.Failure = &a
 	}
@@ -249,22 +251,40 @@ func (k *check) sameBefore(now checklog.Attempt) int {
 }
 
 // settle changes a plain retry to what a loop would do: a failure that only a person can
-// cure, and one that comes again and again, go to a person.
+// cure, and one that comes again and again, go to a person, who is told whose it is.
 func (k *check) settle(f *failure.Analysis, same int) {
-	if k.action != control.Retry || f == nil {
+	asks := k.action == control.Escalate
+	if f == nil || k.action != control.Retry && !asks {
 		return
 	}
+	what := string(f.Class)
+	if len(f.Actions) > 0 {
+		what += "): " + f.Actions[0]
+	} else {
+		what += ")."
+	}
+	again := fmt.Sprintf("The same failure %d times in a row", same)
 	switch {
 	case f.Kind == failure.Permanent:
-		k.action, k.why = control.Escalate, fmt.Sprintf("Only a person can cure this (%s).", f.Class)
+		k.action, k.why, k.cured = control.Escalate, "Only a person can cure this ("+what, string(f.Class)
+	case f.Kind == failure.Transient && asks:
+		k.why = "This may pass by itself (" + string(f.Class) + "). The work is not to blame."
 	case f.Kind == failure.Transient:
-		k.why = fmt.Sprintf("This may pass by itself (%s): wait, and try again. The work is not to blame.", f.Class)
+		k.why = fmt.Sprintf("This may pass by itself (%s): wait%s, and try again. The work is not to blame.", f.Class,
+			until(f.WaitUntil))
+	case asks: // the pattern is in the context
 	case same >= planner.RepeatedThreshold:
-		k.action, k.why = control.Escalate, fmt.Sprintf("The same failure %d times in a row.", same)
+		k.action, k.why = control.Escalate, again+"."
 	case same > 1:
-		k.why = fmt.Sprintf("The same failure %d times in a row: what was done against it did not help. "+
-			"Find its cause before you change anything.", same)
+		k.why = again + ": what was done against it did not help. Find its cause before you change anything."
 	}
+}
+
+func until(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.Format("Mon 15:04:05")
 }
 
 // summaryPrint is the fingerprint of a failure of which only a line is known.

@@ -68,7 +68,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)
 		}
-		q := control.Ask(o.Number, o, control.Offer{})
+		q := control.Ask(o.Number, o, control.Offer{Cured: k.cured, Elsewhere: true})
 		d.Question = q.Text + "\n"
 		for i, c := range q.Choices {
 			d.Question += fmt.Sprintf("%d. %s\n", i+1, c.Text)
