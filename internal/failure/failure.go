@@ -8,6 +8,7 @@
 package failure
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -167,6 +168,16 @@ func Classes() []Class {
 		MissingCommand, PortConflict, NoProgress, LimitExceeded, Tampering,
 		RefusedByModel, OutputLimit, EmptyAnswer, MalformedAnswer, Unknown,
 	}
+}
+
+// Advice is the first action, where it tells an agent more than the lines of the output do;
+// "" where those say it all.
+func (a *Analysis) Advice() string {
+	around := a.Kind == Work && (a.Class == Dependency || a.Class == MissingCommand || a.Class == Permission)
+	if len(a.Actions) > 0 && (around || slices.Contains(Unanswered(), a.Class)) {
+		return a.Actions[0]
+	}
+	return ""
 }
 
 // Unanswered are the classes of a model that gave no answer to work with. The

@@ -21,8 +21,8 @@ func (s *State) feedback(r *Record) *Feedback {
 	if a := r.Failure; a != nil && told {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
 		f.ExitCode = max(0, r.exitOf(a.Step))
-		if len(a.Actions) > 0 && slices.Contains(failure.Unanswered(), a.Class) {
-			f.Notes = append(f.Notes, a.Actions[0])
+		if advice := a.Advice(); advice != "" {
+			f.Notes = append(f.Notes, advice)
 		}
 	}
 	s.bounded(f, r)

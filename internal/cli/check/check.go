@@ -277,6 +277,8 @@ func (k *check) settle(f *failure.Analysis, same int) {
 		k.action, k.why = control.Escalate, again+"."
 	case same > 1:
 		k.why = again + ": what was done against it did not help. Find its cause before you change anything."
+	default:
+		k.why = f.Advice()
 	}
 }
 
