@@ -153,7 +153,7 @@ var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)
 
 // addresses begin a line with the number of a thing that it is about, "12: ", or of
 // a process, "==12==". Others are the index of one in a list, or the line of a file: "a.css#12".
-var addresses = lazy.Regexp(`^\s*\d+: |^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
+var addresses = lazy.Regexp(`^\s*\d+:(?: |$)|^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
 
 // codes begin a line with a number that says what is wrong.
 var codes = lazy.Regexp(`^\s*(?i:error|code|exit|status|https?) \d`)
@@ -193,7 +193,7 @@ func amounts(s string, well map[string]bool) (found []string) {
 		switch {
 		case strings.Count(w, ".") == 2: // a version is no time and no place
 			found = append(found, w)
-		case goesOn, i > 0 && changes(words[i-1]) && !strings.HasSuffix(w, "%"):
+		case goesOn, i > 0 && changes(words[i-1]) && !strings.HasSuffix(w, "%") && (words[i-1] != "for" || !strings.Contains(w, ".")):
 			left = i
 		case behind, i+1 < len(words) && isTime()[words[i+1]]:
 		default:

@@ -55,7 +55,7 @@ func outlineOf(h *hits, green string) *outline {
 	return o
 }
 
-var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified|warnings? (?:\w+ )?treated as errors?|warnings as errors)\b`)
+var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified|warnings? (?:\w+ )?treated as errors?|aborted due to warnings|warnings as errors)\b`)
 
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
@@ -65,7 +65,7 @@ func (o *outline) readBlocks(h *hits, end int) {
 		l := t.line(i)
 		said := strings.TrimSpace(l)
 		switch {
-		case said == "", b.holds(l, said):
+		case b.holds(l, said), said == "":
 		default:
 			o.look(h, i)
 			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
@@ -102,7 +102,11 @@ func (o *outline) look(h *hits, i int) {
 type block struct {
 	object bool
 	frame  bool
+	advice bool
 }
+
+// adviceHead stands above advice.
+var adviceHead = lazy.Regexp(`^\W*(?i:tips?|hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))\W*$`)
 
 // holds tells whether l belongs to such a block, or to none of its own.
 func (b *block) holds(l, said string) bool {
@@ -115,6 +119,9 @@ func (b *block) holds(l, said string) bool {
 		return false
 	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
 		b.object = indented || said == ""
+		return true
+	}
+	if b.advice = said != "" && (b.advice || adviceHead().MatchString(said)); b.advice {
 		return true
 	}
 	b.frame = strings.HasPrefix(said, `File "`) && indented
@@ -158,7 +165,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 		`(?i:done|finished|completed)[.!]?$`,
 		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-		`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
+		`(?i:for (?:the )?(?:full|complete|all) )|'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 	}, "|") + `)`)
 })
 
@@ -174,7 +181,7 @@ var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|
 // raises begins a line that is an error: behind a time, a level, a bullet or
 // the name of a program.
 var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
-	`(?i:error|err!?|fatal|panic|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
+	`(?i:error|err!?|fatal|panic|problem|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
 	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
 // tells weighs a line by its form and by the words in it.
@@ -217,9 +224,9 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
-var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across) \d+ \pL+)?[^\pL\d]*$` +
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^fatal: Could not read from remote|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
@@ -239,7 +246,7 @@ var emptyWords = wordSet(`a after all and are aborted aborting above an as at be
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
-	running ctest x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+	running ctest invalid errored ms scanned execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
@@ -317,11 +324,20 @@ func (o *outline) first(i int) int {
 		}
 		break
 	}
-	for i > 0 && indentOf(o.t.line(i)) > 0 && valued().MatchString(o.said(i)) {
+	for i > 0 && indentOf(o.t.line(i)) > 0 && (valued().MatchString(o.said(i)) || o.field(i)) {
 		i-- // what they belong to stands above
 	}
 	return i
 }
+
+// field tells whether line i says more of the line above: "where: a.html, line 2".
+func (o *outline) field(i int) bool {
+	deeper := indentOf(o.t.line(i)) > indentOf(o.t.line(i-1)) || indentOf(o.t.line(i)) == indentOf(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
+	return o.parts[i] == plain && deeper && o.said(i-1) != "" && fieldLine().MatchString(o.said(i))
+}
+
+// fieldLine names what it says.
+var fieldLine = lazy.Regexp(`^[a-z]{2,12}: +\S`)
 
 // valued is a line that says one of two values.
 var valued = lazy.Regexp(`^(?i:expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)

@@ -54,7 +54,8 @@ var (
 	// plainFile is a place in a file whose name has no extension.
 	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
-	keyedFile = lazy.Regexp(`\b(?:file(?:name)?|path)"?[=:] ?"?([\w@./\\-]+)"?, ?(?:.{0,60}, ?)?"?(?:start_?)?[lL]ine"?[=:] ?"?(\d{1,6})`)
+	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;< ])?)` +
+		`"?(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?"?[=:] ?"?(\d{1,6})`)
 )
 
 // placeByName finds a place that no extension shows.
@@ -68,7 +69,10 @@ func placeByName(s string) (place, bool) {
 		p.line, _ = number(s, m[6])
 		return p, p.line > 0
 	}
-	if m := firstOf(keyedFile, s, "file", "path"); m != nil {
+	if m := firstOf(keyedFile, s, "ine"); len(m) > 0 {
+		if s[m[0]] == 'n' && !strings.Contains(s[m[2]:m[3]], ".") { // a name of something else
+			return place{}, false
+		}
 		p := place{file: tidyFile(s[m[2]:m[3]]), rest: s[m[1]:], from: m[0]}
 		p.line, _ = number(s, m[4])
 		return p, p.line > 0
@@ -133,6 +137,11 @@ func lineAfter(s string, i int) (line, col, end int) {
 		return line, col, i
 	case s[i] == '(':
 		return numbers(s, i+1, ")")
+	case s[i] == ',' && i+1 < len(s) && isDigit(s[i+1]): // a row of a report in CSV
+		if line, end = number(s, i+1); end < len(s) && s[end] == ',' {
+			return line, 0, end
+		}
+		return 0, 0, i
 	case strings.HasPrefix(s[i:], "#L"):
 		line, end = number(s, i+len("#L"))
 		return line, 0, end
@@ -217,6 +226,9 @@ func number(s string, i int) (n, end int) {
 
 // fileIn finds the name of a file of the project that s speaks of without a line, or "".
 func fileIn(s string) string {
+	if _, file, ok := strings.Cut(s, "Merge conflict in "); ok { // git's, of any name
+		return file
+	}
 	if program, said, ok := strings.Cut(s, ": "); ok && looksLikeFile(program) {
 		if file := fileIn(said); file != "" { // "release.sh: CHANGES.md has no …"
 			return file

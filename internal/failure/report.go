@@ -224,6 +224,9 @@ func (o *outline) complete(it *Item, i int) {
 	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
 		it.Expected, it.Received = b.item.Expected, b.item.Received
 	}
+	if p, ok := o.apart(i); ok && it.Line == 0 {
+		it.File, it.Line, it.Column = p.file, p.line, p.col
+	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
 		if p, ok := placeIn(o.t.line(j)); ok && !foreign(p.file) && !runnerLine().MatchString(o.t.line(j)) {
 			it.File, it.Line, it.Column = p.file, p.line, p.col
@@ -241,6 +244,9 @@ func (o *outline) complete(it *Item, i int) {
 
 // differenceAbove reads the difference of files that ends just above line i.
 func (o *outline) differenceAbove(i int) Item {
+	for n := 0; n < 2 && i > 1 && !strings.ContainsAny(cut(o.t.line(i-1), 1), "+-@"); n++ {
+		i-- // how long it took, or a blank line
+	}
 	from := i
 	for from > 0 && i-from < aroundMax && strings.ContainsAny(cut(o.t.line(from-1), 1), "+-@ ") {
 		from--
@@ -405,7 +411,7 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	}
 	telling := o.telling(maxKey)
 	for _, i := range telling {
-		keep(stableBut(o.varies.Replace(o.t.owner(i)+o.said(i)), o.usual.countedBy(o.parts[i])))
+		keep(stableBut(o.varies.Replace(o.t.owner(i)+o.unnumbered(i)), o.usual.countedBy(o.parts[i])))
 	}
 	if above := o.above(at); above != "" {
 		add(above)
@@ -415,7 +421,7 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	placed := problems && informative(a.Items) // then their count says nothing more
 	for i, p := range o.parts {
 		if p == result && !placed && len(telling) > 0 && i > telling[0] { // before that a program tells of itself
-			keep(strings.Join(amounts(o.t.line(i), o.usual.counts), " "))
+			keep(strings.Join(amounts(o.unnumbered(i), o.usual.counts), " "))
 		}
 	}
 	if len(key) == 0 {

@@ -139,6 +139,7 @@ func tapItems(t text) []Item {
 			return
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
+		deep := l[:indentOf(l)]
 		nodeValues(f.b, said)
 		if v, ok := strings.CutPrefix(said, "location: '"); ok {
 			if p, ok := placeIn(v); ok {
@@ -151,7 +152,7 @@ func tapItems(t text) []Item {
 			f.b.stand(p)
 			stack = false
 		}
-		f.add(said)
+		f.add(deep + said)
 	})
 }
 

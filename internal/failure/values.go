@@ -157,11 +157,11 @@ func (b *body) spoken(l string) {
 		b.item.Expected, b.value = bare(value), &b.item.Received
 		return
 	}
-	word, value, _ := strings.Cut(l, " ")
+	word, value, _ := strings.Cut(programName().ReplaceAllString(l, ""), " ")
 	switch word {
-	case "want", "wanted":
+	case "want", "wanted", "expected":
 		b.want = value
-	case "have", "got":
+	case "have", "got", "actual", "received", "found":
 		b.got = value
 	default:
 		if _, value, ok := strings.Cut(l, " = "); ok { // f(x) = 2, and below it: want 3
@@ -173,6 +173,9 @@ func (b *body) spoken(l string) {
 		b.item.Expected, b.item.Received = bare(b.want), bare(b.got)
 	}
 }
+
+// programName stands in front of what a program says.
+var programName = lazy.Regexp(`^[\w.-]+: +`)
 
 // valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
@@ -236,7 +239,58 @@ func expectation(l string) (want, got string) {
 	if want, got = inequality(l); want != "" {
 		return want, got
 	}
-	return compared(l)
+	if m := insteadOf().FindStringSubmatch(l); m != nil && !has(small, "use ", "prefer ") {
+		return m[2] + m[4], m[1] + m[3]
+	}
+	if want, got = compared(l); want != "" {
+		return want, got
+	}
+	return againstLimit(l)
+}
+
+// insteadOf says what came and what should have: "99.17 instead of 100.0", "is WORD, not COLON".
+var insteadOf = lazy.Regexp(`(\S+) instead of (\S*[^\s.,;)])|\b(?:is|was|got|has|are) (\S{1,40}), not (\S*[^\s.,;)])`)
+
+const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)\b))?)`
+
+var (
+	quantity = lazy.Regexp(`(?:^|[\s(='"])` + quantityForm)
+	// limited is a number behind the words for a limit, or before them.
+	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
+		`(?:should|must) be|(?:less|more|larger|smaller|longer|shorter) than|below|above|over|under)|[\s=][<>]=?)` +
+		`[ :(]{0,3}(?:(?:is|of|the|a|at|to|most|least|minimum|maximum|limit) )*[<>=( ]*` + quantityForm + `|` +
+		quantityForm + ` (?:\pL+ )?(?:(?:is|are|was) )?(?:the (?:most|least)|allowed|permitted|expected|needed|required|wanted)\b`)
+	// differing follows a number that says by how much, or of how many.
+	differing = lazy.Regexp(`^ (?:\w+ )?(?:more|less|fewer|too|over|under)\b|^ of \d`)
+)
+
+// againstLimit reads a sentence that holds a number against another one: "58 characters, 40 allowed". What came
+// is the number of the same unit before the limit, else behind it.
+func againstLimit(l string) (want, got string) {
+	if at, ok := placeIn(l); ok {
+		l = l[:at.from] + at.rest
+	}
+	m := limited().FindStringSubmatchIndex(l)
+	if m == nil {
+		return "", ""
+	}
+	from, to := max(m[2], m[4]), max(m[3], m[5])
+	want = l[from:to]
+	unit := strings.TrimLeft(want, "+-.,0123456789 ")
+	for _, m := range quantity().FindAllStringSubmatchIndex(l, 8) {
+		value := l[m[2]:m[3]]
+		fits := strings.TrimLeft(value, "+-.,0123456789 ") == unit
+		if m[2] == from || !fits || differing().MatchString(l[m[3]:]) || got != "" && m[2] > from {
+			continue
+		}
+		got = value
+	}
+	behind := strings.TrimLeft(l[m[1]:], " :")
+	another := m[4] >= 0 && behind != "" && isDigit(behind[0]) // "100 matches expected 90"
+	if got == "" || another || differing().MatchString(l[to:]) {
+		return "", ""
+	}
+	return want, got
 }
 
 var (

@@ -1,0 +1,97 @@
+package failure
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lazy"
+)
+
+// This file finds places whose file and line stand apart.
+
+var (
+	// fieldForm begins a line of a record: "line": 3, - file: a.yml, <finding line="2">.
+	fieldForm = lazy.Regexp(`^(?:- |<)?[\w ]{0,20}"?[\w-]{1,20}"?[:=] ?\S`)
+	// rowForm begins a line that tells where in the file above it stands: "  12  message", "  L6 |", "  3:4 message".
+	rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||  +)[^\d]`)
+	// lineInSentence is a line that a sentence names far from its file.
+	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) (\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
+)
+
+// apart finds the place of line i: in the fields of one record, by the file above a list of
+// lines, or at two ends of a sentence.
+func (o *outline) apart(i int) (place, bool) {
+	said := o.said(i)
+	if fieldForm().MatchString(said) {
+		if p, ok := placeByName(o.record(i)); ok && !foreign(p.file) {
+			return p, true
+		}
+	}
+	if looksLikeFile(said) && i+1 < o.t.len() { // the first of the list is what it says of the file
+		i++
+	}
+	if p, ok := o.row(i); ok {
+		return p, true
+	}
+	if m := lineInSentence().FindStringSubmatch(said); m != nil {
+		if file := fileIn(said); file != "" {
+			line, _ := number(m[1]+m[2], 0)
+			return place{file: file, line: line}, line > 0
+		}
+	}
+	return place{}, false
+}
+
+// recordMax bounds the lines of a record above and below one of it.
+const recordMax = 4
+
+// record is line i with the fields that stand around it, in one line.
+func (o *outline) record(i int) string {
+	from, to := i, i+1
+	starts := func(j int) bool { return strings.HasPrefix(o.said(j), "- ") }
+	field := func(j int) bool { return fieldForm().MatchString(o.said(j)) }
+	for from > max(0, i-recordMax) && !starts(from) && field(from-1) {
+		from--
+	}
+	for to < min(o.t.len(), i+recordMax) && !starts(to) && field(to) {
+		to++
+	}
+	all := ""
+	for j := from; j < to; j++ {
+		all += o.said(j) + " "
+	}
+	return all
+}
+
+// unnumbered is line i without its number in the list below the name of a file.
+func (o *outline) unnumbered(i int) string {
+	said := o.said(i)
+	if m := rowForm().FindStringSubmatchIndex(said); m != nil {
+		if _, ok := o.row(i); ok {
+			return said[max(m[3], m[5]):]
+		}
+	}
+	return said
+}
+
+// row is the place of line i in the file whose name stands above the list that it is in.
+func (o *outline) row(i int) (place, bool) {
+	l := o.t.line(i)
+	if strings.HasPrefix(strings.TrimSpace(l), "^") && i > 0 { // it points at the row
+		i--
+		l = o.t.line(i)
+	}
+	deep := indentOf(l)
+	m := rowForm().FindStringSubmatch(l[deep:])
+	if m == nil || deep == 0 {
+		return place{}, false
+	}
+	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
+		if name := o.said(j); name == "" || indentOf(o.t.line(j)) < deep {
+			p := place{file: tidyFile(name)}
+			p.line, _ = number(m[1], 0)
+			p.col, _ = number(m[2], 0)
+			return p, looksLikeFile(name) && !foreign(name)
+		}
+	}
+	return place{}, false
+}
