@@ -246,8 +246,10 @@ type floors struct{ headline, class, transient, fault, places float64 }
 func TestFreshSet(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FRESH_KEPT") != "" {
-		scoreFresh(t, readFreshLines[freshOutput](t, "kept.jsonl"))
-		scorePairs(t, readFreshLines[freshPair](t, "pairs-kept.jsonl"))
+		for _, part := range []string{"kept", "seventh-kept"} {
+			scoreFresh(t, readFreshLines[freshOutput](t, part+".jsonl"))
+			scorePairs(t, readFreshLines[freshPair](t, "pairs-"+part+".jsonl"))
+		}
 		return
 	}
 	t.Run("open", func(t *testing.T) {
@@ -269,6 +271,11 @@ func TestFreshSet(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-sixth.jsonl", 95)
 		holds(t, "sixth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
+	})
+	t.Run("seventh", func(t *testing.T) {
+		t.Parallel()
+		holdsPairs(t, "pairs-seventh.jsonl", 95)
+		holds(t, "seventh.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
 	})
 	t.Run("loops", func(t *testing.T) {
 		t.Parallel()
@@ -318,7 +325,7 @@ func holds(t *testing.T, name string, least floors) {
 func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl"} {
+	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
@@ -341,7 +348,8 @@ func TestFreshSetIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl"} {
+	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl", "pairs-seventh.jsonl",
+		"pairs-seventh-kept.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)
