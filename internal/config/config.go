@@ -156,6 +156,7 @@ type Loop struct {
 	StuckThreshold     int      `yaml:"stuck_threshold" default:"5" min:"0"`
 	PauseOnStuck       bool     `yaml:"pause_on_stuck" default:"false"`
 	ThrashingThreshold int      `yaml:"thrashing_threshold" default:"5" min:"0"`
+	AdaptiveThresholds bool     `yaml:"adaptive_thresholds" default:"false"`
 	RepeatThreshold    int      `yaml:"repeat_threshold" default:"30" min:"0"`
 	MaxEmptyCalls      int      `yaml:"max_empty_calls" default:"30" min:"0"`
 	MaxRetries         int      `yaml:"max_retries" default:"20" min:"0"`

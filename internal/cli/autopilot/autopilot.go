@@ -174,6 +174,8 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, s.StateDir, f.run); err != nil {
 		return b, err
 	}
+	b.t.Store = s.Store
+	session.Adapt(ctx, a, c, s.Store, &s.Plan.Policy)
 	b.o, err = autopilotOptions(ctx, s, f, b.t, repo)
 	return b, err
 }

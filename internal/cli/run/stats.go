@@ -105,11 +105,7 @@ func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	if err != nil {
 		return err
 	}
-	ended, completed := 0, 0
-	for _, g := range list {
-		ended, completed = ended+g.Runs, completed+g.Completed
-	}
-	if ended > 0 {
+	if completed, ended := wrongly(list); ended > 0 {
 		defer func() {
 			a.Say("Of the runs that a guard ended, %s went on and are complete.", share(completed, ended))
 		}()
@@ -189,7 +185,38 @@ func statsSummary(ctx context.Context, a *command.App, db *store.Store, by stats
 		return a.JSONLine(stats.Sum(list).Line())
 	}
 	statsTotal(a, stats.Sum(list))
+	if days > 0 {
+		return nil // what was learned has no days
+	}
+	return statsRates(ctx, a, db)
+}
+
+// statsRates prints how often a chosen strategy helped, and how often a guard was wrong.
+func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
+	learned, err := db.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	guards, err := db.GuardStats(ctx)
+	if err != nil {
+		return err
+	}
+	if right, uses := store.Accuracy(learned); uses > 0 {
+		a.Result("Strategies  %s of %d choices helped\n", share(right, uses), uses)
+	}
+	if completed, ended := wrongly(guards); ended > 0 {
+		a.Result("Blocked     %d runs by guards, %s of them wrongly: they went on and are complete\n", ended,
+			share(completed, ended))
+	}
 	return nil
+}
+
+// wrongly is how many of the runs that guards ended are complete all the same.
+func wrongly(list []store.GuardStat) (completed, ended int) {
+	for _, g := range list {
+		ended, completed = ended+g.Runs, completed+g.Completed
+	}
+	return completed, ended
 }
 
 // statsGroups prints a line for each day, agent, sprint or task.

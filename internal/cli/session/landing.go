@@ -231,7 +231,8 @@ type TaskPlanner struct {
 	planner  *planner.Planner
 	stateDir string
 	Verdict  sandbox.Verdict
-	level    string // that Verdict is for
+	Store    *store.Store // what guards came to, for thresholds that adapt; nil where that does not matter
+	level    string       // that Verdict is for
 	// Unsandboxed is a person's wish; see [judge].
 	unsandboxed bool
 }
@@ -283,6 +284,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	if err != nil {
 		return plan, nil, err
 	}
+	Adapt(ctx, t.a, t.c, t.Store, &plan.Policy)
 	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
 		StateDir: autopilot.TreeDir(t.stateDir, task.RunName()), MaxFile: plan.SnapshotMaxFile,
 	})

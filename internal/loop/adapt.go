@@ -1,0 +1,42 @@
+package loop
+
+import "fmt"
+
+// Tripped is what became of the runs of a repository that a guard ended.
+type Tripped struct {
+	Guard           string
+	Runs, Completed int // all, and those that went on and are complete
+}
+
+// The runs from which something is learned of a guard.
+const (
+	enoughToRaise = 5
+	enoughToLower = 10
+	lowestAdapted = 2
+)
+
+// Adapt changes the thresholds of a policy by what its guards came to, and says how. One
+// that was wrong in at least half of its runs is raised by that share, so at most doubled;
+// one that was always right is lowered by one. No guard is turned on or off.
+func Adapt(p *Policy, seen []Tripped) (changes []string) {
+	s := State{Policy: *p}
+	for _, t := range seen {
+		at := s.threshold(t.Guard)
+		if at == nil || *at == 0 {
+			continue
+		}
+		was := *at
+		switch {
+		case t.Runs >= enoughToRaise && 2*t.Completed >= t.Runs:
+			*at += was * t.Completed / t.Runs
+		case t.Runs >= enoughToLower && t.Completed == 0:
+			*at = min(was, max(was-1, lowestAdapted))
+		}
+		if *at != was {
+			changes = append(changes, fmt.Sprintf("guard %s stops at %d instead of %d: of %d runs that it ended, %d went on and are "+
+				"complete", t.Guard, *at, was, t.Runs, t.Completed))
+		}
+	}
+	*p = s.Policy
+	return changes
+}
