@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/cli/session"
+	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -142,6 +143,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 		if steps, err = action.Executions(ctx, p.Store, r.ID); err != nil {
 			return err
 		}
+		steps = append(steps, notBegun(r, steps)...)
 	}
 	if a.JSON {
 		return showJSON(a, l, r, state, records, steps)
@@ -237,8 +239,48 @@ func showModels(a *command.App, records []loop.Record) {
 	}
 }
 
-// showSteps has a line for each step of a workflow that was begun: how its newest
-// execution ended, and why.
+// The statuses of a step that was not begun: it may come yet, or the run is complete
+// without it.
+const (
+	statusWaiting = "waiting"
+	statusSkipped = "skipped"
+)
+
+// notBegun are the steps of the workflow's file that no execution is of.
+func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
+	file := action.SetupOf(r).Flags.File
+	if file == "" {
+		return nil
+	}
+	w, err := config.LoadWorkflow(r.Root, file)
+	if err != nil {
+		return nil // it is gone, or not in order any more
+	}
+	status := statusWaiting
+	if r.Status == string(loop.Completed) {
+		status = statusSkipped
+	}
+	known := map[string]bool{}
+	for _, e := range begun {
+		known[e.Step] = true
+	}
+	var add func(w *config.Workflow, prefix string)
+	add = func(w *config.Workflow, prefix string) {
+		for _, in := range w.Plan.Instances {
+			if id := prefix + in.ID; !known[id] {
+				list = append(list, report.Execution{Step: id, Kind: string(in.Step.Kind), Agent: in.Step.Agent,
+					Status: status, Optional: in.Step.Optional})
+			}
+			if below := w.Nested[in.Step.ID]; below != nil {
+				add(below, prefix+in.ID+"/")
+			}
+		}
+	}
+	add(w, "")
+	return list
+}
+
+// showSteps has a line for each step of a workflow: how its newest execution ended, and why.
 func showSteps(a *command.App, all []report.Execution) {
 	var rows [][]any
 	for _, e := range newest(all) {
@@ -252,7 +294,11 @@ func showSteps(a *command.App, all []report.Execution) {
 		if e.Optional {
 			how += ", optional"
 		}
-		rows = append(rows, []any{report.Line(e.Step, 60), how, e.Iteration, stepTook(e), report.Line(e.Failure, 100)})
+		row := []any{report.Line(e.Step, 60), how, e.Iteration, stepTook(e), report.Line(e.Failure, 100)}
+		if e.StartedAt.IsZero() {
+			row[2], row[3] = "-", "-"
+		}
+		rows = append(rows, row)
 	}
 	if len(rows) > 0 {
 		a.Result("\n")
@@ -290,7 +336,7 @@ type shownStep struct {
 	Status    string    `json:"status"`
 	Iteration int       `json:"iteration"`
 	Try       int       `json:"try"`
-	StartedAt time.Time `json:"started_at"`
+	StartedAt time.Time `json:"started_at,omitzero"`
 	Elapsed   float64   `json:"elapsed"` // seconds
 	Error     string    `json:"error,omitempty"`
 }
