@@ -158,17 +158,33 @@ func (m *team) landedOnce(tasks int) {
 		id := fmt.Sprintf("task-%03d", i+1)
 		if n := strings.Count(log, id); n != 1 {
 			m.t.Errorf("%s landed %d times", id, n)
+			m.tell(id)
 		}
 		if c, err := m.store.Case(m.t.Context(), id); err != nil || c.Status != board.Done {
 			m.t.Errorf("%s is %s: %s (%v)", id, c.Status, c.Why, err)
-			history, err := m.store.CaseHistory(m.t.Context(), id)
-			m.t.Logf("its history: %+v (%v)", history, err)
+			m.tell(id)
 		}
 	}
 	if m.t.Failed() {
 		row, _, err := m.store.Queue(m.t.Context(), "refs/heads/main")
 		m.t.Logf("the queue: %+v, not pushed: %+v (%v)", row.State, row.State.Unpushed, err)
 	}
+}
+
+// tell says what became of a task.
+func (m *team) tell(id string) {
+	m.t.Helper()
+	history, err := m.store.CaseHistory(m.t.Context(), id)
+	m.t.Logf("its history: %+v (%v)", history, err)
+	runs, err := m.store.Runs(m.t.Context(), store.RunQuery{Name: id})
+	for _, r := range runs {
+		list, err := m.store.LastIterations(m.t.Context(), r.ID, 100)
+		m.t.Logf("its run: %+v (%v)", r, err)
+		for _, i := range list {
+			m.t.Logf("iteration %d: %s, pushed %+v", i.Number, i.Outcome, i.Pushed)
+		}
+	}
+	must(m.t, err)
 }
 
 // twice is an agent that needs two iterations, of which the second goes on with what

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -32,7 +33,7 @@ type session struct {
 	ctx     context.Context  // done: the order is another's now
 	abandon context.CancelCauseFunc
 	ended   chan struct{} // closed when nothing of it runs any more
-	asks    bool          // it waits for an order; under the worker's lock
+	asks    *asked        // the order that it waits for; nil is none; under the worker's lock
 
 	// Of the driver's goroutine.
 	run     string
@@ -42,6 +43,25 @@ type session struct {
 	tree    string
 	waits   bool // the last command was to wait
 	lost    bool // it has been told so; nobody waits for an answer
+}
+
+// asked is what a session waits for: the order that follows from an event.
+type asked struct {
+	event time.Time // of the event
+	seq   int       // of the state that it happened to; -1 while the workflow has none
+}
+
+// answeredBy is true for the order with what was decided on the event.
+func (a *asked) answeredBy(o flow.Order) bool {
+	return o.Decision != nil && o.Decision.Event.At.Equal(a.event)
+}
+
+// isAgain is true for the order that the event was the answer to: it did not reach the engine.
+func (a *asked) isAgain(o flow.Order) bool {
+	if o.Decision == nil {
+		return a.seq < 0
+	}
+	return o.Decision.State.Seq == a.seq
 }
 
 // errLost is that the order of a session is another worker's now.
@@ -101,16 +121,40 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 		r.Pushed = s.pushed
 		e.Record = &r
 	}
-	s.w.ask(s)
-	s.answer(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
+	for a := (asked{e.At, st.Seq}); ; {
+		if before != nil {
+			a.seq = -1
+		}
+		s.w.ask(s, &a)
+		s.answer(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
+		o, err := s.next()
+		switch {
+		case err != nil:
+			return st, loop.Command{}, err
+		case a.answeredBy(o):
+			return s.follow(*o.Decision)
+		}
+	}
+}
+
+// next is the order that the session waits for. When none comes, another worker has it: this
+// one was stopped, or cut off, when it came.
+func (s *session) next() (flow.Order, error) {
+	late := time.NewTimer(s.w.o.Heartbeat)
+	defer late.Stop()
 	select {
 	case o := <-s.orders:
-		if s.lost = o.Decision == nil; s.lost {
-			return st, loop.Command{}, errLost
+		if s.lost = o.Case == ""; s.lost {
+			return o, errLost
 		}
-		return s.follow(*o.Decision)
+		return o, nil
+	case <-late.C:
+		if s.lost = s.w.asksNoMore(s); s.lost {
+			return flow.Order{}, errLost
+		}
+		return <-s.orders, nil
 	case <-s.ctx.Done():
-		return st, loop.Command{}, context.Cause(s.ctx)
+		return flow.Order{}, context.Cause(s.ctx)
 	}
 }
 

@@ -244,8 +244,8 @@ func (w *Worker) path(task string) string {
 }
 
 // session hands an order to the session of its task, or begins one; nil is that there
-// is no room for it. A session that is at work when another order comes was lost to the
-// engine: it ends first.
+// is no room for it. A session that is at work when another order comes, or waits for
+// another one, was lost to the engine: it ends first.
 func (w *Worker) session(ctx context.Context, o flow.Order, limited bool) *session {
 	for {
 		s, mine := w.handOver(ctx, o, limited)
@@ -261,15 +261,17 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s = w.open[o.Case]; s != nil {
-		taken, s.asks = s.asks, false
-		switch {
-		case taken && w.drains:
+		a := s.asks
+		if a == nil || !a.answeredBy(o) && !a.isAgain(o) {
+			return s, false
+		}
+		s.asks = nil
+		if w.drains {
 			s.orders <- flow.Order{} // it ends, and the order is another worker's
 			return nil, true
-		case taken:
-			s.orders <- o
 		}
-		return s, taken
+		s.orders <- o
+		return s, true
 	}
 	if w.drains || !w.slots.take(limited) {
 		return nil, true
@@ -288,10 +290,19 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 }
 
 // ask notes that a session waits for an order.
-func (w *Worker) ask(s *session) {
+func (w *Worker) ask(s *session, a *asked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.asks = true
+	s.asks = a
+}
+
+// asksNoMore notes that a session waits no more; false when its order is on the way.
+func (w *Worker) asksNoMore(s *session) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := s.asks != nil
+	s.asks = nil
+	return asked
 }
 
 func (w *Worker) close(s *session) {

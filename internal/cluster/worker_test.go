@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/cluster/flow"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/queue"
+	"github.com/pawl-dev/pawl/internal/schedule"
+)
+
+// beating is an engine that takes heartbeats and nothing else.
+type beating struct{ client.Client }
+
+func (beating) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
+
+// A desk is a worker, and who orders of it in the engine's place. Its tasks start, and
+// then have one iteration after another.
+type desk struct {
+	*testing.T
+	worker *Worker
+	works  int // how often a task was taken up
+	saw    []int
+	err    error // that ended the last one
+}
+
+// pass lets time pass in a bubble.
+func pass(t time.Duration) { time.Sleep(t) } //nolint:forbidigo // it is the bubble's own
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{T: t}
+	o := Options{
+		Engine: beating{}, Offer: autopilot.Offer{Slots: 1}, Dir: t.TempDir(), Work: d.work, Heartbeat: time.Minute,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	d.worker = &Worker{o: o, name: "m1", slots: newSlots(1), open: map[string]*session{}}
+	return d
+}
+
+func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+	d.works++
+	state, kind := loop.State{}, loop.Started
+	if p := k.Pending(); p != nil {
+		state, kind = p.State, loop.IterationEnded
+	}
+	for {
+		var err error
+		pass(time.Second) // each event has a time of its own
+		if state, _, err = k.Step(ctx, "run", state, loop.Event{Kind: kind, At: time.Now()}); err != nil {
+			d.err = err
+			return schedule.Outcome{}, queue.Entry{}
+		}
+		d.saw = append(d.saw, state.Seq)
+		kind = loop.IterationEnded
+	}
+}
+
+// order has an order carried out.
+func (d *desk) order(decided *loop.Decision) flow.Answer {
+	d.Helper()
+	a, err := d.worker.carryOut(d.Context(), openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided}}, false)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return a
+}
+
+// decided is what follows from an answer's event.
+func decided(a flow.Answer, seq int) *loop.Decision {
+	return &loop.Decision{Event: *a.Event, State: loop.State{Seq: seq, Status: loop.Running}}
+}
+
+// An answer that does not reach the engine is given again to the same order, and nothing
+// is done again.
+func TestAnAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		started := d.order(nil)
+		if again := d.order(nil); !again.Event.At.Equal(started.Event.At) {
+			t.Errorf("the same order was answered by %+v", again.Event)
+		}
+		first := decided(started, 1)
+		ended := d.order(first)
+		again := d.order(first)
+		if !again.Event.At.Equal(ended.Event.At) || again.Event.Kind != loop.IterationEnded {
+			t.Errorf("the same order was answered by %+v", again.Event)
+		}
+		d.order(decided(ended, 2))
+		if d.works != 1 || len(d.saw) != 2 || d.saw[1] != 2 {
+			t.Errorf("it was taken up %d times, and saw the states %v", d.works, d.saw)
+		}
+		synctest.Wait()
+		pass(2 * time.Minute)
+	})
+}
+
+// A worker that was away for a while, and is given the task again, does not go on where
+// it was: another one did an iteration meanwhile.
+func TestAWorkerIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		ended := d.order(decided(d.order(nil), 1))
+		other := decided(ended, 4)
+		other.Event.At = other.Event.At.Add(time.Second)
+		d.order(other)
+		if d.works != 2 || !errors.Is(d.err, errLost) || len(d.saw) != 1 {
+			t.Errorf("it was taken up %d times, saw the states %v, and ended with %v", d.works, d.saw, d.err)
+		}
+		pass(2 * time.Minute)
+	})
+}
+
+// A task whose next order went elsewhere has no slot for ever.
+func TestTheNextOrderWentElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.order(nil)
+		synctest.Wait()
+		if d.worker.slots.used() != 1 {
+			t.Error("who waits for its next order has no slot")
+		}
+		pass(61 * time.Second)
+		if d.worker.slots.used() != 0 || !errors.Is(d.err, errLost) {
+			t.Errorf("%d slots are taken still (%v)", d.worker.slots.used(), d.err)
+		}
+	})
+}
