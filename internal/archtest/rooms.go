@@ -92,7 +92,7 @@ var rooms = withAdapters(map[string]room{
 	// doing
 	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
 	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"cluster":        {Doing, []string{"autopilot", "drive", "engine", "files", "process", "store", "workspace"}, "tasks that an engine orders, worked by this process"},
+	"cluster":        {Doing, []string{"autopilot", "drive", "engine", "files", "outputs", "process", "store", "workspace"}, "tasks that an engine orders, worked by this process; buckets"},
 	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "store", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
 	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "process", "store", "supervisor"}, "runs the steps of a workflow's plan"},
 	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},
@@ -120,18 +120,18 @@ var rooms = withAdapters(map[string]room{
 	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
 
 	// remembering
-	"store":          {Remembering, []string{"files", "journal", "store/database", "store/postgres", "store/sqlite"}, "the database: all the queries there are"},
+	"store":          {Remembering, []string{"files", "journal", "outputs", "store/database", "store/postgres", "store/sqlite"}, "the database: all the queries there are"},
 	"store/database": {Remembering, nil, "what the databases have in common that a store is kept in"},
 	"store/postgres": {Remembering, []string{"store/database"}, "boards in a database that several machines have: open, lock, watch"},
 	"store/sqlite":   {Remembering, []string{"files", "store/database"}, "a file of SQLite: open, lock, copy, watch"},
 	"files":          {Remembering, nil, "files that several processes share: replaced whole, and locked"},
 	"checklog":       {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
-	"outputs":        {Remembering, []string{"spool"}, "what runs print: found here or in the folder that machines share, copied there, and made smaller"},
+	"outputs":        {Remembering, []string{"spool"}, "what runs print: found here or where machines share it, copied there, and made smaller"},
 	"spool":          {Remembering, nil, "streams of any length on disk, read by offset while they are written"},
 	"journal":        {Remembering, nil, "events of every run in order: append, read"},
 
 	// starting
-	"cmd/pawl-cluster": {Starting, nil, "pawl with the client of an engine, which costs each start and 13 MB"},
+	"cmd/pawl-cluster": {Starting, nil, "pawl with the clients of an engine and of buckets, which cost each start and 50 MB"},
 	"cmd/pawl":         {Starting, nil, "hands arguments and streams to cli"},
 	"scripts/testsum":  {Starting, nil, "sums up a test run"},
 
@@ -189,6 +189,8 @@ var modules = map[string]struct {
 	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "cluster/flow"}, "the engine of a cluster; workflows touch nothing by it"},
+	"gocloud.dev":                            {[]string{"cluster"}, "buckets; only pawl-cluster has it"},
+	"github.com/johannesboyne/gofakes3":      {nil, "a server of buckets: tests only"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/google/jsonschema-go":        {[]string{"forge/forgetest"}, "GitHub's description of its API: tests only"},
 	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
@@ -222,7 +224,7 @@ var starters = map[string]string{
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"drive":        "the command under way, so that a person is heard meanwhile",
 	"engine":       "signals, and a last look that a second one cuts short",
-	"outputs":      "the copy of what a run prints for other machines",
+	"outputs":      "the copy of what a run prints for other machines; one for each iteration in a bucket that is looked at",
 	"terminal":     "keys, output and the size of a window, until the command ends",
 	"git":          "commands that are run side by side, which it waits for",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",

@@ -1,6 +1,7 @@
 package outputs_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/spool"
@@ -17,17 +20,34 @@ import (
 // desk is a machine that drives a run, and one that looks on.
 type desk struct {
 	*testing.T
-	runs, given, shared string
-	copier              *outputs.Copier
+	runs, given string
+	shared      outputs.Shared // of the machine that drives
+	elsewhere   outputs.Shared // of the one that looks on
+	objects     objects        // where there is a bucket
+	copier      *outputs.Copier
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir()}
-	d.shared = filepath.Join(d.given, "board")
+	d.shared = outputs.Folder{Path: d.given, Board: "board"}
+	d.elsewhere = d.shared
 	d.copier = outputs.NewCopier(filepath.Join(d.runs, "run1"), d.shared, "run1")
 	return d
 }
+
+// newBucketDesk shares by a bucket.
+func newBucketDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir(), objects: objects{}}
+	t.Setenv("TMPDIR", t.TempDir())
+	d.shared, d.elsewhere = outputs.InBucket(d.objects, "board"), outputs.InBucket(d.objects, "board")
+	d.copier = outputs.NewCopier(filepath.Join(d.runs, "run1"), d.shared, "run1")
+	return d
+}
+
+// pass lets time pass in a bubble.
+func (d *desk) pass(t time.Duration) { time.Sleep(t) } //nolint:forbidigo // it is the bubble's own
 
 func (d *desk) must(err error) {
 	d.Helper()
@@ -50,12 +70,21 @@ func (d *desk) copy() {
 
 // read is what the other machine reads of a stream.
 func (d *desk) read(dir, name string) (string, error) {
-	root, err := outputs.Open(filepath.Join(d.given, "nothing here"), d.shared, "run1", dir)
+	if d.objects != nil {
+		d.pass(time.Second) // until it has looked again
+	}
+	dir, below, _ := strings.Cut(dir, "/")
+	root, err := outputs.Open(filepath.Join(d.given, "nothing here"), d.elsewhere, "run1", dir)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := spool.Open(root, name)
+	folder, err := root.OpenRoot(filepath.Join(".", below))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = folder.Close() }()
+	f, err := spool.Open(folder, name)
 	if err != nil {
 		return "", err
 	}
@@ -78,10 +107,24 @@ func (d *desk) misses(dir, name string) {
 	}
 }
 
+// onBoth shares by a folder, and by a bucket.
+func onBoth(t *testing.T, test func(d *desk)) {
+	t.Run("folder", func(t *testing.T) { test(newDesk(t)) })
+	t.Run("bucket", func(t *testing.T) { inBubble(newBucketDesk(t), test) })
+}
+
+func inBubble(d *desk, test func(d *desk)) {
+	synctest.Test(d.T, func(*testing.T) {
+		test(d)
+		d.must(errors.Join(d.shared.Close(), d.elsewhere.Close()))
+	})
+}
+
 // What a run prints is seen elsewhere as it grows, also where the middle of it is left
 // out, where an attempt is kept aside, and where another process goes on with the run.
-func TestOutputTravels(t *testing.T) {
-	d := newDesk(t)
+func TestOutputTravels(t *testing.T) { onBoth(t, outputTravels) }
+
+func outputTravels(d *desk) {
 	d.write("1/begun.json", `{"attempt": 1, "at": "2026-01-02T03:04:05Z", "job": {"env": ["KEY=secret"]}}`)
 	d.write("1/agent.out", "one ")
 	d.copy()
@@ -132,7 +175,7 @@ func TestOwnFilesStay(t *testing.T) {
 	}
 	d.must(os.Symlink("/etc/hostname", d.runs+"/run1/1/agent.out"))
 	d.copy()
-	d.must(filepath.WalkDir(d.shared, func(path string, e fs.DirEntry, err error) error {
+	d.must(filepath.WalkDir(d.given, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			t.Errorf("%s was copied", path)
 		}
@@ -160,6 +203,13 @@ func TestCatchesUp(t *testing.T) {
 	for n := range 5 {
 		d.sees(fmt.Sprint(n+1), "agent.out", "one")
 	}
+	d.must(os.RemoveAll(filepath.Join(d.given, "board")))
+	d.write("5/agent.out", "one two")
+	if err := d.copier.Copy(true); err == nil {
+		t.Error("the end of a file was copied into an empty folder")
+	}
+	d.must(d.copier.Copy(true))
+	d.sees("5", "agent.out", "one two")
 }
 
 // Folders are for whom the given folder is for.
@@ -172,7 +222,7 @@ func TestModes(t *testing.T) {
 	for name, want := range map[string]fs.FileMode{
 		"": 0o770, "run1": 0o770, "run1/1": 0o770, "run1/1/agent.out": 0o660, "run1/1/begun.json": 0o660,
 	} {
-		info, err := os.Stat(filepath.Join(d.shared, name))
+		info, err := os.Stat(filepath.Join(d.given, "board", name))
 		d.must(err)
 		if info.Mode().Perm() != want {
 			t.Errorf("%q has the mode %v, not %v", name, info.Mode(), want)
@@ -244,8 +294,9 @@ func TestHostileFolder(t *testing.T) {
 
 // What an iteration left is made smaller in its place, and the other machine reads it as
 // before, also one that goes on to look at it meanwhile.
-func TestSettledOutput(t *testing.T) {
-	d := newDesk(t)
+func TestSettledOutput(t *testing.T) { onBoth(t, settledOutput) }
+
+func settledOutput(d *desk) {
 	text := strings.Repeat("many words ", 1000)
 	d.write("1/agent.out", text)
 	d.write("1/steps/build.1/step.out", text)
@@ -263,7 +314,7 @@ func TestSettledOutput(t *testing.T) {
 	for name, most := range map[string]int64{"agent.out.gz": 1000, "steps/build.1/step.out.gz": 1000, "begun.json": 100,
 		"agent.result.json": 100, "key.pem": int64(len(text))} {
 		if info, err := os.Stat(d.runs + "/run1/1/" + name); err != nil || info.Size() > most {
-			t.Errorf("%s: %v, %v", name, info, err)
+			d.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
 	d.write("1/begun.json", `{"attempt": 2}`)

@@ -207,7 +207,7 @@ func (o *Options) dropOutput(dir string, r *Report) error {
 
 // removeShared removes what the other machines see of a run's output.
 func (o *Options) removeShared(run string) error {
-	if o.Store.Files() == "" || o.Dry {
+	if o.Dry {
 		return nil
 	}
 	return outputs.Remove(o.Store.Files(), run)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store/database"
 	"github.com/pawl-dev/pawl/internal/store/postgres"
 	"github.com/pawl-dev/pawl/internal/store/sqlite"
@@ -24,9 +25,9 @@ type Store struct {
 	write *connection
 	reads statements // on the reader's pool
 
-	shared bool   // several people and machines have it: roots are theirs
-	place  string // what the ids of this machine's clones begin with
-	files  string // the folder that the machines share for this board; "" is none
+	shared bool           // several people and machines have it: roots are theirs
+	place  string         // what the ids of this machine's clones begin with
+	files  outputs.Shared // nil where machines share no outputs
 	leases leases
 	turn   atomic.Int64 // of the autopilot that this process drives for whoever can; 0 is none
 }
@@ -68,7 +69,8 @@ type Shared struct {
 	Address    string // postgres://user@host/database
 	Repository string // what the repository is called on all machines
 	Place      string // what this machine's folders of it are called among them
-	Files      string // the folder that they share for what runs print; "" is none
+	// Files is where they share what the runs of a board print; nil is nowhere.
+	Files func(board string) outputs.Shared
 	// Lease is how long a process of another machine counts as alive that is not heard
 	// of; 0 is 30 seconds.
 	Lease time.Duration
@@ -81,9 +83,9 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	s, err := opened(ctx, db, err)
 	if err == nil {
 		s.place, s.leases.over = o.Place+"\n", cmp.Or(o.Lease, leaseOver)
-		if o.Files != "" {
+		if o.Files != nil {
 			_, schema := db.Board()
-			s.files = filepath.Join(o.Files, schema)
+			s.files = o.Files(schema)
 		}
 	}
 	return s, err
@@ -119,8 +121,11 @@ func over(db database.Database) *Store {
 func (s *Store) Close() error {
 	s.endLeases()
 	s.reads.close()
-	err := s.write.close()
-	return s.explain(context.Background(), "close the database", errors.Join(err, s.db.Close()))
+	err := errors.Join(s.write.close(), s.db.Close())
+	if s.files != nil {
+		err = errors.Join(err, s.files.Close())
+	}
+	return s.explain(context.Background(), "close the database", err)
 }
 
 // Path is the absolute path of the database file, or the address of the database.
@@ -135,11 +140,10 @@ func (s *Store) Board() string {
 	return name
 }
 
-// Files is the folder in which all machines of the board find what runs print; "" where
-// there is none.
-func (s *Store) Files() string {
+// Files is where all machines of the board find what runs print; nil is nowhere.
+func (s *Store) Files() outputs.Shared {
 	if s == nil {
-		return ""
+		return nil
 	}
 	return s.files
 }

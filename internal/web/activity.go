@@ -7,11 +7,13 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/spool"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web/hub"
@@ -147,6 +149,7 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
 	if one != nil && (one.now.Iteration == r.Iteration || one.checks()) && one.same() && one.now.Phase != "waiting" &&
 		r.Status == string(loop.Running) {
+		outputs.Look(g.s.o.Store.Files(), r.ID, strconv.Itoa(one.now.Iteration))
 		return one
 	}
 	if one != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -40,7 +41,11 @@ func check(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 		return err
 	}
 	v := Checked{i, ofDatabase(i)}
-	v.Lines = append(v.Lines, ofFiles(c.Cluster.Folder()))
+	if c.Cluster.IsBucket() {
+		v.Lines = append(v.Lines, ofBucket(ctx, a, c.Cluster.Files))
+	} else {
+		v.Lines = append(v.Lines, ofFiles(c.Cluster.Folder()))
+	}
 	if c.Cluster.Engine != "" {
 		v.Lines = append(v.Lines, ofRemote(ctx, c), ofEngine(ctx, a, c, i.Board), ofWorkers(workers))
 	}
@@ -96,6 +101,25 @@ func ofFiles(folder string) Line {
 	if err != nil {
 		l.OK, l.Says = false, fmt.Sprintf("cannot write into cluster.files: %v", err)
 		l.Do = []string{"Mount the folder, or make it: install -d -m 2770 -g GROUP " + folder}
+	}
+	return l
+}
+
+// bucketLimit is how long the bucket may take.
+const bucketLimit = 30 * time.Second
+
+// ofBucket writes an object, and does with it what pawl does with outputs.
+func ofBucket(ctx context.Context, a *command.App, address string) Line {
+	l := Line{Name: "files", Says: address + " can be written", OK: true}
+	ctx, cancel := context.WithTimeout(ctx, bucketLimit)
+	defer cancel()
+	objects, err := a.Bucket(ctx, address)
+	if err == nil {
+		err = errors.Join(outputs.Try(ctx, objects), objects.Close())
+	}
+	if err != nil {
+		l.OK, l.Says = false, fmt.Sprintf("cannot use cluster.files: %v", err)
+		l.Do = []string{"Each machine needs leave to list, read, write and delete there: docs/cluster.md, What runs print"}
 	}
 	return l
 }

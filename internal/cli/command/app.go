@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/trust"
@@ -45,7 +46,7 @@ type App struct {
 	pinned []trust.File // see [App.PinTo]
 }
 
-// Cluster is what only the program pawl-cluster has: the client of an engine.
+// Cluster is what only the program pawl-cluster has: the clients of an engine and of buckets.
 type Cluster interface {
 	// Join connects an autopilot to the engine, until leave is called.
 	Join(
@@ -56,6 +57,8 @@ type Cluster interface {
 	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
 	// Inspect looks whether the engine can be reached and has the namespace.
 	Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (autopilot.EngineState, error)
+	// Bucket opens the bucket at an address of cluster.files. It is not asked yet.
+	Bucket(ctx context.Context, address string) (outputs.Objects, error)
 	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
 	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }

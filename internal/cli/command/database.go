@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
@@ -46,7 +47,12 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
 		}
 	}
-	db, err := store.OpenShared(ctx, SharedBy(ctx, c))
+	shared := sharedBy(ctx, c)
+	var err error
+	if shared.Files, err = a.sharedFiles(ctx, c.Cluster); err != nil {
+		return nil, err
+	}
+	db, err := store.OpenShared(ctx, shared)
 	if err == nil {
 		_ = config.KeepRoot(c.Root, a.Env) // without it another server does not list it
 	}
@@ -113,10 +119,35 @@ func (a *App) EngineAt(c *config.Config) (autopilot.EngineAt, error) {
 	return at, nil
 }
 
-// SharedBy is the database that a configuration names for several people.
-func SharedBy(ctx context.Context, c *config.Config) store.Shared {
+// sharedFiles is where a configuration has machines share what runs print.
+func (a *App) sharedFiles(ctx context.Context, c config.Cluster) (func(board string) outputs.Shared, error) {
+	switch folder := c.Folder(); {
+	case folder != "":
+		return func(board string) outputs.Shared { return outputs.Folder{Path: folder, Board: board} }, nil
+	case !c.IsBucket():
+		return nil, nil
+	}
+	objects, err := a.Bucket(ctx, c.Files)
+	return func(board string) outputs.Shared { return outputs.InBucket(objects, board) }, err
+}
+
+// Bucket opens the one at an address. It is not asked yet.
+func (a *App) Bucket(ctx context.Context, address string) (outputs.Objects, error) {
+	if a.Cluster == nil {
+		return nil, Usage("cluster.files is a bucket, and this program has no client of one").
+			Hint("Use the program that has it for all commands: pawl-cluster")
+	}
+	objects, err := a.Cluster.Bucket(ctx, address)
+	if err != nil {
+		return nil, Usage("cluster.files cannot be used: %v", err)
+	}
+	return objects, nil
+}
+
+// sharedBy is the database that a configuration names for several people.
+func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	host, _ := os.Hostname()
-	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root, Files: c.Cluster.Folder()}
+	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root}
 	if u, err := url.Parse(s.Address); err == nil && u.Query().Has("repository") {
 		return s // it has the name itself
 	}
@@ -246,10 +277,10 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 	return db.Run(ctx, name)
 }
 
-// Outputs opens the folder with what a run printed, or one below it: on this machine, or
-// in the folder that the board's machines share.
-func (a *App) Outputs(db *store.Store, r store.Run, below ...string) (*os.Root, error) {
-	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, below...)
+// Outputs opens the folder with what a run printed in an iteration: on this machine, or
+// as the board's machines share it.
+func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
+	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, strconv.Itoa(iteration))
 }
 
 // LookupError says what a person can do when a run is not found.

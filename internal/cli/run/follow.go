@@ -173,7 +173,7 @@ func (s *story) folder(at attempt) *os.Root {
 	if dir := s.open[at]; dir != nil {
 		return dir
 	}
-	dir, err := s.a.Outputs(s.p.Store, s.run, strconv.Itoa(at.number))
+	dir, err := s.a.Outputs(s.p.Store, s.run, at.number)
 	if err != nil {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,7 +115,7 @@ func eventText(e journal.Event) string {
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
 func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, reviewed bool) error {
-	dir, err := a.Outputs(st, r, strconv.Itoa(n))
+	dir, err := a.Outputs(st, r, n)
 	if errors.Is(err, fs.ErrNotExist) {
 		if n <= r.Iteration {
 			return notHere(st, r, n)
@@ -150,8 +149,8 @@ func notHere(st *store.Store, r store.Run, n int) error {
 	if r.Owner.Host != "" {
 		e = e.Hint("It is on %s: run this there", r.Owner.Host)
 	}
-	if st.Files() == "" {
-		return e.Hint("To see the runs of other machines, share a folder with them: cluster.files (docs/cluster.md)")
+	if st.Files() == nil {
+		return e.Hint("To see the runs of other machines, share what they print: cluster.files (docs/cluster.md)")
 	}
 	return e.Hint("It was removed, or was never copied to cluster.files")
 }
@@ -256,7 +255,7 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 
 // inFolder opens the folder of an iteration for do; [fs.ErrNotExist] where there is none.
 func inFolder(a *command.App, st *store.Store, r store.Run, n int, do func(*os.Root) error) error {
-	dir, err := a.Outputs(st, r, strconv.Itoa(n))
+	dir, err := a.Outputs(st, r, n)
 	if err != nil {
 		return fmt.Errorf("cannot read the output: %w", err)
 	}
