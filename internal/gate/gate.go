@@ -207,7 +207,7 @@ func Judge(s Spec, e Exec) loop.Gate {
 
 // judge sets the gate's status and counts.
 func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
-	g.Elapsed, g.ExitCode = e.Elapsed, e.ExitCode
+	g.Elapsed, g.ExitCode, g.Fixed = e.Elapsed, e.ExitCode, s.Fixed
 	tests, known := failure.ParseTests(e.Output)
 	g.Test = known || s.Kind == KindTest
 	if known {

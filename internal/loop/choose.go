@@ -88,9 +88,10 @@ func (s *State) use(class failure.Class) {
 func (s *State) situation(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
 	ofAgent := r.Steps != nil && r.Steps.Agent
+	fixed := slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Name == f.Step && g.Fixed })
 	return strategy.Situation{
 		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient,
-		Gate: f.Step != "" && !ofAgent, Steps: r.Steps != nil,
+		Gate: f.Step != "" && !ofAgent, Fixed: fixed, Steps: r.Steps != nil,
 		Unheard: r.Steps != nil && !ofAgent,
 		Failed:  s.Used, Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",

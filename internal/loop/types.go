@@ -52,6 +52,8 @@ type Gate struct {
 	Note string `json:"note,omitempty"`
 	// Tries is how often it ran on the same tree until it could judge.
 	Tries int `json:"tries,omitempty"`
+	// Fixed is true for a time limit that was set for this gate: no strategy raises it.
+	Fixed bool `json:"fixed,omitempty"`
 }
 
 // Flaky is true for a gate that could not judge, and passed on the same tree when it

@@ -24,6 +24,8 @@ type Situation struct {
 	// Gate is true when a gate failed and not the agent: another agent or more
 	// time for it would change nothing.
 	Gate bool
+	// Fixed is true for a gate whose time limit no strategy raises.
+	Fixed bool
 	// Steps is true when a workflow's step failed: time limits of steps can be raised.
 	Steps bool
 	// Unheard is true when no agent would get an instruction: a workflow's
@@ -225,6 +227,8 @@ func (s *Situation) Ineffective(name string) string {
 // noLonger says why a strategy gives no more time; "" when it does.
 func (s *Situation) noLonger(c *Strategy) string {
 	switch ofGates := s.Gate || s.Steps; {
+	case s.Fixed:
+		return "the time limit is the gate's own"
 	case ofGates && c.TimeoutFactor > 1:
 		return ""
 	case s.IterationTimeout <= 0:

@@ -87,6 +87,8 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 			func(s *strategy.Situation) { s.Steps, s.Unheard = true, true }, "reduced-parallelism", "made for resource_exhausted"},
 		{"but more time for a gate", everything(failure.Timeout, "default"),
 			func(s *strategy.Situation) { s.Ceiling, s.Gate = time.Minute, true }, "aggressive-timeout", "made for timeout"},
+		{"nor for one whose limit is its own", everything(failure.Timeout, "default"),
+			func(s *strategy.Situation) { s.Gate, s.Fixed = true, true }, "reduced-parallelism", "not aggressive-timeout: the time limit is the gate's own"},
 		{"no limit to raise", everything(failure.Timeout, "default"),
 			func(s *strategy.Situation) { s.IterationTimeout = 0 }, "fallback-providers", "there is no iteration_timeout to raise"},
 		{"nothing optional", everything(failure.Timeout, "default", "aggressive-timeout", "fallback-providers", "reduced-parallelism"),
