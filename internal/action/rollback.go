@@ -28,27 +28,53 @@ type BackTo struct {
 	Undo bool
 }
 
-// Rollback puts the files of a run back; what was there before is kept, so that
-// it can be undone. A run that is being worked on refuses.
-func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
-	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
-			Hint("Stop it first: pawl stop %s", r.ID)
+// Foresee says which files a rollback to the snapshot n would put back, and where it goes.
+func (p *Operator) Foresee(ctx context.Context, r store.Run, n int) (back workspace.Rollback, where string, err error) {
+	tree, err := p.goesBack(ctx, r)
+	if err != nil {
+		return back, "", err
 	}
 	if OnCopy(r) {
-		if to.N >= 0 {
-			return fault.Refuse("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
-				Hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
-		}
-		to.Undo = true
+		return back, "", noSnapshots(r)
+	}
+	if n, err = snapshotOf(ctx, tree, r.ID, n); err != nil {
+		return back, "", err
+	}
+	back, err = tree.Foresee(ctx, r.ID, n)
+	return back, snapshotName(n), err
+}
+
+// goesBack is the tree of a run that may be rolled back, or why it may not.
+func (p *Operator) goesBack(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+		return nil, fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
+			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	tree, err := p.RootTree(ctx, r.Root)
 	if err != nil && p.Store.Board() != "" {
-		return fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
+		return nil, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
 			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
 	}
+	return tree, err
+}
+
+func noSnapshots(r store.Run) error {
+	return fault.Refuse("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
+		Hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
+}
+
+// Rollback puts the files of a run back; what was there before is kept, so that
+// it can be undone. A run that is being worked on refuses.
+func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
+	tree, err := p.goesBack(ctx, r)
 	if err != nil {
 		return err
+	}
+	if OnCopy(r) {
+		if to.N >= 0 {
+			return noSnapshots(r)
+		}
+		to.Undo = true
 	}
 	where := "what was there before the last rollback"
 	var back workspace.Rollback

@@ -43,7 +43,7 @@ var offered = []struct{ id, note string }{
 	{"stop-autopilot", ""},
 	{"list-runs", ""},
 	{"get-run", ""},
-	{"start-run", "list_procedures names them. With a goal an agent proposes tasks: see get_proposal when it has ended."},
+	{"start-run", "list_procedures names them. With a goal an agent proposes tasks: see get_proposal when it has ended. Leave out agent and safety unless the person names them."},
 	{"get-proposal", ""},
 	{"add-proposal", "Only when the person has seen the tasks and said so."},
 	{"resume-run", ""},

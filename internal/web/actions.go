@@ -42,6 +42,8 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.reviewRun)
 	post(api, "/runs/{run}/message", "message-run", "actions", "Tell the agent something; it goes into the next prompt",
 		s.messageRun)
+	get(api, "/runs/{run}/rollback", "foresee-rollback", "actions", "Which files a rollback would put back now",
+		s.foreseeRollback)
 	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
 	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the result of a run that worked on a copy into the files",
@@ -130,6 +132,8 @@ type StartWish struct {
 	Goal      string   `json:"goal,omitempty" maxLength:"20000" doc:"Instead: an agent proposes tasks for it, as 'pawl plan GOAL'; see GET /proposal."`
 	Fresh     bool     `json:"fresh,omitempty" doc:"Start anew although an earlier run could be resumed."`
 	Context   []string `json:"context,omitempty" maxItems:"20" doc:"As --context: each is a text for the prompt, or a file whose text it is."`
+	Agent     string   `json:"agent,omitempty" maxLength:"200" doc:"As --agent: one of those that GET /overview names, or another one; as configured when left out."`
+	Safety    string   `json:"safety,omitempty" enum:"permissive,normal,paranoid" doc:"As --safety; as configured when left out."`
 	Raise
 }
 
@@ -323,6 +327,35 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 func bothWays() *ProblemError {
 	return problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other").
 		suggest("Send to for going back to an iteration, or undo for taking the last rollback back")
+}
+
+// maxForeseen is how many files a rollback is foreseen to put back by name.
+const maxForeseen = 1000
+
+// Foreseen is what a rollback would do with the files as they are now.
+type Foreseen struct {
+	Where    string   `json:"where" doc:"Where it goes to, in words."`
+	Restored []string `json:"restored" nullable:"false" doc:"Files that are put back; the first thousand."`
+	Removed  []string `json:"removed" nullable:"false" doc:"Files that go; the first thousand."`
+	Files    int      `json:"files" doc:"How many files change in all."`
+	Notes    []string `json:"notes" nullable:"false" doc:"What is left alone, and why."`
+}
+
+func (s *Server) foreseeRollback(ctx context.Context, in *struct {
+	RunPath
+	To int `query:"to" minimum:"-1" maximum:"1000000" default:"-1" doc:"The iteration whose snapshot it goes back to; 0 is before the run, -1 the one before the last."`
+}) (*body[Foreseen], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	back, where, err := s.o.Foresee(ctx, r, in.To)
+	if err != nil {
+		return nil, err
+	}
+	names := func(all []string) []string { return each(all[:min(len(all), maxForeseen)], valid) }
+	return answer(Foreseen{Where: where, Restored: names(back.Restored), Removed: names(back.Removed),
+		Files: len(back.Restored) + len(back.Removed), Notes: list(back.Notes)}), nil
 }
 
 func (s *Server) rollbackRun(ctx context.Context, in *struct {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -82,6 +83,33 @@ func TestReviewOfARun(t *testing.T) {
 		{"/runs/abc123/review", `{"decision":"reject","text":"no tests"}`, "pawl resume abc123; choice 2 no tests", "goes on"},
 		{"/runs/abc123/review", `{"decision":"approve"}`, "", "you accepted its work as it is"},
 	})
+}
+
+// What a rollback would do is known before it, and changes nothing.
+func TestRollbackIsForeseen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.repository("abc123", map[string]string{"a": "0", "b": "0", "same": "0"}, map[string]string{"a": "1", "new": "1"}, map[string]string{"b": ""})
+	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
+	// A person has worked in it since.
+	if err := os.WriteFile(filepath.Join(r.s.o.Root, "mine"), []byte("m"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"to=0": "how it was before the run: [a b] [mine new]", "to=1": "the snapshot after iteration 1: [b] [mine]", "": "the snapshot after iteration 1: [b] [mine]",
+	} {
+		var f Foreseen
+		r.get("/runs/abc123/rollback?"+path, &f)
+		if got := fmt.Sprint(f.Where, ": ", f.Restored, " ", f.Removed); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(r.s.o.Root, "a")); err != nil || string(text) != "1" {
+		t.Errorf("the file has %q: %v", text, err)
+	}
+	if p := r.refused(http.MethodGet, "/runs/abc123/rollback?to=7", "", http.StatusConflict); !strings.Contains(p.Message, "no snapshot 7") {
+		t.Errorf("%+v", p)
+	}
 }
 
 // A rollback goes where it was asked to, and back.

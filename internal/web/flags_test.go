@@ -17,6 +17,7 @@ func TestFlagsOf(t *testing.T) {
 		{Raise{}, ""},
 		{Raise{MaxIterations: "20", MaxCost: "2.50", Timeout: "90m"}, "--max-cost=2.50 --max-iterations=20 --timeout=90m"},
 		{StartWish{Fresh: true, Context: []string{"a", "b"}, Raise: Raise{MaxCost: "1"}}, "--context=a --context=b --fresh=true --max-cost=1"},
+		{StartWish{Agent: "careful", Safety: "paranoid"}, "--agent=careful --safety=paranoid"},
 		{PilotWish{MaxParallel: 12, Keep: true}, "--keep=true --max-parallel=12"},
 		{
 			SprintWish{Count: "3", Operations: []string{"op-001"}, Tags: []string{"x"}, ExcludeTags: []string{"y"}, Checkpoint: &no, NoReady: true},

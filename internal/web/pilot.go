@@ -33,6 +33,7 @@ type Autopilot struct {
 	QueueHeld   string     `json:"queue_held" doc:"Why they do not go on without a person; empty when they do."`
 	Events      []PilotDid `json:"events" nullable:"false" doc:"What it did last, the latest first."`
 	Actions     []string   `json:"actions" nullable:"false" doc:"What can be asked of it now: start, pause, resume, stop, mode."`
+	Next        *Planned   `json:"next,omitempty" doc:"The sprint that begins when this one has come to its end."`
 }
 
 // Tally is what the autopilot has come to so far.
@@ -85,6 +86,10 @@ func (s *Server) pilotRoutes(api huma.API) {
 	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.sprints)
 	post(api, "/sprints", "start-sprint", "autopilot", "Start a sprint in the background; it ends with the server",
 		s.startSprint)
+	post(api, "/sprints/next", "plan-sprint", "autopilot",
+		"Plan the sprint that begins when the one at work has come to its end; it takes the place of one that was planned", s.planSprint)
+	register(api, huma.Operation{OperationID: "drop-sprint", Method: http.MethodDelete, Path: base + "/sprints/next",
+		Summary: "Drop the planned sprint", Tags: []string{"autopilot"}, DefaultStatus: http.StatusOK}, s.dropSprint)
 	post(api, "/autopilot/start", "start-autopilot", "autopilot",
 		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
 	post(api, "/autopilot/pause", "pause-autopilot", "autopilot",
@@ -108,6 +113,9 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
 		Queued: v.Queued, QueueHeld: v.QueueHeld, Actions: []string{"start"},
 		Events: each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
+	}
+	if out.Next, err = s.planned(); err != nil {
+		return nil, err
 	}
 	if s.o.Store.Board() != "" {
 		out.Host = v.Host

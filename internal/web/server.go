@@ -97,6 +97,7 @@ type Server struct {
 	rings    chan struct{} // the forge has called
 	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
+	planning sync.Mutex // held while the planned sprint changes
 }
 
 // New makes a server for an open listener. Serve must be called on it.
@@ -162,6 +163,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	parts.Go(func() { s.hub.Run(work) })
 	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
 	parts.Go(func() { s.lookAround(work) })
+	parts.Go(func() { s.beginPlanned(work) })
 	parts.Go(func() { <-s.closing; s.shells.Close() })
 	if s.previews != nil {
 		parts.Go(func() { <-s.closing; s.previews.Close() })

@@ -25,6 +25,11 @@ type GuardStats struct {
 	Guards []store.GuardStat `json:"guards" nullable:"false"`
 }
 
+// RefusalStats count the commands that a safety level refused.
+type RefusalStats struct {
+	Refusals []store.RefusalStat `json:"refusals" nullable:"false" doc:"The most frequent first."`
+}
+
 // UsageStats are cost, tokens and iterations by day and agent.
 type UsageStats struct {
 	Usage []UsageStat `json:"usage" nullable:"false" doc:"Oldest day first; days without iterations are left out."`
@@ -109,6 +114,8 @@ func (s *Server) statRoutes(api huma.API) {
 		"What was learned: which strategy helped against which class of failure", s.strategyStats)
 	get(api, "/stats/failures", "failure-stats", "statistics", "Failed iterations by class", s.failureStats)
 	get(api, "/stats/guards", "guard-stats", "statistics", "Safety guards that tripped", s.guardStats)
+	get(api, "/stats/refusals", "refusal-stats", "statistics",
+		"Commands that the safety level refused, and how often a person let them be run after all", s.refusalStats)
 	get(api, "/stats/usage", "usage-stats", "statistics", "Cost, tokens and iterations by day and agent", s.usageStats)
 	get(api, "/stats/throughput", "throughput-stats", "statistics", "What ended, by day", s.throughputStats)
 }
@@ -156,6 +163,11 @@ func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureSta
 func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
 	guards, err := s.o.Store.GuardStats(ctx)
 	return answer(GuardStats{list(guards)}), err
+}
+
+func (s *Server) refusalStats(ctx context.Context, _ *nothing) (*body[RefusalStats], error) {
+	refusals, err := s.o.Store.RefusalStats(ctx)
+	return answer(RefusalStats{list(refusals)}), err
 }
 
 func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {

@@ -62,6 +62,36 @@ func (c *Checkout) Rollback(ctx context.Context, run string, n int, o RollbackOp
 	return c.rollbackTo(ctx, run, runRef(run, n, ""), o)
 }
 
+// Foresee says which files Rollback would write and remove now.
+func (c *Checkout) Foresee(ctx context.Context, run string, n int) (Rollback, error) {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return Rollback{}, err
+	}
+	defer r.close()
+	want, err := c.find(ctx, run, runRef(run, n, ""))
+	if err != nil {
+		return Rollback{}, err
+	}
+	b := Rollback{To: want}
+	now, err := r.scan(ctx)
+	if err != nil {
+		return b, err
+	}
+	changes, _, err := r.c.shadow.Changes(ctx, now.tree, want.Tree, false, 0)
+	if err != nil {
+		return b, err
+	}
+	for _, ch := range r.touchable(changes, now, want, &b) {
+		if ch.NewObject == "" {
+			b.Removed = append(b.Removed, ch.Path)
+		} else {
+			b.Restored = append(b.Restored, ch.Path)
+		}
+	}
+	return b, nil
+}
+
 // RollbackTo goes to any ref of pawl's: a run's snapshot or a recovery, so it
 // also undoes a rollback.
 func (c *Checkout) RollbackTo(ctx context.Context, ref string, o RollbackOptions) (Rollback, error) {

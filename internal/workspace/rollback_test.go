@@ -32,7 +32,16 @@ func TestRollbackPutsRandomEditsBack(t *testing.T) {
 			}
 			for range 6 {
 				n := r.IntN(5)
+				foreseen, err := p.c.Foresee(t.Context(), "r1", n)
+				if err != nil {
+					t.Fatal(err)
+				}
 				b := p.back(n)
+				slices.Sort(b.Removed)
+				slices.Sort(foreseen.Removed)
+				if !slices.Equal(b.Removed, foreseen.Removed) || len(b.Restored) != len(foreseen.Restored) {
+					t.Errorf("foreseen was %q and %q, done %q and %q", foreseen.Restored, foreseen.Removed, b.Restored, b.Removed)
+				}
 				if len(b.Notes) > 0 {
 					t.Errorf("notes: %q", b.Notes)
 				}

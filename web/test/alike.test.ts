@@ -94,6 +94,12 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
     change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'paused', actions: ['resume', 'stop', 'mode'] }),
     actions: [action('Space', /^Resume/, `POST ${autopilot}/resume`)],
   },
+  {
+    path: () => '/sprint',
+    ready: /^Sprint$/,
+    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', next: { no_ready: true } }),
+    actions: [action('d', /^Drop/, 'DELETE /api/v1/sprints/next')],
+  },
 ];
 
 const queue = () => ({
@@ -168,8 +174,8 @@ test('what a key does a button does too, and the API', async (t) => {
       });
     }
   }
-  // What is not done here: answers have keys of their own (work.test.ts), a conflict is settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
-  assert.deepEqual(known.filter((k) => !done.has(k)), ['POST /api/v1/autopilot/start', 'POST /api/v1/cases/{id}/preview', 'POST /api/v1/cases/{id}/terminal', 'DELETE /api/v1/proposal', 'POST /api/v1/proposal', 'POST /api/v1/proposal/add', 'POST /api/v1/queue/entries/{id}/conflict', 'POST /api/v1/repositories/{id}/open', `POST ${run}/answer`, `POST ${run}/review`].sort((a, b) => known.indexOf(a) - known.indexOf(b)));
+  // What is not done here: answers have keys of their own (work.test.ts), a conflict is settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
+  assert.deepEqual(known.filter((k) => !done.has(k)), ['POST /api/v1/autopilot/start', 'POST /api/v1/cases/{id}/preview', 'POST /api/v1/cases/{id}/terminal', 'DELETE /api/v1/proposal', 'POST /api/v1/proposal', 'POST /api/v1/proposal/add', 'POST /api/v1/queue/entries/{id}/conflict', 'POST /api/v1/repositories/{id}/open', `POST ${run}/answer`, `POST ${run}/review`, 'POST /api/v1/sprints/next'].sort((a, b) => known.indexOf(a) - known.indexOf(b)));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 });

@@ -20,7 +20,7 @@ test('every page is a key away', async () => {
   const wrong = quiet(page);
   await page.goto(at('/stats'));
   await page.getByRole('heading', { name: 'Runs that ended' }).waitFor();
-  for (const [key, title] of [['n', 'Now'], ['b', 'Board'], ['r', 'Runs'], ['q', 'Merge queue'], ['v', 'Review'], ['s', 'Sprint'], ['t', 'Statistics'], ['c', 'Configuration']] as const) {
+  for (const [key, title] of [['n', 'Now'], ['r', 'Runs'], ['b', 'Board'], ['q', 'Merge queue'], ['v', 'Review'], ['s', 'Sprint'], ['t', 'Statistics'], ['c', 'Configuration']] as const) {
     await page.keyboard.press('g');
     await page.keyboard.press(key);
     await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
@@ -61,7 +61,11 @@ test('keys of what needs a person, of runs, of statistics and of settings', asyn
   await page.goto(at('/runs'));
   await page.getByRole('option', { name: /slow-import/ }).waitFor();
   await page.keyboard.press('j');
-  await page.getByRole('option', { selected: true }).waitFor();
+  await page.getByRole('listbox', { name: 'Runs' }).getByRole('option', { selected: true }).waitFor();
+  for (const [order, sums] of [['By cost', 0], ['By time', 0], ['By iterations', 0], ['The last first', 1]] as const) {
+    await page.keyboard.press('s');
+    await page.waitForFunction(([order, sums]) => document.querySelector<HTMLSelectElement>('[aria-label=Order]')?.selectedOptions[0]?.text === order && document.querySelectorAll('.day').length === sums, [order, sums] as const);
+  }
   await asks(page, 'n', /Start a procedure/);
   await page.keyboard.press('/');
   await page.keyboard.type('slow');

@@ -161,7 +161,7 @@ test('actions by key, while agents work', async (t) => {
     await key('ArrowUp');
     await page.getByRole('heading', { name: 'Iteration 2' }).waitFor();
     await press('R', /^Roll back to before it/);
-    await sure(/Roll back to after iteration 1/, /put back\. A snapshot .* is taken first, so that the rollback can be undone\. It changed src\/\w+-2/, 'Roll back');
+    await sure(/Roll back to after iteration 1/, /1 file changes.*A snapshot .* is taken first, so that the rollback can be undone\..*gone: src\/\w+-2/s, 'Roll back');
     await page.getByRole('button', { name: /^Undo rollback/ }).waitFor();
     assert.ok(has(run, 1) && !has(run, 2));
     await answered(() => key('u'));
@@ -202,7 +202,7 @@ test('actions by key, while agents work', async (t) => {
     await heard(run, 'finished', 1);
     await row.locator('.badge', { hasText: /interrupted|stopped/ }).waitFor();
     await key('R');
-    await sure(/Roll back to before the run/, /put back/, 'Roll back');
+    await sure(/Roll back to before the run/, /2 files change.*gone: src\/\w+-1.*gone: src\/\w+-2/s, 'Roll back');
     assert.ok(!has(run, 1) && !has(run, 2));
     await key('Enter');
     await page.waitForURL(`**/runs/${run}`);
@@ -436,9 +436,27 @@ test('actions by key, while agents work', async (t) => {
     await press('Space', /^Pause/);
     await press('Space', /^Resume/);
     await page.getByRole('button', { name: /^Pause/ }).waitFor();
+    // The next one is planned while this one runs, changed, and dropped; after a stop it waits for a person.
+    const next = page.getByRole('region', { name: 'The next sprint' });
+    await press('p', /^Plan the next/);
+    await page.getByLabel('Only tasks with').fill('#later');
+    await page.getByLabel('Only tasks with').blur();
+    await key('1');
+    await key('Enter');
+    await next.getByText('10 tasks, #later').waitFor();
+    await press('d', /^Drop/);
+    await next.waitFor({ state: 'detached' });
+    await press('p', /^Plan the next/);
+    await key('4');
+    await key('Enter');
+    await next.getByText('until no task is ready, #later').waitFor();
     await press('x', /^Stop/);
     await sure(/Stop the autopilot/, /what they said since their last answer is lost/, 'Stop it');
     await page.getByRole('button', { name: /^Start the sprint/ }).waitFor();
+    await next.getByText('was stopped').waitFor();
+    assert.equal(await page.getByLabel('Only tasks with').inputValue(), '#later');
+    await key('d');
+    await next.waitFor({ state: 'detached' });
     await status('task-010', 'pending');
   });
 

@@ -3,7 +3,7 @@
 
 import { get, patch, post, Problem, remove, type Case, type CaseDetail, type Done, type Repository, type Run, type RunDetail } from './api';
 import { asking, type Answers, type Asking, type Field } from './ask.svelte';
-import { inBrowser, short, titled } from './format';
+import { inBrowser, plural, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
 import { moved } from './order';
 import { store } from './store.svelte';
@@ -103,14 +103,20 @@ export async function redirect(r: Run): Promise<boolean> {
   );
 }
 
-export async function rollback(r: Run, to: number, files: string[] = []): Promise<boolean> {
+/** rollback names the files that it would put back now, and then does it. */
+export async function rollback(r: Run, to: number): Promise<boolean> {
+  const seen = await attempt(() => get('/api/v1/runs/{run}/rollback', { ...at(r), query: { to } }));
+  if (!seen) return false;
   const where = to === 0 ? 'before the run' : `after iteration ${to}`;
-  const sure = await asking.sure(
-    `Roll back to ${where}?`,
-    `Files that the run changed since then are put back. A snapshot of what is there now is taken first, so that the rollback can be undone.${files.length === 0 ? '' : ` It changed ${short(files.slice(0, 12).join(', '), 600)}${files.length > 12 ? ` and ${files.length - 12} more` : ''}.`}`,
-    'Roll back',
-  );
-  return sure && tell(() => post('/api/v1/runs/{run}/rollback', { ...at(r), body: { to } }));
+  const files = [...seen.restored.map((f) => `back: ${f}`), ...seen.removed.map((f) => `gone: ${f}`)];
+  const said = seen.files === 0 ? 'No file differs from what was there then.' : `${plural(seen.files, 'file changes', 'files change')}, also where a person has edited since.`;
+  const agreed = await asking.ask({
+    title: `Roll back to ${where}?`,
+    loses: `${said} A snapshot of what is there now is taken first, so that the rollback can be undone.`,
+    list: [...files.slice(0, 200), ...(seen.files > 200 ? [`and ${seen.files - 200} more`] : []), ...inBrowser(seen.notes)],
+    yes: 'Roll back',
+  }, async () => true);
+  return agreed === true && tell(() => post('/api/v1/runs/{run}/rollback', { ...at(r), body: { to } }));
 }
 
 export const undoRollback = (r: Run) => tell(() => post('/api/v1/runs/{run}/rollback', { ...at(r), body: { undo: true } }));
@@ -140,9 +146,9 @@ export async function decide(run: string, decision: 'approve' | 'reject', text: 
 
 /** start asks which procedure or workflow, and starts it. */
 export async function start(): Promise<string> {
-  const known = await attempt(() => Promise.all([get('/api/v1/procedures', {}), get('/api/v1/workflows', {})]));
+  const known = await attempt(() => Promise.all([get('/api/v1/procedures', {}), get('/api/v1/workflows', {}), store.overview ?? get('/api/v1/overview', {})]));
   if (!known) return '';
-  const [{ procedures }, { workflows }] = known;
+  const [{ procedures }, { workflows }, { agents }] = known;
   const choices: [string, string][] = [
     ...procedures.map((p): [string, string] => [`p ${p.name}`, short(p.summary ? `${p.name}: ${p.summary}` : p.name, 90)]),
     ...workflows.map((w): [string, string] => [`w ${w.file}`, short(`${w.name}, workflow${w.description ? `: ${w.description}` : ''}`, 90)]),
@@ -162,6 +168,8 @@ export async function start(): Promise<string> {
       { name: 'max_iterations', label: 'Iterations at most (optional)' },
       { name: 'max_cost', label: 'Dollars at most (optional)' },
       { name: 'timeout', label: 'Time at most (optional)', hint: 'with its unit: 1h30m' },
+      ...(agents.length < 2 ? [] : [{ name: 'agent', label: 'Agent', value: '', choices: [['', 'As configured'], ...agents.map((a) => [a, a])] as [string, string][] }]),
+      { name: 'safety', label: 'Safety', value: '', choices: [['', 'As configured'], ['permissive', 'Permissive: nothing is kept from the agent'], ['normal', 'Normal: it writes in the project only'], ['paranoid', 'Paranoid: also no network but its model']] },
     ],
     yes: 'Start',
   }, (answers) => {
@@ -170,7 +178,8 @@ export async function start(): Promise<string> {
     const body = {
       ...(flow ? { workflow: flow.file, fresh: true } : { procedure: answers.what?.slice(2) ?? '' }),
       ...(context.length > 0 ? { context } : {}),
-      ...filled({ max_iterations: answers.max_iterations ?? '', max_cost: answers.max_cost ?? '', timeout: answers.timeout ?? '' }),
+      ...filled({ max_iterations: answers.max_iterations ?? '', max_cost: answers.max_cost ?? '', timeout: answers.timeout ?? '', agent: answers.agent ?? '' }),
+      ...(answers.safety ? { safety: answers.safety as 'normal' } : {}),
     };
     return post('/api/v1/runs', { body });
   });
@@ -202,8 +211,14 @@ export async function clean(c: Case): Promise<boolean> {
 
 /** takeBack rolls a task's workspace back to where it began. */
 export async function takeBack(c: Case): Promise<boolean> {
-  const sure = await asking.sure(`Roll ${c.id} back?`, 'All that its agents did is taken out of its workspace. A snapshot is kept, so that this can be undone.', 'Roll back');
-  return sure && tell(() => post('/api/v1/cases/{id}/rollback', { path: { id: c.id }, body: {} }));
+  const { files } = await get('/api/v1/cases/{id}/diff', { path: { id: c.id } }).catch(() => ({ files: [] }));
+  const agreed = await asking.ask({
+    title: `Roll ${c.id} back?`,
+    loses: 'All that its agents did is taken out of its workspace. A snapshot is kept, so that this can be undone.',
+    list: files.slice(0, 200).map((f) => `${f.status}: ${f.path}`),
+    yes: 'Roll back',
+  }, async () => true);
+  return agreed === true && tell(() => post('/api/v1/cases/{id}/rollback', { path: { id: c.id }, body: {} }));
 }
 
 /** extend gives a task more iterations or time. */

@@ -24,6 +24,8 @@ export interface Asking {
   text?: string;
   /** loses says what is lost, and gives the button the colour of it. */
   loses?: string;
+  /** list are lines that belong to it, such as files. */
+  list?: string[];
   fields?: Field[];
   /** quick are texts that are put into the first field by a number key. */
   quick?: string[];

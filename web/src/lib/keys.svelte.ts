@@ -77,13 +77,15 @@ class Keys {
     const dialog = [...document.querySelectorAll<HTMLElement>('dialog[open]')].at(-1);
     if ((e.key === 'Enter' || e.key === ' ') && presses(e.target)) return;
     const chord = this.first !== '' && e.timeStamp - this.firstAt < 1500 ? `${this.first} ${e.key}` : '';
+    // The second key of two is none of the page's own.
+    const pressed = !dialog && this.groups.some((g) => !g.dialog && g.keys.some((k) => k.key === chord && k.on?.() !== false)) ? chord : e.key;
     this.first = '';
     for (const group of [...this.groups].reverse()) {
       if (dialog ? dialog.dataset.keys !== group.name : group.dialog) continue;
       for (const key of group.keys) {
         const all = [key.key, ...(key.also ?? [])];
         if (writing && !key.everywhere) continue;
-        if (all.includes(e.key) || (chord && all.includes(chord))) {
+        if (all.includes(pressed)) {
           if (key.on && !key.on()) continue;
           e.preventDefault();
           key.run(e);
