@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 )
@@ -132,7 +133,7 @@ func (c *Checkout) rollbackTo(ctx context.Context, run, ref string, o RollbackOp
 		return b, fmt.Errorf("cannot roll back to %s: %w", ref, err)
 	}
 	if o.Expect != "" && now.tree != o.Expect {
-		b.Refused = "files were changed after the agent ended"
+		b.Refused = "files were changed after the agent ended" + c.named(ctx, o.Expect, now.tree)
 		return b, nil
 	}
 	if b.Recovery, err = r.recovery(ctx, now); err != nil {
@@ -145,6 +146,23 @@ func (c *Checkout) rollbackTo(ctx context.Context, run, ref string, o RollbackOp
 		return b, fmt.Errorf("cannot move the branch back, the files are at %s: %w", ref, err)
 	}
 	return b, nil
+}
+
+// named are the first files in which two trees differ, in brackets.
+func (c *Checkout) named(ctx context.Context, from, to string) string {
+	const shown = 3
+	all, more, err := c.FileChanges(ctx, from, to, shown)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	names := make([]string, len(all))
+	for i, f := range all {
+		names[i] = fault.Cut(f.Path, 80)
+	}
+	if more {
+		names = append(names, "…")
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // find reads the snapshot at a ref of the run.

@@ -328,7 +328,7 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	left := p.snap(1)
 	p.write("user", "typed meanwhile")
 	b, err := p.c.Rewind(t.Context(), "r1", 0, left.Tree)
-	if err != nil || b.Refused == "" || b.Recovery != "" || p.read("a") != "agent" {
+	if err != nil || !strings.HasSuffix(b.Refused, "after the agent ended (user)") || b.Recovery != "" || p.read("a") != "agent" {
 		t.Errorf("%v %+v", err, b)
 	}
 	p.remove("user")
