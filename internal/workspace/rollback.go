@@ -155,9 +155,9 @@ func (c *Checkout) named(ctx context.Context, from, to string) string {
 	if err != nil || len(all) == 0 {
 		return ""
 	}
-	names := make([]string, len(all))
-	for i, f := range all {
-		names[i] = fault.Cut(f.Path, 80)
+	var names []string
+	for _, f := range all {
+		names = append(names, fault.Cut(f.Path, 80))
 	}
 	if more {
 		names = append(names, "…")
