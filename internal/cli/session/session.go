@@ -387,10 +387,24 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 			}
 		}
 	}
-	if code == command.ExitOK {
+	switch code {
+	case command.ExitOK:
 		return nil
+	case command.ExitLimit:
+		s.sayLimit(d.ID(), st)
 	}
 	return command.StatusError(code)
+}
+
+// sayLimit says how a run that ended at a limit goes on.
+func (s *Session) sayLimit(run string, st loop.State) {
+	if s.Store == nil || s.App.JSON {
+		return
+	}
+	s.App.Say("  See what happened: pawl show %s", run)
+	if st.Limit > 0 && st.Iteration >= st.Limit {
+		s.App.Say("  Go on with more:   pawl resume %s --max-iterations %d", run, 2*st.Limit)
+	}
 }
 
 // exitCode is pawl's exit status for how a run ended.
