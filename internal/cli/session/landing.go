@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -306,6 +307,24 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 		plan.Box = s.policies(ctx, verdict, false)
 	}
 	return plan, tree, nil
+}
+
+// Adapt lets what guards came to in this repository change their thresholds, and says so.
+func Adapt(ctx context.Context, a *command.App, c *config.Config, db *store.Store, pol *loop.Policy) {
+	if !c.Loop.AdaptiveThresholds || db == nil {
+		return
+	}
+	list, err := db.GuardStats(ctx)
+	if err != nil {
+		a.Say("Warning: no threshold is adapted: %v", err)
+	}
+	var seen []loop.Tripped
+	for _, g := range list {
+		seen = append(seen, loop.Tripped{Guard: g.Guard, Runs: g.Runs, Completed: g.Completed})
+	}
+	for _, change := range loop.Adapt(pol, seen) {
+		a.Say("Adapted: %s.", change)
+	}
 }
 
 // Resolver is an agent for conflicts, planned like that of a task.

@@ -194,24 +194,6 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 	return s, nil
 }
 
-// Adapt lets what guards came to in this repository change their thresholds, and says so.
-func Adapt(ctx context.Context, a *command.App, c *config.Config, db *store.Store, pol *loop.Policy) {
-	if !c.Loop.AdaptiveThresholds || db == nil {
-		return
-	}
-	list, err := db.GuardStats(ctx)
-	if err != nil {
-		a.Say("Warning: no threshold is adapted: %v", err)
-	}
-	var seen []loop.Tripped
-	for _, g := range list {
-		seen = append(seen, loop.Tripped{Guard: g.Guard, Runs: g.Runs, Completed: g.Completed})
-	}
-	for _, change := range loop.Adapt(pol, seen) {
-		a.Say("Adapted: %s.", change)
-	}
-}
-
 // openTree opens the work tree, where there is one.
 func (s *Session) openTree(ctx context.Context) {
 	tree, err := workspace.Open(ctx, s.Config.Root,
