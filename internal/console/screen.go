@@ -84,6 +84,7 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.agentEvent(n.Event)
 	case engine.GateStarted:
 		s.said = "gate " + n.Gate.Name
+		s.note("gate %s runs", n.Gate.Name)
 	case engine.GateEnded:
 		s.gateEnded(n.Gate)
 	case engine.IterationEnded:
