@@ -50,7 +50,7 @@ func (p *Operator) goesBack(ctx context.Context, r store.Run) (*workspace.Checko
 		return nil, fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
-	tree, err := p.RootTree(ctx, r.Root)
+	tree, err := p.Tree(ctx, r)
 	if err != nil && p.Store.Board() != "" {
 		return nil, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
 			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
@@ -66,6 +66,10 @@ func noSnapshots(r store.Run) error {
 // Rollback puts the files of a run back; what was there before is kept, so that
 // it can be undone. A run that is being worked on refuses.
 func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
+	if r.Kind == string(loop.Task) {
+		return fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name).
+			Hint("Roll the task back: pawl case rollback %s", r.Name)
+	}
 	tree, err := p.goesBack(ctx, r)
 	if err != nil {
 		return err

@@ -117,6 +117,19 @@ func (p *Operator) move(ctx context.Context, id string, action board.Action, why
 	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, nil
 }
 
+// stays is true for a task that is rolled back and stays as it is.
+func stays(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
+
+// MayRollBack is why a task cannot be rolled back, or nil.
+func (p *Operator) MayRollBack(ctx context.Context, id string) error {
+	c, err := p.Store.Case(ctx, id)
+	if err != nil || stays(c) {
+		return err
+	}
+	_, _, err = board.Move(c, board.Change{Action: board.Rollback, By: board.Person, At: time.Now()})
+	return err
+}
+
 // RollbackTask takes the work of a task back. It asks the board first: a task that is being worked on, waits for
 // its landing or has landed is not taken back.
 func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id string, to BackTo) (Done, error) {
@@ -125,7 +138,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 		return Done{}, err
 	}
 	ch := board.Change{Action: board.Rollback, By: board.Person, At: time.Now()}
-	open := c.Status == board.Pending && c.Type == board.Task
+	open := stays(c)
 	if !open {
 		if _, _, err := board.Move(c, ch); err != nil {
 			return Done{}, err

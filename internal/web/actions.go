@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -323,6 +324,36 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	})
 }
 
+// mayRollBack is why the run of a task cannot be rolled back with the task, or nil: it is the
+// last one, and the task is one that may be.
+func (s *Server) mayRollBack(ctx context.Context, r store.Run) error {
+	last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
+	if err != nil {
+		return err
+	}
+	if last.ID != r.ID {
+		return fault.Refuse("run %s has worked on %s since", last.ID, r.Name).Hint("Roll that run back, or the task")
+	}
+	return s.o.MayRollBack(ctx, r.Name)
+}
+
+// rollbackTaskRun rolls the workspace of a task back, where its last run is meant.
+func (s *Server) rollbackTaskRun(ctx context.Context, p *action.Operator, r store.Run, to action.BackTo) error {
+	if err := s.mayRollBack(ctx, r); err != nil {
+		return err
+	}
+	clones, err := s.o.Pool(ctx)
+	if err != nil {
+		return err
+	}
+	if to.N < 0 {
+		to.N = max(r.Iteration-1, 0)
+	}
+	done, err := p.RollbackTask(ctx, clones, r.Name, to)
+	p.Say("%s", done.Text)
+	return err
+}
+
 // bothWays is a rollback that is to go to a place and to be undone.
 func bothWays() *ProblemError {
 	return problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other").
@@ -349,6 +380,11 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if r.Kind == string(loop.Task) {
+		if err := s.mayRollBack(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	back, where, err := s.o.Foresee(ctx, r, in.To)
 	if err != nil {
 		return nil, err
@@ -373,6 +409,9 @@ func (s *Server) rollbackRun(ctx context.Context, in *struct {
 		return nil, bothWays()
 	}
 	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+		if r.Kind == string(loop.Task) {
+			return s.rollbackTaskRun(ctx, p, r, to)
+		}
 		return p.Rollback(ctx, r, to)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/gittest"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -85,6 +86,7 @@ func TestActionsOfTheBoard(t *testing.T) {
 	var added CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	r.workspaces()
+	var done Done
 	r.acts([]act{
 		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`, "task-001 is held back."},
 		{"/queue/actions", `{"action":"pause"}`, `queue pause  ""`, "Nothing lands until the queue is resumed."},
@@ -102,6 +104,21 @@ func TestActionsOfTheBoard(t *testing.T) {
 	p := r.refused(http.MethodPost, "/cases/1/rollback", `{"undo":true}`, http.StatusConflict)
 	if p.Message != "there is no rollback of task-001 to undo" {
 		t.Errorf("%+v", p)
+	}
+	// The last run of a task is rolled back with the task, an earlier one is not.
+	for i, id := range []string{"run1", "run2"} {
+		r.run(id, func(row *store.Run, _ *loop.State) {
+			row.Kind, row.Name, row.Status, row.Owner, row.StartedAt = "task", "task-001", string(loop.Completed), r.nobody(), noon.Add(time.Duration(i)*time.Hour)
+		})
+	}
+	r.ask(http.MethodPost, "/runs/run2/rollback", `{"to":0}`, &done)
+	if !strings.Contains(done.Message, "so no files were changed. task-001 is ready.") {
+		t.Errorf("said %q", done.Message)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		if p := r.refused(method, "/runs/run1/rollback", `{}`, http.StatusConflict); p.Message != "run run2 has worked on task-001 since" {
+			t.Errorf("%s: %+v", method, p)
+		}
 	}
 	r.refused(http.MethodPost, "/queue/entries/1/actions", `{"action":"steal"}`, http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/queue/entries/zzz/actions", `{"action":"hold"}`, http.StatusNotFound)

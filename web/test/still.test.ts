@@ -54,12 +54,12 @@ test('nothing on a page moves while things happen', async (t) => {
   t.after(() => p.run('stop', 'chat'));
   const card = now.getByRole('article', { name: 'chat' });
   await card.getByText('Thing 20 of').waitFor();
-  await list.getByRole('option', { name: /chat/ }).waitFor();
+  await list.getByRole('listbox', { name: 'Runs' }).getByRole('option', { name: /chat/ }).waitFor();
   writeFileSync(join(p.dir, 'talk.new'), 'Something else.');
   renameSync(join(p.dir, 'talk.new'), join(p.dir, 'talk.txt'));
   await card.getByText('Something else.').waitFor();
   p.run('stop', 'chat');
-  await list.getByRole('option', { name: /chat/ }).locator('.badge', { hasText: /stopped/ }).waitFor();
+  await list.getByRole('listbox', { name: 'Runs' }).getByRole('option', { name: /chat/ }).locator('.badge', { hasText: /stopped/ }).waitFor();
   await card.waitFor({ state: 'detached' });
   await still(now, 'now');
   // What needs a person later comes below what is open, and pushes nothing but what is below.

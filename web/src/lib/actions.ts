@@ -6,6 +6,7 @@ import { asking, type Answers, type Asking, type Field } from './ask.svelte';
 import { inBrowser, plural, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
 import { moved } from './order';
+import { works } from './status';
 import { store } from './store.svelte';
 
 /** show says what an action did, and shows the run as it is now. */
@@ -159,24 +160,33 @@ export async function start(): Promise<string> {
   }
   const inputs = [...new Set(workflows.flatMap((w) => w.inputs))];
   const of = (answers: Answers) => workflows.find((w) => `w ${w.file}` === answers.what);
+  /** earlier is the last run of what is to be started, where that could go on. */
+  const earlier = (answers: Answers) => {
+    const last = store.runs.find((r) => r.kind === 'procedure' && `p ${r.name}` === answers.what);
+    return last && !works(last.status) && can(last, 'resume') ? last : undefined;
+  };
+  const anew = (answers: Answers) => !earlier(answers) || answers.anew === 'yes';
   const done = await asking.ask({
     title: 'Start a procedure or a workflow',
     fields: [
       { name: 'what', label: 'Procedure or workflow', value: choices[0]![0], choices },
+      { name: 'anew', label: 'Its last run has not come to its end', value: '', choices: [['', 'Go on with that one'], ['yes', 'Leave it behind, and start anew']], shown: (answers) => earlier(answers) !== undefined },
       ...inputs.map((name): Field => ({ name: `in ${name}`, label: `Input ${name}`, needed: true, shown: (answers) => of(answers)?.inputs.includes(name) ?? false })),
-      { name: 'context', label: 'Also tell the agent (optional)', lines: true, shown: (answers) => !of(answers) },
+      { name: 'context', label: 'Also tell the agent (optional)', lines: true, shown: (answers) => !of(answers) && anew(answers) },
       { name: 'max_iterations', label: 'Iterations at most (optional)' },
       { name: 'max_cost', label: 'Dollars at most (optional)' },
       { name: 'timeout', label: 'Time at most (optional)', hint: 'with its unit: 1h30m' },
-      ...(agents.length < 2 ? [] : [{ name: 'agent', label: 'Agent', value: '', choices: [['', 'As configured'], ...agents.map((a) => [a, a])] as [string, string][] }]),
-      { name: 'safety', label: 'Safety', value: '', choices: [['', 'As configured'], ['permissive', 'Permissive: nothing is kept from the agent'], ['normal', 'Normal: it writes in the project only'], ['paranoid', 'Paranoid: also no network but its model']] },
+      ...(agents.length < 2 ? [] : [{ name: 'agent', label: 'Agent', value: '', choices: [['', 'As configured'], ...agents.map((a) => [a, a])] as [string, string][], shown: anew }]),
+      { name: 'safety', label: 'Safety', value: '', shown: anew, choices: [['', 'As configured'], ['permissive', 'Permissive: nothing is kept from the agent'], ['normal', 'Normal: it writes in the project only'], ['paranoid', 'Paranoid: also no network but its model']] },
     ],
     yes: 'Start',
   }, (answers) => {
     const flow = of(answers);
+    const last = earlier(answers);
+    if (last && !answers.anew) return post('/api/v1/runs/{run}/resume', { ...at(last), body: filled({ max_iterations: answers.max_iterations ?? '', max_cost: answers.max_cost ?? '', timeout: answers.timeout ?? '' }) });
     const context = flow ? flow.inputs.map((name) => `${name}=${answers[`in ${name}`] ?? ''}`) : answers.context?.trim() ? [answers.context] : [];
     const body = {
-      ...(flow ? { workflow: flow.file, fresh: true } : { procedure: answers.what?.slice(2) ?? '' }),
+      ...(flow ? { workflow: flow.file, fresh: true } : { procedure: answers.what?.slice(2) ?? '', ...(last ? { fresh: true } : {}) }),
       ...(context.length > 0 ? { context } : {}),
       ...filled({ max_iterations: answers.max_iterations ?? '', max_cost: answers.max_cost ?? '', timeout: answers.timeout ?? '', agent: answers.agent ?? '' }),
       ...(answers.safety ? { safety: answers.safety as 'normal' } : {}),

@@ -1,5 +1,6 @@
 // The API, typed by its own description (schema.d.ts is generated from it).
 
+import { inBrowser } from './format';
 import type { components, paths } from './schema';
 import { key } from './session';
 
@@ -101,7 +102,8 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
 
 function problem(value: unknown, status: number): Problem {
   const e = (value as { error?: Partial<Schemas['Details']> }).error ?? {};
-  return new Problem(e.code ?? 'ERROR', e.message ?? `The server answered with status ${status}.`, e.severity ?? 'medium', e.details ?? [], e.suggestions ?? [], status);
+  const [first, ...more] = e.message?.split('\n') ?? [];
+  return new Problem(e.code ?? 'ERROR', first ? [first, ...inBrowser(more)].join(' ') : `The server answered with status ${status}.`, e.severity ?? 'medium', e.details ?? [], e.suggestions ?? [], status);
 }
 
 type Options<P extends keyof paths, M extends Method> = (Names<P, M> extends undefined ? { path?: undefined } : { path: Names<P, M> }) & {
