@@ -256,21 +256,15 @@ func fetches(line string) bool {
 
 var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat|notice)|^ {1,4}(?:i|ℹ|help:) `)
 
+var leveled = lazy.Regexp(`^[^\[]{0,39}(?:\[[^\[]{0,50}){0,3}\[(?:WARN|INFO|DEBUG|warn|info|debug|TRACE)`)
+
 // warns tells whether line is a warning or less.
 func warns(line string) bool {
 	if warning().MatchString(line) {
 		return true
 	}
-	if i := strings.IndexByte(line, '['); i >= 0 && i < 40 { // "… [WARN] …"
-		rest := line[i:]
-		if j := strings.LastIndexByte(rest[:min(len(rest), 60)], '['); j >= 0 {
-			rest = rest[j:]
-		}
-		for _, p := range []string{"[WARN", "[INFO", "[DEBUG", "[warn", "[info", "[debug", "[TRACE"} {
-			if strings.HasPrefix(rest, p) {
-				return true
-			}
-		}
+	if strings.Contains(line, "[") && leveled().MatchString(line) { // "… [WARN] …"
+		return true
 	}
 	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
 }

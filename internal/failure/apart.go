@@ -12,9 +12,9 @@ var (
 	// fieldForm begins a line of a record: "line": 3, - file: a.yml, <finding line="2">.
 	fieldForm = lazy.Regexp(`^(?:- |<)?[\w ]{0,20}"?[\w-]{1,20}"?[:=] ?\S`)
 	// rowForm begins a line that tells where in the file above it stands: "  12  message", "  L6 |", "  3:4 message".
-	rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||  +)[^\d]`)
+	rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 	// lineInSentence is a line that a sentence names far from its file.
-	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) (\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
+	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) +(\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
 )
 
 // apart finds the place of line i: in the fields of one record, by the file above a list of
@@ -41,18 +41,15 @@ func (o *outline) apart(i int) (place, bool) {
 	return place{}, false
 }
 
-// recordMax bounds the lines of a record above and below one of it.
-const recordMax = 4
-
-// record is line i with the fields that stand around it, in one line.
+// record is line i with the few fields that stand around it, in one line.
 func (o *outline) record(i int) string {
 	from, to := i, i+1
 	starts := func(j int) bool { return strings.HasPrefix(o.said(j), "- ") }
 	field := func(j int) bool { return fieldForm().MatchString(o.said(j)) }
-	for from > max(0, i-recordMax) && !starts(from) && field(from-1) {
+	for from > max(0, i-4) && !starts(from) && field(from-1) {
 		from--
 	}
-	for to < min(o.t.len(), i+recordMax) && !starts(to) && field(to) {
+	for to < min(o.t.len(), i+4) && !starts(to) && field(to) {
 		to++
 	}
 	all := ""
@@ -65,10 +62,9 @@ func (o *outline) record(i int) string {
 // unnumbered is line i without its number in the list below the name of a file.
 func (o *outline) unnumbered(i int) string {
 	said := o.said(i)
-	if m := rowForm().FindStringSubmatchIndex(said); m != nil {
-		if _, ok := o.row(i); ok {
-			return said[max(m[3], m[5]):]
-		}
+	_, _, end := rowIn(said)
+	if _, ok := o.row(i); ok && end > 0 {
+		return said[end:]
 	}
 	return said
 }
@@ -81,17 +77,29 @@ func (o *outline) row(i int) (place, bool) {
 		l = o.t.line(i)
 	}
 	deep := indentOf(l)
-	m := rowForm().FindStringSubmatch(l[deep:])
-	if m == nil || deep == 0 {
+	line, col, end := rowIn(l[deep:])
+	if end == 0 || deep == 0 {
 		return place{}, false
 	}
 	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
 		if name := o.said(j); name == "" || indentOf(o.t.line(j)) < deep {
-			p := place{file: tidyFile(name)}
-			p.line, _ = number(m[1], 0)
-			p.col, _ = number(m[2], 0)
+			p := place{file: tidyFile(name), line: line, col: col}
 			return p, looksLikeFile(name) && !foreign(name)
 		}
 	}
 	return place{}, false
+}
+
+// rowIn reads the line and the column that said begins with; end is 0 for none. A number
+// without a column is a count, where only a blank follows.
+func rowIn(said string) (line, col, end int) {
+	m := rowForm().FindStringSubmatchIndex(said)
+	if len(m) == 0 || m[4] < 0 && said[m[3]] == ' ' && said[m[3]+1] != ' ' && said[m[3]+1] != '|' {
+		return 0, 0, 0
+	}
+	line, end = number(said, m[2])
+	if m[4] >= 0 {
+		col, end = number(said, m[4])
+	}
+	return line, col, end
 }

@@ -217,8 +217,8 @@ var (
 	isWell = wordSet(`passed ok checked`)
 )
 
-// caseID is what people call a thing by: "K-17", "2026-113", "page-17.html".
-var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$`)
+// caseID is what people call a thing by: "K-17", "2026-113", "page-17.html", "/users/17".
+var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)

@@ -87,7 +87,12 @@ func (o *outline) look(h *hits, i int) {
 	if p != aside && len(o.usual.lines) > 0 {
 		_, alarms := slices.BinarySearch(h.alarms, i)
 		counts := p == result && !alarms
-		if o.usual.lines[stable(whole)] || (p <= plain || counts) && o.usual.like(whole) {
+		switch {
+		case o.usual.lines[stable(whole)]:
+			p = aside
+		case (p <= plain || counts) && o.usual.turned(whole):
+			p = erring
+		case (p <= plain || counts) && o.usual.like(whole):
 			p = aside
 		}
 		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == label(whole) {
@@ -95,43 +100,6 @@ func (o *outline) look(h *hits, i int) {
 		}
 	}
 	o.parts[i] = p
-}
-
-// block follows what goes on over lines: the fields of an object that an error
-// prints behind itself, and the source that Python shows below a frame.
-type block struct {
-	object bool
-	frame  bool
-	advice bool
-}
-
-// adviceHead stands above advice.
-var adviceHead = lazy.Regexp(`^\W*(?i:tips?|hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))\W*$`)
-
-// holds tells whether l belongs to such a block, or to none of its own.
-func (b *block) holds(l, said string) bool {
-	indented := l != said && said != ""
-	switch {
-	case b.frame && strings.HasPrefix(l, "    "):
-		b.frame = false
-		return true
-	case b.object && strings.HasPrefix(said, "[cause]: "):
-		return false
-	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
-		b.object = indented || said == ""
-		return true
-	}
-	if b.advice = said != "" && (b.advice || adviceHead().MatchString(said)); b.advice {
-		return true
-	}
-	b.frame = strings.HasPrefix(said, `File "`) && indented
-	stack := strings.HasPrefix(said, "at ")
-	opens := stack || exception().MatchString(l) || strings.HasPrefix(said, "[")
-	b.object = opens && strings.HasSuffix(said, " {")
-	if b.frame {
-		return true
-	}
-	return b.object && stack
 }
 
 // frameForm begins a frame of a stack that stands below its message.
@@ -173,7 +141,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
 
 // steps begin a line that says what is being done.
-var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing|ed)\b)`)
+var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing\b|ed(?:[^\w:]|$)))`)
 
 // nothing counts what did not happen.
 var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
@@ -182,7 +150,7 @@ var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|
 // the name of a program.
 var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 	`(?i:error|err!?|fatal|panic|problem|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
-	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
+	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|[│|] *[✗✘❌✖] *[│|]?$|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
 // tells weighs a line by its form and by the words in it.
 func (h *hits) tells(i int, said string) part {
@@ -234,8 +202,12 @@ var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0
 
 // vague tells whether a line names nothing: a few words, no number, no name, no quote.
 func vague(said string) bool {
-	return !strings.ContainsAny(said, "0123456789:：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") && len(strings.Fields(said)) <= 4 &&
-		!strings.Contains(strings.TrimRight(said, "."), ".")
+	return nameless(said) && !strings.ContainsAny(said, "0123456789") && len(strings.Fields(said)) <= 4
+}
+
+// nameless tells whether a line has no name, no quote and no value of anything.
+func nameless(said string) bool {
+	return !strings.ContainsAny(said, ":：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") && !strings.Contains(strings.TrimRight(said, "."), ".")
 }
 
 // emptyWords say that something failed, or where, but not what.
@@ -246,7 +218,7 @@ var emptyWords = wordSet(`a after all and are aborted aborting above an as at be
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
-	running ctest invalid errored ms scanned execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+	running ctest invalid errored ms scanned report execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 func wordSet(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
@@ -422,13 +394,15 @@ func (o *outline) abovePlace(line int) int {
 // last limit. Where none does more than hint, the last few lines tell, too, and all that a green output has nothing like.
 func (o *outline) telling(limit int) []int {
 	var lines []int
-	sure, end, alike := false, 0, o.alike()
+	sure, end := false, 0
+	alike, named := o.alike()
 	for i, p := range slices.Backward(o.parts) {
 		last := p >= plain && (end < 3 || len(o.usual.lines) > 0) && !alike[i]
 		if p != aside {
 			end++
 		}
-		tells := p >= hinting || last || o.detail(i)
+		row := !named && p == plain && columns(o.said(i)) > 1
+		tells := p >= hinting || last || row || o.detail(i)
 		if tells && len(lines) < limit {
 			lines = append(lines, i)
 			sure = sure || p >= erring
@@ -442,11 +416,13 @@ func (o *outline) telling(limit int) []int {
 }
 
 // alike are the plain lines of which there are several that differ by a name, beside lines that
-// hint at what is wrong: what a check says of each thing that it looks at.
-func (o *outline) alike() map[int]bool {
+// hint at what is wrong: what a check says of each thing that it looks at. Named is whether one of
+// those lines names something; "plan and reality differ" does not.
+func (o *outline) alike() (alike map[int]bool, named bool) {
 	forms, alike, hints := map[string][]int{}, map[int]bool{}, false
 	for i := max(0, len(o.parts)-outlineLines); i < len(o.parts); i++ {
 		hints = hints || o.parts[i] >= hinting
+		named = named || o.parts[i] >= hinting && !nameless(o.said(i))
 		if o.parts[i] != plain {
 			continue
 		}
@@ -460,7 +436,7 @@ func (o *outline) alike() map[int]bool {
 			alike[i] = alike[i] || hints && len(lines) > 1
 		}
 	}
-	return alike
+	return alike, named
 }
 
 // valueLabel stands alone above a value.

@@ -123,9 +123,12 @@ func lineAfter(s string, i int) (line, col, end int) {
 		if i < len(s) && s[i] == '[' { // maven: [12,3]
 			return numbers(s, i+1, "]")
 		}
-		if strings.HasPrefix(s[i:], "line ") { // .NET: file:line 12
-			line, end = number(s, i+len("line "))
-			return line, 0, end
+		if word, _, _ := strings.Cut(s[i:], " "); word == "line" || word == "" { // .NET: file:line 12; a shell: file: 12:
+			line, end = number(s, min(len(s), i+len(word)+1))
+			if word == "line" || strings.HasPrefix(s[end:], ": ") {
+				return line, 0, end
+			}
+			return 0, 0, i
 		}
 		line, i = number(s, i)
 		if line > 0 && i+1 < len(s) && s[i] == '-' && isDigit(s[i+1]) { // lines 4 to 6
@@ -133,6 +136,9 @@ func lineAfter(s string, i int) (line, col, end int) {
 		}
 		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && isDigit(s[i+1]) {
 			col, i = number(s, i+1)
+		}
+		if col > 0 && i+1 < len(s) && s[i] == '-' && isDigit(s[i+1]) { // columns 17 to 29
+			_, i = number(s, i+1)
 		}
 		return line, col, i
 	case s[i] == '(':
@@ -244,7 +250,7 @@ func fileIn(s string) string {
 }
 
 // fileName is one by its folder or its extension, and no log, host or version.
-var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}])`)
+var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}：，、])`)
 
 // hostName looks like the name of a file and is none.
 var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,})$`)
@@ -268,14 +274,12 @@ func foreign(file string) bool {
 	return false
 }
 
-// frame finds the place of the project in a stack trace that lies in the lines
-// from..to: the last call in a Python trace, the first elsewhere. A place in a
-// library is better than none.
-func frame(t text, from, to int) (place, bool) {
-	var best place
-	found, distant := false, false // distant: best lies in a library
+// frame finds the place of the project in a stack trace, and its line: the last call
+// in a Python trace, the first elsewhere. A place in a library is better than none.
+func frame(t text) (best place, said string) {
+	distant := false // best lies in a library
 	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
-	for i := from; i < to && i < t.len(); i++ {
+	for i := range t.len() {
 		l := t.line(i)
 		if l == "" {
 			continue
@@ -296,12 +300,12 @@ func frame(t text, from, to int) (place, bool) {
 		if !ok {
 			continue
 		}
-		if found && !distant && !python {
+		if said != "" && !distant && !python {
 			continue // the first of the project stays
 		}
-		if away := foreign(p.file); !found || !away {
-			best, found, distant = p, true, away
+		if away := foreign(p.file); said == "" || !away {
+			best, said, distant = p, l, away
 		}
 	}
-	return best, found
+	return best, said
 }

@@ -3,6 +3,7 @@ package failure
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
@@ -13,16 +14,10 @@ import (
 func parseProblems(t text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
-	slices.SortStableFunc(items, func(a, b Item) int { return library(a) - library(b) })
+	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
+		return strings.Compare(strconv.FormatBool(foreign(a.File)), strconv.FormatBool(foreign(b.File)))
+	})
 	return items[:min(len(items), maxItems)]
-}
-
-// library is 1 for what stands in a file that is not the project's.
-func library(i Item) int {
-	if foreign(i.File) {
-		return 1
-	}
-	return 0
 }
 
 func readProblems(t text) problems {
@@ -40,7 +35,6 @@ type problems struct {
 	warnings []Item
 	file     string // the header that eslint's and others' lines stand under
 	under    int    // the first line that stands under one
-	rows     bool   // the file is the head of a table
 	user     place  // in the project, of a library's template
 	message  string // rustc and biome print it before or after the place
 }
@@ -55,13 +49,14 @@ func (p *problems) add(it Item, warning bool) {
 
 func (p *problems) line(l string) {
 	said := strings.TrimSpace(l)
-	if head := headPlace().ReplaceAllString(said, ""); looksLikeFile(head) {
+	head := strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ") // PHPStan
+	if looksLikeFile(head) {
 		p.file = head
 	}
 	switch {
 	case said == "":
 		return
-	case p.rust(l, said), p.table(l, said), p.underFile(said), p.located(l, said):
+	case p.rust(l, said), p.underFile(l, said), p.located(l, said):
 		return
 	}
 	p.loose(said)
@@ -126,34 +121,18 @@ func (p *problems) values() (want, got string) {
 	return want, got
 }
 
-// table reads PHPStan's rows, "  14     message" below "  Line   file".
-func (p *problems) table(l, said string) bool {
-	if file, ok := strings.CutPrefix(said, "Line "); ok && looksLikeFile(strings.TrimSpace(file)) {
-		p.file, p.rows = strings.TrimSpace(file), true
-		return true
-	}
-	line, i := number(said, 0)
-	if !p.rows || line == 0 || !strings.HasPrefix(l, "  ") || !strings.HasPrefix(said[i:], "  ") {
-		return false
-	}
-	p.add(Item{File: p.file, Line: line, Message: strings.TrimSpace(said[i:])}, false)
-	return true
-}
-
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
 // stand under the name of their file.
-func (p *problems) underFile(said string) bool {
+func (p *problems) underFile(l, said string) bool {
 	said = strings.TrimPrefix(said, "✖  ")
-	line, i := number(said, 0)
-	if line == 0 || p.file == "" || i >= len(said) || said[i] != ':' {
+	line, col, end := rowIn(said)
+	if p.file == "" || end == 0 || col == 0 && (indentOf(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
 		return false
 	}
-	col, j := number(said, i+1)
-	if j == i+1 || j >= len(said) || said[j] != ' ' && said[j] != '\t' && said[j] != ':' {
-		return false
+	if col > 0 {
+		p.under = cmp.Or(p.under, p.i)
 	}
-	p.under = cmp.Or(p.under, p.i)
-	msg := strings.Join(strings.Fields(said[j:]), " ")
+	msg := strings.Join(strings.Fields(said[end:]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
 	warning := strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
 	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
@@ -175,9 +154,6 @@ func (p *problems) located(l, said string) bool {
 	msg := strings.TrimSpace(strings.TrimLeft(at.rest, ":,-) "))
 	if strings.HasPrefix(at.rest, `"`) || strings.HasPrefix(at.rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.rest, `"':,`))
-	}
-	if m := scalaHead().FindStringSubmatch(before); m != nil {
-		msg = m[1]
 	}
 	if foreign(at.file) && strings.HasPrefix(at.rest, ": in ") { // a frame, as pytest prints it
 		return true
@@ -219,16 +195,13 @@ func (p *problems) located(l, said string) bool {
 	return true
 }
 
-// scalaHead is what Scala puts before the place of an error.
-var scalaHead = lazy.Regexp(`-- (\[E\d+\] .*?): $`)
-
 // bareError names an error by no more than its number.
 var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 
 // following is the message of a place that stands alone on its line: the next
 // line that begins a sentence.
 func (p *problems) following() string {
-	for j := p.i + 1; j < p.t.len() && j < p.i+6; j++ {
+	for j := p.i + 1; j < p.t.len() && j < p.i+8; j++ {
 		s := strings.TrimSpace(p.t.line(j))
 		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
 			return m[1]

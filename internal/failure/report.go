@@ -158,8 +158,8 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	for _, i := range lines {
 		items = append(items, o.note(i))
 	}
-	if p, ok := frame(t, 0, t.len()); ok && !foreign(p.file) {
-		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: frameText(t, p)})
+	if p, said := frame(t); said != "" && !foreign(p.file) {
+		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
 		it := o.note(i)
@@ -167,15 +167,6 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		items = append(items, it)
 	}
 	return distinct(items)
-}
-
-func frameText(t text, p place) string {
-	for i := range t.len() {
-		if l := t.line(i); strings.Contains(l, p.file) && strings.Contains(l, strconv.Itoa(p.line)) {
-			return strings.TrimSpace(l)
-		}
-	}
-	return ""
 }
 
 // note makes an item of line i and of the lines that go on with it.
@@ -411,7 +402,13 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	}
 	telling := o.telling(maxKey)
 	for _, i := range telling {
-		keep(stableBut(o.varies.Replace(o.t.owner(i)+o.unnumbered(i)), o.usual.countedBy(o.parts[i])))
+		said := o.t.owner(i) + o.unnumbered(i)
+		if _, itself := placeIn(said); !itself {
+			if p, ok := o.apart(i); ok { // the same in another file is another failure
+				said = p.file + " " + said
+			}
+		}
+		keep(stableBut(o.varies.Replace(said), o.usual.countedBy(o.parts[i])))
 	}
 	if above := o.above(at); above != "" {
 		add(above)

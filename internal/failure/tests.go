@@ -64,19 +64,6 @@ func count(s, word string) int {
 	}
 }
 
-// each line that contains word, the last first, until f returns true.
-func lastWith(t text, word string, f func(l string) bool) bool {
-	if !strings.Contains(t.s, word) {
-		return false
-	}
-	for i := t.len() - 1; i >= 0; i-- {
-		if l := t.line(i); strings.Contains(l, word) && f(l) {
-			return true
-		}
-	}
-	return false
-}
-
 // failures are the failing tests that read finds, line by line.
 func failures(t text, read func(f *failing, l string)) []Item {
 	var f failing

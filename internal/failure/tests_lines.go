@@ -16,7 +16,7 @@ type runner struct {
 	name  string
 	words []string // one of these is in what it prints
 	// fails begins a failing test: its name, and what the line says of it, in
-	// this order or in groups called test, said and file.
+	// groups called test, said and file.
 	fails func() *regexp.Regexp
 	files func() *regexp.Regexp // names the file of the tests below it
 	names func() *regexp.Regexp // names the test whose lines stand above
@@ -44,13 +44,13 @@ var runners = sync.OnceValue(func() []runner {
 	return []runner{
 		{
 			name: "tcltest", words: []string{"\tFailed\t"},
-			fails: lazy.Regexp(`^==== (.+) FAILED()$`),
+			fails: lazy.Regexp(`^==== (?P<test>.+) FAILED$`),
 			ends:  lazy.Regexp(`^==== \S+ FAILED$`),
 			sum:   lazy.Regexp(`\tPassed\t(?P<passed>\d+)\tSkipped\t(?P<skipped>\d+)\tFailed\t(?P<failed>\d+)`),
 		},
 		{
 			name: "gtest", words: []string{"[ RUN      ]"},
-			fails: lazy.Regexp(`^\[ RUN      \] (\S+)()`),
+			fails: lazy.Regexp(`^\[ RUN      \] (?P<test>\S+)`),
 			says:  lazy.Regexp(`: Failure$|\): error: `),
 			drops: lazy.Regexp(`^\[       OK \]|^\[  SKIPPED \]`),
 			ends:  lazy.Regexp(`^\[  FAILED  \]|^\[-{10}\]`),
@@ -59,32 +59,32 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "ctest", words: []string{"tests failed out of"},
-			fails: lazy.Regexp(`^ *\d+/\d+ Test +#\d+: (\S+) \.*()\*\*\*\w`),
+			fails: lazy.Regexp(`^ *\d+/\d+ Test +#\d+: (?P<test>\S+) \.*\*\*\*\w`),
 			ends:  lazy.Regexp(`^ *Start +\d+: |^ *\d+/\d+ Test +#\d+: |^\d+% tests passed`),
 			sum:   lazy.Regexp(`(?P<failed>\d+) tests? failed out of (?P<all>\d+)`),
 		},
 		{
 			name: "gradle", words: []string{" completed, "},
-			fails: lazy.Regexp(`^(\S.* > .+?) FAILED()$`),
+			fails: lazy.Regexp(`^(?P<test>\S.* > .+?) FAILED$`),
 			ends:  lazy.Regexp(`^\S.* > .+ [A-Z_]+$|^> Task |^FAILURE: |^\d+ tests? completed`),
 			sum:   lazy.Regexp(`^(?P<all>\d+) tests? completed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?`),
 		},
 		{
 			name: "xctest", words: []string{"Test Suite '"},
-			fails: lazy.Regexp(`^\S+:\d+: error: (-?\[?[\w. ]+\]?) : (.*)`),
+			fails: lazy.Regexp(`^\S+:\d+: error: (?P<test>-?\[?[\w. ]+\]?) : (?P<said>.*)`),
 			ends:  lazy.Regexp(`^Test (?:Case|Suite) '`),
 			sum:   lazy.Regexp(`Executed (?P<all>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?(?P<failed>\d+) failures?`),
 			last:  true,
 		},
 		{
 			name: "swift-testing", words: []string{"Test run with "},
-			fails: lazy.Regexp(`^\S+ +Test (.+?) recorded an issue(?: with .*?)? at (\S+:\d+:\d+: .*)`),
+			fails: lazy.Regexp(`^\S+ +Test (?P<test>.+?) recorded an issue(?: with .*?)? at (?P<said>\S+:\d+:\d+: .*)`),
 			ends:  lazy.Regexp(`^\S+ +(?:Test|Suite) .*(?:passed|failed|started)`),
 			sum:   lazy.Regexp(`Test run with (?P<all>\d+) tests?.* with (?P<failed>\d+) issues?`),
 		},
 		{
 			name: "zig", words: []string{" passed; ", " tests passed"},
-			fails: lazy.Regexp(`^(?:\d+/\d+ |error: ')(\S+?)(?:\.\.\.|' failed: ?)(.*[a-z].*)`),
+			fails: lazy.Regexp(`^(?:\d+/\d+ |error: ')(?P<test>\S+?)(?:\.\.\.|' failed: ?)(?P<said>.*[a-z].*)`),
 			ends:  lazy.Regexp(`^\d+/\d+ |^\d+ passed; |^Build Summary: |^error: (?:the|while) `),
 			sum: lazy.Regexp(`^(?P<passed>\d+) passed; (?P<skipped>\d+) skipped; (?P<failed>\d+) failed` +
 				`|^Build Summary: .*; \d+/(?P<all>\d+) tests passed; (?P<failed2>\d+) failed`),
@@ -92,21 +92,21 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "nextest", words: []string{" Summary ["},
-			fails: lazy.Regexp(`^ *(?:TRY \d+ )?(?:FAIL|ABORT|SIG[A-Z]+|TIMEOUT|LEAK-FAIL) \[.*?\] +(?:\(.*?\) +)?(.+)()`),
+			fails: lazy.Regexp(`^ *(?:TRY \d+ )?(?:FAIL|ABORT|SIG[A-Z]+|TIMEOUT|LEAK-FAIL) \[.*?\] +(?:\(.*?\) +)?(?P<test>.+)`),
 			ends:  lazy.Regexp(`^ *(?:PASS|SKIP|SLOW) \[|^ +(?:Summary|Canceling) |^error: test run failed`),
 			noise: lazy.Regexp(`^ *(?:---|std(?:out|err) ─|running \d+ test|test \S+ \.\.\. |failures:|test result: |note: run with|\S+::\S+$)`),
 			sum:   lazy.Regexp(`tests? run: (?P<passed>\d+) passed(?: \(.*?\))?(?:, (?P<failed>\d+) failed)?(?:, (?P<failed2>\d+) timed out)?(?:, (?P<skipped>\d+) skipped)?`),
 		},
 		{
 			name: "deno", words: []string{" passed | "},
-			fails: lazy.Regexp(`^(.+?) => (?:\./|/|file:)\S*:\d+:\d+()$`),
+			fails: lazy.Regexp(`^(?P<test>.+?) => (?:\./|/|file:)\S*:\d+:\d+$`),
 			noise: lazy.Regexp(`^ *(?:throw |\^+$)`),
 			ends:  lazy.Regexp(`^ FAILURES |^(?:(?:FAILED|ok) \| )?\d+ passed`),
 			sum:   lazy.Regexp(`^(?:(?:FAILED|ok) \| )?(?P<passed>\d+) passed(?: \(.*?\))? \| (?P<failed>\d+) failed(?: \(.*?\))?(?: \| (?P<skipped>\d+) ignored)?`),
 		},
 		{
 			name: "bun", words: []string{"expect() calls", " pass\n"},
-			fails: lazy.Regexp(`^()error: (.*)`),
+			fails: lazy.Regexp(`^error: (?P<said>.*)`),
 			names: lazy.Regexp(`^(?:✗|\(fail\)) (.+?)(?: \[[\d.]+m?s\])?$`),
 			drops: lazy.Regexp(`^(?:✓|»|\((?:pass|skip|todo)\)) `),
 			ends:  lazy.Regexp(`^ *\d+ pass$|^\d+ tests failed:`),
@@ -114,20 +114,20 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "scalatest", words: []string{"Tests: succeeded "},
-			fails: lazy.Regexp(`^(?:\[info\] )?\s*- (.+) \*\*\* FAILED \*\*\*()`),
+			fails: lazy.Regexp(`^(?:\[info\] )?\s*- (?P<test>.+) \*\*\* FAILED \*\*\*`),
 			ends:  lazy.Regexp(`^\[info\] (?:\s*- |\S)|^[^\[\s]|^\[error\]`),
 			sum: lazy.Regexp(`Tests: succeeded (?P<passed>\d+), failed (?P<failed>\d+), canceled (?P<skipped>\d+)` +
 				`, ignored (?P<skipped2>\d+)`),
 		},
 		{
 			name: "munit", words: []string{"==> X "},
-			fails: lazy.Regexp(`^==> X (\S+)\s+\S+ (.*)`),
+			fails: lazy.Regexp(`^==> X (?P<test>\S+)\s+\S+ (?P<said>.*)`),
 			ends:  lazy.Regexp(`^\[error\]|^==> |^  \+ `),
 			sum:   lazy.Regexp(`(?:Failed|Passed): Total (?P<all>\d+), Failed (?P<failed>\d+), Errors (?P<failed2>\d+)`),
 		},
 		{
 			name: "julia", words: []string{"Some tests did not pass: "},
-			fails: lazy.Regexp(`^(.+?): (?:Test Failed|Error During Test) at (\S+:\d+)$`),
+			fails: lazy.Regexp(`^(?P<test>.+?): (?:Test Failed|Error During Test) at (?P<said>\S+:\d+)$`),
 			ends:  lazy.Regexp(`^Stacktrace:|^Test Summary:`),
 			sum: lazy.Regexp(`did not pass: (?P<passed>\d+) passed, (?P<failed>\d+) failed, (?P<failed2>\d+) errored` +
 				`, (?P<skipped>\d+) broken`),
@@ -148,7 +148,7 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "cucumber", words: []string{" scenarios (", " scenario ("},
-			fails: lazy.Regexp(`^\d+\) Scenario: (.+?)(?: # \S+)?()$`),
+			fails: lazy.Regexp(`^\d+\) Scenario: (?P<test>.+?)(?: # \S+)?$`),
 			noise: lazy.Regexp(`^ *(?:✔|[-✖] (?:Given|When|Then|And|But|\*) )`),
 			ends:  lazy.Regexp(`^\d+ scenarios? \(`),
 			sum: lazy.Regexp(`^\d+ scenarios? \((?:(?P<failed>\d+) failed)?(?:, )?(?:(?P<failed2>\d+) undefined)?(?:, )?` +
@@ -353,20 +353,17 @@ func (r runner) begins(l string) (it Item, said string, ok bool) {
 	if m == nil {
 		return it, "", false
 	}
-	group := func(name string, otherwise int) string {
+	group := func(name string) string {
 		if at := r.fails().SubexpIndex(name); at > 0 {
 			return m[at]
 		}
-		if otherwise < len(m) && r.fails().SubexpIndex("test") < 0 {
-			return m[otherwise]
-		}
 		return ""
 	}
-	it = Item{Test: group("test", 1), File: group("file", len(m))}
+	it = Item{Test: group("test"), File: group("file")}
 	if r.fails().SubexpIndex("file") > 0 && it.File == "" && looksLikeFile(it.Test) { // a whole file failed
 		it.File = it.Test
 	}
-	return it, group("said", 2), true
+	return it, group("said"), true
 }
 
 // line reads a line that begins no test.

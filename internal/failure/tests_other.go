@@ -10,17 +10,15 @@ import (
 // pytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
 func pytest(t text) (Tests, bool) {
 	out := Tests{Runner: "pytest"}
-	errors := 0
-	ok := lastWith(t, " in ", func(l string) bool {
-		s := strings.Trim(l, "= ")
-		if !pytestSum().MatchString(s) {
-			return false
+	errors, ok := 0, false
+	for i := t.len() - 1; i >= 0 && !ok; i-- {
+		s := strings.Trim(t.line(i), "= ")
+		if ok = strings.Contains(s, " in ") && pytestSum().MatchString(s); ok {
+			errors, out.Failed = count(s, " error"), count(s, " failed")
+			out.Passed = count(s, " passed") + count(s, " xpassed")
+			out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
 		}
-		errors, out.Failed = count(s, " error"), count(s, " failed")
-		out.Passed = count(s, " passed") + count(s, " xpassed")
-		out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
-		return true
-	})
+	}
 	if !ok {
 		return out, false
 	}

@@ -17,17 +17,23 @@ type usual struct {
 	words map[string]bool
 	// counts are the things that the green output counts too, and not as none: what was looked at.
 	counts map[string]bool
-	last   string // how the last line begins, up to a colon
+	last   string              // how the last line begins, up to a colon
+	rows   map[string][]string // the amounts in the rows of tables, by form
 }
 
 func usualIn(green string) usual {
-	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{}, counts: map[string]bool{}}
+	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{}, counts: map[string]bool{}, rows: map[string][]string{}}
 	if green != "" {
 		t := split(readable(bound(green)).text)
 		names := map[string]string{}
 		for i := range t.len() {
 			line := strings.TrimSpace(t.line(i))
-			u.lines[stable(line)], u.forms[frameOf(steady(line))] = true, true
+			form := frameOf(steady(line))
+			u.lines[stable(line)], u.forms[form] = true, true
+			row := strings.TrimSpace(t.line(max(0, i-1)))
+			if n := columns(line); i > 0 && n > 1 && n == columns(row) {
+				u.rows[form], u.rows[frameOf(steady(row))] = amounts(line, nil), amounts(row, nil)
+			}
 			for form, name := range namedIn(line) {
 				if other, ok := names[form]; ok && other != name {
 					u.forms[form] = true
@@ -63,13 +69,7 @@ func (u usual) countedBy(p part) map[string]bool {
 }
 
 // label is what a line has before a colon, "" for nothing: "Result" of "Result: not good".
-func label(line string) string {
-	before, _, ok := strings.Cut(line, ":")
-	if !ok {
-		return ""
-	}
-	return before
-}
+func label(line string) string { return line[:max(0, strings.IndexByte(line, ':'))] }
 
 // like tells whether a line says what the command says of anything: a line of the green output,
 // but for a name.
@@ -83,6 +83,26 @@ func (u usual) like(line string) bool {
 		}
 	}
 	return false
+}
+
+// betweenColumns stands between two columns of a table.
+var betweenColumns = lazy.Regexp(` {2,}|\t+| +[|│┃] *`)
+
+func columns(line string) int { return len(betweenColumns().FindAllStringIndex(line, 20)) }
+
+// turned tells whether a line is a row that the green output has with other amounts, some of them the same.
+func (u usual) turned(line string) bool {
+	if len(u.rows) == 0 {
+		return false
+	}
+	was, is := u.rows[frameOf(steady(line))], amounts(line, nil)
+	same := 0
+	for i := range is {
+		if len(was) == len(is) && was[i] == is[i] {
+			same++
+		}
+	}
+	return same > 0 && same < len(is)
 }
 
 // namedMax bounds the words of a line of which one may be a name.

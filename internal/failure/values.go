@@ -157,7 +157,10 @@ func (b *body) spoken(l string) {
 		b.item.Expected, b.value = bare(value), &b.item.Received
 		return
 	}
-	word, value, _ := strings.Cut(programName().ReplaceAllString(l, ""), " ")
+	if strings.Contains(l, ": ") {
+		l = programName().ReplaceAllString(l, "")
+	}
+	word, value, _ := strings.Cut(l, " ")
 	switch word {
 	case "want", "wanted", "expected":
 		b.want = value
@@ -180,7 +183,7 @@ var programName = lazy.Regexp(`^[\w.-]+: +`)
 // valueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
 var valueLine = lazy.Regexp(`^(?:((?i:expected|want|wanted|(?:result )?should (?:be|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
-	`((?i:received|actual|got|result was)(?: [a-z]+){0,3}|left|have)) *: *(\S.*|)$`)
+	`((?i:received|actual|got|result was)(?: [a-z]+){0,3}|left|have|is|was)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
 var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
@@ -224,23 +227,13 @@ func expectation(l string) (want, got string) {
 			return a, b
 		}
 	}
-	for _, sep := range []string{", want ", ", expected ", "; want ", ", want: "} {
-		i := strings.LastIndex(l, sep)
-		if i < 0 {
-			continue
-		}
-		head := l[:i]
-		for _, k := range []string{" = ", "got ", "got: ", "returned "} {
-			if j := strings.LastIndex(head, k); j >= 0 {
-				return bare(l[i+len(sep):]), bare(head[j+len(k):])
-			}
-		}
+	if m := unequal().FindStringSubmatch(l); m != nil {
+		return strings.TrimSpace(m[2] + m[4]), strings.TrimSpace(m[1] + m[3])
 	}
-	if want, got = inequality(l); want != "" {
-		return want, got
-	}
-	if m := insteadOf().FindStringSubmatch(l); m != nil && !has(small, "use ", "prefer ") {
-		return m[2] + m[4], m[1] + m[3]
+	if strings.Contains(l, " instead of ") && !has(small, "use ", "prefer ") || strings.Contains(l, ", not ") {
+		if m := insteadOf().FindStringSubmatch(l); m != nil {
+			return m[2] + m[4], m[1] + m[3]
+		}
 	}
 	if want, got = compared(l); want != "" {
 		return want, got
@@ -264,9 +257,17 @@ var (
 	differing = lazy.Regexp(`^ (?:\w+ )?(?:more|less|fewer|too|over|under)\b|^ of \d`)
 )
 
+var limitWords = strings.Fields("budget limit max min threshold target only exceed fail-under allowed requires must should than below above over under " +
+	"< > most least permitted expected needed required wanted")
+
 // againstLimit reads a sentence that holds a number against another one: "58 characters, 40 allowed". What came
 // is the number of the same unit before the limit, else behind it.
 func againstLimit(l string) (want, got string) {
+	const digits = "0123456789"
+	at := strings.IndexAny(l, digits) // two numbers and a word are cheaper to look for than the form
+	if at < 0 || len(l) > shownMax || !strings.ContainsAny(strings.TrimLeft(l[at:], digits), digits) || !has(smallLetters(l), limitWords...) {
+		return "", ""
+	}
 	if at, ok := placeIn(l); ok {
 		l = l[:at.from] + at.rest
 	}
@@ -280,7 +281,8 @@ func againstLimit(l string) (want, got string) {
 	for _, m := range quantity().FindAllStringSubmatchIndex(l, 8) {
 		value := l[m[2]:m[3]]
 		fits := strings.TrimLeft(value, "+-.,0123456789 ") == unit
-		if m[2] == from || !fits || differing().MatchString(l[m[3]:]) || got != "" && m[2] > from {
+		clock := m[3]+1 < len(l) && strings.IndexByte(":-/", l[m[3]]) >= 0 && isDigit(l[m[3]+1])
+		if m[2] == from || !fits || clock || differing().MatchString(l[m[3]:]) || got != "" && m[2] > from {
 			continue
 		}
 		got = value
@@ -296,7 +298,7 @@ func againstLimit(l string) (want, got string) {
 var (
 	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
 		`(?:budget|limit|target|threshold)(?: is| of|:)?)(?:: *| to be | |=|\()`)
-	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)`)
+	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)| = `)
 )
 
 // compared reads a sentence that says what is and what should be, in any order:
@@ -320,7 +322,8 @@ func compared(l string) (want, got string) {
 			continue
 		}
 		want, got = valueAt(l[w[1]:wantEnd]), valueAt(l[g[1]:gotEnd])
-		if want != "" && got != "" && (literal(want) || literal(got)) {
+		fields := l[w[1]-1] == '=' && l[g[1]-1] == '=' // want=a have=b
+		if want != "" && got != "" && (fields || literal(want) || literal(got)) {
 			return want, got
 		}
 	}
@@ -357,21 +360,8 @@ func literal(s string) bool {
 		s == "true" || s == "false" || s == "null" || s == "nil"
 }
 
-// inequality reads Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".
-func inequality(l string) (want, got string) {
-	said := strings.TrimPrefix(l, "AssertionError: ")
-	if rest, ok := strings.CutPrefix(said, "assert "); ok && !strings.HasPrefix(rest, "(") {
-		if a, b, ok := strings.Cut(rest, " == "); ok {
-			return strings.TrimSpace(b), strings.TrimSpace(a)
-		}
-	}
-	if rest, ok := strings.CutPrefix(l, "AssertionError: "); ok {
-		if a, b, ok := strings.Cut(rest, " != "); ok {
-			return strings.TrimSpace(b), strings.TrimSpace(a)
-		}
-	}
-	return "", ""
-}
+// unequal is Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".
+var unequal = lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$|^AssertionError: (.+?) != (.+)$`)
 
 func bare(s string) string {
 	s = strings.TrimSpace(s)
