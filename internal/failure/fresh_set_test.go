@@ -281,6 +281,7 @@ func TestFreshSet(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-loops.jsonl", 95)
 		holdsPairs(t, "pairs-loops2.jsonl", 95)
+		holdsPairs(t, "pairs-loops3.jsonl", 95)
 	})
 	t.Run("fourth", func(t *testing.T) {
 		t.Parallel()
@@ -349,7 +350,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl", "pairs-seventh.jsonl",
-		"pairs-seventh-kept.jsonl"} {
+		"pairs-seventh-kept.jsonl", "pairs-loops3.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)
