@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -62,10 +63,10 @@ func formOf(c Class, k Kind, source, subject string) string {
 func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
 	table, said := advices(), ""
 	if v.line >= 0 {
-		said = smallLetters(t.line(v.line))
+		said = words.Small(t.line(v.line))
 	}
 	for _, l := range table.Lines {
-		if holdsAny(said, l.Words) {
+		if words.HasAny(said, l.Words) {
 			return l.Actions
 		}
 	}
@@ -137,11 +138,11 @@ func portIn(l string) string {
 		if l[at] != ':' && !named {
 			continue
 		}
-		n, end := number(l, at+1)
+		n, end := words.Number(l, at+1)
 		if end < len(l) && strings.ContainsAny(l[end:end+1], ".") {
 			continue
 		}
-		goesOn := end < len(l) && wordByte(l[end])
+		goesOn := end < len(l) && words.IsWord(l[end])
 		if n >= 80 && n < 65536 && !goesOn {
 			return "port " + l[at+1:end]
 		}
@@ -150,25 +151,25 @@ func portIn(l string) string {
 }
 
 func resourceOf(l string) string {
-	l = smallLetters(l)
+	l = words.Small(l)
 	switch {
-	case holdsAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) &&
-		!holdsAny(l, []string{"heap space", "watchers"}):
+	case words.HasAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) &&
+		!words.HasAny(l, []string{"heap space", "watchers"}):
 		return "disk"
-	case holdsAny(l, []string{"memory", "heap", "oom", "bad_alloc", "enomem", "metaspace"}):
+	case words.HasAny(l, []string{"memory", "heap", "oom", "bad_alloc", "enomem", "metaspace"}):
 		return "memory"
-	case holdsAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork",
+	case words.HasAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork",
 		"watchers", "temporarily", "error 24"}):
 		return "descriptors"
 	}
 	return ""
 }
 
-// quotedAfter returns what stands in quotes behind one of the words (small
+// quotedAfter returns what stands in quotes behind one of the list (small
 // letters), "" when nothing does.
-func quotedAfter(l string, words ...string) string {
-	small := smallLetters(l)
-	for _, w := range words {
+func quotedAfter(l string, list ...string) string {
+	small := words.Small(l)
+	for _, w := range list {
 		i := strings.Index(small, w)
 		if i < 0 {
 			continue

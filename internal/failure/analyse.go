@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -203,7 +204,7 @@ func settle(h *hits, v verdict) verdict {
 			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
-	if v.class == Validation && has(h.t.line(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
+	if v.class == Validation && words.Has(h.t.line(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
 		return verdict{class: Network, weight: v.weight, line: v.line} // what could not be asked was not refused
 	}
 	return v
@@ -250,7 +251,7 @@ func beatsTests(h *hits, at int, v verdict) bool {
 // fetches tells whether line is about getting a package from elsewhere, which
 // fails in the same words whether the package or the way to it is missing.
 func fetches(line string) bool {
-	return has(line, "No matching distribution", "Could not find a version", "Could not resolve", "could not resolve",
+	return words.Has(line, "No matching distribution", "Could not find a version", "Could not resolve", "could not resolve",
 		"Non-resolvable", "Could not find artifact", "failed to get")
 }
 
@@ -266,14 +267,14 @@ func warns(line string) bool {
 	if strings.Contains(line, "[") && leveled().MatchString(line) { // "… [WARN] …"
 		return true
 	}
-	return strings.Contains(line, "arning") && has(line, ": warning:", ": warning ", "Warning: ")
+	return strings.Contains(line, "arning") && words.Has(line, ": warning:", ": warning ", "Warning: ")
 }
 
 var finalRetry = lazy.Regexp(`(?i)after retrying|max retries|stopped retrying|giving up`)
 
 // goesOn tells whether line says that something is tried again.
 func goesOn(line string) bool {
-	return strings.Contains(smallLetters(line), "retrying") && !finalRetry().MatchString(line)
+	return strings.Contains(words.Small(line), "retrying") && !finalRetry().MatchString(line)
 }
 
 // closingLines returns the number of the first of the last eight lines that

@@ -3,6 +3,8 @@ package failure
 import (
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -19,26 +21,26 @@ var (
 
 // apart finds the place of line i: in the fields of one record, by the file above a list of
 // lines, or at two ends of a sentence.
-func (o *outline) apart(i int) (place, bool) {
+func (o *outline) apart(i int) (places.Place, bool) {
 	said := o.said(i)
 	if fieldForm().MatchString(said) {
-		if p, ok := placeByName(o.record(i)); ok && !foreign(p.file) {
+		if p, ok := places.ByName(o.record(i)); ok && !places.Foreign(p.File) {
 			return p, true
 		}
 	}
-	if looksLikeFile(said) && i+1 < o.t.len() { // the first of the list is what it says of the file
+	if places.IsFile(said) && i+1 < o.t.len() { // the first of the list is what it says of the file
 		i++
 	}
 	if p, ok := o.row(i); ok {
 		return p, true
 	}
 	if m := lineInSentence().FindStringSubmatch(said); m != nil {
-		if file := fileIn(said); file != "" {
-			line, _ := number(m[1]+m[2], 0)
-			return place{file: file, line: line}, line > 0
+		if file := places.FileIn(said); file != "" {
+			line, _ := words.Number(m[1]+m[2], 0)
+			return places.Place{File: file, Line: line}, line > 0
 		}
 	}
-	return place{}, false
+	return places.Place{}, false
 }
 
 // record is line i with the few fields that stand around it, in one line.
@@ -70,24 +72,24 @@ func (o *outline) unnumbered(i int) string {
 }
 
 // row is the place of line i in the file whose name stands above the list that it is in.
-func (o *outline) row(i int) (place, bool) {
+func (o *outline) row(i int) (places.Place, bool) {
 	l := o.t.line(i)
 	if strings.HasPrefix(strings.TrimSpace(l), "^") && i > 0 { // it points at the row
 		i--
 		l = o.t.line(i)
 	}
-	deep := indentOf(l)
+	deep := words.Indent(l)
 	line, col, end := rowIn(l[deep:])
 	if end == 0 || deep == 0 {
-		return place{}, false
+		return places.Place{}, false
 	}
 	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
-		if name := o.said(j); name == "" || indentOf(o.t.line(j)) < deep {
-			p := place{file: tidyFile(name), line: line, col: col}
-			return p, looksLikeFile(name) && !foreign(name)
+		if name := o.said(j); name == "" || words.Indent(o.t.line(j)) < deep {
+			p := places.Place{File: places.Tidy(name), Line: line, Col: col}
+			return p, places.IsFile(name) && !places.Foreign(name)
 		}
 	}
-	return place{}, false
+	return places.Place{}, false
 }
 
 // rowIn reads the line and the column that said begins with; end is 0 for none. A number
@@ -97,9 +99,9 @@ func rowIn(said string) (line, col, end int) {
 	if len(m) == 0 || m[4] < 0 && said[m[3]] == ' ' && said[m[3]+1] != ' ' && said[m[3]+1] != '|' {
 		return 0, 0, 0
 	}
-	line, end = number(said, m[2])
+	line, end = words.Number(said, m[2])
 	if m[4] >= 0 {
-		col, end = number(said, m[4])
+		col, end = words.Number(said, m[4])
 	}
 	return line, col, end
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
 	"github.com/pawl-dev/pawl/internal/failure/waits"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -16,9 +18,9 @@ import (
 // the name that rules.json has for it. args are those of the rule, in small letters
 // where they are words.
 var conditions = map[string]func(p spot, args []string) bool{
-	"with":    func(p spot, words []string) bool { return holdsAny(p.small, words) },
-	"without": func(p spot, words []string) bool { return !holdsAny(p.small, words) },
-	"then":    func(p spot, words []string) bool { return holdsAny(p.small[min(p.at, len(p.small)):], words) },
+	"with":    func(p spot, list []string) bool { return words.HasAny(p.small, list) },
+	"without": func(p spot, list []string) bool { return !words.HasAny(p.small, list) },
+	"then":    func(p spot, list []string) bool { return words.HasAny(p.small[min(p.at, len(p.small)):], list) },
 
 	"goProblem":    goProblem,
 	"statusBehind": statusBehind,
@@ -47,11 +49,6 @@ func alone(holds func(spot) bool) func(spot, []string) bool {
 // starts holds where the phrase begins the line, spaces aside.
 func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
 
-// holdsAny tells whether one of words, in small letters, is in small.
-func holdsAny(small string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(small, w) })
-}
-
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
 var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
@@ -65,11 +62,11 @@ func (p *spot) quotes() bool {
 	if quoted().MatchString(l) || remarks(l) {
 		return true
 	}
-	return holdsAny(small, []string{"assert", ", want ", "simulat"}) ||
+	return words.HasAny(small, []string{"assert", ", want ", "simulat"}) ||
 		strings.Contains(small, "expect") &&
-			holdsAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
+			words.HasAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
 		strings.Contains(small, "should ") &&
-			holdsAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
+			words.HasAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
 		strings.Contains(l, "_test.go:") || served(l)
 }
 
@@ -90,17 +87,17 @@ func served(l string) bool {
 // about a place in a source file: with the column, or with the source itself.
 func remarks(l string) bool {
 	s := strings.TrimLeft(l, " ")
-	if n, i := number(s, 0); n > 0 && i+1 < len(s) && s[i] == ':' && isDigit(s[i+1]) { // 12:3  error  …
-		_, i = number(s, i+1)
+	if n, i := words.Number(s, 0); n > 0 && i+1 < len(s) && s[i] == ':' && words.IsDigit(s[i+1]) { // 12:3  error  …
+		_, i = words.Number(s, i+1)
 		return i < len(s) && s[i] == ' '
 	}
-	at, ok := placeIn(l)
-	if !ok || at.from != 0 || at.rest == "" {
+	at, ok := places.In(l)
+	if !ok || at.From != 0 || at.Rest == "" {
 		return false
 	}
 	// Go says at the place of an import what it could not get.
-	return at.col > 0 && extension(at.file) != "go" && strings.HasPrefix(at.rest, ": ") ||
-		strings.HasPrefix(at.rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.rest, ": \t"), "//")
+	return at.Col > 0 && extension(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
+		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
 }
 
 // named tells whether the phrase is a part of a name and says nothing of what
@@ -115,7 +112,7 @@ func (p *spot) named() bool {
 			return true
 		}
 	}
-	for end < len(p.l) && wordByte(p.l[end]) {
+	for end < len(p.l) && words.IsWord(p.l[end]) {
 		end++
 	}
 	rest := strings.TrimLeft(p.l[end:], " ")
@@ -129,7 +126,7 @@ func (p *spot) named() bool {
 		return rest[1] != '=' && p.l[end] == '='
 	case rest[0] == ':': // memory limit: 512MB
 		said := strings.TrimLeft(rest[1:], " ")
-		n, i := number(said, 0)
+		n, i := words.Number(said, 0)
 		return n > 0 && i < len(said) && strings.IndexByte("kKMG", said[i]) >= 0
 	}
 	return false
@@ -149,8 +146,8 @@ func (p *spot) inName() bool {
 		return true
 	case strings.Contains(before, "/") && !strings.Contains(before, ":") && !strings.HasPrefix(before, "HTTP"):
 		return true
-	case wordByte(before[len(before)-1]): // errTooManyRequests, http.StatusTooManyRequests
-		switch smallLetters(before[strings.LastIndexByte(before, '.')+1:]) {
+	case words.IsWord(before[len(before)-1]): // errTooManyRequests, http.StatusTooManyRequests
+		switch words.Small(before[strings.LastIndexByte(before, '.')+1:]) {
 		case "err", "status", "is", "on", "test", "handle", "with", "mock":
 			return true
 		}
@@ -163,14 +160,14 @@ func (p *spot) inName() bool {
 func (p *spot) namesFile() bool {
 	s := p.l[p.at:]
 	n := p.size
-	for n < len(s) && (wordByte(s[n]) || s[n] == '-') {
+	for n < len(s) && (words.IsWord(s[n]) || s[n] == '-') {
 		n++
 	}
-	if n+2 >= len(s) || s[n] != '.' || !isLower(s[n+1]) {
+	if n+2 >= len(s) || s[n] != '.' || !words.IsLower(s[n+1]) {
 		return false
 	}
-	at, ok := placeIn(s)
-	return ok && at.from == 0
+	at, ok := places.In(s)
+	return ok && at.From == 0
 }
 
 // Summaries that count failures in forms of their own.
@@ -207,12 +204,12 @@ func countsFailures(p spot) bool {
 // counted tells whether a count can belong to the phrase: "3 failed",
 // "Failures: 3", "failures=3", "FAILED (", "Failed!".
 func counted(p spot) bool {
-	if b := strings.TrimRight(p.before(), " "); b != "" && isDigit(b[len(b)-1]) {
+	if b := strings.TrimRight(p.before(), " "); b != "" && words.IsDigit(b[len(b)-1]) {
 		return true
 	}
 	s := p.after()
 	n := 0
-	for n < len(s) && (isLower(lower(s[n]))) {
+	for n < len(s) && (words.IsLower(words.Lower(s[n]))) {
 		n++
 	}
 	s = strings.TrimLeft(s[n:], " ")
@@ -237,13 +234,13 @@ func namesException(p spot) bool {
 // compilerLine holds on an error of a compiler at its place: "a.c:6:34: error: …",
 // "A.java:1: error: …".
 func compilerLine(p spot) bool {
-	at, ok := placeIn(p.l)
-	if !ok || at.from > 40 {
+	at, ok := places.In(p.l)
+	if !ok || at.From > 40 {
 		return false
 	}
-	rest := strings.TrimLeft(at.rest, ": ")
+	rest := strings.TrimLeft(at.Rest, ": ")
 	rest = strings.TrimPrefix(rest, "fatal ")
-	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && compiledFile(at.file)
+	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && compiledFile(at.File)
 }
 
 var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
@@ -255,14 +252,14 @@ func compiledFile(file string) bool { return slices.Contains(compiledExtensions,
 func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
 // goProblem holds on a line of the Go compiler or vet, "a.go:3:5: message" or
-// "vet: a.go:3:5: message", whose message holds one of the words.
-func goProblem(p spot, words []string) bool {
-	at, ok := placeIn(p.l)
-	behind := at.from > 0 && p.l[:at.from] != "vet: "
-	if !ok || extension(at.file) != "go" || behind {
+// "vet: a.go:3:5: message", whose message holds one of the list.
+func goProblem(p spot, list []string) bool {
+	at, ok := places.In(p.l)
+	behind := at.From > 0 && p.l[:at.From] != "vet: "
+	if !ok || extension(at.File) != "go" || behind {
 		return false
 	}
-	return !lintName().MatchString(at.rest) && holdsAny(smallLetters(at.rest), words)
+	return !lintName().MatchString(at.Rest) && words.HasAny(words.Small(at.Rest), list)
 }
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
@@ -270,33 +267,33 @@ var lintName = lazy.Regexp(` \([a-z][\w/.:-]+\) *$`)
 
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {
-	at, ok := placeIn(p.l)
-	return ok && strings.TrimSpace(p.l[:at.from]) == "" && lintName().MatchString(at.rest)
+	at, ok := places.In(p.l)
+	return ok && strings.TrimSpace(p.l[:at.From]) == "" && lintName().MatchString(at.Rest)
 }
 
 // arrow holds on a line "  --> file:3:5" whose file has one of the extensions.
 func arrow(p spot, extensions []string) bool {
-	at, ok := placeIn(p.l)
-	return ok && starts(p) && slices.Contains(extensions, extension(at.file))
+	at, ok := places.In(p.l)
+	return ok && starts(p) && slices.Contains(extensions, extension(at.File))
 }
 
-// below holds where the line above begins with one of the words.
-func below(p spot, words []string) bool {
+// below holds where the line above begins with one of the list.
+func below(p spot, list []string) bool {
 	above := strings.TrimLeft(p.previous(), " ")
-	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(above, w) })
+	return slices.ContainsFunc(list, func(w string) bool { return strings.HasPrefix(above, w) })
 }
 
 // located holds on a line that begins with a place.
 func located(p spot) bool {
-	at, ok := placeIn(p.l)
-	return ok && strings.TrimSpace(p.l[:at.from]) == ""
+	at, ok := places.In(p.l)
+	return ok && strings.TrimSpace(p.l[:at.From]) == ""
 }
 
 // reportsError holds on a line that says that something is wrong, not only
 // that something would be.
 func reportsError(p spot) bool {
 	s := strings.TrimLeft(p.l, " \t>*-│")
-	return holdsAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) ||
+	return words.HasAny(p.small[len(p.l)-len(s):], []string{"error", "fatal", "failed", "exception", "problem"}) ||
 		len(s) > 8 && strings.EqualFold(s[:8], "invalid ")
 }
 
@@ -308,12 +305,12 @@ var longWords = []string{"perday", "per day", "per_day", "daily", "permonth", "p
 // or the month, or for good.
 func longQuota(p spot) bool {
 	switch {
-	case holdsAny(p.small, longWords):
+	case words.HasAny(p.small, longWords):
 		return true
 	case shortQuota(p):
 		return false
 	}
-	if holdsAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
+	if words.HasAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
 		return true
 	}
 	d, known := waits.In(p.l)
@@ -324,16 +321,16 @@ func longQuota(p spot) bool {
 // minutes: providers use the same words for both.
 func shortQuota(p spot) bool {
 	switch {
-	case holdsAny(p.small, longWords):
+	case words.HasAny(p.small, longWords):
 		return false
-	case holdsAny(p.small, []string{"permin", "per min", "per_min", "persecond", "per second"}):
+	case words.HasAny(p.small, []string{"permin", "per min", "per_min", "persecond", "per second"}):
 		return true
 	}
 	d, known := waits.In(nearby(p))
 	if known {
 		return d <= waits.LongestRate
 	}
-	return !holdsAny(p.small, []string{
+	return !words.HasAny(p.small, []string{
 		"current quota", "plan and billing", "quota exceeded", "quota exhausted", "quota will reset",
 	})
 }
@@ -353,10 +350,10 @@ func nearby(p spot) string {
 func statusBehind(p spot, args []string) bool {
 	s := p.after()
 	for i := 8; i < len(s) && i < 40; i++ {
-		if !isDigit(s[i]) {
+		if !words.IsDigit(s[i]) {
 			continue
 		}
-		if s[i] != args[0][0] || i+3 > len(s) || !isDigit(s[i+1]) || !isDigit(s[i+2]) || i+3 < len(s) && wordByte(s[i+3]) {
+		if s[i] != args[0][0] || i+3 > len(s) || !words.IsDigit(s[i+1]) || !words.IsDigit(s[i+2]) || i+3 < len(s) && words.IsWord(s[i+3]) {
 			return false
 		}
 		return len(args) == 1 || slices.Contains(args[1:], s[i:i+3])
@@ -374,7 +371,7 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 		case a.RetryAfter > 0 && !e.Now.IsZero():
 			return e.Now.Add(a.RetryAfter)
 		}
-		if at := waits.Until(cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
+		if at := waits.Until(words.Cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
 			return at
 		}
 	}

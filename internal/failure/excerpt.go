@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
+)
 
 // excerpt reads failing tests from a piece of a runner's output that lacks its
 // summary, as people and agents paste it: a line that names a file or a test,
@@ -31,7 +35,7 @@ func excerpt(t text) []Item {
 		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.line(i-1)), `File "`) { // the source of a call
 			continue
 		}
-		want, got := expectation(said)
+		want, got := places.Values(said)
 		if leads(lead, said) && want+got == "" && b.value == nil {
 			lead = said
 		}
@@ -55,7 +59,7 @@ func excerpt(t text) []Item {
 func leads(lead, said string) bool {
 	word, _, _ := strings.Cut(said, " ")
 	switch {
-	case valueLine().MatchString(said), sourceLine().MatchString(said), strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
+	case places.ValueLine().MatchString(said), sourceLine().MatchString(said), strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
 		word == "want", word == "have", word == "got":
 		return false
 	}
@@ -84,7 +88,7 @@ func heading(said string) (Item, bool) {
 	if test == "" {
 		file, test, _ = strings.Cut(rest, "::") // pytest
 	}
-	if looksLikeFile(file) {
+	if places.IsFile(file) {
 		return Item{File: file, Test: test}, true
 	}
 	return Item{Test: rest}, true

@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
+)
 
 // ExitStatus reads from the end of a CI system's or a build tool's log which
 // exit status it reports for the command that failed; false when it does not.
@@ -20,7 +24,7 @@ func ExitStatus(output string) (int, bool) {
 }
 
 func exitIn(l string) (int, bool) {
-	small := smallLetters(l)
+	small := words.Small(l)
 	for _, w := range []string{
 		"process completed with exit code ", "job failed: exit code ",
 		"did not complete successfully: exit code: ", "exited with code ", "exited with status ",
@@ -31,7 +35,7 @@ func exitIn(l string) (int, bool) {
 		if i < 0 {
 			continue
 		}
-		if n, end := number(l, i+len(w)); end > i+len(w) && n > 0 && n < 256 {
+		if n, end := words.Number(l, i+len(w)); end > i+len(w) && n > 0 && n < 256 {
 			return n, true
 		}
 	}

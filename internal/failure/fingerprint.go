@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -103,14 +105,14 @@ func steadyPart(s string) string {
 	name := strings.TrimRight(s, "0123456789")
 	digits := 0
 	for i := range len(s) {
-		if isDigit(s[i]) {
+		if words.IsDigit(s[i]) {
 			digits++
 		}
 	}
 	switch {
 	case digits == 0:
 		return s
-	case name == "L", isDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
+	case name == "L", words.IsDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
 		return "#"
 	case digits >= 2 && len(s) >= 5 && made().MatchString(s):
 		return "#"
@@ -164,14 +166,14 @@ func amounts(s string, well map[string]bool) (found []string) {
 	if !strings.ContainsAny(s, "0123456789") {
 		return nil
 	}
-	if at, ok := placeIn(s); ok {
-		s = s[:at.from] + at.rest
+	if at, ok := places.In(s); ok {
+		s = s[:at.From] + at.Rest
 	}
 	s = clocks().ReplaceAllString(s, "")
 	if !codes().MatchString(s) {
 		s = addresses().ReplaceAllString(s, "${1}${2}")
 	}
-	var words []string
+	var said []string
 	for w := range strings.FieldsFuncSeq(strings.ReplaceAll(s, ", ", " , "), func(r rune) bool {
 		return r <= ' ' || strings.ContainsRune("\"'`()[]{}<>;=|#：，", r)
 	}) {
@@ -179,23 +181,23 @@ func amounts(s string, well map[string]bool) (found []string) {
 			if caseID().MatchString(w) {
 				found = append(found, w)
 			}
-			words = append(words, strings.ToLower(w))
+			said = append(said, strings.ToLower(w))
 		}
 	}
 	left := -9 // the last number that was left out for the word before it
-	for i, w := range words {
+	for i, w := range said {
 		if !amount().MatchString(w) {
 			continue
 		}
-		goesOn := left == i-2 && len(words[i-1]) <= 3 // "lines 2 and 4"
-		behind := slices.ContainsFunc(words[i+1:min(i+3, len(words))], func(w string) bool { return isWell()[w] }) ||
-			i+1 < len(words) && well[words[i+1]]
+		goesOn := left == i-2 && len(said[i-1]) <= 3 // "lines 2 and 4"
+		behind := slices.ContainsFunc(said[i+1:min(i+3, len(said))], func(w string) bool { return isWell()[w] }) ||
+			i+1 < len(said) && well[said[i+1]]
 		switch {
 		case strings.Count(w, ".") == 2: // a version is no time and no place
 			found = append(found, w)
-		case goesOn, i > 0 && changes(words[i-1]) && !strings.HasSuffix(w, "%") && (words[i-1] != "for" || !strings.Contains(w, ".")):
+		case goesOn, i > 0 && changes(said[i-1]) && !strings.HasSuffix(w, "%") && (said[i-1] != "for" || !strings.Contains(w, ".")):
 			left = i
-		case behind, i+1 < len(words) && isTime()[words[i+1]]:
+		case behind, i+1 < len(said) && isTime()[said[i+1]]:
 		default:
 			found = append(found, w)
 		}
@@ -206,15 +208,15 @@ func amounts(s string, well map[string]bool) (found []string) {
 // changes tells whether the number behind a word differs from run to run, or with the place.
 func changes(word string) bool {
 	unit := word[strings.LastIndexByte(word, '_')+1:] // "took_ms"
-	return isPlace()[word] || lineWord()[word] || isWell()[word] || isTime()[unit]
+	return isPlace()[word] || places.LineWord()[word] || isWell()[word] || isTime()[unit]
 }
 
 var (
-	isPlace = wordSet(`record lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
+	isPlace = words.Set(`record lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
 		goroutine thread worker id length range seed exited scanned total`)
-	isTime = wordSet(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
+	isTime = words.Set(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)
-	isWell = wordSet(`passed ok checked`)
+	isWell = words.Set(`passed ok checked`)
 )
 
 // caseID is what people call a thing by: "K-17", "2026-113", "page-17.html", "/users/17".

@@ -3,6 +3,8 @@ package failure
 import (
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // What differs between two runs of the same failure, and must not change its
@@ -188,7 +190,7 @@ func FuzzPrefix(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	f.Add("ERROR: Connection refused; read timeout, ReadTimeoutError 429")
 	f.Fuzz(func(t *testing.T, s string) {
-		phrases().each(s, smallLetters(s), func(owner *rule, from, to int) {
+		phrases().each(s, words.Small(s), func(owner *rule, from, to int) {
 			if from < 0 || to > len(s) || from >= to || owner == nil {
 				t.Fatalf("%q: %d..%d of rule %v", s, from, to, owner)
 			}

@@ -1,6 +1,11 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
+)
 
 // This file reads the forms of lines that many programs share. They count only
 // where no rule knows a word of what was said.
@@ -41,11 +46,11 @@ func byForm(h *hits) verdict {
 
 // form returns what the form of a line speaks for, 0 for nothing.
 func form(l string) (Class, int, flag) {
-	if at, ok := placeIn(l); ok && !foreign(at.file) && refused(l, at) {
+	if at, ok := places.In(l); ok && !places.Foreign(at.File) && refused(l, at) {
 		// A place and a message: somebody refuses the code there.
-		before := strings.TrimSpace(l[:at.from])
-		switch code := compiledFile(at.file) || extension(at.file) == "go" || strings.HasPrefix(at.rest, ": error:"); {
-		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.rest, "should "):
+		before := strings.TrimSpace(l[:at.From])
+		switch code := compiledFile(at.File) || extension(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
+		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
 			return CompileError, 40, 0
 		default:
 			return Lint, 40, 0
@@ -54,7 +59,7 @@ func form(l string) (Class, int, flag) {
 	if strings.HasPrefix(l, "(") && strings.Contains(l[:min(len(l), 60)], "NotFound) ") { // a cloud's code for a name
 		return Validation, 35, 0
 	}
-	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (isLower(lower(l[7])) || l[7] == '\'') { // git's way to give up
+	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (words.IsLower(words.Lower(l[7])) || l[7] == '\'') { // git's way to give up
 		return GitState, 35, 0
 	}
 	_, rest, ok := strings.Cut(l, ": ")
@@ -79,14 +84,14 @@ func form(l string) (Class, int, flag) {
 
 // refused tells whether a line is a place and a message about it, or a place
 // that a message stands around.
-func refused(l string, at place) bool {
-	before := strings.TrimSpace(l[:at.from])
-	if at.rest == "" {
+func refused(l string, at places.Place) bool {
+	before := strings.TrimSpace(l[:at.From])
+	if at.Rest == "" {
 		head := before == "In" || strings.HasSuffix(before, "┌─")
-		return at.col > 0 && (head || l == before+l[at.from:] && before == "")
+		return at.Col > 0 && (head || l == before+l[at.From:] && before == "")
 	}
-	vague := at.col == 0 && !strings.HasPrefix(at.rest, ": error:")
-	if at.rest[0] != ':' || len(at.rest) < 5 || vague {
+	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:")
+	if at.Rest[0] != ':' || len(at.Rest) < 5 || vague {
 		return false
 	}
 	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||
@@ -96,7 +101,7 @@ func refused(l string, at place) bool {
 // capitals tells whether s is the name of a variable of the environment.
 func capitals(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; !isUpper(c) && c != '_' && (i == 0 || !isDigit(c)) {
+		if c := s[i]; !words.IsUpper(c) && c != '_' && (i == 0 || !words.IsDigit(c)) {
 			return false
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // What is found in typical outputs of tools: testdata/formats.txt.
@@ -20,7 +22,7 @@ func TestFormatsOfTools(t *testing.T) {
 		summary, rest, _ := strings.Cut(rest, "\n? ")
 		item, output, _ := strings.Cut(rest, "\n")
 		name, status, _ := strings.Cut(head, " | ")
-		exit, _ := number(status, 0)
+		exit, _ := words.Number(status, 0)
 		a := Analyse(Evidence{Source: "gate", Name: "check", ExitCode: exit, Output: output, Now: labelledAt})
 		if a.Summary != summary {
 			t.Errorf("%s: the summary is %q, not %q", name, a.Summary, summary)

@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
 )
 
 // labelledPath is the set of real outputs with their classes that the rules
@@ -65,15 +67,15 @@ func conveys(a Analysis, fact string) bool {
 	if strings.Contains(a.Summary, fact) {
 		return true
 	}
-	at, located := placeIn(fact)
-	rest := strings.Trim(at.rest, " :,-)")
+	at, located := places.In(fact)
+	rest := strings.Trim(at.Rest, " :,-)")
 	for _, i := range a.Items {
 		for _, s := range []string{i.File, i.Test, i.Message, i.Expected, i.Received, i.File + "::" + i.Test, fmt.Sprintf("%s:%d", i.File, i.Line), fmt.Sprintf("%s:%d:%d", i.File, i.Line, i.Column), "expected: " + i.Expected, "Expected: " + i.Expected} {
 			if strings.Contains(s, fact) {
 				return true
 			}
 		}
-		if located && i.Line == at.line && strings.HasSuffix(i.File, at.file) && strings.Contains(i.Message, rest) {
+		if located && i.Line == at.Line && strings.HasSuffix(i.File, at.File) && strings.Contains(i.Message, rest) {
 			return true
 		}
 		if _, line, ok := strings.Cut(fact, "line "); ok && strings.Contains(fmt.Sprint(i.Line), line) && i.Line > 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -45,7 +46,7 @@ func (p *spot) inQuotes() bool {
 		if !closed {
 			continue
 		}
-		reports := holdsAny(smallLetters(head+tail), reporting)
+		reports := words.HasAny(words.Small(head+tail), reporting)
 		switch {
 		case quotedName().MatchString(head), mark == "`" && !advised().MatchString(head) && !strings.Contains(rest[:len(rest)-len(tail)], " "):
 			return true

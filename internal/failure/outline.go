@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -80,7 +82,7 @@ const shownMax = 240
 
 func (o *outline) look(h *hits, i int) {
 	whole := strings.TrimSpace(h.t.line(i))
-	p := h.tells(i, cut(whole, shownMax))
+	p := h.tells(i, words.Cut(whole, shownMax))
 	if p == aside && o.strict && warns(whole) {
 		p = hinting
 	}
@@ -181,9 +183,9 @@ func (h *hits) tells(i int, said string) part {
 
 // remarksOn tells whether a line is a place and a message.
 func remarksOn(said string) bool {
-	at, ok := placeIn(said)
-	begins := ok && at.from < 10 && oneWord().MatchString(said[:at.from])
-	says := strings.HasPrefix(at.rest, ": ") || strings.HasPrefix(at.rest, ", in ")
+	at, ok := places.In(said)
+	begins := ok && at.From < 10 && oneWord().MatchString(said[:at.From])
+	says := strings.HasPrefix(at.Rest, ": ") || strings.HasPrefix(at.Rest, ", in ")
 	return begins && says
 }
 
@@ -211,7 +213,7 @@ func nameless(said string) bool {
 }
 
 // emptyWords say that something failed, or where, but not what.
-var emptyWords = wordSet(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
+var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
 	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
 	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
 	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
@@ -219,16 +221,6 @@ var emptyWords = wordSet(`a after all and are aborted aborting above an as at be
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
 	running ctest invalid errored ms scanned report execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
-
-func wordSet(list string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		set := map[string]bool{}
-		for _, w := range strings.Fields(list) {
-			set[w] = true
-		}
-		return set
-	})
-}
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
@@ -296,7 +288,7 @@ func (o *outline) first(i int) int {
 		}
 		break
 	}
-	for i > 0 && indentOf(o.t.line(i)) > 0 && (valued().MatchString(o.said(i)) || o.field(i)) {
+	for i > 0 && words.Indent(o.t.line(i)) > 0 && (valued().MatchString(o.said(i)) || o.field(i)) {
 		i-- // what they belong to stands above
 	}
 	return i
@@ -304,7 +296,7 @@ func (o *outline) first(i int) int {
 
 // field tells whether line i says more of the line above: "where: a.html, line 2".
 func (o *outline) field(i int) bool {
-	deeper := indentOf(o.t.line(i)) > indentOf(o.t.line(i-1)) || indentOf(o.t.line(i)) == indentOf(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
+	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) || words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
 	return o.parts[i] == plain && deeper && o.said(i-1) != "" && fieldLine().MatchString(o.said(i))
 }
 
@@ -380,7 +372,7 @@ func (o *outline) firstLike(h *hits, v verdict) int {
 
 // abovePlace is the error just above a line that says where, as Terraform prints it; else the line.
 func (o *outline) abovePlace(line int) int {
-	if only, _ := placeIn(o.said(line)); only.line > 0 {
+	if only, _ := places.In(o.said(line)); only.Line > 0 {
 		for i := line; i > max(0, line-3); i-- {
 			if o.parts[i] >= erring {
 				return i

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -15,7 +17,7 @@ func parseProblems(t text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
 	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
-		return strings.Compare(strconv.FormatBool(foreign(a.File)), strconv.FormatBool(foreign(b.File)))
+		return strings.Compare(strconv.FormatBool(places.Foreign(a.File)), strconv.FormatBool(places.Foreign(b.File)))
 	})
 	return items[:min(len(items), maxItems)]
 }
@@ -33,10 +35,10 @@ type problems struct {
 	i        int
 	errors   []Item
 	warnings []Item
-	file     string // the header that eslint's and others' lines stand under
-	under    int    // the first line that stands under one
-	user     place  // in the project, of a library's template
-	message  string // rustc and biome print it before or after the place
+	file     string       // the header that eslint's and others' lines stand under
+	under    int          // the first line that stands under one
+	user     places.Place // in the project, of a library's template
+	message  string       // rustc and biome print it before or after the place
 }
 
 func (p *problems) add(it Item, warning bool) {
@@ -50,7 +52,7 @@ func (p *problems) add(it Item, warning bool) {
 func (p *problems) line(l string) {
 	said := strings.TrimSpace(l)
 	head := strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ") // PHPStan
-	if looksLikeFile(head) {
+	if places.IsFile(head) {
 		p.file = head
 	}
 	switch {
@@ -69,14 +71,14 @@ var headPlace = lazy.Regexp(`:\d+:\d+$`)
 // "  --> file:70:26". kotlinc and others use the arrow in the same way.
 func (p *problems) rust(l, said string) bool {
 	if arrowed().MatchString(said) {
-		at, ok := placeIn(said)
+		at, ok := places.In(said)
 		if p.message == "" && p.i > 0 { // ruff has a rule's name in front
 			p.message = aboveArrow(p.t.line(p.i - 1))
 		}
 		if ok && p.message != "" {
 			warning := warns(p.message)
 			p.message = strings.TrimSpace(marked().ReplaceAllString(p.message, ""))
-			it := Item{File: at.file, Line: at.line, Column: at.col, Message: p.message}
+			it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.message}
 			it.Expected, it.Received = p.values()
 			p.add(it, warning)
 			p.message = ""
@@ -114,7 +116,7 @@ func aboveArrow(l string) string {
 func (p *problems) values() (want, got string) {
 	for j := p.i + 1; j < p.t.len() && j < p.i+aroundMax; j++ {
 		s := strings.TrimSpace(p.t.line(j))
-		if want, got = expectation(s); s == "" || want != "" && got != "" {
+		if want, got = places.Values(s); s == "" || want != "" && got != "" {
 			break
 		}
 	}
@@ -126,7 +128,7 @@ func (p *problems) values() (want, got string) {
 func (p *problems) underFile(l, said string) bool {
 	said = strings.TrimPrefix(said, "✖  ")
 	line, col, end := rowIn(said)
-	if p.file == "" || end == 0 || col == 0 && (indentOf(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
+	if p.file == "" || end == 0 || col == 0 && (words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
 		return false
 	}
 	if col > 0 {
@@ -142,37 +144,37 @@ func (p *problems) underFile(l, said string) bool {
 // located reads a line that names its own place: "file:12:3: message",
 // "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
 func (p *problems) located(l, said string) bool {
-	at, ok := placeIn(said)
-	if !ok || at.from > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
+	at, ok := places.In(said)
+	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
 		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
 		return false
 	}
-	before := said[:at.from]
+	before := said[:at.From]
 	if !prefixOfProblem(before) {
 		return false
 	}
-	msg := strings.TrimSpace(strings.TrimLeft(at.rest, ":,-) "))
-	if strings.HasPrefix(at.rest, `"`) || strings.HasPrefix(at.rest, "'") {
-		msg = strings.TrimSpace(strings.TrimLeft(at.rest, `"':,`))
+	msg := strings.TrimSpace(strings.TrimLeft(at.Rest, ":,-) "))
+	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
+		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
 	}
-	if foreign(at.file) && strings.HasPrefix(at.rest, ": in ") { // a frame, as pytest prints it
+	if places.Foreign(at.File) && strings.HasPrefix(at.Rest, ": in ") { // a frame, as pytest prints it
 		return true
 	}
-	if has(msg, ": error executing ") { // Bazel's command, whose compiler says why
+	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
 	}
-	if own := strings.HasPrefix(at.rest, ":   required from "); own && !foreign(at.file) {
+	if own := strings.HasPrefix(at.Rest, ":   required from "); own && !places.Foreign(at.File) {
 		p.user = at
 	}
-	if foreign(at.file) && p.user.line > 0 { // a template, and who makes use of it
-		at.file, at.line, at.col = p.user.file, p.user.line, p.user.col
-		p.user = place{}
+	if places.Foreign(at.File) && p.user.Line > 0 { // a template, and who makes use of it
+		at.File, at.Line, at.Col = p.user.File, p.user.Line, p.user.Col
+		p.user = places.Place{}
 	}
-	if msg == "" || has(said, ": note:", ": In function", "required from", "note: ") {
+	if msg == "" || words.Has(said, ": note:", ": In function", "required from", "note: ") {
 		if msg == "" {
 			msg = p.following()
 		}
-		if msg == "" || has(said, ": note:", " note: ", "required from") {
+		if msg == "" || words.Has(said, ": note:", " note: ", "required from") {
 			return true
 		}
 	}
@@ -189,7 +191,7 @@ func (p *problems) located(l, said string) bool {
 	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") { // the name of a rule
 		msg = strings.TrimSpace(p.following() + " " + bare)
 	}
-	it := Item{File: at.file, Line: at.line, Column: at.col, Message: msg}
+	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
 	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
 	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
@@ -207,7 +209,7 @@ func (p *problems) following() string {
 			return m[1]
 		}
 		s = strings.TrimPrefix(s, "× ")
-		if s != "" && (strings.HasPrefix(s, "Error") || isUpper(s[0]) && !strings.Contains(s, "|")) {
+		if s != "" && (strings.HasPrefix(s, "Error") || words.IsUpper(s[0]) && !strings.Contains(s, "|")) {
 			return s
 		}
 	}
@@ -232,32 +234,14 @@ func prefixOfProblem(s string) bool {
 // loose reads problems without a place: the linker's, and lists of files.
 func (p *problems) loose(said string) {
 	switch {
-	case has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
+	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
 		p.add(Item{Message: said}, false)
-	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !has(said, "aborting due to", "could not compile", "warnings found and"):
+	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !words.Has(said, "aborting due to", "could not compile", "warnings found and"):
 		p.add(Item{Message: said}, false)
-	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && looksLikeFile(said[7:]):
+	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)
 		p.add(Item{File: f[len(f)-1], Message: said}, false)
-	case strings.HasPrefix(said, "* ") && looksLikeFile(said[2:]):
+	case strings.HasPrefix(said, "* ") && places.IsFile(said[2:]):
 		p.add(Item{File: said[2:], Message: "not formatted"}, false)
 	}
-}
-
-// looksLikeFile tells whether a line is nothing but the name of a file.
-func looksLikeFile(s string) bool {
-	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s,
-		"|<>=\"'`?(") {
-		return false
-	}
-	dot := strings.LastIndexByte(s, '.')
-	if dot <= 0 || dot == len(s)-1 || len(s)-dot > 8 {
-		return false
-	}
-	for i := dot + 1; i < len(s); i++ {
-		if !wordByte(s[i]) {
-			return false
-		}
-	}
-	return !isDigit(s[dot+1]) && (strings.ContainsAny(s, `/\`) || !strings.Contains(s, " "))
 }

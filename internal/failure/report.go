@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // Bounds of what a report holds.
@@ -115,7 +118,7 @@ func informative(items []Item) bool {
 func fit(items []Item) []Item {
 	out := items[:0]
 	for _, i := range items {
-		i.File = cut(i.File, 300)
+		i.File = words.Cut(i.File, 300)
 		i.Test = ellipsis(i.Test, 300)
 		i.Message = ellipsis(i.Message, maxMessage)
 		i.Expected = ellipsis(i.Expected, 300)
@@ -158,8 +161,8 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	for _, i := range lines {
 		items = append(items, o.note(i))
 	}
-	if p, said := frame(t); said != "" && !foreign(p.file) {
-		items = append(items, Item{File: p.file, Line: p.line, Column: p.col, Message: strings.TrimSpace(said)})
+	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
+		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
 		it := o.note(i)
@@ -174,10 +177,10 @@ func (o *outline) note(i int) Item {
 	t := o.t
 	l := strings.TrimSpace(t.line(i))
 	it := Item{Message: l}
-	if p, ok := placeIn(l); ok && !foreign(p.file) {
-		it.File, it.Line, it.Column = p.file, p.line, p.col
+	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
+		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
-	if want, got := expectation(l); want != "" && got != "" {
+	if want, got := places.Values(l); want != "" && got != "" {
 		it.Expected, it.Received = want, got
 	}
 	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
@@ -209,44 +212,44 @@ func (o *outline) complete(it *Item, i int) {
 		b.item.Expected, b.item.Received = above.Expected, above.Received
 		it.File = cmp.Or(it.File, above.File)
 	}
-	if it.File == "" && !foreign(b.item.File) {
+	if it.File == "" && !places.Foreign(b.item.File) {
 		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
 	}
 	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
 		it.Expected, it.Received = b.item.Expected, b.item.Received
 	}
 	if p, ok := o.apart(i); ok && it.Line == 0 {
-		it.File, it.Line, it.Column = p.file, p.line, p.col
+		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
-		if p, ok := placeIn(o.t.line(j)); ok && !foreign(p.file) && !runnerLine().MatchString(o.t.line(j)) {
-			it.File, it.Line, it.Column = p.file, p.line, p.col
+		if p, ok := places.In(o.t.line(j)); ok && !places.Foreign(p.File) && !runnerLine().MatchString(o.t.line(j)) {
+			it.File, it.Line, it.Column = p.File, p.Line, p.Col
 		}
 	}
 	for _, j := range []int{i, i - 1, i + 1} {
 		if it.File != "" || j < 0 || j >= o.t.len() {
 			break
 		}
-		if l := o.t.line(j); j <= i || looksLikeFile(strings.TrimSpace(l)) {
-			it.File = fileIn(l)
+		if l := o.t.line(j); j <= i || places.IsFile(strings.TrimSpace(l)) {
+			it.File = places.FileIn(l)
 		}
 	}
 }
 
 // differenceAbove reads the difference of files that ends just above line i.
 func (o *outline) differenceAbove(i int) Item {
-	for n := 0; n < 2 && i > 1 && !strings.ContainsAny(cut(o.t.line(i-1), 1), "+-@"); n++ {
+	for n := 0; n < 2 && i > 1 && !strings.ContainsAny(words.Cut(o.t.line(i-1), 1), "+-@"); n++ {
 		i-- // how long it took, or a blank line
 	}
 	from := i
-	for from > 0 && i-from < aroundMax && strings.ContainsAny(cut(o.t.line(from-1), 1), "+-@ ") {
+	for from > 0 && i-from < aroundMax && strings.ContainsAny(words.Cut(o.t.line(from-1), 1), "+-@ ") {
 		from--
 	}
 	b := body{silent: true}
 	for j := from; j < i; j++ {
 		l := o.t.line(j)
 		if b.add(l); strings.HasPrefix(l, "+++ ") {
-			b.item.File = fileIn(l)
+			b.item.File = places.FileIn(l)
 		}
 	}
 	return b.item
@@ -255,14 +258,12 @@ func (o *outline) differenceAbove(i int) Item {
 // begins tells whether line j begins something else than what line i speaks of.
 func (o *outline) begins(i, j int) bool {
 	l := o.t.line(j)
-	if o.parts[j] < hinting || indentOf(l) > indentOf(o.t.line(i)) {
+	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.line(i)) {
 		return false
 	}
-	want, got := expectation(strings.TrimSpace(l))
-	return want+got == "" && !valueLine().MatchString(strings.TrimSpace(l))
+	want, got := places.Values(strings.TrimSpace(l))
+	return want+got == "" && !places.ValueLine().MatchString(strings.TrimSpace(l))
 }
-
-func indentOf(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
 // distinct drops items whose message an earlier one holds, in their place.
 func distinct(items []Item) []Item {
@@ -403,9 +404,9 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	telling := o.telling(maxKey)
 	for _, i := range telling {
 		said := o.t.owner(i) + o.unnumbered(i)
-		if _, itself := placeIn(said); !itself {
+		if _, itself := places.In(said); !itself {
 			if p, ok := o.apart(i); ok { // the same in another file is another failure
-				said = p.file + " " + said
+				said = p.File + " " + said
 			}
 		}
 		keep(stableBut(o.varies.Replace(said), o.usual.countedBy(o.parts[i])))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -204,7 +205,7 @@ type hits struct {
 // findHits returns where words of rules stand in t, at most one for a rule and
 // a line.
 func findHits(t text) *hits {
-	h := &hits{t: t, small: smallLetters(t.s), tries: map[*rule]int{}, fences: fencesIn(t)}
+	h := &hits{t: t, small: words.Small(t.s), tries: map[*rule]int{}, fences: fencesIn(t)}
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
 	phrases().each(t.s, h.small, func(r *rule, from, to int) {

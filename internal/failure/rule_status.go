@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
+)
 
 // This file tells the statuses of HTTP from other numbers: "401" may be a line,
 // a duration, a count or a part of an id.
@@ -8,11 +12,11 @@ import "strings"
 // answered makes a condition: the phrase is a number, and it is a status of
 // HTTP in a context that only HTTP has.
 func answered(p spot) bool {
-	if p.at+3 > len(p.l) || !isDigit(p.l[p.at]) {
+	if p.at+3 > len(p.l) || !words.IsDigit(p.l[p.at]) {
 		return false
 	}
 	rest := p.l[p.at+3:]
-	if rest != "" && (isDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 && isDigit(rest[1])) {
+	if rest != "" && (words.IsDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 && words.IsDigit(rest[1])) {
 		return false
 	}
 	return statusWord(p.l[:p.at], rest)
@@ -37,11 +41,11 @@ func statusWord(before, rest string) bool {
 	return rest == "" || strings.IndexByte(",.:;)}]", rest[0]) >= 0
 }
 
-// endsWith tells whether s ends with one of words, without regard to case, as
+// endsWith tells whether s ends with one of the list, without regard to case, as
 // a whole word.
-func endsWith(s string, words ...string) bool {
-	for _, w := range words {
-		if n := len(s) - len(w); n >= 0 && strings.EqualFold(s[n:], w) && (n == 0 || !wordByte(s[n-1]) || !wordByte(w[0])) {
+func endsWith(s string, list ...string) bool {
+	for _, w := range list {
+		if n := len(s) - len(w); n >= 0 && strings.EqualFold(s[n:], w) && (n == 0 || !words.IsWord(s[n-1]) || !words.IsWord(w[0])) {
 			return true
 		}
 	}
@@ -55,8 +59,8 @@ func reason(p spot) bool {
 	if b == "" {
 		return true
 	}
-	if n := len(b); n >= 3 && isDigit(b[n-1]) && isDigit(b[n-2]) && isDigit(b[n-3]) && (n == 3 || !wordByte(b[n-4])) {
+	if n := len(b); n >= 3 && words.IsDigit(b[n-1]) && words.IsDigit(b[n-2]) && words.IsDigit(b[n-3]) && (n == 3 || !words.IsWord(b[n-4])) {
 		return true
 	}
-	return holdsAny(p.small, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})
+	return words.HasAny(p.small, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})
 }

@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
+)
 
 // phraseSet finds all words of all rules in one pass over a text. Words are
 // listed by their first two bytes.
@@ -43,32 +47,10 @@ func (set phraseSet) each(text, small string, f func(owner *rule, from, to int))
 // letter begins one: "Timeout" in "ReadTimeout", "Error" in "OSError".
 func wordBegins(text string, i int) bool {
 	c := text[i]
-	if i == 0 || !wordByte(c) || c >= 0x80 || !wordByte(text[i-1]) {
+	if i == 0 || !words.IsWord(c) || c >= 0x80 || !words.IsWord(text[i-1]) {
 		return true
 	}
-	return isUpper(c) && (isLower(text[i-1]) || i+1 < len(text) && isLower(text[i+1]))
-}
-
-// smallLetters are the ASCII capitals of s as small letters; its offsets stay.
-func smallLetters(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		b[i] = lower(c)
-	}
-	return string(b)
-}
-
-func lower(c byte) byte {
-	if isUpper(c) {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-// wordByte tells whether c belongs to a word: a letter, a digit or "_".
-// Bytes of other scripts count as letters.
-func wordByte(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'z' || c >= 0x80
+	return words.IsUpper(c) && (words.IsLower(text[i-1]) || i+1 < len(text) && words.IsLower(text[i+1]))
 }
 
 // closed tells whether what ends at text[:to] does not go on as the same word.
@@ -78,9 +60,5 @@ func closed(text string, to int) bool {
 	if to >= len(text) || text[to-1] >= 0x80 { // many scripts put no space between words
 		return true
 	}
-	return !wordByte(text[to-1]) || !wordByte(text[to]) || isLower(text[to-1]) && isUpper(text[to])
+	return !words.IsWord(text[to-1]) || !words.IsWord(text[to]) || words.IsLower(text[to-1]) && words.IsUpper(text[to])
 }
-
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
-func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // This file turns the JSON lines of programs into the text that they stand
@@ -96,7 +98,7 @@ func decode(l string) (event, bool) {
 	if len(l) < 12 || len(l) > eventMax || l[0] != '{' || l[1] != '"' {
 		return event{}, false
 	}
-	if !has(l, `"type":`, `"Action":`, `"level":`) {
+	if !words.Has(l, `"type":`, `"Action":`, `"level":`) {
 		return event{}, false
 	}
 	var e event
@@ -133,10 +135,10 @@ func (e *event) says() (text string, final bool) {
 	case e.Type == "result":
 		return e.resultSays()
 	case e.Type == "error", e.Type == "turn.failed", e.Type == "session.error":
-		if m := words(e.Error); m != "" {
+		if m := told(e.Error); m != "" {
 			return "ERROR: " + m, false
 		}
-		return "ERROR: " + words(e.Message), false
+		return "ERROR: " + told(e.Message), false
 	}
 	return "", false
 }
@@ -144,11 +146,11 @@ func (e *event) says() (text string, final bool) {
 // logged is the line of a log that the event is, with its level in front; ""
 // when it is none.
 func (e *event) logged() string {
-	text := strings.TrimSpace(words(e.Msg) + words(e.Message) + " " + words(e.Err) + words(e.Error))
+	text := strings.TrimSpace(told(e.Msg) + told(e.Message) + " " + told(e.Err) + told(e.Error))
 	if len(e.Level) == 0 || text == "" {
 		return ""
 	}
-	level := words(e.Level)
+	level := told(e.Level)
 	switch string(e.Level) { // pino's
 	case "50":
 		level = "error"
@@ -168,7 +170,7 @@ func (e *event) about() string {
 	var said []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		small := strings.ToLower(name)
-		value := words(fields[name])
+		value := told(fields[name])
 		if value != "" && len(value) <= 80 && !everyLine()[small] && !strings.HasSuffix(small, "id") {
 			said = append(said, name+"="+value)
 		}
@@ -180,15 +182,15 @@ func (e *event) about() string {
 }
 
 // everyLine are the fields that a line of a log has whatever it says.
-var everyLine = wordSet(`time ts t timestamp date datetime @timestamp level lvl severity msg message err error stack host hostname
+var everyLine = words.Set(`time ts t timestamp date datetime @timestamp level lvl severity msg message err error stack host hostname
 	pid v version service name logger caller source thread trace span duration elapsed took`)
 
 func (e *event) resultSays() (string, bool) {
-	text := words(e.Result)
-	if m := words(e.Error); m != "" {
+	text := told(e.Result)
+	if m := told(e.Error); m != "" {
 		text += "\nERROR: " + m
 	}
-	failed := e.IsError != nil && *e.IsError || words(e.Status) == "error"
+	failed := e.IsError != nil && *e.IsError || told(e.Status) == "error"
 	if strings.HasPrefix(e.Subtype, "error_max") {
 		return text + "\nERROR: reached the limit: " + e.Subtype, false
 	}
@@ -198,8 +200,8 @@ func (e *event) resultSays() (string, bool) {
 	return strings.TrimSpace(text), !failed
 }
 
-// words returns the string in raw: itself, or the message of an object.
-func words(raw json.RawMessage) string {
+// told returns the string in raw: itself, or the message of an object.
+func told(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}

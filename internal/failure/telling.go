@@ -3,6 +3,8 @@ package failure
 import (
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // Telling returns the lines of output that tell most about a failure whose
@@ -24,7 +26,7 @@ func Telling(output string, limit int) string {
 		if i < 0 || i >= t.len() || keep[i] || strings.TrimSpace(t.line(i)) == "" {
 			return true
 		}
-		if n := len(cut(t.line(i), 300)) + 5; n <= left {
+		if n := len(words.Cut(t.line(i), 300)) + 5; n <= left {
 			keep[i] = true
 			left -= n
 			return true
@@ -62,7 +64,7 @@ func join(t text, keep []bool, limit int) string {
 			b.WriteString("…\n")
 			gap = false
 		}
-		b.WriteString(cut(t.line(i), 300))
+		b.WriteString(words.Cut(t.line(i), 300))
 		b.WriteByte('\n')
 	}
 	return ellipsis(strings.TrimSpace(b.String()), limit)

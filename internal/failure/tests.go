@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // ParseTests reads what a test runner says in output: its counts and its
@@ -49,12 +52,12 @@ func count(s, word string) int {
 		i += at
 		at = i + len(word)
 		if strings.HasSuffix(word, ":") || strings.HasSuffix(word, "=") {
-			n, _ := number(strings.TrimLeft(s[at:], " "), 0)
+			n, _ := words.Number(strings.TrimLeft(s[at:], " "), 0)
 			return n
 		}
 		from := strings.TrimRight(s[:i], " ")
 		j := len(from)
-		for j > 0 && isDigit(from[j-1]) {
+		for j > 0 && words.IsDigit(from[j-1]) {
 			j--
 		}
 		if j < len(from) && len(from)-j <= 7 {
@@ -133,13 +136,13 @@ func nameGoesOn(b *body, l string, naming *bool) bool {
 	said := strings.TrimSpace(l)
 	if b.item.Test == "Error:" || b.item.Test == "Failure:" {
 		b.item.Test, *naming = strings.TrimSuffix(said, ":"), false
-		if p, ok := placeIn(b.item.Test); ok { // minitest: T#test [file:4]
-			b.item.File, b.item.Line = p.file, p.line
-			b.item.Test = strings.TrimRight(b.item.Test[:p.from], " [")
+		if p, ok := places.In(b.item.Test); ok { // minitest: T#test [file:4]
+			b.item.File, b.item.Line = p.File, p.Line
+			b.item.Test = strings.TrimRight(b.item.Test[:p.From], " [")
 		}
 		return true
 	}
-	if !strings.HasPrefix(l, "       ") || said == "" || valueLine().MatchString(said) || b.item.Message != "" {
+	if !strings.HasPrefix(l, "       ") || said == "" || places.ValueLine().MatchString(said) || b.item.Message != "" {
 		return false
 	}
 	b.item.Test += " › " + strings.TrimSuffix(said, ":")
@@ -153,7 +156,7 @@ func numbered(l string) (string, bool) {
 		return l, true
 	}
 	s := strings.TrimLeft(l, " ")
-	n, i := number(s, 0)
+	n, i := words.Number(s, 0)
 	if n == 0 || !strings.HasPrefix(s[i:], ") ") {
 		return "", false
 	}

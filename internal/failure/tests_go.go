@@ -1,6 +1,10 @@
 package failure
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/places"
+)
 
 // goTests reads `go test`, plain and with -v.
 func goTests(t text) (Tests, bool) {
@@ -111,19 +115,19 @@ func (g *goReader) body() *body {
 
 func (g *goReader) add(l string) {
 	if file, rest, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
-		if p, ok := placeIn(rest); ok {
+		if p, ok := places.In(rest); ok {
 			b := g.body()
-			b.item.File, b.item.Line = p.file, p.line
+			b.item.File, b.item.Line = p.File, p.Line
 		}
 		return
 	}
 	b := g.body()
-	p, ok := placeIn(l)
-	if ok && p.from == 0 && strings.HasPrefix(p.rest, ": ") {
+	p, ok := places.In(l)
+	if ok && p.From == 0 && strings.HasPrefix(p.Rest, ": ") {
 		if b.item.File == "" {
-			b.item.File, b.item.Line = p.file, p.line
+			b.item.File, b.item.Line = p.File, p.Line
 		}
-		if rest := p.rest[2:]; p.file == b.item.File && p.line == b.item.Line {
+		if rest := p.Rest[2:]; p.File == b.item.File && p.Line == b.item.Line {
 			l = rest
 		}
 	}
@@ -133,8 +137,8 @@ func (g *goReader) add(l string) {
 // frame takes the first call of the project's own code in a panic.
 func (g *goReader) frame(said string) {
 	b := g.body()
-	if p, ok := placeIn(said); ok && !foreign(p.file) && b.item.File == "" {
-		b.item.File, b.item.Line = p.file, p.line
+	if p, ok := places.In(said); ok && !places.Foreign(p.File) && b.item.File == "" {
+		b.item.File, b.item.Line = p.File, p.Line
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -301,7 +303,7 @@ func (r runner) tests(t text) (Tests, bool) {
 			from = i
 		}
 		for g, name := range r.sum().SubexpNames() {
-			n, _ := number(m[g], 0)
+			n, _ := words.Number(m[g], 0)
 			counts[strings.TrimRight(name, "0123456789")] += n
 		}
 	}
@@ -360,7 +362,7 @@ func (r runner) begins(l string) (it Item, said string, ok bool) {
 		return ""
 	}
 	it = Item{Test: group("test"), File: group("file")}
-	if r.fails().SubexpIndex("file") > 0 && it.File == "" && looksLikeFile(it.Test) { // a whole file failed
+	if r.fails().SubexpIndex("file") > 0 && it.File == "" && places.IsFile(it.Test) { // a whole file failed
 		it.File = it.Test
 	}
 	return it, group("said"), true
@@ -392,12 +394,12 @@ func (r runner) line(f *failing, l string) {
 
 // head takes what the first line of a failure says, and the place in front of it.
 func (b *body) head(l, said string) {
-	if p, ok := placeIn(l); ok && said != "" && strings.HasSuffix(p.rest, said) {
+	if p, ok := places.In(l); ok && said != "" && strings.HasSuffix(p.Rest, said) {
 		b.stand(p)
 	}
-	if p, ok := placeIn(said); ok && p.from == 0 {
+	if p, ok := places.In(said); ok && p.From == 0 {
 		b.stand(p)
-		said = strings.TrimLeft(p.rest, ": ")
+		said = strings.TrimLeft(p.Rest, ": ")
 	}
 	b.add(said)
 }

@@ -3,6 +3,8 @@ package failure
 import (
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -20,7 +22,7 @@ func nodeTest(t text) (Tests, bool) {
 			}
 		}
 		word, num, _ := strings.Cut(rest, " ")
-		n, end := number(num, 0)
+		n, end := words.Number(num, 0)
 		if end == 0 || end != len(strings.TrimSpace(num)) {
 			continue
 		}
@@ -48,7 +50,7 @@ func nodeTest(t text) (Tests, bool) {
 
 // crossed reads the part "✖ failing tests:" of node's spec reporter.
 func crossed(t text) []Item {
-	var at place
+	var at places.Place
 	found := false
 	return failures(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
@@ -57,10 +59,10 @@ func crossed(t text) []Item {
 			found = true
 		case !found:
 		case strings.HasPrefix(said, "test at "):
-			at, _ = placeIn(said)
+			at, _ = places.In(said)
 		case strings.HasPrefix(said, "✖ "):
 			name, _, _ := strings.Cut(said[len("✖ "):], " (")
-			f.begin(Item{Test: name, File: at.file, Line: at.line, Column: at.col})
+			f.begin(Item{Test: name, File: at.File, Line: at.Line, Column: at.Col})
 		case f.b != nil:
 			nodeValues(f.b, said)
 			f.add(said)
@@ -92,7 +94,7 @@ func tap(t text) (Tests, bool) {
 		l := t.line(i)
 		switch {
 		case strings.HasPrefix(l, "1.."):
-			_, end := number(l, 3)
+			_, end := words.Number(l, 3)
 			plan = plan || end > 3
 		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") &&
 			(directive(l, "todo") || directive(l, "skip")):
@@ -110,7 +112,7 @@ func tap(t text) (Tests, bool) {
 	return out, true
 }
 
-func tapNumber(s string) bool { return s != "" && (isDigit(s[0]) || s[0] == '-') }
+func tapNumber(s string) bool { return s != "" && (words.IsDigit(s[0]) || s[0] == '-') }
 
 func directive(l, word string) bool {
 	i := strings.LastIndex(l, " # ")
@@ -139,16 +141,16 @@ func tapItems(t text) []Item {
 			return
 		}
 		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
-		deep := l[:indentOf(l)]
+		deep := l[:words.Indent(l)]
 		nodeValues(f.b, said)
 		if v, ok := strings.CutPrefix(said, "location: '"); ok {
-			if p, ok := placeIn(v); ok {
+			if p, ok := places.In(v); ok {
 				f.b.stand(p)
 			}
 			return
 		}
 		stack = stack || said == "stack: |-"
-		if p, ok := placeIn(said); ok && stack && p.file == f.b.item.File {
+		if p, ok := places.In(said); ok && stack && p.File == f.b.item.File {
 			f.b.stand(p)
 			stack = false
 		}
@@ -161,6 +163,6 @@ var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|err
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")
-	_, i := number(s, 0)
+	_, i := words.Number(s, 0)
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s[i:]), "- "))
 }

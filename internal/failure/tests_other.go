@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/places"
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -46,8 +48,8 @@ func pytestItems(t text) []Item {
 		case strings.HasPrefix(l, "E "):
 			f.add(l[1:])
 		case f.b != nil:
-			if p, ok := placeIn(l); ok && p.from <= 1 && !foreign(p.file) {
-				f.b.item.File, f.b.item.Line = p.file, p.line
+			if p, ok := places.In(l); ok && p.From <= 1 && !places.Foreign(p.File) {
+				f.b.item.File, f.b.item.Line = p.File, p.Line
 			}
 		}
 	})
@@ -94,7 +96,7 @@ func surefire(t text) (Tests, bool) {
 			}
 			continue
 		}
-		isTotal := !has(l, "Time elapsed")
+		isTotal := !words.Has(l, "Time elapsed")
 		if total && !isTotal {
 			continue
 		}
@@ -115,7 +117,7 @@ func surefire(t text) (Tests, bool) {
 // "Class.test  Time elapsed: 1 s  <<< FAILURE!".
 func surefireItem(l string) (Item, bool) {
 	said := strings.TrimSpace(l)
-	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && has(said, "<<< FAIL", "<<< ERROR") &&
+	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && words.Has(said, "<<< FAIL", "<<< ERROR") &&
 		!strings.HasPrefix(said, "Tests run") {
 		test, class, ok := strings.Cut(name, "(")
 		if ok {
@@ -128,11 +130,11 @@ func surefireItem(l string) (Item, bool) {
 	if !ok || i <= 0 || !strings.Contains(head[:i], ".") || strings.ContainsAny(head, `/\[(`) {
 		return Item{}, false
 	}
-	n, end := number(head, i+1)
+	n, end := words.Number(head, i+1)
 	if n == 0 || end != len(head) {
 		return Item{}, false
 	}
-	want, got := expectation(msg)
+	want, got := places.Values(msg)
 	return Item{Test: head[:i], Line: n, Message: said, Expected: want, Received: got}, true
 }
 
@@ -190,17 +192,17 @@ func (t *Tests) addSuite(suite junitSuite) {
 
 func (c junitCase) item() Item {
 	b := body{item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
-	b.item.Line, _ = number(c.Line, 0)
+	b.item.Line, _ = words.Number(c.Line, 0)
 	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {
 		b.item.Test = c.Class + "." + c.Name
 	}
 	said := strings.TrimSpace(c.Failed.Text)
-	if p, ok := placeIn(said); ok && b.item.Line == 0 {
+	if p, ok := places.In(said); ok && b.item.Line == 0 {
 		b.stand(p)
 	}
 	if b.item.Message == "" {
-		b.item.Message = cut(said, maxMessage)
+		b.item.Message = words.Cut(said, maxMessage)
 	}
-	b.item.Expected, b.item.Received = expectation(b.item.Message)
+	b.item.Expected, b.item.Received = places.Values(b.item.Message)
 	return b.item
 }

@@ -2,8 +2,8 @@ package failure
 
 import (
 	"strings"
-	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
@@ -53,7 +53,7 @@ func (t text) len() int { return len(t.lines) }
 // before each line, and cut at lineMax bytes.
 func (t text) line(i int) string {
 	l := t.lines[i]
-	return cut(t.s[l.own:l.end], lineMax)
+	return words.Cut(t.s[l.own:l.end], lineMax)
 }
 
 // owner is the program of several whose line i is, as a runner shows it before the line.
@@ -110,17 +110,6 @@ func clean(s string) string {
 	})
 }
 
-// cut shortens s to at most n bytes, at a rune's edge.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
 // ellipsis shortens s to at most n bytes and says so with "…".
 func ellipsis(s string, n int) string {
 	if len(s) <= n {
@@ -129,5 +118,5 @@ func ellipsis(s string, n int) string {
 	if n < len("…") {
 		return ""
 	}
-	return strings.TrimRight(cut(s, n-len("…")), " \t") + "…"
+	return strings.TrimRight(words.Cut(s, n-len("…")), " \t") + "…"
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/failure/words"
 )
 
 // byTypedErrors reads the errors that the provider typed, the newest that says
@@ -49,7 +51,7 @@ func untyped(e Evidence) string {
 // setupError: asking for a model that does not exist, or at an address that is
 // not the provider's, stays wrong until a person changes the configuration.
 func setupError(a APIError) bool {
-	return a.Status == 404 || has(a.Type, "not_found", "certificate_error", "redirect")
+	return a.Status == 404 || words.Has(a.Type, "not_found", "certificate_error", "redirect")
 }
 
 // classOf reads one typed error: first what it is about, then the provider's
@@ -63,25 +65,25 @@ func classOf(a APIError) Class {
 		return c
 	}
 	switch {
-	case has(typ, "usagelimit", "usage_limit", "quota", "billing", "credit", "payment"):
+	case words.Has(typ, "usagelimit", "usage_limit", "quota", "billing", "credit", "payment"):
 		return QuotaExhausted
-	case has(typ, "context_length", "too_long", "too_large", "max_tokens"):
+	case words.Has(typ, "context_length", "too_long", "too_large", "max_tokens"):
 		return ContextLength
-	case has(typ, "rate_limit", "ratelimit", "throttl", "too_many", "resource_exhausted"):
+	case words.Has(typ, "rate_limit", "ratelimit", "throttl", "too_many", "resource_exhausted"):
 		return RateLimit
-	case has(typ, "auth", "permission", "forbidden", "api_key"):
+	case words.Has(typ, "auth", "permission", "forbidden", "api_key"):
 		return Auth
-	case has(typ, "overloaded", "server_error", "api_error", "unavailable", "internal"):
+	case words.Has(typ, "overloaded", "server_error", "api_error", "unavailable", "internal"):
 		return ServiceUnavailable
-	case has(typ, "timeout", "timed_out"):
+	case words.Has(typ, "timeout", "timed_out"):
 		return Timeout
-	case has(typ, "certificate_error", "redirect"):
+	case words.Has(typ, "certificate_error", "redirect"):
 		return Validation
-	case has(typ, "connection", "network"):
+	case words.Has(typ, "connection", "network"):
 		return Network
-	case has(typ, "invalid", "not_found", "bad_request"):
+	case words.Has(typ, "invalid", "not_found", "bad_request"):
 		return Validation
-	case has(typ, "max_turns", "turnlimit"):
+	case words.Has(typ, "max_turns", "turnlimit"):
 		return NoProgress
 	}
 	return byStatus(a.Status)
@@ -106,7 +108,7 @@ func byStop(typ string) Class {
 // byMessage tells apart what providers put under one status: a plan that is
 // used up from a rate (429), a prompt that is too long from a bad request (400).
 func byMessage(a APIError) Class {
-	h := findHits(split(a.Type + " " + cut(a.Message, 2000)))
+	h := findHits(split(a.Type + " " + words.Cut(a.Message, 2000)))
 	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
 	if best.class == ContextLength && a.Status >= 500 {
 		return Unknown
@@ -133,5 +135,3 @@ func byStatus(status int) Class {
 	}
 	return Unknown
 }
-
-func has(s string, parts ...string) bool { return holdsAny(s, parts) }

@@ -1,40 +1,41 @@
-package failure
+// Package places reads in a line where in a file something is, and which two values it compares.
+package places
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/failure/words"
 	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
-// place is where in a file something is.
-type place struct {
-	file      string
-	line, col int
-	rest      string // of the text, after the place
-	from      int    // where the place begins in the text
+// Place is where in a file something is.
+type Place struct {
+	File      string
+	Line, Col int
+	Rest      string // of the text, after the place
+	From      int    // where the place begins in the text
 }
 
-// placeIn finds the first place in s, in one of the notations that tools use:
+// In finds the first place in s, in one of the notations that tools use:
 //
 //	file:12:3  file:12  file(12,3)  file:[12,3]  file", line 12  file line 12  file#L12
 //
 // A file's name has an extension of letters, so that times and addresses are
 // no places.
-func placeIn(s string) (place, bool) {
+func In(s string) (Place, bool) {
 	for at := 0; at < len(s); {
 		dot := strings.IndexByte(s[at:], '.')
 		if dot < 0 {
-			return placeByName(s)
+			return ByName(s)
 		}
 		dot += at
 		at = dot + 1
 		ext := dot + 1
-		for ext < len(s) && wordByte(s[ext]) && ext-dot < 14 {
+		for ext < len(s) && words.IsWord(s[ext]) && ext-dot < 14 {
 			ext++
 		}
-		if ext == dot+1 || isDigit(s[dot+1]) || ext < len(s) && s[ext] == '.' {
+		if ext == dot+1 || words.IsDigit(s[dot+1]) || ext < len(s) && s[ext] == '.' {
 			continue
 		}
 		line, col, end := lineAfter(s, ext)
@@ -45,9 +46,9 @@ func placeIn(s string) (place, bool) {
 		if strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://") {
 			continue
 		}
-		return place{file: tidyFile(s[from:ext]), line: line, col: col, rest: s[end:], from: from}, true
+		return Place{File: Tidy(s[from:ext]), Line: line, Col: col, Rest: s[end:], From: from}, true
 	}
-	return place{}, false
+	return Place{}, false
 }
 
 var (
@@ -58,31 +59,31 @@ var (
 		`"?(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?"?[=:] ?"?(\d{1,6})`)
 )
 
-// placeByName finds a place that no extension shows.
-func placeByName(s string) (place, bool) {
+// ByName finds a place that no extension shows.
+func ByName(s string) (Place, bool) {
 	if m := firstOf(plainFile, s, "file:", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]
 		if from < 0 {
 			from, to = m[4], m[5]
 		}
-		p := place{file: tidyFile(s[from:to]), rest: s[m[1]:], from: from}
-		p.line, _ = number(s, m[6])
-		return p, p.line > 0
+		p := Place{File: Tidy(s[from:to]), Rest: s[m[1]:], From: from}
+		p.Line, _ = words.Number(s, m[6])
+		return p, p.Line > 0
 	}
 	if m := firstOf(keyedFile, s, "ine"); len(m) > 0 {
 		if s[m[0]] == 'n' && !strings.Contains(s[m[2]:m[3]], ".") { // a name of something else
-			return place{}, false
+			return Place{}, false
 		}
-		p := place{file: tidyFile(s[m[2]:m[3]]), rest: s[m[1]:], from: m[0]}
-		p.line, _ = number(s, m[4])
-		return p, p.line > 0
+		p := Place{File: Tidy(s[m[2]:m[3]]), Rest: s[m[1]:], From: m[0]}
+		p.Line, _ = words.Number(s, m[4])
+		return p, p.Line > 0
 	}
-	return place{}, false
+	return Place{}, false
 }
 
-// firstOf is where an expression first holds in s; one of the words is there when it can.
-func firstOf(e func() *regexp.Regexp, s string, words ...string) []int {
-	if !has(s, words...) || !strings.ContainsAny(s, "0123456789") {
+// firstOf is where an expression first holds in s; one of these words is there when it can.
+func firstOf(e func() *regexp.Regexp, s string, one ...string) []int {
+	if !words.Has(s, one...) || !strings.ContainsAny(s, "0123456789") {
 		return nil
 	}
 	return e().FindStringSubmatchIndex(s)
@@ -93,7 +94,8 @@ func fileStart(s string, dot int) int {
 	return strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
 }
 
-func tidyFile(f string) string {
+// Tidy is the name of a file without what a program puts before it.
+func Tidy(f string) string {
 	f = strings.TrimPrefix(f, "file://")
 	f = strings.TrimPrefix(f, "webpack:///")
 	if i := strings.LastIndexByte(f, ':'); i > 1 && !strings.HasPrefix(f, "ext:") && !strings.HasPrefix(f, "node:") { // a program's name before it
@@ -102,7 +104,7 @@ func tidyFile(f string) string {
 	if len(f) > 2 && f[0] == '.' && f[1] == '/' {
 		f = f[2:]
 	}
-	return cut(f, 300)
+	return words.Cut(f, 300)
 }
 
 // lineAfter reads a line and a column from s[i:]; line 0 means that there is none.
@@ -112,9 +114,9 @@ func lineAfter(s string, i int) (line, col, end int) {
 	case i >= len(s):
 		return 0, 0, i
 	case strings.HasPrefix(s[i:], eslintCompact):
-		line, end = number(s, i+len(eslintCompact))
+		line, end = words.Number(s, i+len(eslintCompact))
 		if rest, ok := strings.CutPrefix(s[end:], ", col "); ok {
-			n, width := number(rest, 0)
+			n, width := words.Number(rest, 0)
 			return line, n, end + len(", col ") + width
 		}
 		return line, 0, end
@@ -124,32 +126,32 @@ func lineAfter(s string, i int) (line, col, end int) {
 			return numbers(s, i+1, "]")
 		}
 		if word, _, _ := strings.Cut(s[i:], " "); word == "line" || word == "" { // .NET: file:line 12; a shell: file: 12:
-			line, end = number(s, min(len(s), i+len(word)+1))
+			line, end = words.Number(s, min(len(s), i+len(word)+1))
 			if word == "line" || strings.HasPrefix(s[end:], ": ") {
 				return line, 0, end
 			}
 			return 0, 0, i
 		}
-		line, i = number(s, i)
-		if line > 0 && i+1 < len(s) && s[i] == '-' && isDigit(s[i+1]) { // lines 4 to 6
-			_, i = number(s, i+1)
+		line, i = words.Number(s, i)
+		if line > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // lines 4 to 6
+			_, i = words.Number(s, i+1)
 		}
-		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && isDigit(s[i+1]) {
-			col, i = number(s, i+1)
+		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && words.IsDigit(s[i+1]) {
+			col, i = words.Number(s, i+1)
 		}
-		if col > 0 && i+1 < len(s) && s[i] == '-' && isDigit(s[i+1]) { // columns 17 to 29
-			_, i = number(s, i+1)
+		if col > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // columns 17 to 29
+			_, i = words.Number(s, i+1)
 		}
 		return line, col, i
 	case s[i] == '(':
 		return numbers(s, i+1, ")")
-	case s[i] == ',' && i+1 < len(s) && isDigit(s[i+1]): // a row of a report in CSV
-		if line, end = number(s, i+1); end < len(s) && s[end] == ',' {
+	case s[i] == ',' && i+1 < len(s) && words.IsDigit(s[i+1]): // a row of a report in CSV
+		if line, end = words.Number(s, i+1); end < len(s) && s[end] == ',' {
 			return line, 0, end
 		}
 		return 0, 0, i
 	case strings.HasPrefix(s[i:], "#L"):
-		line, end = number(s, i+len("#L"))
+		line, end = words.Number(s, i+len("#L"))
 		return line, 0, end
 	}
 	return lineInWords(s, i)
@@ -170,46 +172,46 @@ func lineInWords(s string, i int) (line, col, end int) {
 		}
 		return 0, 0, i
 	}
-	if isDigit(rest[0]) {
-		line, end = number(s, at)
+	if words.IsDigit(rest[0]) {
+		line, end = words.Number(s, at)
 		switch {
 		case strings.HasPrefix(s[end:], "行"), strings.HasPrefix(s[end:], "줄"), strings.HasPrefix(s[end:], "번째 줄"):
 			return line, 0, end
-		case line > 0 && end+1 < len(s) && s[end] == ':' && isDigit(s[end+1]):
-			if col, end = number(s, end+1); end == len(s) || s[end] != ':' { // else it is a time
+		case line > 0 && end+1 < len(s) && s[end] == ':' && words.IsDigit(s[end+1]):
+			if col, end = words.Number(s, end+1); end == len(s) || s[end] != ':' { // else it is a time
 				return line, col, end
 			}
 		}
 		return 0, 0, i
 	}
-	if rest[0] == 'L' && len(rest) > 1 && isDigit(rest[1]) {
-		line, end = number(rest, 1)
+	if rest[0] == 'L' && len(rest) > 1 && words.IsDigit(rest[1]) {
+		line, end = words.Number(rest, 1)
 		return line, 0, at + end
 	}
 	rest = strings.TrimPrefix(rest, "on ")
 	word, more, _ := strings.Cut(rest, " ")
-	if !lineWord()[smallLetters(strings.TrimRight(word, ":"))] {
+	if !LineWord()[words.Small(strings.TrimRight(word, ":"))] {
 		return 0, 0, i
 	}
 	more = strings.TrimLeft(more, " #:")
-	line, end = number(more, 0)
+	line, end = words.Number(more, 0)
 	return line, 0, len(s) - len(more) + end
 }
 
-// lineWord holds what people call a line, or a row.
-var lineWord = wordSet(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
+// LineWord holds what people call a line, or a row.
+var LineWord = words.Set(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
 	строка рядок ред línia 第 行 줄 lignes zeilen líneas linhas righe rader linjen regels wierszu wiersza wierszach linii
 	řádku řádky строке строки рядку satırda rivillä rivi soron`)
 
 // numbers reads "12,3" or "12" up to the closing byte.
 func numbers(s string, i int, closing string) (line, col, end int) {
-	line, i = number(s, i)
+	line, i = words.Number(s, i)
 	if i < len(s) && (s[i] == ',' || s[i] == ':') {
 		i++
 		if i < len(s) && s[i] == ' ' { // nim: (12, 3)
 			i++
 		}
-		col, i = number(s, i)
+		col, i = words.Number(s, i)
 	}
 	if line == 0 || !strings.HasPrefix(s[i:], closing) {
 		return 0, 0, i
@@ -217,32 +219,19 @@ func numbers(s string, i int, closing string) (line, col, end int) {
 	return line, col, i + 1
 }
 
-// number reads a decimal number of at most 7 digits; 0 means none.
-func number(s string, i int) (n, end int) {
-	from := i
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
-	if i == from || i-from > 7 {
-		return 0, i
-	}
-	n, _ = strconv.Atoi(s[from:i])
-	return n, i
-}
-
-// fileIn finds the name of a file of the project that s speaks of without a line, or "".
-func fileIn(s string) string {
+// FileIn finds the name of a file of the project that s speaks of without a line, or "".
+func FileIn(s string) string {
 	if _, file, ok := strings.Cut(s, "Merge conflict in "); ok { // git's, of any name
 		return file
 	}
-	if program, said, ok := strings.Cut(s, ": "); ok && looksLikeFile(program) {
-		if file := fileIn(said); file != "" { // "release.sh: CHANGES.md has no …"
+	if program, said, ok := strings.Cut(s, ": "); ok && IsFile(program) {
+		if file := FileIn(said); file != "" { // "release.sh: CHANGES.md has no …"
 			return file
 		}
 	}
 	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
-		file := tidyFile(m[1])
-		if !foreign(file) && !strings.HasPrefix(file, "/tmp/") && !hostName().MatchString(file) {
+		file := Tidy(m[1])
+		if !Foreign(file) && !strings.HasPrefix(file, "/tmp/") && !hostName().MatchString(file) {
 			return file
 		}
 	}
@@ -255,9 +244,9 @@ var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w
 // hostName looks like the name of a file and is none.
 var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,})$`)
 
-// foreign tells whether a file belongs to a library or a runtime, not to the
+// Foreign tells whether a file belongs to a library or a runtime, not to the
 // project.
-func foreign(file string) bool {
+func Foreign(file string) bool {
 	for _, p := range []string{
 		"node_modules/", `node_modules\`, "node:",
 		"site-packages/", "dist-packages/", "/usr/lib/", "/usr/local/lib/", "/usr/include/",
@@ -274,38 +263,20 @@ func foreign(file string) bool {
 	return false
 }
 
-// frame finds the place of the project in a stack trace, and its line: the last call
-// in a Python trace, the first elsewhere. A place in a library is better than none.
-func frame(t text) (best place, said string) {
-	distant := false // best lies in a library
-	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
-	for i := range t.len() {
-		l := t.line(i)
-		if l == "" {
-			continue
-		}
-		below, linked := after && strings.Contains(l, "from "), url && strings.Contains(l, "file:///")
-		inRuby := ruby && strings.Contains(l, ":in ")
-		tells := below || linked
-		if wordByte(l[0]) && !tells && !inRuby {
-			continue
-		}
-		python := strings.Contains(l, `File "`)
-		tells = tells || python || l[0] == '\t' || l[0] == '/' || strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
-			ruby && has(l, ":in `", ":in '")
-		if !tells {
-			continue
-		}
-		p, ok := placeIn(l)
-		if !ok {
-			continue
-		}
-		if said != "" && !distant && !python {
-			continue // the first of the project stays
-		}
-		if away := foreign(p.file); said == "" || !away {
-			best, said, distant = p, l, away
+// IsFile tells whether a line is nothing but the name of a file.
+func IsFile(s string) bool {
+	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s,
+		"|<>=\"'`?(") {
+		return false
+	}
+	dot := strings.LastIndexByte(s, '.')
+	if dot <= 0 || dot == len(s)-1 || len(s)-dot > 8 {
+		return false
+	}
+	for i := dot + 1; i < len(s); i++ {
+		if !words.IsWord(s[i]) {
+			return false
 		}
 	}
-	return best, said
+	return !words.IsDigit(s[dot+1]) && (strings.ContainsAny(s, `/\`) || !strings.Contains(s, " "))
 }
