@@ -210,8 +210,8 @@ func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) er
 		return fault.Refuse("the autopilot was asked to stop %s ago; no process drives it, so it ends when a worker is there",
 			stopAutopilotWait).Hint("Start one: pawl-cluster worker")
 	case errors.Is(err, errLate):
-		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; process %d drives it",
-			stopAutopilotWait, pilot.Owner.PID).
+		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; %v drives it",
+			stopAutopilotWait, pilot.Owner).
 			Hint("See what it does: pawl autopilot status")
 	case err == nil:
 		p.Say("The autopilot has ended.")

@@ -115,7 +115,10 @@ func commands(a *command.App) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0 && args[0] == "worker": // pawl-cluster does not come here
+				return command.Usage("this program has no workers").Hint("Start the program that has them: pawl-cluster worker")
+			case len(args) > 0:
 				return command.UnknownCommand(cmd, args[0])
 			}
 			return cmd.Help()
@@ -149,6 +152,9 @@ func commands(a *command.App) *cobra.Command {
 	a.Complete(root)
 	arrange(root)
 	describe(root)
+	if a.Cluster != nil {
+		root.Use = "pawl-cluster"
+	}
 	return root
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"strconv"
@@ -83,7 +85,13 @@ const (
 
 func (b *Bucket) every() time.Duration { return bucketEvery }
 
-func (b *Bucket) open(run, iteration string) (*os.Root, error) { return b.mirror.open(run, iteration) }
+func (b *Bucket) open(run, iteration string) (*os.Root, error) {
+	root, err := b.mirror.open(run, iteration)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("cluster.files cannot be read (try: pawl-cluster cluster check): %w", err)
+	}
+	return root, err
+}
 
 func (b *Bucket) look(run, iteration string) { b.mirror.look(run, iteration) }
 

@@ -42,7 +42,7 @@ type RunningError struct {
 }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("%s is already running: run %s, process %d on %s", e.Name, e.Run, e.Owner.PID, e.Owner.Host)
+	return fmt.Sprintf("%s is already running: run %s, %v", e.Name, e.Run, e.Owner)
 }
 
 // Is makes the error an ErrRunning.

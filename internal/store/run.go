@@ -56,6 +56,13 @@ type Owner struct {
 	Host  string
 }
 
+func (o Owner) String() string {
+	if o.Host == "" {
+		return fmt.Sprintf("process %d", o.PID)
+	}
+	return fmt.Sprintf("process %d on %s", o.PID, o.Host)
+}
+
 // openRuns are the runs that have not ended, and those that a guard ended: a person is
 // needed for them until a later run of their name. Of a task's runs only the last one can
 // be open, and only until the task is done: earlier ones cannot be resumed.
@@ -88,8 +95,11 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 			return err
 		}
 		same, args := `root = $2`, []any{r.Name, r.Root}
-		if s.shared && r.Kind == "task" {
+		switch {
+		case s.shared && r.Kind == "task":
 			same, args = `kind = 'task'`, args[:1] // on any machine
+		case s.shared: // another machine's clone at the same path is another one
+			same, args = same+` AND owner_host = $3`, append(args, r.Owner.Host)
 		}
 		lives, err := s.living(ctx, w, alive)
 		if err == nil {
@@ -241,7 +251,7 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 }
 
 // Latest returns the run of this root and name that was started last, or
-// [ErrNotFound]. On a board that several machines have, a task's last run may be of another one.
+// [ErrNotFound]; root "" is any. On a board that several machines have, a task's last run may be of another one.
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
 	var r Run
@@ -252,8 +262,12 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 			ORDER BY runs.rowid DESC LIMIT 1`, name)
 	}
 	if err == nil && !ok {
+		where, args := ` WHERE name = $1`, []any{name}
+		if root != "" {
+			where, args = where+` AND root = $2`, append(args, root)
+		}
 		r, ok, err = first(ctx, &s.reads, wholeRunFields,
-			wholeRun+` WHERE root = $1 AND name = $2 ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, root, name)
+			wholeRun+where+` ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, args...)
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)

@@ -204,7 +204,7 @@ func (s *Server) resume(ctx context.Context, p *action.Operator, r store.Run, ra
 		return err
 	}
 	if engine.Alive(r.Owner) {
-		return fault.Refuse("run %s is running already, as process %d", r.ID, r.Owner.PID)
+		return fault.Refuse("run %s is running already: %v", r.ID, r.Owner)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),
 		s.owned(ctx, func(now store.Run) bool { return now.ID == r.ID }))

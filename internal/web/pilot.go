@@ -180,7 +180,7 @@ func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish 
 func (s *Server) launchAutopilot(ctx context.Context, args []string, said string) (*body[Done], error) {
 	return s.act(ctx, func(p *action.Operator) (string, error) {
 		if pilot, err := p.Autopilot(ctx); err == nil {
-			return "", fault.Refuse("the autopilot is already running: process %d on %s", pilot.Owner.PID, pilot.Owner.Host)
+			return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
 		}
 		p.Say("%s", said)
 		_, err := s.o.Launch(ctx, args, func(pid int) (string, bool, error) {

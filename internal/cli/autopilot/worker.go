@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -190,7 +189,7 @@ func (b *workplace) handOver(ctx context.Context) error {
 func alreadyRuns(r *store.RunningError) error {
 	by := "a worker goes on with it"
 	if r.Owner.PID != 0 {
-		by = fmt.Sprintf("process %d on %s", r.Owner.PID, r.Owner.Host)
+		by = r.Owner.String()
 	}
 	return command.Usage("the autopilot is already running: %s", by).
 		Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
@@ -229,7 +228,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	a := b.s.App
 	if a.Cluster == nil {
 		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
-			Hint("Start the program that has it: pawl-cluster autopilot")
+			Hint("Give the same command to the program that has it: pawl-cluster")
 	}
 	if err := b.travel(ctx); err != nil {
 		return nil, err

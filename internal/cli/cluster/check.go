@@ -134,6 +134,10 @@ func ofRemote(ctx context.Context, c *config.Config) Line {
 	name := c.Cluster.Remote
 	l := Line{Name: "remote", Says: name + " takes work", OK: true}
 	repo, err := git.Open(ctx, c.Root)
+	if errors.Is(err, git.ErrNoGit) {
+		l.OK, l.Says = false, err.Error()
+		return l
+	}
 	if err == nil {
 		_, err = repo.RemoteURL(ctx, name)
 	}

@@ -135,7 +135,7 @@ func (a *App) sharedFiles(ctx context.Context, c config.Cluster) (func(board str
 func (a *App) Bucket(ctx context.Context, address string) (outputs.Objects, error) {
 	if a.Cluster == nil {
 		return nil, Usage("cluster.files is a bucket, and this program has no client of one").
-			Hint("Use the program that has it for all commands: pawl-cluster")
+			Hint("Give all commands to the program that has it: pawl-cluster")
 	}
 	objects, err := a.Cluster.Bucket(ctx, address)
 	if err != nil {
@@ -265,6 +265,9 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 // the board has that task.
 func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run, error) {
 	run, err := db.Latest(ctx, root, name)
+	if errors.Is(err, store.ErrNotFound) && db.Board() != "" {
+		run, err = db.Latest(ctx, "", name) // of another machine's clone
+	}
 	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, store.ErrNotFound) {
 		run, err = db.Latest(ctx, root, board.Normal(name))
 		if _, cerr := db.Case(ctx, board.Normal(name)); cerr == nil {

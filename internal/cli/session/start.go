@@ -111,11 +111,20 @@ func (s *Session) setAside(path string) error {
 	return nil
 }
 
+// elsewhere is true for a process of another machine: its clone at this path is not this one.
+func (s *Session) elsewhere(o store.Owner) bool {
+	self, err := process.Self()
+	return err == nil && s.Store.Board() != "" && o.PID != 0 && o.Host != self.Host
+}
+
 // mayFollow decides by the last run of this procedure.
 func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
 	st := loop.Status(last.Status)
+	if s.elsewhere(last.Owner) {
+		return nil
+	}
 	if engine.Alive(last.Owner) {
-		return command.Usage("%s is already running: run %s, process %d", s.Plan.Name, last.ID, last.Owner.PID).
+		return command.Usage("%s is already running: run %s, %v", s.Plan.Name, last.ID, last.Owner).
 			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
 	}
 	if st.Active() {
