@@ -123,6 +123,9 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 	if p.queue, err = p.o.Queue(ctx, func(n queue.Note) { p.onQueueNote(landing, n) }); err != nil {
 		return nil, err
 	}
+	if p.o.Remote != "" { // the target is not the branch of this clone
+		p.o.Base = p.queue.Tip
+	}
 	if adopt, err = p.recover(ctx); err != nil {
 		return nil, err
 	}

@@ -447,7 +447,8 @@ echo "<promise>COMPLETE</promise>"
 }
 
 // An autopilot that was left to whoever can outlives the processes that drive it, with
-// what it has counted and what the person asked for.
+// what it has counted and what the person asked for. What a person committed in a clone
+// of theirs is in no way, and does not get to the remote.
 func TestAnAutopilotIsHandedOn(t *testing.T) {
 	t.Parallel()
 	m := newTeam(t, 3, 2, time.Minute, `
@@ -466,6 +467,9 @@ echo "<promise>COMPLETE</promise>"
 		t.Errorf("two are on: %v", err)
 	}
 	must(t, o.Store.Close())
+	for i, s := range m.machines {
+		gittest.Git(t, s.Repo, "commit", "-q", "--allow-empty", "-m", fmt.Sprint("own of ", i))
+	}
 	m.machines[1].Stands, m.machines[1].Pilot = true, true
 	first := m.machines[1].start(t)
 	m.driver(first.Process.Pid)
@@ -483,6 +487,9 @@ echo "<promise>COMPLETE</promise>"
 		t.Errorf("it ended in turn %d with %+v: %s", a.Turn, s.Tally, a.Why)
 	}
 	m.landed(2)
+	if log := gittest.Git(t, m.remote, "log", "--format=%s", "main"); strings.Contains(log, "own of") {
+		t.Errorf("the remote has\n%s", log)
+	}
 	m.starts(2)
 	if limits, err := os.ReadFile(filepath.Join(m.dir, "limits")); err != nil || string(limits) != "2.50\n2.50\n" {
 		t.Errorf("the tasks were worked with the limits %q (%v)", limits, err)

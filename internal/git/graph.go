@@ -145,6 +145,17 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 	return name, subject, nil
 }
 
+// Own are commits that can be reached from to and not from from, the last first, each as
+// its short name and the first line of its message.
+func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
+	out, err := run(ctx, r.call("log", "-z", "--no-show-signature", "--format=%h %s", fmt.Sprintf("-n%d", limit),
+		"^"+from, to, "--"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list commits: %w", err)
+	}
+	return records(out), nil
+}
+
 // Landing is a merge on the first-parent line of a branch.
 type Landing struct{ Commit, Message string }
 

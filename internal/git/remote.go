@@ -120,7 +120,17 @@ var ErrRefused = errors.New("refuses it")
 // when the remote has commits that are not here, or gets some just now; [ErrRefused]
 // says that it takes none. Any other error may pass.
 func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
-	c, err := r.pushWith(ctx, "--porcelain", "--end-of-options", remote, commit+":"+ref)
+	return r.PushFrom(ctx, remote, commit, ref, "")
+}
+
+// PushFrom is [Repo.Push] where the ref is at old, which commit comes after; "" is
+// anywhere. Rejected is true, too, when it is elsewhere.
+func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (rejected bool, err error) {
+	args := []string{"--porcelain"}
+	if old != "" {
+		args = append(args, "--force-with-lease="+ref+":"+old)
+	}
+	c, err := r.pushWith(ctx, append(args, "--end-of-options", remote, commit+":"+ref)...)
 	if err != nil {
 		return false, err
 	}

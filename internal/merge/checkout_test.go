@@ -15,8 +15,14 @@ import (
 // land queues one change and lands what can be.
 func (r *rig) land(files ...string) (id string) {
 	r.t.Helper()
+	return r.lands(r.git("rev-parse", "main"), files...)
+}
+
+// lands has a change land that began at a commit.
+func (r *rig) lands(base string, files ...string) (id string) {
+	r.t.Helper()
 	q := r.queue()
-	id, commit := r.task("Change", r.git("rev-parse", "main"), files...)
+	id, commit := r.task("Change", base, files...)
 	r.add(q, id, commit, "Change")
 	r.drain(q)
 	return id

@@ -25,6 +25,12 @@
 // before. So the first-parent line of the target is exactly what the target's
 // ref held, and each of its commits was verified, tree for tree.
 //
+// # Among several machines
+//
+// There the target is the remote's branch, and refs/pawl/remote/BRANCH is where that was
+// last. A landing is pushed from exactly there, and counts then. The branch of the clone
+// follows if it can; what a person has on it is none of the queue's business.
+//
 // The package decides nothing about order, blame or conflicts, never checks
 // anything out in the user's work tree but the files of a landing, never pushes
 // with force, and never tries a failed gate again by itself.

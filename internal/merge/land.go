@@ -38,6 +38,9 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 		}
 		q.o.Before(ctx, entries, c.To)
 	}
+	if q.shared() {
+		return q.landThere(ctx, c)
+	}
 	hold, left, err := q.hold(ctx)
 	if err != nil {
 		return queue.Event{}, err
@@ -98,9 +101,6 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold 
 			ids, err := q.touching(ctx, s, c, paths)
 			return refused(queue.Refusal{Why: why, IDs: ids}), err
 		}
-	}
-	if r, err := q.sendFirst(ctx, s, c); err != nil || r != nil {
-		return queue.Event{Kind: queue.Refused, Refusal: r}, err
 	}
 	if err := (movement{Target: q.target, From: c.From, To: c.To, Boot: process.Boot()}).write(hold); err != nil {
 		return queue.Event{}, err

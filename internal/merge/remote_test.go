@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -355,50 +354,25 @@ func TestNothingLandsUnpushedAmongMachines(t *testing.T) {
 }
 
 // What somebody pushed just before a landing comes first, also where machines share the
-// work; where a person said that the target goes on without it, it lands here.
+// work.
 func TestALandingThatSomebodyWasQuickerWith(t *testing.T) {
 	t.Parallel()
-	for _, ignored := range []bool{false, true} {
-		t.Run(strconv.FormatBool(ignored), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			bare, colleague := r.upstream()
-			r.o.Travel, r.o.Policy.Push = "origin", true
-			r.o.Gates = gates("! test -f bad.txt")
-			file := "theirs.txt"
-			if ignored {
-				file = "bad.txt"
-			}
-			once := sync.OnceFunc(func() { r.colleagueCommits(colleague, file) })
-			r.o.point = func(name string) {
-				if name == "before sent" {
-					once()
-				}
-			}
-			if ignored {
-				r.write("own.txt", "own\n")
-				r.git("add", ".")
-				r.git("commit", "-qm", "own")
-			}
-			id := r.land("a.txt", "landed\n")
-			if ignored {
-				if n := r.said(queue.NoteStopped); len(n) != 1 || !strings.Contains(n[0], "together they are red") {
-					t.Errorf("told %q", n)
-				}
-				q := r.queue()
-				if err := q.Ask(t.Context(), queue.Ask{Wish: queue.WishResume}); err != nil {
-					t.Fatal(err)
-				}
-				r.drain(q)
-			}
-			if s := r.status(id); s != board.Done {
-				t.Fatalf("it is %s: %v", s, r.left())
-			}
-			here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main")
-			row, _, err := r.store.Queue(t.Context(), "refs/heads/main")
-			if err != nil || (here == there) == ignored || (row.State.Unpushed == nil) == ignored {
-				t.Errorf("the target is at %s, the remote at %s: %+v, %v", here, there, row.State.Unpushed, err)
-			}
-		})
+	r := newRig(t)
+	bare, colleague := r.among()
+	r.o.Gates = gates("! test -f bad.txt")
+	once := sync.OnceFunc(func() { r.colleagueCommits(colleague, "theirs.txt") })
+	r.o.point = func(name string) {
+		if name == "before sent" {
+			once()
+		}
+	}
+	id := r.land("a.txt", "landed\n")
+	if s := r.status(id); s != board.Done {
+		t.Fatalf("it is %s: %v", s, r.left())
+	}
+	here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main")
+	row, _, err := r.store.Queue(t.Context(), "refs/heads/main")
+	if err != nil || here != there || row.State.Unpushed != nil || r.read("theirs.txt") != "theirs.txt\n" {
+		t.Errorf("the target is at %s, the remote at %s: %+v, %v", here, there, row.State.Unpushed, err)
 	}
 }

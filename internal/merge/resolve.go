@@ -147,7 +147,7 @@ func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
 	}
 	p.Problem = *e.Problem
 	var err error
-	if p.Tip, err = q.o.Repo.Find(ctx, q.target); err != nil {
+	if p.Tip, err = q.Tip(ctx); err != nil {
 		return p, err
 	}
 	base, err := q.o.Repo.Base(ctx, p.Tip, e.Commit)

@@ -64,7 +64,12 @@ type unsettled struct {
 
 // Sides is the conflict of an entry that waits for a person, with the target as it is now.
 func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
-	tip, err := q.o.Repo.Find(ctx, q.target)
+	if q.shared() { // another machine may be who lands
+		if _, err := q.askRemote(ctx, true); err != nil {
+			return Sides{}, err
+		}
+	}
+	tip, err := q.Tip(ctx)
 	if err != nil {
 		return Sides{}, err
 	}
@@ -180,7 +185,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	if err != nil {
 		return err
 	}
-	if past, err := q.o.Repo.IsAncestor(ctx, tip, q.target); err != nil || !past {
+	if past, err := q.o.Repo.IsAncestor(ctx, tip, q.head()); err != nil || !past {
 		return cmp.Or[error](err, stale)
 	}
 	u, err := q.unsettled(ctx, id, tip)

@@ -17,6 +17,9 @@ import (
 // Before a batch the remote is asked in any case.
 func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
 	var f queue.Facts
+	if q.shared() {
+		f.Remote = q.remote.name
+	}
 	hold, left, err := q.hold(ctx)
 	if err != nil {
 		return f, nil, err
@@ -27,7 +30,7 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 		return f, nil, err
 	}
 	warnings = append(left, warnings...)
-	if f.Tip, err = q.o.Repo.Find(ctx, q.target); err != nil || f.Tip == "" {
+	if f.Tip, err = q.Tip(ctx); err != nil || f.Tip == "" {
 		return f, warnings, err
 	}
 	if f.Tree, err = q.o.Repo.TreeOf(ctx, f.Tip); err != nil {
@@ -40,6 +43,9 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past || !q.remote.known {
 		return f, warnings, err
 	}
+	if q.shared() { // what is known of an answer long ago may be behind
+		return f, warnings, q.remote.away
+	}
 	there, err := q.o.Repo.Find(ctx, q.tracking())
 	f.Past = there == f.Tip // who rewrote it did so at both places
 	return f, warnings, err
@@ -51,7 +57,7 @@ type remote struct {
 	at        time.Time // of the last try to fetch
 	away      error     // why it failed; nil when it did not
 	known     bool      // it has the target: the tracking ref says where that was
-	sent      string    // what was pushed before the target moved
+	told      string    // why the branch here does not follow
 }
 
 const (
@@ -69,9 +75,12 @@ func (q *Queue) joined() string   { return "refs/pawl/joined/" + short(q.target)
 // remote is only ahead. A remote that does not answer is a warning: work goes
 // on with what is here.
 func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
-	warnings, err := q.askRemote(ctx, batch)
+	warnings, err := q.askRemote(ctx, batch || q.shared())
 	if err != nil || !q.remote.known {
 		return warnings, err
+	}
+	if q.shared() {
+		return append(warnings, q.follow(ctx)...), nil
 	}
 	here, err := q.o.Repo.Find(ctx, q.target)
 	if err != nil || here == "" {
@@ -187,18 +196,18 @@ func (q *Queue) forward(ctx context.Context, here, there string) ([]string, erro
 	return append(left, e.Warnings...), nil
 }
 
-// push sends the target to its remote, unless that was done before it moved.
+// push sends the target to its remote. Where machines share the work it was sent to land.
 func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) {
 	p := queue.Push{}
-	if q.remote.sent != c.To {
-		p = q.send(ctx, c.To)
+	if !q.shared() {
+		p = q.send(ctx, c.To, "")
 	}
-	q.remote.sent = ""
 	return queue.Event{Kind: queue.Pushed, Push: &p}, ctx.Err()
 }
 
-// send pushes a commit as the target of the remote, never with force.
-func (q *Queue) send(ctx context.Context, commit string) (p queue.Push) {
+// send pushes a commit as the target of the remote, never with force, and only where that
+// is at from; "" is anywhere before the commit.
+func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
 	if q.remote.name == "" {
 		p.Refused = true
 		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false", short(q.target),
@@ -207,7 +216,7 @@ func (q *Queue) send(ctx context.Context, commit string) (p queue.Push) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	rejected, err := q.o.Repo.Push(ctx, q.remote.name, commit, q.remote.ref)
+	rejected, err := q.o.Repo.PushFrom(ctx, q.remote.name, commit, q.remote.ref, from)
 	switch {
 	case rejected:
 		p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
@@ -223,44 +232,6 @@ func (q *Queue) send(ctx context.Context, commit string) (p queue.Push) {
 		_ = q.o.Repo.UpdateRef(ctx, q.joined(), commit, "", "pawl: pushed")
 	}
 	return p
-}
-
-// sendFirst pushes what is about to land, where several machines work on the board: what
-// is done is then never on this machine only. The refusal says why it does not land.
-func (q *Queue) sendFirst(ctx context.Context, s *queue.State, c queue.Command) (*queue.Refusal, error) {
-	if q.o.Travel == "" || q.remote.name == "" || !s.Policy.Push {
-		return nil, nil //nolint:nilnil // there is nothing to do
-	}
-	q.o.point("before sent")
-	p := q.send(ctx, c.To)
-	switch {
-	case p.Diverged != "":
-		return q.outrun(ctx, s, c)
-	case p.Refused:
-		return &queue.Refusal{Why: p.Failed}, nil
-	case p.Failed != "":
-		return nil, errors.New(p.Failed)
-	}
-	q.remote.sent = c.To
-	q.o.point("after sent")
-	return nil, nil //nolint:nilnil // it was sent
-}
-
-// outrun is for a push that the remote rejects: what it has is brought together with the
-// landing first. Where a person said that the target goes on without it, it lands here.
-func (q *Queue) outrun(ctx context.Context, s *queue.State, c queue.Command) (*queue.Refusal, error) {
-	if _, err := q.askRemote(ctx, true); err != nil || q.remote.away != nil {
-		return nil, errors.Join(err, q.remote.away)
-	}
-	there, err := q.o.Repo.Find(ctx, q.tracking())
-	if err != nil || there == s.Ignored && there != "" {
-		return nil, err
-	}
-	if old, err := q.o.Repo.IsAncestor(ctx, there, c.To); err != nil || old {
-		return nil, errors.Join(err, fmt.Errorf("%s rejects a push to %s, and has nothing new there", q.remote.name,
-			short(q.remote.ref)))
-	}
-	return &queue.Refusal{Moved: true}, nil
 }
 
 // maxRepair is how many landings are looked at, the last ones.

@@ -238,7 +238,7 @@ func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
-	tip, err := q.o.Repo.Find(ctx, q.target)
+	tip, err := q.Tip(ctx)
 	if err != nil || tip == "" {
 		return false, err
 	}

@@ -59,6 +59,8 @@ type Event struct {
 type Facts struct {
 	Tip  string `json:"tip"`  // empty when there is no such branch
 	Tree string `json:"tree"` // of Tip
+	// Remote has the branch that is the target; "" where that is the branch here.
+	Remote string `json:"remote,omitempty"`
 	// Past is true when Tip is the commit that was seen last, or a descendant, or where
 	// the remote is.
 	Past bool `json:"past"`

@@ -217,7 +217,10 @@ func (s *State) opened(e *Event) {
 // see takes in where the target is. It is false when the queue stops, or when what
 // the remote has comes first.
 func (s *State) see(f *Facts, now time.Time) bool {
-	before := s.Tip
+	before, name, do := s.Tip, short(s.Target), "make it"
+	if f.Remote != "" {
+		name, do = name+" at "+f.Remote, "push it there"
+	}
 	known := s.Stop != nil && s.Stop.Cause == Rewritten
 	s.Theirs = ""
 	diverged := f.Diverged != "" && f.Theirs != s.Ignored
@@ -229,7 +232,7 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	}
 	switch {
 	case f.Tip == "":
-		s.stop(Missing, "there is no branch "+short(s.Target)+"; make it, and the queue goes on", "", now)
+		s.stop(Missing, "there is no branch "+name+"; "+do+", and the queue goes on", "", now)
 		return false
 	case diverged && s.Stop.isFor(f):
 		return false
@@ -242,12 +245,12 @@ func (s *State) see(f *Facts, now time.Time) bool {
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
 		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
 			"it, then: pawl queue resume",
-			short(s.Target), abbreviated(f.Tip), abbreviated(before)), f.Tip, now)
+			name, abbreviated(f.Tip), abbreviated(before)), f.Tip, now)
 		s.lost(f.Lost)
 		return false
 	default:
 		if len(s.Entries) > 0 {
-			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", short(s.Target),
+			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", name,
 				abbreviated(before), abbreviated(f.Tip)))
 		}
 		s.Green, s.Suspects = "", nil
