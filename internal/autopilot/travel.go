@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/drive"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -85,6 +86,7 @@ type whereabouts struct {
 	holder string       // the worker whose workspace has what the last iteration left; "" is unknown
 	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
 	whole  bool         // pushed is all of it
+	begun  bool         // the iteration that was decided was begun here, so the workspace here has the work
 }
 
 // whereIs finds a task's work. What was decided last may not be stored.
@@ -99,8 +101,11 @@ func (p *pilot) whereIs(ctx context.Context, id string) (at whereabouts, err err
 			return at, err
 		}
 	}
-	if d := p.kernel.Pending(); d != nil && d.Record != nil {
-		records = append(records, *d.Record)
+	if d := p.kernel.Pending(); d != nil {
+		if d.Record != nil {
+			records = append(records, *d.Record)
+		}
+		at.begun = engine.Begun(p.runDir(run.ID), d.Command)
 	}
 	for _, r := range slices.Backward(records) {
 		if r.Pushed == nil {
@@ -181,7 +186,7 @@ func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 		}
 		found = !red
 	}
-	here := at.holder == "" || at.holder == p.o.Worker
+	here := at.holder == "" || at.holder == p.o.Worker || at.begun
 	if !here {
 		if err := p.giveUp(ctx, id, base); err != nil {
 			return pool.Workspace{}, err

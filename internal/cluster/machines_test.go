@@ -119,6 +119,17 @@ func (m *team) pipes(names ...string) {
 	}
 }
 
+// drain has the only worker begin nothing more.
+func (m *team) drain(worker *exec.Cmd) {
+	m.t.Helper()
+	must(m.t, worker.Process.Signal(syscall.SIGTERM))
+	for drains := false; !drains; {
+		list, err := m.store.Workers(m.t.Context())
+		must(m.t, err)
+		drains = len(list) == 1 && list[0].Drains
+	}
+}
+
 // starts fails the test if the agent was started another number of times.
 func (m *team) starts(want int) {
 	m.t.Helper()
@@ -399,12 +410,7 @@ echo "<promise>COMPLETE</promise>"
 	ended := m.pilot(0)
 	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
 	must(t, err)
-	must(t, first.Process.Signal(syscall.SIGTERM))
-	for drains := false; !drains; {
-		list, err := m.store.Workers(t.Context())
-		must(t, err)
-		drains = len(list) == 1 && list[0].Drains
-	}
+	m.drain(first)
 	m.machines[2].start(t)
 	must(t, os.WriteFile(filepath.Join(m.dir, "go"), []byte("on\n"), 0o600))
 	must(t, first.Wait())
@@ -412,6 +418,46 @@ echo "<promise>COMPLETE</promise>"
 		t.Errorf("it ended with %+v", res)
 	}
 	m.landed(1)
+	m.starts(2)
+}
+
+// A machine that has just taken a task over loses its worker. The one that is started
+// goes on with the agent, in the workspace that it works in.
+func TestAWorkerThatTookOverIsGone(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, time.Minute, `
+echo x >> $DIR/starts
+echo up > $DIR/up
+read x < $DIR/go
+[ -f one.txt ] || { echo one > one.txt; echo so far so good; exit; }
+echo two > two.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	m.pipes("up", "go")
+	m.machines[1].Offer.Drain = time.Hour
+	first := m.machines[1].start(t)
+	ended := m.pilot(0)
+	next := func() {
+		_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+		must(t, err)
+	}
+	goOn := func() { must(t, os.WriteFile(filepath.Join(m.dir, "go"), []byte("on\n"), 0o600)) }
+	next()
+	m.drain(first)
+	second := m.machines[2].start(t)
+	goOn()
+	must(t, first.Wait())
+	next()
+	m.kill(second)
+	m.machines[2].start(t)
+	goOn()
+	if res := ended(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	for _, name := range []string{"one.txt", "two.txt"} {
+		gittest.Git(t, m.remote, "show", "main:"+name)
+	}
 	m.starts(2)
 }
 

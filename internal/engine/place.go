@@ -88,6 +88,13 @@ func (p place) read(path string) (begun, bool) {
 	return b, ok && b.Attempt == p.attempt
 }
 
+// Begun is true when the attempt of a command was begun in the folder of its run here.
+func Begun(runDir string, c loop.Command) bool {
+	p := place{dir: filepath.Join(runDir, strconv.Itoa(c.Iteration)), attempt: c.Attempt}
+	_, ok := p.read(p.begun())
+	return ok
+}
+
 func readBegun(path string) (b begun, ok bool) {
 	data, err := os.ReadFile(path)
 	return b, err == nil && json.Unmarshal(data, &b) == nil
