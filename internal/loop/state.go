@@ -248,4 +248,5 @@ const (
 	CauseHangup    Cause = "hangup"    // SIGHUP
 	CauseSettled   Cause = "settled"   // somebody else landed the task, or took it over
 	CauseRaced     Cause = "raced"     // another agent has done the task
+	CauseAutopilot Cause = "autopilot" // the autopilot that it runs for ends
 )

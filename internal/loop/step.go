@@ -192,6 +192,8 @@ func stopCommand(c Cause) *Command {
 		return &Command{
 			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Settled: true,
 		}
+	case CauseAutopilot:
+		return &Command{Status: Interrupted, Why: "the autopilot was stopped"}
 	case CauseTerminate:
 		return &Command{Status: Interrupted, Why: "terminated"}
 	case CauseHangup:

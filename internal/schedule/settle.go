@@ -133,13 +133,13 @@ func blocked(why string, m Manner) Settlement {
 }
 
 // stopped gives the task back. One that a person stopped by itself is not
-// started again at once.
+// started again at once. One that an autopilot before interrupted is.
 func stopped(o Outcome, m Manner) Settlement {
 	why := o.Why
 	if m.Ending {
 		why = "the autopilot was stopped"
 	}
-	return Settlement{Action: board.Stop, Why: why, Bench: !m.Ending && !o.Settled}
+	return Settlement{Action: board.Stop, Why: why, Bench: o.Status == loop.Stopped && !m.Ending && !o.Settled}
 }
 
 func notStarted(o Outcome, m Manner) Settlement {

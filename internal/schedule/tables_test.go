@@ -162,6 +162,7 @@ func TestBenched(t *testing.T) {
 		{"taken by another process", schedule.Outcome{Taken: true, Why: "taken"}, schedule.Manner{}, true, true},
 		{"stopped by itself", schedule.Outcome{Status: loop.Stopped}, schedule.Manner{}, true, false},
 		{"stopped with the autopilot", schedule.Outcome{Status: loop.Stopped}, schedule.Manner{Ending: true}, false, false},
+		{"stopped with an autopilot before", schedule.Outcome{Status: loop.Interrupted}, schedule.Manner{}, false, false},
 		{"settled by somebody, as pawl saw it", schedule.Outcome{Status: loop.Stopped, Settled: true}, schedule.Manner{}, false, false},
 		{"gone", schedule.Outcome{Status: loop.Completed}, schedule.Manner{Gone: "it is done by now"}, false, false},
 		{"its pawl died", schedule.Outcome{Status: loop.Running}, schedule.Manner{}, false, false},
