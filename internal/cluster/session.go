@@ -33,7 +33,12 @@ type session struct {
 	ctx     context.Context  // done: the order is another's now
 	abandon context.CancelCauseFunc
 	ended   chan struct{} // closed when nothing of it runs any more
-	asks    *asked        // the order that it waits for; nil is none; under the worker's lock
+
+	// Under the worker's lock.
+	asks    *asked   // the order that it waits for; nil is none
+	seq     int      // of the decision that it carries out
+	owes    bool     // it has not answered that
+	carrier *carrier // who waits for the answer; nil is nobody
 
 	// Of the driver's goroutine.
 	run     string
@@ -43,6 +48,24 @@ type session struct {
 	tree    string
 	waits   bool // the last command was to wait
 	lost    bool // it has been told so; nobody waits for an answer
+}
+
+// carrier waits for the answer to one order.
+type carrier struct {
+	again chan struct{} // closed when the same order came again
+	leave func()        // closes it
+	left  chan struct{} // closed when it waits no more
+}
+
+// carry notes that an order is given; under the worker's lock.
+func (s *session) carry(o flow.Order) *carrier {
+	c := &carrier{again: make(chan struct{}), left: make(chan struct{})}
+	c.leave = sync.OnceFunc(func() { close(c.again) })
+	s.seq, s.owes, s.carrier = -1, true, c
+	if o.Decision != nil {
+		s.seq = o.Decision.State.Seq
+	}
+	return c
 }
 
 // asked is what a session waits for: the order that follows from an event.
@@ -64,8 +87,11 @@ func (a *asked) isAgain(o flow.Order) bool {
 	return o.Decision.State.Seq == a.seq
 }
 
-// errLost is that the order of a session is another worker's now.
-var errLost = errors.New("the engine gave the task to another worker, or ended it")
+// Why nobody waits for an answer.
+var (
+	errLost  = errors.New("the engine gave the task to another worker, or ended it")
+	errAgain = errors.New("the engine gave the same order again")
+)
 
 // work drives the run until it waits or rests, and gives the last answer.
 func (s *session) work() {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -49,9 +50,12 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// lease is how long an agent goes on without its worker, and a worker without the
-// engine: 90 seconds of 120.
+// lease is how long an agent goes on without its worker: 90 seconds of 120.
 func (o *Options) lease() time.Duration { return o.Heartbeat * 3 / 4 }
+
+// cutOff is how long a worker goes on with an order while it does not hear the engine: 150
+// seconds of 120. The engine waits for it half of a heartbeat longer than that is.
+func (o *Options) cutOff() time.Duration { return o.Heartbeat * 5 / 4 }
 
 // beatEvery is the time between two heartbeats of an order: 5 seconds of 120.
 func (o *Options) beatEvery() time.Duration { return o.Heartbeat / 24 }
@@ -81,6 +85,7 @@ type Worker struct {
 // openOrder is an order that is being carried out, as the next worker finds it.
 type openOrder struct {
 	Token []byte     `json:"token"`
+	Of    string     `json:"of,omitempty"` // the execution of the workflow that gave it
 	Order flow.Order `json:"order"`
 }
 
@@ -197,12 +202,17 @@ func only(ctx context.Context, path string) (*os.File, error) {
 
 // perform is the activity: it carries one order out, if there is room for its task.
 func (w *Worker) perform(ctx context.Context, o flow.Order) (flow.Answer, error) {
-	return w.carryOut(ctx, openOrder{activity.GetInfo(ctx).TaskToken, o}, true)
+	return w.carryOut(ctx, orderOf(ctx, o), true)
 }
 
 // performOwn is the same for an order that is for this worker.
 func (w *Worker) performOwn(ctx context.Context, o flow.Order) (flow.Answer, error) {
-	return w.carryOut(ctx, openOrder{activity.GetInfo(ctx).TaskToken, o}, false)
+	return w.carryOut(ctx, orderOf(ctx, o), false)
+}
+
+func orderOf(ctx context.Context, o flow.Order) openOrder {
+	i := activity.GetInfo(ctx)
+	return openOrder{i.TaskToken, i.WorkflowExecution.RunID, o}
 }
 
 // carryOut has the task's session carry an order out, which is written down
@@ -213,7 +223,7 @@ func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.
 	if err := files.Replace(path, encode(o), 0o600, true); err != nil {
 		return flow.Answer{}, fmt.Errorf("cannot write down the order: %v", err)
 	}
-	s := w.session(ctx, o.Order, limited)
+	s, c := w.session(ctx, o.Order, limited)
 	if s == nil {
 		_ = os.Remove(path)
 		return flow.Answer{}, temporal.NewNonRetryableApplicationError("the worker has no room", flow.NoRoom, nil)
@@ -222,20 +232,40 @@ func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
-		w.beat(beating, s, o.Token)
+		w.beat(beating, s, o)
 	}()
-	defer func() {
-		stop()
-		<-beats
+	a, err := w.await(s, c)
+	stop()
+	<-beats
+	if !errors.Is(err, errAgain) {
 		_ = os.Remove(path)
-	}()
+	}
+	w.leave(s, c)
+	return a, err
+}
+
+// await is what the session answers to the order that c carries.
+func (w *Worker) await(s *session, c *carrier) (flow.Answer, error) {
 	select {
 	case a := <-s.answers:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s.owes = false
 		return a, nil
+	case <-c.again:
+		return flow.Answer{}, errAgain
 	case <-s.ctx.Done():
 		<-s.ended
 		return flow.Answer{}, context.Cause(s.ctx)
 	}
+}
+
+// leave has nobody wait for what the session does.
+func (w *Worker) leave(s *session, c *carrier) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.carrier = nil
+	close(c.left)
 }
 
 // path is where the open order of a task is.
@@ -244,37 +274,52 @@ func (w *Worker) path(task string) string {
 }
 
 // session hands an order to the session of its task, or begins one; nil is that there
-// is no room for it. A session that is at work when another order comes, or waits for
-// another one, was lost to the engine: it ends first.
-func (w *Worker) session(ctx context.Context, o flow.Order, limited bool) *session {
+// is no room for it. The order that it is at may come again, since the engine did not hear
+// of it: then it goes on, and answers the new one. A session that is at work when another
+// order comes, or waits for another one, was lost to the engine: it ends first.
+func (w *Worker) session(ctx context.Context, o flow.Order, limited bool) (*session, *carrier) {
 	for {
-		s, mine := w.handOver(ctx, o, limited)
-		if mine {
-			return s
+		s, c, mine := w.handOver(ctx, o, limited)
+		switch {
+		case mine:
+			return s, c
+		case c != nil:
+			c.leave()
+			<-c.left
+		default:
+			s.abandon(errLost)
+			<-s.ended
 		}
-		s.abandon(errLost)
-		<-s.ended
 	}
 }
 
-func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *session, taken bool) {
+// handOver returns the session that takes the order, and who waits for its answer. Without
+// taken it returns who waits for the same order, or else a session that has to end before.
+func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *session, c *carrier, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s = w.open[o.Case]; s != nil {
-		a := s.asks
-		if a == nil || !a.answeredBy(o) && !a.isAgain(o) {
-			return s, false
+		a, same := s.asks, o.Decision != nil && s.owes && s.seq == o.Decision.State.Seq
+		switch {
+		case same && s.carrier != nil:
+			return s, s.carrier, false
+		case same:
+			c = s.carry(o)
+			return s, c, true
+		case a == nil || !a.answeredBy(o) && !a.isAgain(o):
+			return s, nil, false
 		}
 		s.asks = nil
 		if w.drains {
 			s.orders <- flow.Order{} // it ends, and the order is another worker's
-			return nil, true
+			return nil, nil, true
 		}
 		s.orders <- o
-		return s, true
+		c = s.carry(o)
+		return s, c, true
 	}
 	if w.drains || !w.slots.take(limited) {
-		return nil, true
+		return nil, nil, true
 	}
 	s = &session{
 		w: w, first: o, task: o.Case, run: o.Run, pending: o.Decision,
@@ -285,8 +330,9 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 	}
 	s.ctx, s.abandon = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.open[o.Case] = s
+	c = s.carry(o)
 	w.busy.Go(s.work)
-	return s, true
+	return s, c, true
 }
 
 // ask notes that a session waits for an order.
@@ -312,23 +358,26 @@ func (w *Worker) close(s *session) {
 	w.slots.give()
 }
 
-// beat tells the engine that an order is being carried out. When it hears nothing
-// for the length of the lease, or that the order is no more, the session ends.
-func (w *Worker) beat(ctx context.Context, s *session, token []byte) {
+// beat tells the engine that an order is being carried out. The session ends when the
+// order is no more, or the engine is not heard for too long. An order that the engine gave
+// up since it was away itself may come again: that is waited for as long.
+func (w *Worker) beat(ctx context.Context, s *session, o openOrder) {
 	tick := time.NewTicker(w.o.beatEvery())
 	defer tick.Stop()
 	accepted := time.Now()
 	for {
-		call, cancel := context.WithTimeout(ctx, w.o.lease()/3)
-		err := w.o.Engine.RecordActivityHeartbeat(call, token)
-		cancel()
+		asked := time.Now()
+		call, cancel := context.WithTimeout(ctx, min(w.o.lease()/3, w.o.cutOff()-time.Since(accepted)))
+		err := w.o.Engine.RecordActivityHeartbeat(call, o.Token)
 		var gone *serviceerror.NotFound
+		ended := errors.As(err, &gone) && !w.mayComeAgain(call, o)
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			accepted = time.Now()
-		case errors.As(err, &gone), time.Since(accepted) > w.o.lease():
+			accepted = asked
+		case ended, time.Since(accepted) >= w.o.cutOff():
 			w.o.Log.Warn("the order is given up", "task", s.task, "error", err)
 			s.abandon(errLost)
 			return
@@ -339,6 +388,20 @@ func (w *Worker) beat(ctx context.Context, s *session, token []byte) {
 			return
 		}
 	}
+}
+
+// mayComeAgain is true unless the workflow that gave an order has ended. An order to take a
+// task up is anybody's.
+func (w *Worker) mayComeAgain(ctx context.Context, o openOrder) bool {
+	if o.Order.Decision == nil {
+		return false
+	}
+	d, err := w.o.Engine.DescribeWorkflowExecution(ctx, flow.TaskID(w.o.Repo, o.Order.Case), o.Of)
+	var gone *serviceerror.NotFound
+	if err != nil {
+		return !errors.As(err, &gone)
+	}
+	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
 // adopt goes on with the orders that a worker before left open.
@@ -354,7 +417,7 @@ func (w *Worker) adopt(ctx context.Context) error {
 // complete carries out an adopted order and answers it under its token.
 func (w *Worker) complete(ctx context.Context, o openOrder) {
 	a, err := w.carryOut(context.WithoutCancel(ctx), o, false)
-	if errors.Is(err, errLost) {
+	if errors.Is(err, errLost) || errors.Is(err, errAgain) {
 		return // nobody waits for it
 	}
 	if cerr := w.o.Engine.CompleteActivity(context.WithoutCancel(ctx), o.Token, a, err); cerr != nil {

@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
@@ -29,6 +33,7 @@ type desk struct {
 	*testing.T
 	worker *Worker
 	works  int // how often a task was taken up
+	takes  time.Duration
 	saw    []int
 	err    error // that ended the last one
 }
@@ -38,7 +43,7 @@ func pass(t time.Duration) { time.Sleep(t) } //nolint:forbidigo // it is the bub
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{T: t}
+	d := &desk{T: t, takes: time.Second}
 	o := Options{
 		Engine: beating{}, Offer: autopilot.Offer{Slots: 1}, Dir: t.TempDir(), Work: d.work, Heartbeat: time.Minute,
 		Log: slog.New(slog.DiscardHandler),
@@ -55,7 +60,7 @@ func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedul
 	}
 	for {
 		var err error
-		pass(time.Second) // each event has a time of its own
+		pass(d.takes) // each event has a time of its own
 		if state, _, err = k.Step(ctx, "run", state, loop.Event{Kind: kind, At: time.Now()}); err != nil {
 			d.err = err
 			return schedule.Outcome{}, queue.Entry{}
@@ -134,4 +139,90 @@ func TestTheNextOrderWentElsewhere(t *testing.T) {
 			t.Errorf("%d slots are taken still (%v)", d.worker.slots.used(), d.err)
 		}
 	})
+}
+
+// away is an engine that is away until a time, and has given up the orders of before then.
+type away struct {
+	client.Client
+	until  time.Time
+	status enums.WorkflowExecutionStatus
+}
+
+func (e away) RecordActivityHeartbeat(_ context.Context, token []byte, _ ...any) error {
+	switch {
+	case time.Now().Before(e.until):
+		return serviceerror.NewUnavailable("away")
+	case len(token) == 0:
+		return serviceerror.NewNotFound("it is given up")
+	}
+	return nil
+}
+
+func (e away) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflow.WorkflowExecutionInfo{Status: e.status},
+	}, nil
+}
+
+// The engine was away for longer than a heartbeat. It gives the order that a living worker
+// is at again, and the worker goes on with it: nothing is done twice.
+func TestTheEngineWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		order := openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided(d.order(nil), 1)}}
+		d.takes = 90 * time.Second
+		d.worker.o.Engine = away{until: time.Now().Add(65 * time.Second), status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
+		first := make(chan error)
+		go func() {
+			_, err := d.worker.carryOut(t.Context(), order, false)
+			first <- err
+		}()
+		pass(70 * time.Second)
+		order.Token = []byte("again")
+		again := make(chan flow.Answer)
+		go func() {
+			a, err := d.worker.carryOut(t.Context(), order, false)
+			if err != nil {
+				t.Error(err)
+			}
+			again <- a
+		}()
+		if err := <-first; !errors.Is(err, errAgain) {
+			t.Errorf("the order that the engine gave up ended with %v", err)
+		}
+		if left, err := openOrders(d.worker.o.Dir); err != nil || len(left) != 1 {
+			t.Errorf("%d orders are written down (%v)", len(left), err)
+		}
+		if a := <-again; d.works != 1 || a.Event == nil || a.Event.Kind != loop.IterationEnded {
+			t.Errorf("it was taken up %d times, and answered with %+v (%v)", d.works, a.Event, d.err)
+		}
+		pass(2 * time.Minute)
+	})
+}
+
+// What the engine gave up is ended: at once with its workflow, else when it did not come
+// again for as long as the engine waits for this worker.
+func TestAnOrderIsNoMore(t *testing.T) {
+	for status, want := range map[enums.WorkflowExecutionStatus]time.Duration{
+		enums.WORKFLOW_EXECUTION_STATUS_TERMINATED: 0,
+		enums.WORKFLOW_EXECUTION_STATUS_RUNNING:    75 * time.Second,
+	} {
+		t.Run(status.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				order := openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided(d.order(nil), 1)}}
+				d.worker.o.Engine = away{status: status}
+				d.takes = 80 * time.Second // the driver looks up only then
+				began := time.Now()
+				d.worker.session(t.Context(), order.Order, false)
+				d.worker.beat(t.Context(), d.worker.open["task-001"], order)
+				if took := time.Since(began); took != want {
+					t.Errorf("it was given up after %s", took)
+				}
+				pass(2 * time.Minute)
+			})
+		})
+	}
 }

@@ -297,7 +297,7 @@ func gone(res supervisor.Result) bool {
 func lostFailure() *failure.Analysis {
 	return &failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-		Summary: "pawl and its supervisor were gone before the iteration ended", Fingerprint: "lost",
+		Summary: "how the iteration ended is not known: the pawl or the machine that had it was gone, or was cut off", Fingerprint: "lost",
 	}
 }
 

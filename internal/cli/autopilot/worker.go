@@ -144,7 +144,7 @@ func killWorker(ctx context.Context, a *command.App) error {
 	slices.Sort(tasks)
 	a.Say("Ended the worker, with what it ran of %s", cmp.Or(strings.Join(tasks, ", "), "no task"))
 	if len(tasks) > 0 {
-		a.Say("What was begun counts as lost: another worker makes it again in two minutes")
+		a.Say("What was begun counts as lost: another worker makes it again in three minutes")
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func TaskID(repo, task string) string { return "task:" + repo + ":" + task }
 const (
 	// Heartbeat is how long a worker may be silent before its order is lost: longer
 	// than the lease of its agents. An order waits half of it for the worker that has
-	// the task's workspace.
+	// the task's workspace, also when that was silent.
 	Heartbeat = 120 * time.Second
 	// longest is what one iteration may take with all that belongs to it.
 	longest = 7 * 24 * time.Hour
@@ -171,24 +171,33 @@ func Task(ctx workflow.Context, b Begin) (Result, error) {
 }
 
 // perform has the last decision carried out, by the worker that has the
-// workspace if it is there, else by any.
+// workspace if it is there, else by any. A worker that was silent is asked once more:
+// it may live, and the engine was away.
 func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
-	for {
-		silent := cmp.Or(t.Heartbeat, Heartbeat)
+	for again := true; ; again = false {
+		beat := cmp.Or(t.Heartbeat, Heartbeat)
 		o := workflow.ActivityOptions{
-			TaskQueue: t.Queues.For(t.Labels), StartToCloseTimeout: longest, HeartbeatTimeout: silent,
+			TaskQueue: t.Queues.For(t.Labels), StartToCloseTimeout: longest, HeartbeatTimeout: beat,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		}
 		if t.Worker != "" {
-			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), silent/2
+			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), beat/2
 		}
 		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
 		if !lost(err) {
 			return a, err
 		}
-		t.Worker = ""
+		if !again || !silent(err) {
+			t.Worker = ""
+		}
 	}
+}
+
+// silent is true when the worker that had the order was not heard any more.
+func silent(err error) bool {
+	late, ok := errors.AsType[*temporal.TimeoutError](err)
+	return ok && late.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT
 }
 
 // lost is true when no worker answered: it died, never took the order, or has no room.

