@@ -37,7 +37,7 @@ func (a *Autopilot) On() bool { return len(a.Options) > 0 && a.EndedAt.IsZero() 
 // another lives it refuses with a [RunningError]; alive is asked inside the
 // transaction, must be quick and must not call the store. What was asked of
 // the one before is dropped. Without an owner it is on, and waits for a process
-// that goes on with it; it refuses then while another one is on.
+// that goes on with it. One that is on is not taken, also while nobody drives it.
 func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (Autopilot, error) {
 	if a.Owner.PID == 0 && !a.On() {
 		return a, fmt.Errorf("cannot start the autopilot: it needs an owner")
@@ -68,9 +68,10 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 		}
 		mine := goesOn && old.Owner == a.Owner // of a turn that ended without saying so
 		driven := old.Owner.PID != 0 && lives(old.Owner) && !mine
-		waits := old.On() && a.Owner.PID == 0
-		switch taken := driven || waits; {
-		case ok && taken:
+		switch {
+		case ok && old.On() && !driven && !goesOn: // a worker goes on with it
+			return &RunningError{Run: old.Session, Name: "the autopilot"}
+		case ok && driven:
 			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
 		case goesOn && !old.On():
 			return ErrNotOwner

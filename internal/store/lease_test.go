@@ -148,6 +148,9 @@ func TestATurnIsOver(t *testing.T) {
 	if _, err := second.TakeAutopilot(t.Context(), on, lives); !errors.Is(err, ErrRunning) {
 		t.Errorf("two are on: %v", err)
 	}
+	if _, err := first.TakeAutopilot(t.Context(), Autopilot{Session: "two", Owner: here, State: on.State}, lives); !errors.Is(err, ErrRunning) {
+		t.Errorf("one that nobody drives yet was taken: %v", err)
+	}
 	_, err = second.AskAutopilot(t.Context(), AutopilotControl{Kind: AutopilotPause, At: time.Now()})
 	must(t, err)
 	a, err := first.GoOnAutopilot(t.Context(), here, lives)

@@ -187,7 +187,7 @@ func (b *workplace) handOver(ctx context.Context) error {
 }
 
 func alreadyRuns(r *store.RunningError) error {
-	by := "a worker goes on with it"
+	by := "it is on, and the next worker goes on with it"
 	if r.Owner.PID != 0 {
 		by = r.Owner.String()
 	}
