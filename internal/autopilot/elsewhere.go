@@ -30,6 +30,8 @@ type Offer struct {
 	// Drain is how long a worker that ends waits for iterations to end.
 	Drain   time.Duration
 	Version string // of the program
+	// Begins is called when the worker has its folder for itself; nil is nobody.
+	Begins func() `json:"-"`
 }
 
 // Elsewhere has tasks worked by other processes, which share the database.

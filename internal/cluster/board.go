@@ -92,11 +92,11 @@ func (p Program) Work(
 	if o.Remote != "" {
 		w.Push = o.Push
 	}
-	defer func() {
-		if err := o.Store.DropWorker(context.WithoutCancel(ctx), o.Worker); err != nil {
+	w.Gone = func(ctx context.Context) {
+		if err := o.Store.DropWorker(ctx, o.Worker); err != nil {
 			o.Log.Warn(err.Error())
 		}
-	}()
+	}
 	return Run(ctx, w)
 }
 

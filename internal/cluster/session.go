@@ -323,16 +323,26 @@ func own(dir string) error {
 	return err
 }
 
+// ownerOf is the process that was the worker of a folder last.
+func ownerOf(dir string) (id process.Identity, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, owner))
+	if err == nil {
+		err = json.Unmarshal(data, &id)
+	}
+	return id, err
+}
+
 // Kill ends the worker of a state folder at once, and the agents of the tasks that it
 // has. It asks neither the engine nor the database. The tasks, which it returns, are
 // another worker's when this one has been silent for [flow.Heartbeat].
 func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error) {
 	dir := filepath.Join(stateDir, "worker")
-	if data, err := os.ReadFile(filepath.Join(dir, owner)); err == nil {
-		var id process.Identity
-		if err := json.Unmarshal(data, &id); err != nil {
-			return false, nil, fmt.Errorf("cannot tell which process the worker is: %v", err)
-		}
+	id, err := ownerOf(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return false, nil, fmt.Errorf("cannot tell which process the worker is: %v", err)
+	default:
 		err := id.Signal(syscall.SIGKILL)
 		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return false, nil, fmt.Errorf("cannot end the worker, process %d: %v", id.PID, err)
@@ -342,7 +352,7 @@ func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks 
 	if _, err := os.Stat(dir); err != nil {
 		return false, nil, nil
 	}
-	lock, err := only(ctx, filepath.Join(dir, "lock"))
+	lock, err := only(ctx, dir)
 	if err != nil {
 		return worked, nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -45,6 +46,8 @@ type Options struct {
 	Push func(ctx context.Context, task, run string) *loop.Pushed
 	// Seen is told now and then what the worker has. It must be quick.
 	Seen func(ctx context.Context, used int, drains bool)
+	// Gone is told that the worker of the folder has ended.
+	Gone func(ctx context.Context)
 	// Heartbeat is that of the orders.
 	Heartbeat time.Duration
 	Log       *slog.Logger
@@ -100,17 +103,23 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the worker's folder: %v", err)
 	}
-	lock, err := only(ctx, filepath.Join(o.Dir, "lock"))
+	lock, err := only(ctx, o.Dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	if o.Gone != nil {
+		defer o.Gone(context.WithoutCancel(ctx))
+	}
 	if err := own(o.Dir); err != nil {
 		return err
 	}
 	name, err := nameOf(o.Dir)
 	if err != nil {
 		return err
+	}
+	if o.Offer.Begins != nil {
+		o.Offer.Begins()
 	}
 	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}}
 	if err := w.adopt(ctx); err != nil {
@@ -190,14 +199,19 @@ func (w *Worker) beSeen(ctx context.Context) {
 }
 
 // only makes this process the only worker of a folder.
-func only(ctx context.Context, path string) (*os.File, error) {
+func only(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	lock, err := files.Lock(ctx, path, os.O_RDWR|os.O_CREATE)
-	if err != nil {
-		return nil, fmt.Errorf("another worker of this folder runs: give it more slots instead (%v)", err)
+	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, context.DeadlineExceeded) {
+		by := "another process"
+		if id, err := ownerOf(dir); err == nil {
+			by = fmt.Sprintf("process %d", id.PID)
+		}
+		return nil, fault.Refuse("a worker of this repository runs here already: %s", by).
+			Hint("To work on more tasks at once end it, and start it with more slots: pawl-cluster worker --slots N")
 	}
-	return lock, nil
+	return lock, err
 }
 
 // perform is the activity: it carries one order out, if there is room for its task.

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,5 +226,24 @@ func TestAnOrderIsNoMore(t *testing.T) {
 				pass(2 * time.Minute)
 			})
 		})
+	}
+}
+
+// A second worker of a folder is refused with the process that it is in the way of, and
+// takes nothing from that.
+func TestASecondWorker(t *testing.T) {
+	dir, gone := t.TempDir(), false
+	lock, err := only(t.Context(), dir)
+	if err == nil {
+		err = own(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	err = Run(t.Context(), Options{Dir: dir, Gone: func(context.Context) { gone = true }})
+	want := fmt.Sprintf("a worker of this repository runs here already: process %d", os.Getpid())
+	if err == nil || err.Error() != want || gone {
+		t.Errorf("it was refused with %v, and was forgotten: %v", err, gone)
 	}
 }

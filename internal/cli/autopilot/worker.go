@@ -108,14 +108,16 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	if len(offer.Labels) > 0 {
 		with = ", with the labels " + strings.Join(offer.Labels, ", ")
 	}
-	a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
 	at, err := b.s.App.EngineAt(c)
 	if err != nil {
 		return err
 	}
 	wait := func() {}
-	if alone(b.s.Config) == "" {
-		wait = b.standBy(ctx)
+	offer.Begins = func() {
+		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
+		if alone(b.s.Config) == "" {
+			wait = b.standBy(ctx)
+		}
 	}
 	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
 	stop()
