@@ -2,6 +2,7 @@ package failure
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/failure/places"
 	"github.com/pawl-dev/pawl/internal/failure/words"
@@ -24,18 +25,25 @@ var (
 func (o *outline) apart(i int) (places.Place, bool) {
 	said := o.said(i)
 	if fieldForm().MatchString(said) {
-		if p, ok := places.ByName(o.record(i)); ok && !places.Foreign(p.File) {
+		if p, ok := places.Keyed(o.record(i)); ok && !places.Foreign(p.File) {
 			return p, true
 		}
 	}
-	if places.IsFile(said) && i+1 < o.t.len() { // the first of the list is what it says of the file
+	if p, ok := o.cell(i); ok {
+		return p, true
+	}
+	if places.Heading(said) != "" && i+1 < o.t.len() { // the first of the list is what it says of the file
 		i++
 	}
 	if p, ok := o.row(i); ok {
 		return p, true
 	}
-	if m := lineInSentence().FindStringSubmatch(said); m != nil {
-		if file := places.FileIn(said); file != "" {
+	if m := lineInSentence().FindStringSubmatchIndex(said); m != nil {
+		file := places.FileIn(said)
+		if file == "" && i > 0 && m[0] == 0 {
+			file = places.FileIn(o.said(i - 1))
+		}
+		if m := lineInSentence().FindStringSubmatch(said); file != "" {
 			line, _ := words.Number(m[1]+m[2], 0)
 			return places.Place{File: file, Line: line}, line > 0
 		}
@@ -47,11 +55,14 @@ func (o *outline) apart(i int) (places.Place, bool) {
 func (o *outline) record(i int) string {
 	from, to := i, i+1
 	starts := func(j int) bool { return strings.HasPrefix(o.said(j), "- ") }
-	field := func(j int) bool { return fieldForm().MatchString(o.said(j)) }
-	for from > max(0, i-4) && !starts(from) && field(from-1) {
+	field := func(j int) bool {
+		said := o.said(j)
+		return fieldForm().MatchString(said) || said != "" && strings.Trim(said, "{}[],") == "" && said != "},"
+	}
+	for from > max(0, i-8) && !starts(from) && field(from-1) {
 		from--
 	}
-	for to < min(o.t.len(), i+4) && !starts(to) && field(to) {
+	for to < min(o.t.len(), i+6) && !starts(to) && field(to) {
 		to++
 	}
 	all := ""
@@ -73,23 +84,95 @@ func (o *outline) unnumbered(i int) string {
 
 // row is the place of line i in the file whose name stands above the list that it is in.
 func (o *outline) row(i int) (places.Place, bool) {
-	l := o.t.line(i)
-	if strings.HasPrefix(strings.TrimSpace(l), "^") && i > 0 { // it points at the row
+	if said := o.said(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) { // it points at the row
 		i--
-		l = o.t.line(i)
 	}
-	deep := words.Indent(l)
-	line, col, end := rowIn(l[deep:])
+	deep, said := branch(o.t.line(i))
+	line, col, end := rowIn(said)
 	if end == 0 || deep == 0 {
 		return places.Place{}, false
 	}
 	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
-		if name := o.said(j); name == "" || words.Indent(o.t.line(j)) < deep {
-			p := places.Place{File: places.Tidy(name), Line: line, Col: col}
-			return p, places.IsFile(name) && !places.Foreign(name)
+		at, name := branch(o.t.line(j))
+		if name == "" || at >= deep {
+			continue
+		}
+		file := places.Heading(name)
+		if file == "" || places.Foreign(file) {
+			break
+		}
+		inTree := strings.ContainsAny(o.t.line(j), "├└╰")
+		for k := j - 1; inTree && k >= max(0, j-2*aroundMax) && at > 0; k-- {
+			up, folder := branch(o.t.line(k))
+			if strings.ContainsAny(folder, " :") && up < at {
+				break
+			}
+			if up < at && folder != "" {
+				at, file = up, strings.TrimSuffix(folder, "/")+"/"+file
+			}
+		}
+		return places.Place{File: file, Line: line, Col: col}, true
+	}
+	return places.Place{}, false
+}
+
+// branch is how far a line is indented, with the branches of a tree, and what it says.
+func branch(l string) (deep int, said string) {
+	said = strings.TrimLeft(l, " \t│├└╰─┃")
+	return utf8.RuneCountInString(l[:len(l)-len(said)]), strings.TrimSpace(said)
+}
+
+// betweenCells stands between the cells of a row.
+var betweenCells = lazy.Regexp(` *[|│┃] *| {2,}|\t+|[,;]`)
+
+func cells(l string) []string {
+	l = strings.Trim(strings.TrimSpace(l), "|│┃ ")
+	return betweenCells().Split(l, 12)
+}
+
+// cell is the place that a row of a table names in the columns for a file and a line.
+func (o *outline) cell(i int) (places.Place, bool) {
+	row := cells(o.said(i))
+	at, line := o.column(i, row, places.LineWord()), 0
+	if at >= 0 {
+		line, _ = words.Number(row[at], 0)
+	}
+	for _, c := range row {
+		if line > 0 && places.IsFile(c) {
+			return places.Place{File: c, Line: line}, true
 		}
 	}
 	return places.Place{}, false
+}
+
+// column is the one of a row whose head is one of the names; -1 for none.
+func (o *outline) column(i int, row []string, names map[string]bool) int {
+	for j := i - 1; len(row) > 1 && j >= max(0, i-2*aroundMax); j-- {
+		heads := cells(o.said(j))
+		if len(heads) < 2 || len(heads) > len(row) {
+			continue
+		}
+		for k, head := range heads {
+			if names[strings.ToLower(head)] {
+				return k
+			}
+		}
+	}
+	return -1
+}
+
+var (
+	wantHeads = words.Set(`want wanted expected limit budget max maximum target should required allowed`)
+	gotHeads  = words.Set(`got actual received found is was have current size bytes value result`)
+)
+
+// compared are the two values that a row of a table holds against each other.
+func (o *outline) compared(i int) (want, got string) {
+	row := cells(o.said(i))
+	if w, g := o.column(i, row, wantHeads()), o.column(i, row, gotHeads()); w >= 0 && g >= 0 && row[w] != row[g] {
+		return row[w], row[g]
+	}
+	return "", ""
 }
 
 // rowIn reads the line and the column that said begins with; end is 0 for none. A number

@@ -63,7 +63,7 @@ func leads(lead, said string) bool {
 		word == "want", word == "have", word == "got":
 		return false
 	}
-	return !raises().MatchString(lead) || raises().MatchString(said)
+	return !raises().MatchString(lead) || raises().MatchString(said) || remarksOn(said)
 }
 
 // heading reads a line that says which file or which test failed.

@@ -42,7 +42,7 @@ func Fingerprint(a Analysis, keys ...string) string {
 // letters are those of a word. Characters of other scripts count.
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
-const durationForm = `\b(\d+(?:\.\d+)?) ?([mµun]?s|sec|seconds?|min|minutes?)\b`
+const durationForm = `\b(\d+(?:[.,]\d+)?) ?([mµun]?s|sec|seconds?|min|minutes?)\b`
 
 var (
 	blanks = lazy.Regexp(`[ \t]+`)
@@ -136,7 +136,7 @@ func stableBut(s string, well map[string]bool) string {
 	key := append([]string{steady(s)}, amounts(varying().ReplaceAllString(s, ""), well)...)
 	if compares().MatchString(s) {
 		for _, d := range durations().FindAllStringSubmatch(s, -1) {
-			n, _ := strconv.ParseFloat(d[1], 64)
+			n, _ := strconv.ParseFloat(strings.Replace(d[1], ",", ".", 1), 64)
 			key = append(key, strconv.Itoa(int(math.Log(n)/math.Log(1.15)))+d[2])
 		}
 	}
@@ -212,7 +212,7 @@ func changes(word string) bool {
 }
 
 var (
-	isPlace = words.Set(`record lines column col row position posición строки offset char character port pid process job step attempt try retry after took in of for
+	isPlace = words.Set(`record lines column col row position posición строки offset char character port pid process job run lauf step attempt try retry after took in of for
 		goroutine thread worker id length range seed exited scanned total`)
 	isTime = words.Set(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)

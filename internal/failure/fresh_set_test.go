@@ -246,7 +246,7 @@ type floors struct{ headline, class, transient, fault, places float64 }
 func TestFreshSet(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FRESH_KEPT") != "" {
-		for _, part := range []string{"kept", "seventh-kept"} {
+		for _, part := range []string{"kept", "seventh-kept", "eighth-kept"} {
 			scoreFresh(t, readFreshLines[freshOutput](t, part+".jsonl"))
 			scorePairs(t, readFreshLines[freshPair](t, "pairs-"+part+".jsonl"))
 		}
@@ -276,6 +276,11 @@ func TestFreshSet(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-seventh.jsonl", 95)
 		holds(t, "seventh.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
+	})
+	t.Run("eighth", func(t *testing.T) {
+		t.Parallel()
+		holdsPairs(t, "pairs-eighth.jsonl", 95)
+		holds(t, "eighth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
 	})
 	t.Run("loops", func(t *testing.T) {
 		t.Parallel()
@@ -326,7 +331,8 @@ func holds(t *testing.T, name string, least floors) {
 func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl"} {
+	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl", "eighth.jsonl",
+		"eighth-kept.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
@@ -350,7 +356,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl", "pairs-seventh.jsonl",
-		"pairs-seventh-kept.jsonl", "pairs-loops3.jsonl"} {
+		"pairs-seventh-kept.jsonl", "pairs-loops3.jsonl", "pairs-eighth.jsonl", "pairs-eighth-kept.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

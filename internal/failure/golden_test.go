@@ -72,7 +72,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 		{"____ test_adds ____\n\n    def test_adds():\n>       assert 1 + 1 == 3\nE       assert (1 + 1) == 3\n\ntests/test_a.py:2: AssertionError\n=== short test summary info ===\nFAILED tests/test_a.py::test_adds - assert (1 + 1) == 3\n=== 1 failed, 2 passed, 1 skipped in 0.11s ===\n",
 			"pytest 2 1 1\ntests/test_a.py:2 [test_adds] assert (1 + 1) == 3"},
 		{"collected 0 items\n\n=== no tests ran in 0.01s ===\n", "pytest 0 0 0"},
-		{"  cart\n    ✔ fine\n    1) adds\n\n\n  1 passing (4ms)\n  1 failing\n\n  1) cart\n       adds:\n\n      AssertionError: 2 == 3\n      at Context.<anonymous> (m.js:2:64)\n", "mocha 1 1 0\nm.js:2 [cart › adds] AssertionError: 2 == 3"},
+		{"  cart\n    ✔ fine\n    1) adds\n\n\n  1 passing (4ms)\n  1 failing\n\n  1) cart\n       adds:\n\n      AssertionError: 2 == 3\n      at Context.<anonymous> (m.js:2:64)\n", "mocha 1 1 0\nm.js:2 [cart › adds] AssertionError: 2 == 3 | 3 | 2"},
 		{"Failures:\n\n  1) Cart adds\n     Failure/Error: expect(2).to eq(3)\n\n       expected: 3\n            got: 2\n\n     # ./spec/cart_spec.rb:5:in `block'\n\nFinished in 0.1 seconds\n3 examples, 1 failure, 1 pending\n",
 			"rspec 1 1 1\nspec/cart_spec.rb:5 [Cart adds] Failure/Error: expect(2).to eq(3) | 3 | 2"},
 		{"There was 1 failure:\n\n1) CartTest::testAdds\nFailed asserting that 2 is identical to 3.\n\n/repo/CartTest.php:5\n\nFAILURES!\nTests: 4, Assertions: 4, Failures: 1.\n",

@@ -118,7 +118,7 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 // forms begin lines that say nothing of what went wrong, whatever they hold.
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
-		`[^\pL\d]*$|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
+		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
 		`> |\$ |\+\+? `, // what a runner is about to run
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
@@ -281,7 +281,7 @@ func (o *outline) first(i int) int {
 		if o.parts[j] == aside {
 			continue
 		}
-		alike := o.parts[j] == o.parts[i] && o.parts[i] >= erring
+		alike := o.parts[j] == o.parts[i] && (o.parts[i] >= erring || o.rows(j, i))
 		if j == i-1 && alike || remarksOn(o.said(j)) && remarksOn(o.said(i)) && o.parts[j] >= o.parts[i] {
 			i = j
 			continue
@@ -294,6 +294,13 @@ func (o *outline) first(i int) int {
 	return i
 }
 
+// rows tells whether two lines are of the list below one file.
+func (o *outline) rows(j, i int) bool {
+	a, first := o.row(j)
+	b, second := o.row(i)
+	return first && second && a.File == b.File
+}
+
 // field tells whether line i says more of the line above: "where: a.html, line 2".
 func (o *outline) field(i int) bool {
 	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) || words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
@@ -304,7 +311,7 @@ func (o *outline) field(i int) bool {
 var fieldLine = lazy.Regexp(`^[a-z]{2,12}: +\S`)
 
 // valued is a line that says one of two values.
-var valued = lazy.Regexp(`^(?i:expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
+var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
 
 // above is the line that says what a line is about that says only that something
 // failed: a bare exception's source, the step before "failed after 3 s".

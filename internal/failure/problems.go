@@ -42,6 +42,7 @@ type problems struct {
 }
 
 func (p *problems) add(it Item, warning bool) {
+	it.Expected, it.Received = p.values(it)
 	if warning {
 		p.warnings = append(p.warnings, it)
 	} else {
@@ -51,8 +52,7 @@ func (p *problems) add(it Item, warning bool) {
 
 func (p *problems) line(l string) {
 	said := strings.TrimSpace(l)
-	head := strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ") // PHPStan
-	if places.IsFile(head) {
+	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" { // PHPStan
 		p.file = head
 	}
 	switch {
@@ -79,7 +79,6 @@ func (p *problems) rust(l, said string) bool {
 			warning := warns(p.message)
 			p.message = strings.TrimSpace(marked().ReplaceAllString(p.message, ""))
 			it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.message}
-			it.Expected, it.Received = p.values()
 			p.add(it, warning)
 			p.message = ""
 		}
@@ -112,15 +111,29 @@ func aboveArrow(l string) string {
 	return strings.TrimSpace(l)
 }
 
-// values are the two of a problem whose source is shown below it: "^^^ expected `a`, found `b`".
-func (p *problems) values() (want, got string) {
-	for j := p.i + 1; j < p.t.len() && j < p.i+aroundMax; j++ {
-		s := strings.TrimSpace(p.t.line(j))
-		if want, got = places.Values(s); s == "" || want != "" && got != "" {
+// values are the two of a problem: in its message, or in the lines below it, "^^^ expected `a`, found `b`",
+// up to the next problem.
+func (p *problems) values(it Item) (want, got string) {
+	if it.Line == 0 {
+		return "", ""
+	}
+	if want, got = places.Values(strings.Join(strings.Fields(it.Message), " ")); want != "" && got != "" {
+		return want, got
+	}
+	b := body{silent: true}
+	for j := p.i + 1; j < p.t.len() && j < p.i+2*aroundMax; j++ {
+		l := p.t.line(j)
+		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.item.Expected != "" && b.item.Received != "" {
 			break
 		}
+		if l = strings.Trim(l, " •|│"); l != "" {
+			b.add(l)
+		}
 	}
-	return want, got
+	if b.item.Expected == "" || b.item.Received == "" || b.item.Expected == b.item.Received {
+		return "", ""
+	}
+	return b.item.Expected, b.item.Received
 }
 
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
@@ -128,18 +141,22 @@ func (p *problems) values() (want, got string) {
 func (p *problems) underFile(l, said string) bool {
 	said = strings.TrimPrefix(said, "✖  ")
 	line, col, end := rowIn(said)
-	if p.file == "" || end == 0 || col == 0 && (words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
+	leveled := graded().FindString(said[end:])
+	if p.file == "" || end == 0 || col == 0 && leveled == "" && (words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
 		return false
 	}
 	if col > 0 {
 		p.under = cmp.Or(p.under, p.i)
 	}
-	msg := strings.Join(strings.Fields(said[end:]), " ")
+	msg := strings.Join(strings.Fields(said[end+len(leveled):]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
-	warning := strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
+	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
 	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
 	return true
 }
+
+// graded is the column of a table that says how bad it is.
+var graded = lazy.Regexp(`^ +\| (?:ERROR|WARNING) +\| `)
 
 // located reads a line that names its own place: "file:12:3: message",
 // "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".

@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +158,13 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	telling := o.telling(6)
 	items := make([]Item, 0, len(lines)+1+len(telling))
 	for _, i := range lines {
-		items = append(items, o.note(i))
+		it := o.note(i)
+		items = append(items, it)
+		for p, ok := places.In(o.t.line(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
+			if p.Line > 0 && p.File != it.File && !places.Foreign(p.File) {
+				items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: it.Message})
+			}
+		}
 	}
 	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
@@ -210,8 +215,11 @@ func (o *outline) complete(it *Item, i int) {
 	if b.item.Expected == "" || b.item.Received == "" {
 		above := o.differenceAbove(i)
 		b.item.Expected, b.item.Received = above.Expected, above.Received
-		it.File = cmp.Or(it.File, above.File)
+		if it.File == "" {
+			it.File, it.Line = above.File, above.Line
+		}
 	}
+	o.valuesAround(&b, i)
 	if it.File == "" && !places.Foreign(b.item.File) {
 		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
 	}
@@ -232,6 +240,19 @@ func (o *outline) complete(it *Item, i int) {
 		}
 		if l := o.t.line(j); j <= i || places.IsFile(strings.TrimSpace(l)) {
 			it.File = places.FileIn(l)
+		}
+	}
+}
+
+// valuesAround looks for values in the columns of a table, and above line i.
+func (o *outline) valuesAround(b *body, i int) {
+	lacks := func() bool { return b.item.Expected == "" || b.item.Received == "" }
+	if lacks() {
+		b.item.Expected, b.item.Received = o.compared(i)
+	}
+	for j := max(0, i-3); j < i && lacks(); j++ {
+		if said := strings.TrimLeft(o.said(j), "#|;│ "); places.ValueLine().MatchString(said) {
+			b.expectation(said, 0)
 		}
 	}
 }
@@ -414,6 +435,9 @@ func keyLines(a Analysis, o *outline, at int) []string {
 	if above := o.above(at); above != "" {
 		add(above)
 		add(o.said(at))
+	}
+	if p, said := frame(o.t); a.Class == Crash && said != "" && !places.Foreign(p.File) {
+		add(p.File) // the same words, thrown elsewhere
 	}
 	problems := a.Class == CompileError || a.Class == Lint
 	placed := problems && informative(a.Items) // then their count says nothing more

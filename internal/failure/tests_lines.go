@@ -60,6 +60,12 @@ var runners = sync.OnceValue(func() []runner {
 				`|^\[  SKIPPED \] (?P<skipped>\d+) tests?, listed below`),
 		},
 		{
+			name: "catch2", words: []string{"test cases: "},
+			fails: lazy.Regexp(`^(?P<said>(?P<test>\S+:\d+)): FAILED:$`),
+			ends:  lazy.Regexp(`^={20}|^-{20}|^$`),
+			sum:   lazy.Regexp(`^test cases: +(?P<all>\d+)(?: \| +\d+ passed)? \| +(?P<failed>\d+) failed`),
+		},
+		{
 			name: "ctest", words: []string{"tests failed out of"},
 			fails: lazy.Regexp(`^ *\d+/\d+ Test +#\d+: (?P<test>\S+) \.*\*\*\*\w`),
 			ends:  lazy.Regexp(`^ *Start +\d+: |^ *\d+/\d+ Test +#\d+: |^\d+% tests passed`),

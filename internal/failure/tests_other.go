@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"encoding/xml"
 	"strings"
 
@@ -197,8 +198,12 @@ func (c junitCase) item() Item {
 		b.item.Test = c.Class + "." + c.Name
 	}
 	said := strings.TrimSpace(c.Failed.Text)
-	if p, ok := places.In(said); ok && b.item.Line == 0 {
-		b.stand(p)
+	if b.item.Line == 0 {
+		lines := body{silent: true}
+		for l := range strings.Lines(said) {
+			lines.add(strings.TrimRight(l, "\n"))
+		}
+		b.item.File, b.item.Line, b.item.Column = cmp.Or(lines.item.File, c.File), lines.item.Line, lines.item.Column
 	}
 	if b.item.Message == "" {
 		b.item.Message = words.Cut(said, maxMessage)

@@ -60,7 +60,7 @@ func (b *body) add(l string) {
 		}
 	}
 	if !b.difference(said) {
-		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|")), words.Indent(l))
+		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|;")), words.Indent(l))
 	}
 	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
 	if ok && p.From == 0 && p.Rest == "" {                                            // nothing but a place
@@ -162,11 +162,11 @@ func (b *body) spoken(l string) {
 	if strings.Contains(l, ": ") {
 		l = programName().ReplaceAllString(l, "")
 	}
-	word, value, _ := strings.Cut(l, " ")
+	word, value, _ := strings.Cut(strings.TrimPrefix(l, "but "), " ")
 	switch word {
 	case "want", "wanted", "expected":
 		b.want = value
-	case "have", "got", "actual", "received", "found":
+	case "have", "got", "actual", "received", "found", "was":
 		b.got = value
 	default:
 		if _, value, ok := strings.Cut(l, " = "); ok { // f(x) = 2, and below it: want 3

@@ -27,7 +27,7 @@ func In(s string) (Place, bool) {
 	for at := 0; at < len(s); {
 		dot := strings.IndexByte(s[at:], '.')
 		if dot < 0 {
-			return ByName(s)
+			return byName(s)
 		}
 		dot += at
 		at = dot + 1
@@ -42,7 +42,7 @@ func In(s string) (Place, bool) {
 		if line == 0 {
 			continue
 		}
-		from := fileStart(s, dot)
+		from := fileStart(s, dot, ext)
 		if strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://") {
 			continue
 		}
@@ -56,11 +56,11 @@ var (
 	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
 	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;< ])?)` +
-		`"?(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?"?[=:] ?"?(\d{1,6})`)
+		`"?(?:(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?|row)"?[=:] ?"?(\d{1,6})`)
 )
 
-// ByName finds a place that no extension shows.
-func ByName(s string) (Place, bool) {
+// byName finds a place that no extension shows.
+func byName(s string) (Place, bool) {
 	if m := firstOf(plainFile, s, "file:", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]
 		if from < 0 {
@@ -70,7 +70,12 @@ func ByName(s string) (Place, bool) {
 		p.Line, _ = words.Number(s, m[6])
 		return p, p.Line > 0
 	}
-	if m := firstOf(keyedFile, s, "ine"); len(m) > 0 {
+	return Keyed(s)
+}
+
+// Keyed finds a place in the fields of a record.
+func Keyed(s string) (Place, bool) {
+	if m := firstOf(keyedFile, s, "ine", "row"); len(m) > 0 {
 		if s[m[0]] == 'n' && !strings.Contains(s[m[2]:m[3]], ".") { // a name of something else
 			return Place{}, false
 		}
@@ -90,7 +95,12 @@ func firstOf(e func() *regexp.Regexp, s string, one ...string) []int {
 }
 
 // fileStart goes back from the dot before the extension to where the name begins.
-func fileStart(s string, dot int) int {
+func fileStart(s string, dot, ext int) int {
+	if ext < len(s) && strings.IndexByte("\"'`", s[ext]) >= 0 { // with blanks in it
+		if from := strings.LastIndexByte(s[:dot], s[ext]) + 1; from > 0 && strings.Count(s[:from], s[ext:ext+1])%2 == 1 {
+			return from
+		}
+	}
 	return strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
 }
 
@@ -161,6 +171,9 @@ func lineAfter(s string, i int) (line, col, end int) {
 func lineInWords(s string, i int) (line, col, end int) {
 	rest := strings.TrimLeft(s[i:], `"'`)
 	quoted := len(rest) < len(s)-i
+	if quoted && len(rest) > 1 && rest[0] == ':' && words.IsDigit(rest[1]) {
+		return lineAfter(s, len(s)-len(rest))
+	}
 	rest = strings.TrimPrefix(strings.TrimLeft(rest, ",:"), " ")
 	at := len(s) - len(rest)
 	if at == i || quoted && at == i+1 || rest == "" {
@@ -188,7 +201,7 @@ func lineInWords(s string, i int) (line, col, end int) {
 		line, end = words.Number(rest, 1)
 		return line, 0, at + end
 	}
-	rest = strings.TrimPrefix(rest, "on ")
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "on "), "at ")
 	word, more, _ := strings.Cut(rest, " ")
 	if !LineWord()[words.Small(strings.TrimRight(word, ":"))] {
 		return 0, 0, i
@@ -261,6 +274,23 @@ func Foreign(file string) bool {
 		}
 	}
 	return false
+}
+
+// head is what stands around the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
+var head = lazy.Regexp(`^(?:(?i:in|file|datei|fichier|checking)\b:? +|==> |[#*]+ )?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
+
+// Heading is the file that a line names above a list of what is wrong in it; "" for none.
+func Heading(s string) string {
+	if dot := strings.IndexByte(s, '.'); dot < 0 || len(s) > longest {
+		return ""
+	}
+	if m := head().FindStringSubmatch(s); len(m) > 0 && IsFile(m[1]) {
+		return Tidy(m[1])
+	}
+	if IsFile(s) {
+		return s
+	}
+	return ""
 }
 
 // IsFile tells whether a line is nothing but the name of a file.

@@ -1,6 +1,7 @@
 package places
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure/words"
@@ -9,8 +10,8 @@ import (
 
 // ValueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var ValueLine = lazy.Regexp(`^(?:((?i:expected|want|wanted|(?:result )?should (?:be|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
-	`((?i:received|actual|got|result was)(?: [a-z]+){0,3}|left|have|is|was)) *: *(\S.*|)$`)
+var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|(?:result )?should (?:be|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
+	`((?i:received|actual|passed in|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}|left|have|is)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
 var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
@@ -23,7 +24,7 @@ var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}
 // either may be on a line of its own.
 func Values(l string) (want, got string) {
 	if m := ValueLine().FindStringSubmatch(l); len(m) > 0 && m[3] != "" {
-		if a, b, ok := strings.Cut(m[3], " but was: "); ok {
+		if a, b, ok := strings.Cut(m[3], " but was:"); ok {
 			return Bare(a), Bare(b)
 		}
 		if m[1] != "" {
@@ -38,6 +39,25 @@ func Values(l string) (want, got string) {
 		return "", ""
 	}
 	small := words.Small(l)
+	if want, got = between(l, small); want+got != "" {
+		return want, got
+	}
+	if want, got = inForm(l); want != "" {
+		return want, got
+	}
+	if strings.Contains(l, " instead of ") && !words.Has(small, "use ", "prefer ") || strings.Contains(l, ", not ") {
+		if m := insteadOf().FindStringSubmatch(l); m != nil {
+			return m[2] + m[4], m[1] + m[3]
+		}
+	}
+	if want, got = sentence(l); want != "" {
+		return want, got
+	}
+	return againstLimit(l)
+}
+
+// between reads the two values that stand between the words of a pair.
+func between(l, small string) (want, got string) {
 	for _, p := range pairs {
 		i := strings.Index(small, p[0])
 		if i < 0 {
@@ -49,23 +69,28 @@ func Values(l string) (want, got string) {
 			a, b := Bare(rest[:j]), Bare(rest[j+len(p[1]):])
 			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
 				b, _, _ = strings.Cut(b, " // ")
+				if a == "" || b == "" || p[1] == " to be " && !literal(a) && !literal(b) { // "objects to be equal"
+					continue
+				}
 				return strings.TrimSuffix(b, "."), a
 			}
 			return a, b
 		}
 	}
-	if m := unequal().FindStringSubmatch(l); m != nil {
-		return strings.TrimSpace(m[2] + m[4]), strings.TrimSpace(m[1] + m[3])
-	}
-	if strings.Contains(l, " instead of ") && !words.Has(small, "use ", "prefer ") || strings.Contains(l, ", not ") {
-		if m := insteadOf().FindStringSubmatch(l); m != nil {
-			return m[2] + m[4], m[1] + m[3]
+	return "", ""
+}
+
+// inForm reads the two values of a sentence in one of the known forms.
+func inForm(l string) (want, got string) {
+	for _, f := range valueForms {
+		if !words.Has(l, f.words...) {
+			continue
+		}
+		if m := f.form().FindStringSubmatch(words.Cut(l, longest)); len(m) > 0 && m[2] != "type" {
+			return unquote(m[f.want]), unquote(m[3-f.want])
 		}
 	}
-	if want, got = sentence(l); want != "" {
-		return want, got
-	}
-	return againstLimit(l)
+	return "", ""
 }
 
 // insteadOf says what came and what should have: "99.17 instead of 100.0", "is WORD, not COLON".
@@ -79,16 +104,16 @@ const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)
 var (
 	quantity = lazy.Regexp(`(?:^|[\s(='"])` + quantityForm)
 	// limited is a number behind the words for a limit, or before them.
-	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
+	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|expected|erwartet|erlaubt|höchstens|mindestens|attendus?|autorisés?|esperados?|máximo|mínimo|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
 		`(?:should|must) be|(?:less|more|larger|smaller|longer|shorter) than|below|above|over|under)|[\s=][<>]=?)` +
-		`[ :(]{0,3}(?:(?:is|of|the|a|at|to|most|least|minimum|maximum|limit) )*[<>=( ]*` + quantityForm + `|` +
+		`[ :(]{0,3}(?:(?:is|of|the|a|at|to|most|least|minimum|maximum|limit) )*[<>=( ]{0,3}` + quantityForm + `|` +
 		quantityForm + ` (?:\pL+ )?(?:(?:is|are|was) )?(?:the (?:most|least)|allowed|permitted|expected|needed|required|wanted)\b`)
 	// differing follows a number that says by how much, or of how many.
 	differing = lazy.Regexp(`^ (?:\w+ )?(?:more|less|fewer|too|over|under)\b|^ of \d`)
 )
 
 var limitWords = strings.Fields("budget limit max min threshold target only exceed fail-under allowed requires must should than below above over under " +
-	"< > most least permitted expected needed required wanted")
+	"< > erwartet erlaubt höchstens mindestens attendu autoris esperado máximo mínimo most least permitted expected needed required wanted")
 
 // againstLimit reads a sentence that holds a number against another one: "58 characters, 40 allowed". What came
 // is the number of the same unit before the limit, else behind it.
@@ -128,7 +153,7 @@ func againstLimit(l string) (want, got string) {
 var (
 	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
 		`(?:budget|limit|target|threshold)(?: is| of|:)?)(?:: *| to be | |=|\()`)
-	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten)(?:: *| |=)| = `)
+	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
 )
 
 // sentence reads a sentence that says what is and what should be, in any order:
@@ -190,8 +215,35 @@ func literal(s string) bool {
 		s == "true" || s == "false" || s == "null" || s == "nil"
 }
 
-// unequal is Python's "AssertionError: 1 != 2", and pytest's "assert 1 == 2".
-var unequal = lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$|^AssertionError: (.+?) != (.+)$`)
+// valueForm is one value in a sentence: in quotes or brackets, else a word.
+const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\]]*\]|[^\s,;()]*[^\s,;().])`
+
+// valueForms are sentences with two values; want is the group of the one that should have come.
+var valueForms = []struct {
+	words []string
+	form  func() *regexp.Regexp
+	want  int
+}{
+	{[]string{" != "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) != (.+)$`), 2},
+	{[]string{"assert "}, lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$`), 2},
+	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
+	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
+	{[]string{" type "}, lazy.Regexp(`\btype (?:is )?` + valueForm + ` (?:but|to|does not match|is not assignable to)` +
+		` (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm + `(?: was expected| for \S+.*)?$`), 2},
+	{[]string{"but return", "but got", "but found", "but was", "but is", "but were"},
+		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?:?)(?: type)? ?` + valueForm + `,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
+	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` + valueForm), 2},
+	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
+}
+
+// unquote is a value without the quotes around a name.
+func unquote(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 6 && strings.HasPrefix(s, "‘") {
+		return strings.TrimSuffix(strings.TrimPrefix(s, "‘"), "’")
+	}
+	return Bare(s)
+}
 
 // Bare is s without the brackets around it.
 func Bare(s string) string {
