@@ -284,6 +284,9 @@ func (c Cluster) IsBucket() bool {
 }
 
 func (k *checker) cluster() {
+	if scheme, _, ok := strings.Cut(k.Cluster.Store, "://"); ok && scheme != "postgres" && scheme != "postgresql" {
+		k.fail("cluster.store", "postgres://pawl@db.example.com/pawl", "cluster.store must be a database of PostgreSQL")
+	}
 	switch c := k.Cluster; {
 	case c.Files == "":
 	case c.Folder() == "" && !c.IsBucket():

@@ -24,6 +24,7 @@ func TestFaultsOfAServer(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, try := range map[string]func(*testing.T, *pgtest.Server){
 		"a wrong password": wrongPassword, "a network that is cut": networkCut, "a server that is put back": putBack,
+		"a server without TLS": withoutTLS,
 	} {
 		t.Run(name, func(t *testing.T) { try(t, server) })
 	}
@@ -43,6 +44,20 @@ func wrongPassword(t *testing.T, server *pgtest.Server) {
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", user, err)
 		}
+	}
+}
+
+// An address that asks for TLS, where the server has none, is what is to be changed.
+func withoutTLS(t *testing.T, server *pgtest.Server) {
+	u, err := url.Parse(server.New(t))
+	must(t, err)
+	c := newCutter(t, filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+	t.Cleanup(func() { must(t, c.Close()) })
+	_, err = OpenShared(t.Context(), Shared{
+		Address: "postgres://pawl@" + c.Addr().String() + u.Path + "?sslmode=require", Repository: "acme/shop",
+	})
+	if err == nil || !strings.Contains(err.Error(), "sslmode") {
+		t.Errorf("it says %v", err)
 	}
 }
 

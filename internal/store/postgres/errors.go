@@ -91,6 +91,8 @@ func (d *DB) Diagnose(err error) (text string, kind error) {
 		return fmt.Sprintf("%s has %s locked; let it end, or end it, and try again", d.holder(), d.Name()), kind
 	case errors.Is(kind, database.ErrDamaged):
 		advice = "have the server's operator look at it: pawl leaves it as it is"
+	case strings.Contains(strings.ToLower(err.Error()), "tls"):
+		advice = "see that sslmode and sslrootcert of the address fit what the server has"
 	case errors.Is(err, errUnknown):
 		advice = "see that the server is up"
 	default:
