@@ -93,7 +93,7 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 			if asked.Kind == "" {
 				continue
 			}
-			begun, err := p.ask(ctx, l.task.ID, asked)
+			begun, err := p.ask(ctx, l.task.ID, &asked)
 			switch {
 			case err != nil:
 				p.o.Log.Warn(err.Error()) // it is asked again
@@ -141,8 +141,12 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 	return o, err
 }
 
-// ask hands something on to the run of a task; false when it has none that is at work.
-func (p *pilot) ask(ctx context.Context, task string, what store.Control) (begun bool, err error) {
+// ask hands something on to the run of a task; false when it has none that is at work. What
+// names a run is stored, and the engine was not told of it.
+func (p *pilot) ask(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
+	if what.Run != "" {
+		return true, p.o.Elsewhere.Look(ctx, task)
+	}
 	run, err := p.o.Store.Latest(ctx, p.o.Root, task)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -150,10 +154,13 @@ func (p *pilot) ask(ctx context.Context, task string, what store.Control) (begun
 	if err != nil || !loop.Status(run.Status).Active() {
 		return false, err
 	}
-	what.Run, what.At = run.ID, time.Now()
-	if _, err = p.o.Store.AddControl(ctx, what); err != nil {
+	what.At = time.Now()
+	stored := *what
+	stored.Run = run.ID
+	if _, err = p.o.Store.AddControl(ctx, stored); err != nil {
 		return true, err
 	}
+	what.Run = run.ID
 	return true, p.o.Elsewhere.Look(ctx, task)
 }
 

@@ -2,10 +2,14 @@ package autopilot
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -15,7 +19,10 @@ import (
 type answers struct {
 	Elsewhere
 	outcome schedule.Outcome
+	look    error
 }
+
+func (a answers) Look(context.Context, string) error { return a.look }
 
 func (a answers) Work(context.Context, board.Case, string, string, map[string]string) (schedule.Outcome, queue.Entry, error) {
 	return a.outcome, queue.Entry{}, nil
@@ -38,5 +45,33 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 	v := schedule.Judge(o, schedule.Manner{Mode: schedule.Auto, Starts: 3, Tries: 1})
 	if v.Bench || v.Action != board.Stop || v.Why == "" {
 		t.Errorf("%+v is judged %+v", o, v)
+	}
+}
+
+// What the engine is not told of at once is asked of the run once.
+func TestAskedWhileTheEngineIsAway(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	run := store.Run{ID: "r1", Kind: "task", Name: "task-001", Status: string(loop.Running), State: []byte("{}"), Setup: []byte("{}"), Owner: store.Owner{PID: 1, Start: "1", Boot: "b"}}
+	e, err := journal.New("r1", 1, time.Now(), journal.RunCreated, struct{}{})
+	if err == nil {
+		err = db.Create(t.Context(), run, e, func(store.Owner) bool { return false })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pilot{o: Options{Store: db, Elsewhere: answers{look: errors.New("away")}}}
+	what := store.Control{Kind: store.ControlStop}
+	for range 3 {
+		if begun, err := p.ask(t.Context(), "task-001", &what); !begun || err == nil {
+			t.Errorf("its run has begun: %v; %v", begun, err)
+		}
+	}
+	if rows, err := db.Controls(t.Context(), "r1"); err != nil || len(rows) != 1 {
+		t.Errorf("the run is asked %d times (%v)", len(rows), err)
 	}
 }

@@ -170,6 +170,10 @@ func (b *Board) Work(
 	if err == nil {
 		err = run.Get(ctx, &r)
 	}
+	for unanswered(err) && run != nil && ctx.Err() == nil { // it goes on, and is not to be given back
+		drive.Sleep(ctx, time.Now().Add(dialAgain))
+		err = run.Get(ctx, &r)
+	}
 	if err != nil {
 		err = fmt.Errorf("cannot have %s worked on the engine: %v", task.ID, err)
 	}
@@ -202,6 +206,15 @@ func (b *Board) Workers(ctx context.Context) (int, error) {
 // Kill ends the workflow of a task. Its worker learns of it by its next beat.
 func (b *Board) Kill(ctx context.Context, task string) error {
 	return unlessGone(b.client.TerminateWorkflow(ctx, flow.TaskID(b.repo, task), "", "it was ended at once"))
+}
+
+// unanswered is true for an error that says nothing about what was asked: the engine is away.
+func unanswered(err error) bool {
+	if _, away := errors.AsType[*serviceerror.Unavailable](err); away {
+		return true
+	}
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
 // unlessGone forgets that there is no such workflow any more.

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
+	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -190,16 +191,13 @@ func (s *session) follow(d loop.Decision) (loop.State, loop.Command, error) {
 	return d.State, d.Whole(), nil
 }
 
-// hear tells the workflow what somebody asked. What the kernel has no use for
-// changes nothing.
+// hear tells the workflow what somebody asked, also when the engine is back only later.
+// What the kernel has no use for changes nothing.
 func (s *session) hear(ctx context.Context, st loop.State, h flow.Heard) (loop.State, loop.Command, error) {
-	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: flow.TaskID(s.w.o.Repo, s.task), UpdateName: flow.HearName, Args: []any{h},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	var d loop.Decision
-	if err == nil {
-		err = update.Get(ctx, &d)
+	d, err := s.tell(ctx, h)
+	for unanswered(err) && ctx.Err() == nil && s.ctx.Err() == nil {
+		drive.Sleep(ctx, time.Now().Add(s.w.o.beatEvery()))
+		d, err = s.tell(ctx, h)
 	}
 	var refused *temporal.ApplicationError
 	switch {
@@ -209,6 +207,19 @@ func (s *session) hear(ctx context.Context, st loop.State, h flow.Heard) (loop.S
 		return st, loop.Command{}, err
 	}
 	return s.follow(d)
+}
+
+// tell tells the workflow what somebody asked. Told again it counts once.
+func (s *session) tell(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
+	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		UpdateID:   fmt.Sprintf("%s:%s:%d", h.Run, h.Event.Kind, h.Event.At.UnixNano()),
+		WorkflowID: flow.TaskID(s.w.o.Repo, s.task), UpdateName: flow.HearName, Args: []any{h},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = update.Get(ctx, &d)
+	}
+	return d, err
 }
 
 // encode is for our own structs, which always encode.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cluster/flow"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -246,4 +249,50 @@ func TestASecondWorker(t *testing.T) {
 	if err == nil || err.Error() != want || gone {
 		t.Errorf("it was refused with %v, and was forgotten: %v", err, gone)
 	}
+}
+
+// later is an engine that answers what it is asked the third time.
+type later struct {
+	client.Client
+	client.WorkflowRun
+	asked []string
+}
+
+func (e *later) answer() error {
+	if len(e.asked) < 3 {
+		return serviceerror.NewUnavailable("away")
+	}
+	return nil
+}
+
+func (e *later) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	e.asked = append(e.asked, o.UpdateID)
+	return nil, cmp.Or(e.answer(), temporal.NewApplicationError("no use", "refused"))
+}
+
+func (e *later) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	return e, nil
+}
+
+func (e *later) Get(context.Context, any) error {
+	e.asked = append(e.asked, "")
+	return e.answer()
+}
+
+// What is asked of a run while the engine is away reaches it once, and a task that is
+// worked is not given back.
+func TestTheEngineAnswersLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, e := newDesk(t), &later{}
+		d.worker.o.Engine = e
+		s := &session{w: d.worker, task: "task-001", ctx: t.Context()}
+		stop := flow.Heard{Run: "run", Event: loop.Event{Kind: loop.StopAsked, At: time.Now()}}
+		if _, _, err := s.hear(t.Context(), loop.State{}, stop); err != nil || len(e.asked) != 3 || e.asked[0] != e.asked[2] {
+			t.Errorf("it was told as %q (%v)", e.asked, err)
+		}
+		e.asked = nil
+		if _, _, err := (&Board{client: e}).Work(t.Context(), board.Case{ID: "task-001"}, "", "", nil); err != nil {
+			t.Error(err)
+		}
+	})
 }
