@@ -31,6 +31,9 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 	}
 	p := &pilot{o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event), kernel: k}
 	l, err := p.slotFor(ctx, id, run)
+	if errors.Is(err, errTurnOver) {
+		return schedule.Outcome{Taken: true, Why: err.Error()}, queue.Entry{}
+	}
 	if err != nil {
 		return notBegun(err), queue.Entry{}
 	}
@@ -45,6 +48,9 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 	return outcome, l.result
 }
 
+// errTurnOver is that a task is not to be worked.
+var errTurnOver = errors.New("the autopilot that ordered it is not the board's any more")
+
 // slotFor is the slot of a task whose autopilot is elsewhere.
 func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
 	var err error
@@ -56,7 +62,7 @@ func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
 		return nil, err
 	}
 	if run == "" && c.Status != board.Active { // an autopilot ordered it whose turn was over
-		return nil, fmt.Errorf("%s is not to be worked: it is %s", id, c.Status)
+		return nil, fmt.Errorf("%w: %s is %s", errTurnOver, id, c.Status)
 	}
 	adopt := false
 	if run != "" {

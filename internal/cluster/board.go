@@ -77,6 +77,7 @@ func (p Program) Work(
 	if o.Worker, err = nameOf(w.Dir); err != nil {
 		return err
 	}
+	host, _ := os.Hostname()
 	w.Seen = seenIn(o, f)
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
@@ -87,7 +88,16 @@ func (p Program) Work(
 	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
 		o := o
 		o.Asked = d.Asked
-		return autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
+		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
+		if unfit(out) && ctx.Err() == nil {
+			out.Why = host + ": " + out.Why
+			o.Log.Warn("this machine takes no new task for a minute", "task", d.Case, "error", out.Why)
+			if o.Notify != nil {
+				o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Case: d.Case,
+					Text: out.Why + "; this worker takes no new task for a minute"})
+			}
+		}
+		return out, entry
 	}
 	if o.Remote != "" {
 		w.Push = o.Push

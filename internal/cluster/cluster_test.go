@@ -64,8 +64,9 @@ type site struct {
 	Heartbeat, Lease time.Duration
 	Host             string // that the process believes to be on; "" is this one
 	Offer            autopilot.Offer
-	Pilot            bool // the process is the autopilot, and no worker
-	Stands           bool // the process goes on with the autopilot that is on
+	Pilot            bool   // the process is the autopilot, and no worker
+	Lacks            string // the machine has no agent: the pipe that is told so; "" it has
+	Stands           bool   // the process goes on with the autopilot that is on
 }
 
 func (s site) offer() autopilot.Offer {
@@ -178,6 +179,9 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			p.Agents["script"] = engine.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
 		}
 		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
+		if s.Lacks != "" {
+			return p, nil, errors.Join(engine.ErrNoProgram, os.WriteFile(s.Lacks, []byte("x\n"), 0o600))
+		}
 		tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(s.State, task.Case.ID)})
 		return p, tree, err
 	}

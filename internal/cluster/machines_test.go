@@ -395,6 +395,26 @@ echo "<promise>COMPLETE</promise>"
 	}
 }
 
+// A machine has lost its agent. The task that it took goes to another one, as if nothing was.
+func TestAMachineHasNoAgent(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, time.Minute, `
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	m.pipes("tried")
+	m.machines[1].Lacks = filepath.Join(m.dir, "tried")
+	m.machines[1].start(t)
+	ended := m.pilot(0)
+	_, err := os.ReadFile(m.machines[1].Lacks)
+	must(t, err)
+	m.machines[2].start(t)
+	if res := ended(); res.Tally.Landed != 1 || res.Tally.Started != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+}
+
 // A worker that drains lets its iteration end, and hands the task to another one.
 func TestAWorkerDrains(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // session is one task's run in this worker. Its driver asks it as its kernel; it
@@ -49,6 +51,8 @@ type session struct {
 	tree    string
 	waits   bool // the last command was to wait
 	lost    bool // it has been told so; nobody waits for an answer
+	told    bool // an event was told
+	refuses bool // its result is that of this machine; set before it is answered
 }
 
 // carrier waits for the answer to one order.
@@ -104,11 +108,21 @@ func (s *session) work() {
 	} else {
 		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
 	}
+	if unfit(outcome) && !s.waits && s.ctx.Err() == nil {
+		s.w.slots.rest(time.Now().Add(unfitFor))
+		s.refuses = !s.told && !slices.Contains(s.first.Unfit, s.w.name)
+	}
 	s.w.close(s)
 	if !s.lost {
 		s.answer(a)
 	}
 }
+
+// unfit is true where a task could not be begun, and another machine may.
+func unfit(o schedule.Outcome) bool { return o.NotStarted && (o.Machine || o.Lacks) }
+
+// unfitFor is how long a worker takes no new task after that.
+const unfitFor = time.Minute
 
 // answer ends the order that is open.
 func (s *session) answer(a flow.Answer) {
@@ -131,7 +145,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 		s.run = run
 		return s.follow(*p)
 	}
-	s.run = run
+	s.run, s.told = run, true
 	var before *loop.State
 	if !s.known {
 		before = &st
@@ -239,6 +253,7 @@ type slots struct {
 	mu    sync.Mutex
 	most  int
 	taken int
+	rests time.Time     // none is free until then
 	freed chan struct{} // closed when a slot is free
 }
 
@@ -260,7 +275,7 @@ func (s *slots) tuner() (worker.WorkerTuner, error) {
 func (s *slots) take(limited bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limited && s.taken >= s.most {
+	if limited && (s.taken >= s.most || time.Now().Before(s.rests)) {
 		return false
 	}
 	s.taken++
@@ -273,6 +288,13 @@ func (s *slots) give() {
 	s.taken--
 	close(s.freed)
 	s.freed = make(chan struct{})
+}
+
+// rest leaves no room for another task until a time.
+func (s *slots) rest(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rests = until
 }
 
 // close leaves no room for more.
@@ -293,13 +315,18 @@ func (s *slots) used() int {
 func (s *slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	for {
 		s.mu.Lock()
-		freed, room := s.freed, s.taken < s.most
+		freed, room, rest := s.freed, s.taken < s.most, time.Until(s.rests)
 		s.mu.Unlock()
-		if room {
+		if room && rest <= 0 {
 			return &worker.SlotPermit{}, nil
+		}
+		var rested <-chan time.Time
+		if rest > 0 {
+			rested = time.After(rest)
 		}
 		select {
 		case <-freed:
+		case <-rested:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -265,6 +265,9 @@ func (w *Worker) await(s *session, c *carrier) (flow.Answer, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s.owes = false
+		if s.refuses {
+			return flow.Answer{}, temporal.NewNonRetryableApplicationError(a.Result.Outcome.Why, flow.Unfit, nil, w.name)
+		}
 		return a, nil
 	case <-c.again:
 		return flow.Answer{}, errAgain

@@ -41,6 +41,7 @@ type desk struct {
 	takes  time.Duration
 	saw    []int
 	err    error // that ended the last one
+	lacks  bool  // no task can be taken up
 }
 
 // pass lets time pass in a bubble.
@@ -59,6 +60,9 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
 	d.works++
+	if d.lacks {
+		return schedule.Outcome{NotStarted: true, Lacks: true, Why: "here: no agent"}, queue.Entry{}
+	}
 	state, kind := loop.State{}, loop.Started
 	if p := k.Pending(); p != nil {
 		state, kind = p.State, loop.IterationEnded
@@ -293,6 +297,34 @@ func TestTheEngineAnswersLater(t *testing.T) {
 		e.asked = nil
 		if _, _, err := (&Board{client: e}).Work(t.Context(), board.Case{ID: "task-001"}, "", "", nil); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A machine that lacks the agent refuses the task, and takes no other for a while. When
+// the order comes again nobody else took it: then what is lacking is the answer.
+func TestAMachineLacksTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.lacks = true
+		o := openOrder{Order: flow.Order{Case: "task-001"}}
+		_, err := d.worker.carryOut(t.Context(), o, true)
+		refused, ok := errors.AsType[*temporal.ApplicationError](err)
+		if !ok || refused.Type() != flow.Unfit || refused.Message() != "here: no agent" {
+			t.Errorf("it was answered by %v", err)
+		}
+		o.Order.Unfit = []string{"m1"}
+		_, err = d.worker.carryOut(t.Context(), o, true)
+		if refused, ok = errors.AsType[*temporal.ApplicationError](err); !ok || refused.Type() != flow.NoRoom {
+			t.Errorf("at once it was answered by %v", err)
+		}
+		began := time.Now()
+		if _, err := d.worker.slots.ReserveSlot(t.Context(), nil); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("the next task is asked for after %s (%v)", time.Since(began), err)
+		}
+		a, err := d.worker.carryOut(t.Context(), o, true)
+		if err != nil || a.Result == nil || !a.Result.Outcome.NotStarted {
+			t.Errorf("then it was answered by %+v (%v)", a, err)
 		}
 	})
 }

@@ -24,6 +24,8 @@ type Outcome struct {
 	NotStarted bool `json:"not_started,omitempty"`
 	// Machine: any task would have met that now, so it is not the task's.
 	Machine bool `json:"machine,omitempty"`
+	// Lacks: the machine does not have the agent's program, and another one may.
+	Lacks bool `json:"lacks,omitempty"`
 	// Setup: the commands that set a workspace up failed, as they would for the next task.
 	Setup bool `json:"setup,omitempty"`
 	// Until is set when it rests since its agent's provider is limited: that may be

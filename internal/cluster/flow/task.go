@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	PerformName = "perform" // the activity that carries an order out
 	HearName    = "hear"    // the update by which the worker tells what somebody asked of the run
 	NoRoom      = "no room" // the error of a worker that cannot take the order
+	Unfit       = "unfit"   // the same where its machine lacks what the order needs; with its name
 	LookName    = "look"    // the signal that something was asked of a run that may be waiting
 )
 
@@ -109,6 +111,9 @@ type Order struct {
 	Asked map[string]string `json:"asked,omitempty"`
 	// Decision is nil until something is decided: the worker takes the task up.
 	Decision *loop.Decision `json:"decision,omitempty"`
+	// Unfit are workers that lacked what it needs. When it comes to one again, no other
+	// took it: that one answers what it lacks.
+	Unfit []string `json:"unfit,omitempty"`
 }
 
 // Answer is what a worker found or did: one of Event, Waits and Result.
@@ -174,6 +179,7 @@ func Task(ctx workflow.Context, b Begin) (Result, error) {
 // workspace if it is there, else by any. A worker that was silent is asked once more:
 // it may live, and the engine was away.
 func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
+	var lacking []string
 	for again := true; ; again = false {
 		beat := cmp.Or(t.Heartbeat, Heartbeat)
 		o := workflow.ActivityOptions{
@@ -183,15 +189,28 @@ func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 		if t.Worker != "" {
 			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), beat/2
 		}
-		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last}
+		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last, Unfit: lacking}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
-		if !lost(err) {
+		name, lacks := unfit(err)
+		if !lacks && !lost(err) {
 			return a, err
+		}
+		if lacks && !slices.Contains(lacking, name) {
+			lacking = append(slices.Clone(lacking), name)
 		}
 		if !again || !silent(err) {
 			t.Worker = ""
 		}
 	}
+}
+
+// unfit names the worker that lacks what an order needs.
+func unfit(err error) (name string, ok bool) {
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || refused.Type() != Unfit {
+		return "", false
+	}
+	return name, refused.Details(&name) == nil
 }
 
 // silent is true when the worker that had the order was not heard any more.

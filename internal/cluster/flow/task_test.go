@@ -240,6 +240,20 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// An order whose worker lacks what it needs goes to another one, which knows of it.
+func TestUnfit(t *testing.T) {
+	unfit := func(flow.Order) (flow.Answer, error) {
+		return flow.Answer{}, temporal.NewNonRetryableApplicationError("no agent", flow.Unfit, nil, "w9")
+	}
+	s := newStory(t, unfit, started, ended(signal.Complete), rested)
+	if r := s.play(); r.Outcome.Status != loop.Completed {
+		t.Errorf("the task ended as %+v", r)
+	}
+	if got := s.orders[1].Unfit; !slices.Equal(got, []string{"w9"}) || s.orders[2].Unfit != nil {
+		t.Errorf("the orders name %q and %q", got, s.orders[2].Unfit)
+	}
+}
+
 // A worker serves each choice of its labels.
 func TestServes(t *testing.T) {
 	q := flow.Queues{Slots: "s"}
