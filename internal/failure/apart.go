@@ -126,12 +126,18 @@ func branch(l string) (deep int, said string) {
 var betweenCells = lazy.Regexp(` *[|│┃] *| {2,}|\t+|[,;]`)
 
 func cells(l string) []string {
+	if len(l) > shownMax || !words.Has(l, "  ", "|", "│", "┃", "\t", ",", ";") {
+		return nil
+	}
 	l = strings.Trim(strings.TrimSpace(l), "|│┃ ")
 	return betweenCells().Split(l, 12)
 }
 
 // cell is the place that a row of a table names in the columns for a file and a line.
 func (o *outline) cell(i int) (places.Place, bool) {
+	if !strings.ContainsAny(o.said(i), "0123456789") {
+		return places.Place{}, false
+	}
 	row := cells(o.said(i))
 	at, line := o.column(i, row, places.LineWord()), 0
 	if at >= 0 {
@@ -169,6 +175,9 @@ var (
 // compared are the two values that a row of a table holds against each other.
 func (o *outline) compared(i int) (want, got string) {
 	row := cells(o.said(i))
+	if len(row) < 3 {
+		return "", ""
+	}
 	if w, g := o.column(i, row, wantHeads()), o.column(i, row, gotHeads()); w >= 0 && g >= 0 && row[w] != row[g] {
 		return row[w], row[g]
 	}

@@ -116,7 +116,7 @@ func TestParseProblemsOfRealRuns(t *testing.T) {
 		"gobuild": "bad/b.go:3 [] undefined: x\nbad/b.go:4 [] declared and not used: y",
 		"govet":   "empty/e.go:3 [] fmt.Printf format %d has arg \"x\" of wrong type string",
 		"gcc":     "a.c:1 [] error: ‘y’ undeclared (first use in this function)\na.c:1 [] warning: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",
-		"tsc":     "a.ts:1 [] error TS2304: Cannot find name 'c'.\na.ts:2 [] error TS2322: Type 'string' is not assignable to type 'number'.",
+		"tsc":     "a.ts:1 [] error TS2304: Cannot find name 'c'.\na.ts:2 [] error TS2322: Type 'string' is not assignable to type 'number'. | 'number' | 'string'",
 		"eslint":  "/repo/bad.js:1 [] error 'x' is assigned a value but never used no-unused-vars\n/repo/bad.js:2 [] error 'f' is defined but never used no-unused-vars\n/repo/bad.js:2 [] error 'y' is not defined no-undef\n/repo/bad.js:1 [] warning Unexpected var, use let or const instead no-var",
 		"rustc":   "src/lib.rs:1 [] error[E0425]: cannot find value `y` in this scope",
 	} {
@@ -129,7 +129,7 @@ func TestParseProblemsOfRealRuns(t *testing.T) {
 func TestParseProblemsOfFormats(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ output, want string }{
-		{"src/a.ts(5,9): error TS2322: Type 'string' is not assignable to type 'number'.", "src/a.ts:5 [] error TS2322: Type 'string' is not assignable to type 'number'."},
+		{"src/a.ts(5,9): error TS2322: Type 'string' is not assignable to type 'number'.", "src/a.ts:5 [] error TS2322: Type 'string' is not assignable to type 'number'. | 'number' | 'string'"},
 		{"src/a.ts:5:9 - error TS2322: Type 'string' is bad.", "src/a.ts:5 [] error TS2322: Type 'string' is bad."},
 		{"/repo/a.js\n  3:8  error  'x' is defined but never used  no-unused-vars\n\n✖ 1 problem (1 error, 0 warnings)", "/repo/a.js:3 [] error 'x' is defined but never used no-unused-vars"},
 		{"/repo/a.js: line 3, col 8, Error - 'x' is defined but never used. (no-unused-vars)", "/repo/a.js:3 [] Error - 'x' is defined but never used. (no-unused-vars)"},

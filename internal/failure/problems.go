@@ -120,6 +120,9 @@ func (p *problems) values(it Item) (want, got string) {
 	if want, got = places.Values(strings.Join(strings.Fields(it.Message), " ")); want != "" && got != "" {
 		return want, got
 	}
+	if below := p.t.line(min(p.i+1, p.t.len()-1)); strings.HasPrefix(below, "  ") && strings.HasSuffix(it.Message, " type") { // it goes on
+		return places.Values(it.Message + " " + strings.TrimSpace(below))
+	}
 	b := body{silent: true}
 	for j := p.i + 1; j < p.t.len() && j < p.i+2*aroundMax; j++ {
 		l := p.t.line(j)

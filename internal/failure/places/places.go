@@ -43,7 +43,8 @@ func In(s string) (Place, bool) {
 			continue
 		}
 		from := fileStart(s, dot, ext)
-		if strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://") {
+		web := strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://")
+		if web || served().MatchString(s[from:ext]) {
 			continue
 		}
 		return Place{File: Tidy(s[from:ext]), Line: line, Col: col, Rest: s[end:], From: from}, true
@@ -53,15 +54,17 @@ func In(s string) (Place, bool) {
 
 var (
 	// plainFile is a place in a file whose name has no extension.
-	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS))):(\d{1,6})(?::\d{1,6})?`)
+	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
-	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;< ])?)` +
+	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;<{ ])?)` +
 		`"?(?:(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?|row)"?[=:] ?"?(\d{1,6})`)
+	// keyedLine is one where the line stands first.
+	keyedLine = lazy.Regexp(`\b(?:[lL]ine(?:_?[nN]umber|[nN]o)?|row)"?[=:] ?"?(\d{1,6})"?[,; ](?:.{0,60}?[,; ])??"?(?:file|path)(?:_?[nN]ame)?"?[=:] ?"?([\w@./\\-]+\.\w+)`)
 )
 
 // byName finds a place that no extension shows.
 func byName(s string) (Place, bool) {
-	if m := firstOf(plainFile, s, "file:", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
+	if m := firstOf(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]
 		if from < 0 {
 			from, to = m[4], m[5]
@@ -83,6 +86,11 @@ func Keyed(s string) (Place, bool) {
 		p.Line, _ = words.Number(s, m[4])
 		return p, p.Line > 0
 	}
+	if m := firstOf(keyedLine, s, "ine", "row"); len(m) > 0 {
+		p := Place{File: Tidy(s[m[4]:m[5]]), Rest: s[m[1]:], From: m[0]}
+		p.Line, _ = words.Number(s, m[2])
+		return p, p.Line > 0
+	}
 	return Place{}, false
 }
 
@@ -101,8 +109,15 @@ func fileStart(s string, dot, ext int) int {
 			return from
 		}
 	}
-	return strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
+	from := strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
+	if from > 0 && drive(s) && strings.Contains(s[from:dot], `\`) && !drive(s[from:]) { // blanks in its folders
+		return 0
+	}
+	return from
 }
+
+// drive tells whether s begins with a path of Windows.
+func drive(s string) bool { return len(s) > 3 && s[1] == ':' && s[2] == '\\' && words.IsUpper(s[0]) }
 
 // Tidy is the name of a file without what a program puts before it.
 func Tidy(f string) string {
@@ -131,28 +146,7 @@ func lineAfter(s string, i int) (line, col, end int) {
 		}
 		return line, 0, end
 	case s[i] == ':':
-		i++
-		if i < len(s) && s[i] == '[' { // maven: [12,3]
-			return numbers(s, i+1, "]")
-		}
-		if word, _, _ := strings.Cut(s[i:], " "); word == "line" || word == "" { // .NET: file:line 12; a shell: file: 12:
-			line, end = words.Number(s, min(len(s), i+len(word)+1))
-			if word == "line" || strings.HasPrefix(s[end:], ": ") {
-				return line, 0, end
-			}
-			return 0, 0, i
-		}
-		line, i = words.Number(s, i)
-		if line > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // lines 4 to 6
-			_, i = words.Number(s, i+1)
-		}
-		if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && words.IsDigit(s[i+1]) {
-			col, i = words.Number(s, i+1)
-		}
-		if col > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // columns 17 to 29
-			_, i = words.Number(s, i+1)
-		}
-		return line, col, i
+		return lineInColons(s, i+1)
 	case s[i] == '(':
 		return numbers(s, i+1, ")")
 	case s[i] == ',' && i+1 < len(s) && words.IsDigit(s[i+1]): // a row of a report in CSV
@@ -160,15 +154,44 @@ func lineAfter(s string, i int) (line, col, end int) {
 			return line, 0, end
 		}
 		return 0, 0, i
-	case strings.HasPrefix(s[i:], "#L"):
-		line, end = words.Number(s, i+len("#L"))
-		return line, 0, end
 	}
 	return lineInWords(s, i)
 }
 
-// lineInWords reads behind the name of a file "line 12", "12:3" or "(12:3)".
+// lineInColons reads "12:3", "12-14", "L12", "line 12" and "[12,3]" behind a colon.
+func lineInColons(s string, i int) (line, col, end int) {
+	if i < len(s) && s[i] == '[' { // maven: [12,3]
+		return numbers(s, i+1, "]")
+	}
+	if i+1 < len(s) && s[i] == 'L' && words.IsDigit(s[i+1]) {
+		line, end = words.Number(s, i+1)
+		return line, 0, end
+	}
+	if word, _, _ := strings.Cut(s[i:], " "); word == "" || LineWord()[word] { // .NET: file:line 12; a shell: file: 12:
+		line, end = words.Number(s, min(len(s), i+len(word)+1))
+		if word != "" || strings.HasPrefix(s[end:], ": ") {
+			return line, 0, end
+		}
+		return 0, 0, i
+	}
+	line, i = words.Number(s, i)
+	if line > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // lines 4 to 6
+		_, i = words.Number(s, i+1)
+	}
+	if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && words.IsDigit(s[i+1]) {
+		col, i = words.Number(s, i+1)
+	}
+	if col > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // columns 17 to 29
+		_, i = words.Number(s, i+1)
+	}
+	return line, col, i
+}
+
+// lineInWords reads behind the name of a file "[12]", "#L12", "line 12", "12:3" or "(12:3)".
 func lineInWords(s string, i int) (line, col, end int) {
+	if s[i] == '[' || s[i] == '#' {
+		return lineInMarks(s, i)
+	}
 	rest := strings.TrimLeft(s[i:], `"'`)
 	quoted := len(rest) < len(s)-i
 	if quoted && len(rest) > 1 && rest[0] == ':' && words.IsDigit(rest[1]) {
@@ -179,11 +202,16 @@ func lineInWords(s string, i int) (line, col, end int) {
 	if at == i || quoted && at == i+1 || rest == "" {
 		return 0, 0, i
 	}
-	if rest[0] == '(' {
-		if line, col, end = numbers(s, at+1, ")"); col > 0 {
+	if (rest[0] == '(' || rest[0] == '[') && len(rest) > 1 && words.IsDigit(rest[1]) {
+		line, col, end = numbers(s, at+1, map[byte]string{'(': ")", '[': "]"}[rest[0]])
+		if col > 0 || strings.HasPrefix(s[end:], ":") {
 			return line, col, end
 		}
 		return 0, 0, i
+	}
+	if after, ok := strings.CutPrefix(rest, "@ "); ok && words.IsDigit((after + " ")[0]) {
+		line, end = words.Number(after, 0)
+		return line, 0, len(s) - len(after) + end
 	}
 	if words.IsDigit(rest[0]) {
 		line, end = words.Number(s, at)
@@ -201,7 +229,9 @@ func lineInWords(s string, i int) (line, col, end int) {
 		line, end = words.Number(rest, 1)
 		return line, 0, at + end
 	}
-	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "on "), "at ")
+	for _, before := range []string{"on ", "at ", "@ ", "("} {
+		rest = strings.TrimPrefix(rest, before)
+	}
 	word, more, _ := strings.Cut(rest, " ")
 	if !LineWord()[words.Small(strings.TrimRight(word, ":"))] {
 		return 0, 0, i
@@ -211,8 +241,21 @@ func lineInWords(s string, i int) (line, col, end int) {
 	return line, 0, len(s) - len(more) + end
 }
 
+// lineInMarks reads "[12:3]", "[12]:", "#12" and "#L12".
+func lineInMarks(s string, i int) (line, col, end int) {
+	if s[i] == '#' {
+		rest := strings.TrimPrefix(s[i+1:], "L")
+		line, end = words.Number(s, len(s)-len(rest))
+		return line, 0, end
+	}
+	if line, col, end = numbers(s, i+1, "]"); strings.HasPrefix(s[end:], ":") || col > 0 {
+		return line, col, end
+	}
+	return 0, 0, i
+}
+
 // LineWord holds what people call a line, or a row.
-var LineWord = words.Set(`line row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
+var LineWord = words.Set(`line lines row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
 	строка рядок ред línia 第 行 줄 lignes zeilen líneas linhas righe rader linjen regels wierszu wiersza wierszach linii
 	řádku řádky строке строки рядку satırda rivillä rivi soron`)
 
@@ -253,6 +296,9 @@ func FileIn(s string) string {
 
 // fileName is one by its folder or its extension, and no log, host or version.
 var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}：，、])`)
+
+// served is a host, behind which stands a port.
+var served = lazy.Regexp(`^[^/\\]*\.(?:com|org|net|io|dev|example|internal|local|localhost)$`)
 
 // hostName looks like the name of a file and is none.
 var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,})$`)

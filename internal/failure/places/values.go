@@ -23,7 +23,14 @@ var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}
 // Values reads what an assertion wanted and what it got from one line;
 // either may be on a line of its own.
 func Values(l string) (want, got string) {
-	if m := ValueLine().FindStringSubmatch(l); len(m) > 0 && m[3] != "" {
+	small := words.Small(l)
+	aims := words.HasAny(small, aimWords)
+	if aims {
+		if want, got = fields(l); want != "" {
+			return want, got
+		}
+	}
+	if m := ValueLine().FindStringSubmatch(strings.TrimLeft(l, "-+*• ")); len(m) > 0 && m[3] != "" {
 		if a, b, ok := strings.Cut(m[3], " but was:"); ok {
 			return Bare(a), Bare(b)
 		}
@@ -38,7 +45,6 @@ func Values(l string) (want, got string) {
 	if words.Has(l, "throw ", "${", "=>") { // source code
 		return "", ""
 	}
-	small := words.Small(l)
 	if want, got = between(l, small); want+got != "" {
 		return want, got
 	}
@@ -50,10 +56,42 @@ func Values(l string) (want, got string) {
 			return m[2] + m[4], m[1] + m[3]
 		}
 	}
-	if want, got = sentence(l); want != "" {
-		return want, got
+	if aims {
+		if want, got = sentence(l); want != "" {
+			return want, got
+		}
 	}
-	return againstLimit(l)
+	return againstLimit(l, small)
+}
+
+// aimWords are in a line that says what should be.
+var aimWords = strings.Fields("want expect should must budget limit target threshold right before attendu erwartet esperado atteso " +
+	"soll debe verwacht oczekiwa förvänta forvent жидал 期待")
+
+const (
+	wantNames = `wants?|wanted|expected|right|soll|attendu|esperado|atteso|verwacht|before`
+	gotNames  = `got|actual|received|found|left|ist|obtenu|reçu|obtenido|ottenuto|gekregen|after`
+)
+
+var (
+	wantField = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:` + wantNames + `)"? ?[:=] ?` + valueForm)
+	gotField  = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:` + gotNames + `)"? ?[:=] ?` + valueForm)
+)
+
+// fields reads two values that both have a name: want: 3, got: 4; "expected":3,"actual":4.
+func fields(l string) (want, got string) {
+	if strings.Count(l, ":")+strings.Count(l, "=") < 2 || len(l) > longest {
+		return "", ""
+	}
+	w := wantField().FindStringSubmatch(l)
+	if w == nil {
+		return "", ""
+	}
+	g := gotField().FindStringSubmatch(l)
+	if len(g) == 0 || strings.HasPrefix(w[1], "=") || strings.HasPrefix(g[1], "=") {
+		return "", ""
+	}
+	return unquote(w[1]), unquote(g[1])
 }
 
 // between reads the two values that stand between the words of a pair.
@@ -66,7 +104,10 @@ func between(l, small string) (want, got string) {
 		rest := l[i+len(p[0]):]
 		j := strings.Index(rest, p[1])
 		if announces := strings.HasSuffix(rest, ":"); j > 0 && !announces {
-			a, b := Bare(rest[:j]), Bare(rest[j+len(p[1]):])
+			a, b := Bare(strings.TrimRight(rest[:j], ", ")), Bare(rest[j+len(p[1]):])
+			if strings.HasPrefix(b, "not ") {
+				continue
+			}
 			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
 				b, _, _ = strings.Cut(b, " // ")
 				if a == "" || b == "" || p[1] == " to be " && !literal(a) && !literal(b) { // "objects to be equal"
@@ -104,7 +145,7 @@ const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)
 var (
 	quantity = lazy.Regexp(`(?:^|[\s(='"])` + quantityForm)
 	// limited is a number behind the words for a limit, or before them.
-	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|expected|erwartet|erlaubt|höchstens|mindestens|attendus?|autorisés?|esperados?|máximo|mínimo|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
+	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|want(?:ed)?|expected|erwartet|erlaubt|höchstens|mindestens|attendus?|autorisés?|esperados?|máximo|mínimo|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
 		`(?:should|must) be|(?:less|more|larger|smaller|longer|shorter) than|below|above|over|under)|[\s=][<>]=?)` +
 		`[ :(]{0,3}(?:(?:is|of|the|a|at|to|most|least|minimum|maximum|limit) )*[<>=( ]{0,3}` + quantityForm + `|` +
 		quantityForm + ` (?:\pL+ )?(?:(?:is|are|was) )?(?:the (?:most|least)|allowed|permitted|expected|needed|required|wanted)\b`)
@@ -113,14 +154,14 @@ var (
 )
 
 var limitWords = strings.Fields("budget limit max min threshold target only exceed fail-under allowed requires must should than below above over under " +
-	"< > erwartet erlaubt höchstens mindestens attendu autoris esperado máximo mínimo most least permitted expected needed required wanted")
+	"< > want erwartet erlaubt höchstens mindestens attendu autoris esperado máximo mínimo most least permitted expected needed required wanted")
 
 // againstLimit reads a sentence that holds a number against another one: "58 characters, 40 allowed". What came
 // is the number of the same unit before the limit, else behind it.
-func againstLimit(l string) (want, got string) {
+func againstLimit(l, small string) (want, got string) {
 	const digits = "0123456789"
 	at := strings.IndexAny(l, digits) // two numbers and a word are cheaper to look for than the form
-	if at < 0 || len(l) > longest || !strings.ContainsAny(strings.TrimLeft(l[at:], digits), digits) || !words.Has(words.Small(l), limitWords...) {
+	if at < 0 || len(l) > longest || !strings.ContainsAny(strings.TrimLeft(l[at:], digits), digits) || !words.Has(small, limitWords...) {
 		return "", ""
 	}
 	if at, ok := In(l); ok {
@@ -151,17 +192,15 @@ func againstLimit(l string) (want, got string) {
 }
 
 var (
-	wantWord = lazy.Regexp(`\b(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
+	wantWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
+		`soll(?:te)?|debe(?:ría)? ser|verwacht|oczekiwano|förväntade?|forventet|ожидал\pL+|期待値?|` +
 		`(?:budget|limit|target|threshold)(?: is| of|:)?)(?:: *| to be | |=|\()`)
-	gotWord = lazy.Regexp(`\b(?i:got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
+	gotWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:kreeg|otrzymano|fick|fikk|получен\pL|実際|es|computed|got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
 )
 
 // sentence reads a sentence that says what is and what should be, in any order:
 // "low(I) is 'x', should be 'i'". One of the values must look like one.
 func sentence(l string) (want, got string) {
-	if !words.Has(strings.ToLower(l), "want", "expected", "should ", "must ", "budget", "limit", "target", "threshold", "attendu", "erwartet", "esperado", "atteso") {
-		return "", ""
-	}
 	w := wantWord().FindStringIndex(l)
 	if w == nil || words.Has(l, "assert", "if (") {
 		return "", ""
@@ -177,6 +216,9 @@ func sentence(l string) (want, got string) {
 			continue
 		}
 		want, got = valueAt(l[w[1]:wantEnd]), valueAt(l[g[1]:gotEnd])
+		if strings.Contains(got, " ") && strings.Trim(want, ".,%0123456789") == "" && !strings.ContainsAny(got, `0123456789"'`) {
+			continue // "is below the threshold of 80"
+		}
 		fields := l[w[1]-1] == '=' && l[g[1]-1] == '=' // want=a have=b
 		if want != "" && got != "" && (fields || literal(want) || literal(got)) {
 			return want, got
@@ -191,6 +233,9 @@ func valueAt(s string) string {
 	s = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(s), " ,;."), " but")
 	if s == "" || strings.HasPrefix(s, "not ") {
 		return ""
+	}
+	if strings.HasSuffix(s, ")") && !strings.Contains(s, "(") {
+		s = strings.TrimSuffix(s, ")")
 	}
 	if at := strings.IndexByte(`'"`+"`", s[0]); at >= 0 {
 		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {
@@ -216,7 +261,7 @@ func literal(s string) bool {
 }
 
 // valueForm is one value in a sentence: in quotes or brackets, else a word.
-const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\]]*\]|[^\s,;()]*[^\s,;().])`
+const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\]]*\]|[^\s,;(){}]*[^\s,;(){}.])`
 
 // valueForms are sentences with two values; want is the group of the one that should have come.
 var valueForms = []struct {
@@ -224,14 +269,18 @@ var valueForms = []struct {
 	form  func() *regexp.Regexp
 	want  int
 }{
-	{[]string{" != "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) != (.+)$`), 2},
+	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
 	{[]string{"assert "}, lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$`), 2},
 	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
-	{[]string{" type "}, lazy.Regexp(`\btype (?:is )?` + valueForm + ` (?:but|to|does not match|is not assignable to)` +
-		` (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm + `(?: was expected| for \S+.*)?$`), 2},
+	{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match|is not assignable to)` +
+		` (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm + `(?: was expected|\.| for \S+.*)?$`), 2},
+	{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
+	{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
+	{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
+	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm + `,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
 	{[]string{"but return", "but got", "but found", "but was", "but is", "but were"},
-		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?:?)(?: type)? ?` + valueForm + `,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
+		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?)(?: type)? ?` + valueForm + `,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
 	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` + valueForm), 2},
 	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
 }
