@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,5 +74,40 @@ func TestAskedWhileTheEngineIsAway(t *testing.T) {
 	}
 	if rows, err := db.Controls(t.Context(), "r1"); err != nil || len(rows) != 1 {
 		t.Errorf("the run is asked %d times (%v)", len(rows), err)
+	}
+}
+
+// Why ready tasks are not started can be read, until they are started or put aside.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	drafts := []board.Draft{{Case: board.Case{Title: "One"}}, {Case: board.Case{Title: "Two"}}, {Case: board.Case{Title: "Three"}}}
+	if _, err := db.AddCases(t.Context(), drafts, board.Person, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	change := board.Change{Action: board.Block, By: board.Person, At: time.Now()}
+	if _, err := db.MoveCase(t.Context(), "task-003", change); err != nil {
+		t.Fatal(err)
+	}
+	soon := time.Now().Add(time.Hour)
+	state := schedule.State{Hold: "m1: no room", Until: soon, Bench: []schedule.Bench{
+		{Case: "task-001", Why: "m1: no room", Until: soon}, {Case: "task-002", Why: "stopped by pawl stop"}, {Case: "task-003"},
+		{Case: "task-009"},
+	}}
+	row := store.Autopilot{Session: "s", State: encode(state), Options: encode(handed{}), Phase: "running"}
+	if _, err := db.TakeAutopilot(t.Context(), row, func(store.Owner) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	idle, err := IdleOf(t.Context(), db)
+	want := []string{
+		"nothing is started until " + soon.Local().Format(time.TimeOnly) + ": m1: no room",
+		"task-002 is not started: stopped by pawl stop. Give it back: pawl case start task-002",
+	}
+	if err != nil || len(idle.KeptOut) != 2 || !slices.Equal(idle.Lines(), want) {
+		t.Errorf("it says %q of %+v (%v)", idle.Lines(), idle.KeptOut, err)
 	}
 }

@@ -44,12 +44,72 @@ type View struct {
 	// Board counts cases by status, Ready the tasks that could start.
 	Board map[board.Status]int `json:"board"`
 	Ready int                  `json:"ready"`
+	Idle
 	// Queued is how many verified tasks are on their way, QueueHeld why they do
 	// not go on without a person.
 	Queued    int     `json:"queued"`
 	QueueHeld string  `json:"queue_held,omitempty"`
 	NeedsYou  []Need  `json:"needs_you"` // at most 50
 	Events    []Event `json:"events"`    // the last ones, the latest first
+}
+
+// Idle is why an autopilot does not start what is ready.
+type Idle struct {
+	// Held is why nothing is started until a time; "" something may be.
+	Held  string    `json:"held,omitempty"`
+	Until time.Time `json:"held_until,omitzero"`
+	// KeptOut are tasks that are ready, and not started.
+	KeptOut []KeptOut `json:"kept_out,omitempty"`
+}
+
+// KeptOut is one that is not started: until a time, or where that is zero until a
+// person starts it.
+type KeptOut struct {
+	Case  string    `json:"case"`
+	Why   string    `json:"why"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// IdleOf reads why the autopilot that is on starts nothing, or not all.
+func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
+	a, ok, err := db.Autopilot(ctx)
+	if err != nil || !ok || !a.On() && !engine.Alive(a.Owner) {
+		return i, err
+	}
+	var s schedule.State
+	if err := json.Unmarshal(a.State, &s); err != nil {
+		return i, err
+	}
+	i.Held, i.Until = s.Hold, s.Until
+	for _, b := range s.Bench {
+		if b.Seen || !b.Until.IsZero() && b.Until.Before(time.Now()) {
+			continue
+		}
+		c, err := db.Case(ctx, b.Case)
+		if err == nil && c.IsReady() {
+			i.KeptOut = append(i.KeptOut, KeptOut{b.Case, b.Why, b.Until})
+		}
+		if err != nil && !errors.Is(err, store.ErrNoCase) {
+			return i, err
+		}
+	}
+	return i, nil
+}
+
+// Lines say it in words.
+func (i *Idle) Lines() (lines []string) {
+	if i.Held != "" {
+		lines = append(lines, fmt.Sprintf("nothing is started until %s: %s", i.Until.Local().Format(time.TimeOnly), i.Held))
+	}
+	for _, k := range i.KeptOut {
+		switch {
+		case k.Until.IsZero():
+			lines = append(lines, fmt.Sprintf("%s is not started: %s. Give it back: pawl case start %[1]s", k.Case, k.Why))
+		case k.Why != i.Held:
+			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case, k.Until.Local().Format(time.TimeOnly), k.Why))
+		}
+	}
+	return lines
 }
 
 // SlotView is one slot that is taken.
@@ -153,6 +213,9 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 		v.Queued, v.QueueHeld = v.Queued+left.queued, cmp.Or(v.QueueHeld, left.held)
 	}
 	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
+		return v, err
+	}
+	if v.Idle, err = IdleOf(ctx, db); err != nil {
 		return v, err
 	}
 	return v, errors.Join(v.readSlots(ctx, db, root, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -60,7 +61,7 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := s.unserved(ctx, &of); err != nil {
+	if err := errors.Join(s.unserved(ctx, &of), s.keptOut(ctx, &of)); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(of.needs, func(a, b Need) int {
@@ -86,6 +87,28 @@ func (s *Server) unserved(ctx context.Context, of *runNeeds) error {
 			Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
 			Why: "no worker is there with " + strings.Join(cases[i].Labels(), ", "),
 		})
+	}
+	return err
+}
+
+// keptOut adds the tasks that the autopilot does not start until a person says so, and
+// those that show why it starts nothing.
+func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
+	idle, err := autopilot.IdleOf(ctx, s.o.Store)
+	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
+		if !k.Until.IsZero() && k.Why != idle.Held {
+			continue
+		}
+		one, cerr := s.o.Store.Case(ctx, k.Case)
+		if cerr != nil {
+			return errors.Join(err, cerr)
+		}
+		c := showCase(&one)
+		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c, Why: "it is not started: " + k.Why}
+		if k.Why == idle.Held {
+			n.Why = "nothing is started for now: " + k.Why
+		}
+		of.needs = append(of.needs, n)
 	}
 	return err
 }

@@ -76,6 +76,9 @@ func printAutopilot(a *command.App, v autopilot.View) {
 		}
 	}
 	a.Result("(%d ready)\n", v.Ready)
+	for _, line := range v.Lines() {
+		a.Result("Waits:  %s\n", report.Line(line, 300))
+	}
 	t := v.Tally
 	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed,
 		t.TimedOut, t.Blocked)

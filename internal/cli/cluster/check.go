@@ -12,9 +12,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
+	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // Line is one thing that was tried.
@@ -49,6 +51,7 @@ func check(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 	if c.Cluster.Engine != "" {
 		v.Lines = append(v.Lines, ofRemote(ctx, c), ofEngine(ctx, a, c, i.Board), ofWorkers(workers))
 	}
+	v.Lines = append(v.Lines, ofDisk(c.Root, config.StateDir(c.Root, a.Env)))
 	if a.JSON {
 		err = a.JSONLine(v)
 	} else {
@@ -101,6 +104,24 @@ func ofFiles(folder string) Line {
 	if err != nil {
 		l.OK, l.Says = false, fmt.Sprintf("cannot write into cluster.files: %v", err)
 		l.Do = []string{"Mount the folder, or make it: install -d -m 2770 -g GROUP " + folder}
+	}
+	return l
+}
+
+// ofDisk looks whether the disks here have room for work.
+func ofDisk(dirs ...string) Line {
+	l, least := Line{Name: "disk", Says: "has room", OK: true}, pool.RoomEnough
+	for _, dir := range dirs {
+		free, err := files.Free(dir)
+		if err != nil {
+			continue // what keeps it from being read shows in what is done there
+		}
+		if room, said := pool.Judge(free, dir); room > least {
+			l.Says, l.OK, least = said, room < pool.RoomClean, room
+		}
+	}
+	if !l.OK {
+		l.Do = []string{"No task is begun on this machine until there is room. Remove what is over of old runs: pawl gc"}
 	}
 	return l
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -123,6 +124,11 @@ func waiting(ctx context.Context, db *store.Store, labels bool) ([]string, error
 			lines = append(lines, fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", ")))
 		}
 	}
+	idle, err := autopilot.IdleOf(ctx, db)
+	if err != nil {
+		return lines, err
+	}
+	lines = append(lines, idle.Lines()...)
 	targets, err := db.QueueTargets(ctx)
 	for _, target := range targets {
 		q, _, err := db.Queue(ctx, target)
