@@ -192,7 +192,8 @@ func (c *Checkout) committed(ctx context.Context, refs string) ([]string, error)
 }
 
 // noteRefs notes which refs of the person's are not where they were. That the branch
-// which is checked out has more commits is what agents are for.
+// which is checked out has more commits is what agents are for; that a remote's has more is
+// seen by whoever fetches.
 func (c *Checkout) noteRefs(ctx context.Context, now map[string]string, branch string) {
 	for _, name := range slices.Sorted(maps.Keys(c.refsWere)) {
 		was := c.refsWere[name]
@@ -201,7 +202,7 @@ func (c *Checkout) noteRefs(ctx context.Context, now map[string]string, branch s
 		}
 		what := "was deleted"
 		if to := now[name]; to != "" {
-			if more, err := c.Repo.IsAncestor(ctx, was, to); err == nil && more && name == branch {
+			if more, err := c.Repo.IsAncestor(ctx, was, to); err == nil && more && (name == branch || strings.HasPrefix(name, "refs/remotes/")) {
 				continue
 			}
 			what = "is at " + to[:min(len(to), 12)]

@@ -536,7 +536,7 @@ func TestHiddenInNestedRepositories(t *testing.T) {
 }
 
 // Branches, tags and stashes that were moved or deleted are told, with where they
-// were; more commits on the branch that is checked out are not.
+// were; more commits on the branch that is checked out, or on a remote's, are not.
 func TestMovedRefsAreTold(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "a", "1")
@@ -544,6 +544,8 @@ func TestMovedRefsAreTold(t *testing.T) {
 	first := strings.TrimSpace(p.git("rev-parse", "HEAD"))
 	p.git("branch", "kept")
 	p.git("tag", "v1")
+	p.git("update-ref", "refs/remotes/origin/main", first)
+	p.git("update-ref", "refs/remotes/origin/other", first)
 	before, err := p.c.ConfigFingerprint(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -558,16 +560,20 @@ func TestMovedRefsAreTold(t *testing.T) {
 	p.write("a", "2")
 	p.git("commit", "-qam", "second")
 	p.git("branch", "new")
+	p.git("update-ref", "refs/remotes/origin/main", "HEAD") // fetched
+	p.git("update-ref", "refs/remotes/origin/other", "HEAD")
 	if got := moved(); len(got) > 0 {
 		t.Errorf("told of usual work: %q", got)
 	}
 	second := strings.TrimSpace(p.git("rev-parse", "HEAD"))
 	p.git("branch", "-f", "kept", "HEAD")
 	p.git("tag", "-d", "v1")
+	p.git("update-ref", "refs/remotes/origin/other", first)
 	p.git("reset", "-q", "--hard", first)
 	sameList(t, "moved", moved(),
 		"refs/heads/kept is at "+second[:12]+"; it was at "+first+", and git update-ref puts it back",
 		branch+" is at "+first[:12]+"; it was at "+second+", and git update-ref puts it back",
+		"refs/remotes/origin/other is at "+first[:12]+"; it was at "+second+", and git update-ref puts it back",
 		"refs/tags/v1 was deleted; it was at "+first+", and git update-ref puts it back")
 	if got := moved(); len(got) > 0 {
 		t.Errorf("told twice: %q", got)
