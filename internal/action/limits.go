@@ -152,7 +152,7 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.F
 	case Works(r) && f.Raises():
 		return true, p.Raise(ctx, r, f)
 	}
-	return false, nil
+	return false, p.here(ctx, r)
 }
 
 // raiseTask gives the run of a task that works its new limits at once.

@@ -195,6 +195,7 @@ func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, 
 // Setup is how a run was started last, as far as others than its process need it.
 type Setup struct {
 	Flags   planner.Flags  `json:"flags"`
+	Host    string         `json:"host"`    // the machine that has its work
 	Place   string         `json:"place"`   // where its agents work; "" is the root
 	Copy    bool           `json:"copy"`    // of the work tree, on which it works
 	Sandbox string         `json:"sandbox"` // what was enforced

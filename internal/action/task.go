@@ -144,6 +144,9 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 			return Done{}, err
 		}
 	}
+	if err := p.taskHere(ctx, id, "pawl case rollback "+id); err != nil {
+		return Done{}, err
+	}
 	point, where, err := p.pointOf(ctx, clones, id, to)
 	if err != nil {
 		return Done{}, err

@@ -26,7 +26,9 @@ type setup struct {
 	Checks []Check `json:"checks"`
 	// Copy: the run works on a copy of the work tree.
 	Copy bool `json:"copy,omitempty"`
-	// Place is where the agents worked, when that is not the run's root.
+	// Host is the machine that has its work, and Place where its agents worked there, when
+	// that is not the run's root.
+	Host  string `json:"host,omitempty"`
 	Place string `json:"place,omitempty"`
 	// Base is the tree and Guarded git's hooks and configuration that
 	// tampering is measured against.
@@ -61,15 +63,21 @@ type unsaved struct {
 	step   store.Step
 }
 
+// settle notes where the run is worked on.
+func (d *Driver) settle() {
+	d.setup.Host, d.setup.Place = d.owner.Host, ""
+	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
+		d.setup.Place = d.plan.Root
+	}
+}
+
 // create stores the run before anything is done for it. When the database
 // cannot be written, a procedure goes on in memory, and anything else does not
 // start.
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
 	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
-	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
-		d.setup.Place = d.plan.Root
-	}
+	d.settle()
 	if d.o.Store == nil {
 		return nil
 	}

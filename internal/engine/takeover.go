@@ -109,6 +109,7 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 		d.setup.Sandbox = d.plan.Sandbox
 	}
 	d.setup.Checks = d.plan.checks()
+	d.settle()
 	d.setState(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true
 	return nil

@@ -185,15 +185,18 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	if err != nil {
 		return c, err
 	}
-	if c.tree, err = s.tree(ctx, r); err != nil {
-		return c, err
+	var snaps []workspace.Snapshot
+	if c.tree, err = s.tree(ctx, r); err == nil {
+		snaps, err = s.snapshots(ctx, c.tree, r)
 	}
-	if action.OnCopy(r) {
-		if err := s.o.Gather(ctx, r); err != nil {
-			return c, err
+	whole := of == Span{To: -1}
+	shared := s.o.Store.Board() != ""
+	if other := r.Kind == string(loop.Task) || shared; len(snaps) == 0 && other && whole && s.o.Tree != nil {
+		w, werr := s.o.WorkOf(ctx, r)
+		if werr == nil || err != nil || shared {
+			return compared{w.Tree, w.From, w.To}, werr
 		}
 	}
-	snaps, err := c.tree.Snapshots(ctx, r.ID)
 	if err != nil {
 		return c, err
 	}
@@ -209,6 +212,15 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	}
 	c.from, err = treeOf(snaps, of.From)
 	return c, err
+}
+
+func (s *Server) snapshots(ctx context.Context, tree *workspace.Checkout, r store.Run) ([]workspace.Snapshot, error) {
+	if action.OnCopy(r) {
+		if err := s.o.Gather(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return tree.Snapshots(ctx, r.ID)
 }
 
 func treeOf(snaps []workspace.Snapshot, n int) (string, error) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,16 +112,17 @@ func (s *Session) setAside(path string) error {
 	return nil
 }
 
-// elsewhere is true for a process of another machine: its clone at this path is not this one.
-func (s *Session) elsewhere(o store.Owner) bool {
+// elsewhere is true for a run of another machine: its clone at this path is not this one.
+func (s *Session) elsewhere(r store.Run) bool {
 	self, err := process.Self()
-	return err == nil && s.Store.Board() != "" && o.PID != 0 && o.Host != self.Host
+	host := cmp.Or(r.Owner.Host, action.SetupOf(r).Host)
+	return err == nil && s.Store.Board() != "" && host != "" && host != self.Host
 }
 
 // mayFollow decides by the last run of this procedure.
 func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
 	st := loop.Status(last.Status)
-	if s.elsewhere(last.Owner) {
+	if s.elsewhere(last) {
 		return nil
 	}
 	if engine.Alive(last.Owner) {
