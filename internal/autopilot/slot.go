@@ -240,9 +240,14 @@ func (p *pilot) base(ctx context.Context) (string, error) {
 	return base, err
 }
 
-// release gives a workspace back. One that cannot be is kept by the next
-// process that looks.
+// releaseLimit is how long that may take.
+const releaseLimit = time.Minute
+
+// release gives a workspace back, also of a task that is another worker's now. One that
+// cannot be is kept by the next process that looks.
 func (p *pilot) release(ctx context.Context, w pool.Workspace, how pool.How) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
 		p.notify(Notice{Kind: Warning, Text: err.Error()})
 	}

@@ -25,16 +25,18 @@ const (
 const attempts = 20
 
 // retryBusy repeats try while its error may pass. The first time in vain it says
-// what is waited for.
+// what is waited for. A connection that is found lost is opened again before.
 func retryBusy[T any](ctx context.Context, s *Store, try func() (T, error)) (T, error) {
 	var v T
 	var err error
+	told := s.tell == nil
 	for i := range attempts {
 		v, err = try()
 		if err == nil || !s.db.Passing(err) || ctx.Err() != nil {
 			return v, err
 		}
-		if i == 0 && s.tell != nil {
+		if !told && (i > 0 || !s.db.Lost(err)) {
+			told = true
 			s.tell(s.db.Waited(err))
 		}
 	}

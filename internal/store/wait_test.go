@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/store/database"
 )
 
 // holdLock locks as other programs do, not through this package, until its
@@ -66,5 +67,31 @@ func TestALockedDatabase(t *testing.T) {
 	must(t, <-done)
 	if holder := s.db.Waited(nil); holder != "which another process has locked" {
 		t.Errorf("after the end it is locked by %q", holder)
+	}
+}
+
+// losing is a database whose every error is that the connection was lost.
+type losing struct{ database.Database }
+
+func (losing) Lost(error) bool     { return true }
+func (losing) Passing(error) bool  { return true }
+func (losing) Waited(error) string { return "which cannot be reached" }
+
+// A connection that is found lost, as that of a call that was given up, is opened again.
+// Only a database that is away then is said to be.
+func TestALostConnection(t *testing.T) {
+	t.Parallel()
+	for fails, want := range map[int]int{1: 0, 2: 1, 3: 1} {
+		told, tries := 0, 0
+		s := &Store{db: losing{}, tell: func(string) { told++ }}
+		_, err := retryBusy(t.Context(), s, func() (int, error) {
+			if tries++; tries <= fails {
+				return 0, errors.New("lost")
+			}
+			return 1, nil
+		})
+		if err != nil || told != want {
+			t.Errorf("after %d losses it was told %d times (%v)", fails, told, err)
+		}
 	}
 }
