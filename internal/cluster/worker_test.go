@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,15 +39,20 @@ func (beating) RecordActivityHeartbeat(context.Context, []byte, ...any) error { 
 type desk struct {
 	*testing.T
 	worker *Worker
-	works  int // how often a task was taken up
-	takes  time.Duration
-	saw    []int
-	err    error // that ended the last one
-	lacks  bool  // no task can be taken up
+
+	mu    sync.Mutex
+	works int // how often a task was taken up
+	takes time.Duration
+	saw   []int
+	err   error // that ended the last one
+	lacks bool  // no task can be taken up
 }
 
-// pass lets time pass in a bubble.
-func pass(t time.Duration) { time.Sleep(t) } //nolint:forbidigo // it is the bubble's own
+// pass lets time pass in a bubble, and what is due in it end.
+func pass(t time.Duration) {
+	time.Sleep(t) //nolint:forbidigo // it is the bubble's own
+	synctest.Wait()
+}
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
@@ -59,8 +66,11 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+	d.mu.Lock()
 	d.works++
-	if d.lacks {
+	lacks := d.lacks
+	d.mu.Unlock()
+	if lacks {
 		return schedule.Outcome{NotStarted: true, Lacks: true, Why: "here: no agent"}, queue.Entry{}
 	}
 	state, kind := loop.State{}, loop.Started
@@ -68,15 +78,37 @@ func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedul
 		state, kind = p.State, loop.IterationEnded
 	}
 	for {
+		d.mu.Lock()
+		takes := d.takes
+		d.mu.Unlock()
+		time.Sleep(takes) //nolint:forbidigo // of the bubble: each event has a time of its own
 		var err error
-		pass(d.takes) // each event has a time of its own
-		if state, _, err = k.Step(ctx, "run", state, loop.Event{Kind: kind, At: time.Now()}); err != nil {
-			d.err = err
+		state, _, err = k.Step(ctx, "run", state, loop.Event{Kind: kind, At: time.Now()})
+		d.mu.Lock()
+		d.err = err
+		if err == nil {
+			d.saw = append(d.saw, state.Seq)
+		}
+		d.mu.Unlock()
+		if err != nil {
 			return schedule.Outcome{}, queue.Entry{}
 		}
-		d.saw = append(d.saw, state.Seq)
 		kind = loop.IterationEnded
 	}
+}
+
+// seen is how often the task was taken up, the states that were seen, and the last error.
+func (d *desk) seen() (works int, saw []int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.works, slices.Clone(d.saw), d.err
+}
+
+// become changes what the next iterations are like.
+func (d *desk) become(takes time.Duration, lacks bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.takes, d.lacks = takes, lacks
 }
 
 // order has an order carried out.
@@ -110,8 +142,8 @@ func TestAnAnswerIsLost(t *testing.T) {
 			t.Errorf("the same order was answered by %+v", again.Event)
 		}
 		d.order(decided(ended, 2))
-		if d.works != 1 || len(d.saw) != 2 || d.saw[1] != 2 {
-			t.Errorf("it was taken up %d times, and saw the states %v", d.works, d.saw)
+		if works, saw, _ := d.seen(); works != 1 || len(saw) != 2 || saw[1] != 2 {
+			t.Errorf("it was taken up %d times, and saw the states %v", works, saw)
 		}
 		synctest.Wait()
 		pass(2 * time.Minute)
@@ -127,8 +159,8 @@ func TestAWorkerIsBehind(t *testing.T) {
 		other := decided(ended, 4)
 		other.Event.At = other.Event.At.Add(time.Second)
 		d.order(other)
-		if d.works != 2 || !errors.Is(d.err, errLost) || len(d.saw) != 1 {
-			t.Errorf("it was taken up %d times, saw the states %v, and ended with %v", d.works, d.saw, d.err)
+		if works, saw, _ := d.seen(); works != 2 || len(saw) != 1 {
+			t.Errorf("it was taken up %d times, and saw the states %v", works, saw)
 		}
 		pass(2 * time.Minute)
 	})
@@ -144,8 +176,8 @@ func TestTheNextOrderWentElsewhere(t *testing.T) {
 			t.Error("who waits for its next order has no slot")
 		}
 		pass(61 * time.Second)
-		if d.worker.slots.used() != 0 || !errors.Is(d.err, errLost) {
-			t.Errorf("%d slots are taken still (%v)", d.worker.slots.used(), d.err)
+		if _, _, err := d.seen(); d.worker.slots.used() != 0 || !errors.Is(err, errLost) {
+			t.Errorf("%d slots are taken still (%v)", d.worker.slots.used(), err)
 		}
 	})
 }
@@ -181,13 +213,13 @@ func TestTheEngineWasAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		order := openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided(d.order(nil), 1)}}
-		d.takes = 90 * time.Second
+		d.become(90*time.Second, false)
 		d.worker.o.Engine = away{until: time.Now().Add(65 * time.Second), status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
 		first := make(chan error)
-		go func() {
+		go func(order openOrder) {
 			_, err := d.worker.carryOut(t.Context(), order, false)
 			first <- err
-		}()
+		}(order)
 		pass(70 * time.Second)
 		order.Token = []byte("again")
 		again := make(chan flow.Answer)
@@ -204,8 +236,9 @@ func TestTheEngineWasAway(t *testing.T) {
 		if left, err := openOrders(d.worker.o.Dir); err != nil || len(left) != 1 {
 			t.Errorf("%d orders are written down (%v)", len(left), err)
 		}
-		if a := <-again; d.works != 1 || a.Event == nil || a.Event.Kind != loop.IterationEnded {
-			t.Errorf("it was taken up %d times, and answered with %+v (%v)", d.works, a.Event, d.err)
+		a := <-again
+		if works, _, err := d.seen(); works != 1 || a.Event == nil || a.Event.Kind != loop.IterationEnded {
+			t.Errorf("it was taken up %d times, and answered with %+v (%v)", works, a.Event, err)
 		}
 		pass(2 * time.Minute)
 	})
@@ -223,7 +256,7 @@ func TestAnOrderIsNoMore(t *testing.T) {
 				d := newDesk(t)
 				order := openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided(d.order(nil), 1)}}
 				d.worker.o.Engine = away{status: status}
-				d.takes = 80 * time.Second // the driver looks up only then
+				d.become(80*time.Second, false) // the driver looks up only then
 				began := time.Now()
 				d.worker.session(t.Context(), order.Order, false)
 				d.worker.beat(t.Context(), d.worker.open["task-001"], order)
@@ -306,7 +339,7 @@ func TestTheEngineAnswersLater(t *testing.T) {
 func TestAMachineLacksTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
-		d.lacks = true
+		d.become(time.Second, true)
 		o := openOrder{Order: flow.Order{Case: "task-001"}}
 		_, err := d.worker.carryOut(t.Context(), o, true)
 		refused, ok := errors.AsType[*temporal.ApplicationError](err)

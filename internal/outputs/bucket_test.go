@@ -12,14 +12,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/outputs"
 )
 
-// objects are those of a bucket in memory. The object ".away" takes it from the network.
-type objects map[string]object
+// objects are those of a bucket in memory.
+type objects struct {
+	mu   sync.Mutex
+	all  map[string]object
+	away bool // from the network
+}
 
 type object struct {
 	data    []byte
@@ -28,48 +33,68 @@ type object struct {
 
 var errAway = errors.New("no route to host")
 
-func (o objects) away() error {
-	if _, away := o[".away"]; away {
+// do does something with the objects, unless the bucket is away.
+func (o *objects) do(do func(all map[string]object) error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.away {
 		return errAway
 	}
-	return nil
+	return do(o.all)
 }
 
-func (o objects) List(_ context.Context, prefix string, each func(outputs.Object)) error {
-	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if strings.HasPrefix(name, prefix) {
-			each(outputs.Object{Name: name, Size: int64(len(o[name].data)), Changed: o[name].changed})
+// names are those of all objects.
+func (o *objects) names() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Keys(o.all))
+}
+
+func (o *objects) goes(away bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.away = away
+}
+
+func (o *objects) List(_ context.Context, prefix string, each func(outputs.Object)) error {
+	return o.do(func(all map[string]object) error {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if strings.HasPrefix(name, prefix) {
+				each(outputs.Object{Name: name, Size: int64(len(all[name].data)), Changed: all[name].changed})
+			}
 		}
-	}
-	return o.away()
+		return nil
+	})
 }
 
-func (o objects) Read(_ context.Context, name string, from int64) (io.ReadCloser, error) {
-	one, known := o[name]
-	if !known {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(bytes.NewReader(one.data[from:])), o.away()
+func (o *objects) Read(_ context.Context, name string, from int64) (r io.ReadCloser, err error) {
+	err = o.do(func(all map[string]object) error {
+		one, known := all[name]
+		if !known {
+			return fs.ErrNotExist
+		}
+		r = io.NopCloser(bytes.NewReader(one.data[from:]))
+		return nil
+	})
+	return r, err
 }
 
-func (o objects) Write(_ context.Context, name string, data io.Reader) error {
-	if err := o.away(); err != nil {
-		return err
-	}
+func (o *objects) Write(_ context.Context, name string, data io.Reader) error {
 	text, err := io.ReadAll(data)
-	o[name] = object{text, time.Now()}
-	return err
+	return errors.Join(err, o.do(func(all map[string]object) error {
+		all[name] = object{text, time.Now()}
+		return nil
+	}))
 }
 
-func (o objects) Remove(_ context.Context, name string) error {
-	if err := o.away(); err != nil {
-		return err
-	}
-	delete(o, name)
-	return nil
+func (o *objects) Remove(_ context.Context, name string) error {
+	return o.do(func(all map[string]object) error {
+		delete(all, name)
+		return nil
+	})
 }
 
-func (o objects) Close() error { return nil }
+func (o *objects) Close() error { return nil }
 
 // An agent that prints a little all the time leaves few objects, and another machine
 // reads all of it.
@@ -80,8 +105,8 @@ func TestPartsOfAStream(t *testing.T) {
 			fmt.Fprintf(&text, "line %d\n", i)
 			d.write("1/agent.out", text.String())
 			d.copy()
-			if len(d.objects) > 12 {
-				d.Fatalf("%d objects after %d lines: %q", len(d.objects), i+1, slices.Sorted(maps.Keys(d.objects)))
+			if names := d.objects.names(); len(names) > 12 {
+				d.Fatalf("%d objects after %d lines: %q", len(names), i+1, names)
 			}
 			if i%100 == 0 {
 				d.sees("1", "agent.out", text.String())
@@ -92,16 +117,16 @@ func TestPartsOfAStream(t *testing.T) {
 		d.write("1/agent.out", "another one")
 		d.copy()
 		d.sees("1", "agent.out", "another one")
-		if len(d.objects) != 1 {
-			d.Errorf("of the one before these stay: %q", slices.Sorted(maps.Keys(d.objects)))
+		if names := d.objects.names(); len(names) != 1 {
+			d.Errorf("of the one before these stay: %q", names)
 		}
 		big := strings.Repeat("0123456789abcdef", 2<<20) // 32 MB
 		d.write("1/gate-1.out", big)
 		d.copy()
 		d.sees("1", "gate-1.out", big)
 		d.must(outputs.Remove(d.shared, "run1"))
-		if len(d.objects) != 0 {
-			d.Errorf("these stay: %q", slices.Sorted(maps.Keys(d.objects)))
+		if names := d.objects.names(); len(names) != 0 {
+			d.Errorf("these stay: %q", names)
 		}
 		d.misses("1", "agent.out")
 	})
@@ -114,7 +139,7 @@ func TestBucketAway(t *testing.T) {
 		d.write("1/agent.out", "one ")
 		d.copy()
 		d.sees("1", "agent.out", "one ")
-		d.objects[".away"] = object{}
+		d.objects.goes(true)
 		d.write("1/agent.out", "one two ")
 		if err := d.copier.Copy(false); !errors.Is(err, errAway) {
 			d.Errorf("the error is %v", err)
@@ -123,7 +148,7 @@ func TestBucketAway(t *testing.T) {
 		if _, err := outputs.Open(d.given, d.elsewhere, "run1", "2"); !errors.Is(err, errAway) {
 			d.Errorf("the error of an iteration that was not looked at is %v", err)
 		}
-		delete(d.objects, ".away")
+		d.objects.goes(false)
 		d.write("1/agent.out", "one two three")
 		d.copy()
 		d.sees("1", "agent.out", "one two three")
@@ -176,10 +201,10 @@ func TestHostileBucket(t *testing.T) {
 			"1/../../../../evil.out", "1//agent.out", "1/steps/../../../evil.out", "1/caches/evil.out", "1/key.pem", "1/agent.out/x",
 			"1/steps/build.1", "1/.agent.out",
 		} {
-			d.objects["board/run1/"+name+"/EVIL-0"] = object{data: []byte("evil")}
+			d.must(d.objects.Write(d.Context(), "board/run1/"+name+"/EVIL-0", strings.NewReader("evil")))
 		}
 		for _, part := range []string{"EVIL", "EVIL--5", "EVIL-99999999999999999999", "-0", "EVIL-7"} {
-			d.objects["board/run1/1/agent.err/"+part] = object{data: []byte("evil")}
+			d.must(d.objects.Write(d.Context(), "board/run1/1/agent.err/"+part, strings.NewReader("evil")))
 		}
 		d.sees("1", "agent.out", "mine")
 		err := filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, _ fs.DirEntry, err error) error {
@@ -194,11 +219,11 @@ func TestHostileBucket(t *testing.T) {
 
 // What is tried of a bucket is what pawl does with it.
 func TestTry(t *testing.T) {
-	o := objects{}
-	if err := outputs.Try(t.Context(), o); err != nil || len(o) != 0 {
-		t.Errorf("a good one: %v, %d objects stay", err, len(o))
+	o := &objects{all: map[string]object{}}
+	if err := outputs.Try(t.Context(), o); err != nil || len(o.all) != 0 {
+		t.Errorf("a good one: %v, %d objects stay", err, len(o.all))
 	}
-	o[".away"] = object{}
+	o.goes(true)
 	if err := outputs.Try(t.Context(), o); !errors.Is(err, errAway) {
 		t.Errorf("one that is away: %v", err)
 	}

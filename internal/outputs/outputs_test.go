@@ -23,7 +23,7 @@ type desk struct {
 	runs, given string
 	shared      outputs.Shared // of the machine that drives
 	elsewhere   outputs.Shared // of the one that looks on
-	objects     objects        // where there is a bucket
+	objects     *objects       // where there is a bucket
 	copier      *outputs.Copier
 }
 
@@ -39,15 +39,18 @@ func newDesk(t *testing.T) *desk {
 // newBucketDesk shares by a bucket.
 func newBucketDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir(), objects: objects{}}
+	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir(), objects: &objects{all: map[string]object{}}}
 	t.Setenv("TMPDIR", t.TempDir())
 	d.shared, d.elsewhere = outputs.InBucket(d.objects, "board"), outputs.InBucket(d.objects, "board")
 	d.copier = outputs.NewCopier(filepath.Join(d.runs, "run1"), d.shared, "run1")
 	return d
 }
 
-// pass lets time pass in a bubble.
-func (d *desk) pass(t time.Duration) { time.Sleep(t) } //nolint:forbidigo // it is the bubble's own
+// pass lets time pass in a bubble, and what is due in it end.
+func (d *desk) pass(t time.Duration) {
+	time.Sleep(t) //nolint:forbidigo // it is the bubble's own
+	synctest.Wait()
+}
 
 func (d *desk) must(err error) {
 	d.Helper()
