@@ -154,7 +154,8 @@ func (p *Operator) sent(ctx context.Context, r store.Run, remote string, w *Work
 		return false, err
 	}
 	if !found || w.From == "" {
-		return false, fault.Refuse("the work of run %s is neither on this machine nor on the remote %s any more", r.ID, remote).
+		return false, fault.Refuse("the work of run %s is neither on this machine nor on the remote %s any more",
+			r.ID, remote).
 			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
 	}
 	w.To = work.Commit

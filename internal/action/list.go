@@ -155,7 +155,8 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 		}
 	}
 	_, err = p.Store.EditCase(ctx, c.ID, board.Person, time.Now(), func(to *board.Case) error {
-		is := to.Control.String() == c.Control.String() && to.Title == c.Title && to.Description == c.Description && to.Priority == c.Priority &&
+		is := to.Control.String() == c.Control.String() && to.Title == c.Title && to.Description == c.Description &&
+			to.Priority == c.Priority &&
 			slices.Equal(to.Acceptance, c.Acceptance) && slices.Equal(to.Tags, c.Tags) &&
 			slices.Equal(slices.Sorted(slices.Values(to.Needs)), slices.Sorted(slices.Values(needs)))
 		if is {

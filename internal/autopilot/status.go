@@ -106,7 +106,8 @@ func (i *Idle) Lines() (lines []string) {
 		case k.Until.IsZero():
 			lines = append(lines, fmt.Sprintf("%s is not started: %s. Give it back: pawl case start %[1]s", k.Case, k.Why))
 		case k.Why != i.Held:
-			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case, k.Until.Local().Format(time.TimeOnly), k.Why))
+			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case,
+				k.Until.Local().Format(time.TimeOnly), k.Why))
 		}
 	}
 	return lines

@@ -251,7 +251,8 @@ func beatsTests(h *hits, at int, v verdict) bool {
 // fetches tells whether line is about getting a package from elsewhere, which
 // fails in the same words whether the package or the way to it is missing.
 func fetches(line string) bool {
-	return words.Has(line, "No matching distribution", "Could not find a version", "Could not resolve", "could not resolve",
+	return words.Has(line, "No matching distribution", "Could not find a version", "Could not resolve",
+		"could not resolve",
 		"Non-resolvable", "Could not find artifact", "failed to get")
 }
 

@@ -353,7 +353,8 @@ func statusBehind(p spot, args []string) bool {
 		if !words.IsDigit(s[i]) {
 			continue
 		}
-		if s[i] != args[0][0] || i+3 > len(s) || !words.IsDigit(s[i+1]) || !words.IsDigit(s[i+2]) || i+3 < len(s) && words.IsWord(s[i+3]) {
+		if s[i] != args[0][0] || i+3 > len(s) || !words.IsDigit(s[i+1]) || !words.IsDigit(s[i+2]) ||
+			i+3 < len(s) && words.IsWord(s[i+3]) {
 			return false
 		}
 		return len(args) == 1 || slices.Contains(args[1:], s[i:i+3])

@@ -59,7 +59,8 @@ func excerpt(t text) []Item {
 func leads(lead, said string) bool {
 	word, _, _ := strings.Cut(said, " ")
 	switch {
-	case places.ValueLine().MatchString(said), sourceLine().MatchString(said), strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
+	case places.ValueLine().MatchString(said), sourceLine().MatchString(said),
+		strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
 		word == "want", word == "have", word == "got":
 		return false
 	}

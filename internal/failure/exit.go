@@ -29,7 +29,8 @@ func exitIn(l string) (int, bool) {
 		"process completed with exit code ", "job failed: exit code ",
 		"did not complete successfully: exit code: ", "exited with code ", "exited with status ",
 
-		"exit status ", "exit code: ", "exit code ", "exited with ", "returned exit code ", "non-zero exit status ", "] error ",
+		"exit status ", "exit code: ", "exit code ", "exited with ", "returned exit code ", "non-zero exit status ",
+		"] error ",
 	} {
 		i := strings.Index(small, w)
 		if i < 0 {

@@ -195,7 +195,8 @@ func amounts(s string, well map[string]bool) (found []string) {
 		switch {
 		case strings.Count(w, ".") == 2: // a version is no time and no place
 			found = append(found, w)
-		case goesOn, i > 0 && changes(said[i-1]) && !strings.HasSuffix(w, "%") && (said[i-1] != "for" || !strings.Contains(w, ".")):
+		case goesOn, i > 0 && changes(said[i-1]) && !strings.HasSuffix(w, "%") &&
+			(said[i-1] != "for" || !strings.Contains(w, ".")):
 			left = i
 		case behind, i+1 < len(said) && isTime()[said[i+1]]:
 		default:

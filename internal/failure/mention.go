@@ -48,7 +48,8 @@ func (p *spot) inQuotes() bool {
 		}
 		reports := words.HasAny(words.Small(head+tail), reporting)
 		switch {
-		case quotedName().MatchString(head), mark == "`" && !advised().MatchString(head) && !strings.Contains(rest[:len(rest)-len(tail)], " "):
+		case quotedName().MatchString(head), mark == "`" && !advised().MatchString(head) &&
+			!strings.Contains(rest[:len(rest)-len(tail)], " "):
 			return true
 		case aboutIt().MatchString(head) && !reports && !advised().MatchString(head):
 			return true

@@ -209,7 +209,8 @@ func vague(said string) bool {
 
 // nameless tells whether a line has no name, no quote and no value of anything.
 func nameless(said string) bool {
-	return !strings.ContainsAny(said, ":：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") && !strings.Contains(strings.TrimRight(said, "."), ".")
+	return !strings.ContainsAny(said, ":：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") &&
+		!strings.Contains(strings.TrimRight(said, "."), ".")
 }
 
 // emptyWords say that something failed, or where, but not what.
@@ -303,7 +304,8 @@ func (o *outline) rows(j, i int) bool {
 
 // field tells whether line i says more of the line above: "where: a.html, line 2".
 func (o *outline) field(i int) bool {
-	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) || words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
+	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) ||
+		words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
 	return o.parts[i] == plain && deeper && o.said(i-1) != "" && fieldLine().MatchString(o.said(i))
 }
 

@@ -105,7 +105,8 @@ func aboveArrow(l string) string {
 	if marked().MatchString(l) {
 		return strings.TrimSpace(l)
 	}
-	if strings.HasPrefix(l, " ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "note: ") || strings.HasPrefix(l, "help: ") {
+	if strings.HasPrefix(l, " ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "note: ") ||
+		strings.HasPrefix(l, "help: ") {
 		return ""
 	}
 	return strings.TrimSpace(l)
@@ -145,7 +146,8 @@ func (p *problems) underFile(l, said string) bool {
 	said = strings.TrimPrefix(said, "✖  ")
 	line, col, end := rowIn(said)
 	leveled := graded().FindString(said[end:])
-	if p.file == "" || end == 0 || col == 0 && leveled == "" && (words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
+	if p.file == "" || end == 0 || col == 0 && leveled == "" &&
+		(words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
 		return false
 	}
 	if col > 0 {
@@ -165,7 +167,8 @@ var graded = lazy.Regexp(`^ +\| (?:ERROR|WARNING) +\| `)
 // "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
 func (p *problems) located(l, said string) bool {
 	at, ok := places.In(said)
-	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") || strings.HasPrefix(l, "\t") ||
+	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") ||
+		strings.HasPrefix(l, "\t") ||
 		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
 		return false
 	}
@@ -213,7 +216,8 @@ func (p *problems) located(l, said string) bool {
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
 	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
-	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") || strings.HasPrefix(strings.TrimSpace(before), "info"))
+	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") ||
+		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
 
@@ -256,7 +260,8 @@ func (p *problems) loose(said string) {
 	switch {
 	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
 		p.add(Item{Message: said}, false)
-	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) && !words.Has(said, "aborting due to", "could not compile", "warnings found and"):
+	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) &&
+		!words.Has(said, "aborting due to", "could not compile", "warnings found and"):
 		p.add(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)

@@ -45,7 +45,8 @@ func statusWord(before, rest string) bool {
 // a whole word.
 func endsWith(s string, list ...string) bool {
 	for _, w := range list {
-		if n := len(s) - len(w); n >= 0 && strings.EqualFold(s[n:], w) && (n == 0 || !words.IsWord(s[n-1]) || !words.IsWord(w[0])) {
+		if n := len(s) - len(w); n >= 0 && strings.EqualFold(s[n:], w) &&
+			(n == 0 || !words.IsWord(s[n-1]) || !words.IsWord(w[0])) {
 			return true
 		}
 	}
@@ -59,7 +60,8 @@ func reason(p spot) bool {
 	if b == "" {
 		return true
 	}
-	if n := len(b); n >= 3 && words.IsDigit(b[n-1]) && words.IsDigit(b[n-2]) && words.IsDigit(b[n-3]) && (n == 3 || !words.IsWord(b[n-4])) {
+	if n := len(b); n >= 3 && words.IsDigit(b[n-1]) && words.IsDigit(b[n-2]) && words.IsDigit(b[n-3]) &&
+		(n == 3 || !words.IsWord(b[n-4])) {
 		return true
 	}
 	return words.HasAny(p.small, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})

@@ -22,7 +22,8 @@ type usual struct {
 }
 
 func usualIn(green string) usual {
-	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{}, counts: map[string]bool{}, rows: map[string][]string{}}
+	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{},
+		counts: map[string]bool{}, rows: map[string][]string{}}
 	if green != "" {
 		t := split(readable(bound(green)).text)
 		names := map[string]string{}
@@ -155,7 +156,8 @@ const maxNames = 20
 
 // madeName tells whether a name is long, and of letters and digits.
 func madeName(s string) bool {
-	return len(s) >= 8 && strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(strings.TrimLeft(s, "vV"), unicode.IsLetter)
+	return len(s) >= 8 && strings.ContainsAny(s, "0123456789") &&
+		strings.ContainsFunc(strings.TrimLeft(s, "vV"), unicode.IsLetter)
 }
 
 // frameOf is a line without its names: what a check says of each file alike.

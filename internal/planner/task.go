@@ -41,7 +41,8 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	case string(loop.Task), string(loop.Controlled):
 		p.Policy = own
 	default:
-		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID, board.PolicyTag,
+		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID,
+			board.PolicyTag,
 			own)
 	}
 	if own := c.Control; own != nil {

@@ -47,7 +47,8 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.foreseeRollback)
 	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the result of a run that worked on a copy into the files",
+	post(api, "/runs/{run}/apply", "apply-run", "actions",
+		"Bring the result of a run that worked on a copy into the files",
 		s.applyRun)
 }
 

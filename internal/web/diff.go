@@ -280,7 +280,8 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff],
 		return nil, gone(err)
 	}
 	if text == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states", fault.Cut(of.Path, 200)).
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
+			fault.Cut(of.Path, 200)).
 			suggest("See which files do: leave out /file")
 	}
 	out := patch.Read(text)

@@ -104,7 +104,8 @@ func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
 			return errors.Join(err, cerr)
 		}
 		c := showCase(&one)
-		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c, Why: "it is not started: " + k.Why}
+		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+			Why: "it is not started: " + k.Why}
 		if k.Why == idle.Held {
 			n.Why = "nothing is started for now: " + k.Why
 		}

@@ -111,7 +111,8 @@ func (s *Server) beginNext(ctx context.Context) error {
 		next.Held = "The sprint before it was stopped, or broke off."
 		return s.keep(next)
 	}
-	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(next.SprintWish)...), "The planned sprint has started."); err != nil {
+	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(next.SprintWish)...),
+		"The planned sprint has started."); err != nil {
 		next.Held = err.Error()
 		return s.keep(next)
 	}

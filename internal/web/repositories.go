@@ -74,8 +74,10 @@ type opened struct {
 }
 
 func (s *Server) repositoryRoutes(api huma.API) {
-	get(api, "/repositories", "list-repositories", "overview", "Other repositories of the same user, and what waits there", s.repositories)
-	post(api, "/repositories/{id}/open", "open-repository", "overview", "Open another repository, by a server of its own", s.openRepository)
+	get(api, "/repositories", "list-repositories", "overview",
+		"Other repositories of the same user, and what waits there", s.repositories)
+	post(api, "/repositories/{id}/open", "open-repository", "overview",
+		"Open another repository, by a server of its own", s.openRepository)
 }
 
 // others are the roots of the other repositories. A server that other machines or

@@ -202,7 +202,8 @@ func (c *Checkout) noteRefs(ctx context.Context, now map[string]string, branch s
 		}
 		what := "was deleted"
 		if to := now[name]; to != "" {
-			if more, err := c.Repo.IsAncestor(ctx, was, to); err == nil && more && (name == branch || strings.HasPrefix(name, "refs/remotes/")) {
+			if more, err := c.Repo.IsAncestor(ctx, was, to); err == nil && more &&
+				(name == branch || strings.HasPrefix(name, "refs/remotes/")) {
 				continue
 			}
 			what = "is at " + to[:min(len(to), 12)]

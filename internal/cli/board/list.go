@@ -211,7 +211,8 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 			return err
 		}
 		e := exported{
-			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type, c.Status, c.Control,
+			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type,
+			c.Status, c.Control,
 		}
 		for _, need := range c.Needs {
 			e.Needs = append(e.Needs, names[need])

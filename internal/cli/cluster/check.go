@@ -72,7 +72,8 @@ const apart = 2
 func ofDatabase(i store.Inspection) []Line {
 	clock := Line{Name: "clock here", Says: "the server's, as far as it matters", OK: true}
 	if math.Abs(i.Behind) >= apart {
-		clock.Says = fmt.Sprintf("%.0f s from the server's: set it by NTP, or times in lists will not fit", math.Abs(i.Behind))
+		clock.Says = fmt.Sprintf("%.0f s from the server's: set it by NTP, or times in lists will not fit",
+			math.Abs(i.Behind))
 	}
 	notices := Line{Name: "notices", Says: "arrive", OK: i.Notified}
 	if !i.Notified {

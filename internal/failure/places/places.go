@@ -64,7 +64,8 @@ var (
 
 // byName finds a place that no extension shows.
 func byName(s string) (Place, bool) {
-	if m := firstOf(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:", "CODEOWNERS:"); m != nil {
+	if m := firstOf(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:",
+		"CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]
 		if from < 0 {
 			from, to = m[4], m[5]
@@ -341,7 +342,8 @@ func Heading(s string) string {
 
 // IsFile tells whether a line is nothing but the name of a file.
 func IsFile(s string) bool {
-	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") || strings.Contains(s, "  ") || strings.ContainsAny(s,
+	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") ||
+		strings.Contains(s, "  ") || strings.ContainsAny(s,
 		"|<>=\"'`?(") {
 		return false
 	}

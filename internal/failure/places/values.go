@@ -161,7 +161,8 @@ var limitWords = strings.Fields("budget limit max min threshold target only exce
 func againstLimit(l, small string) (want, got string) {
 	const digits = "0123456789"
 	at := strings.IndexAny(l, digits) // two numbers and a word are cheaper to look for than the form
-	if at < 0 || len(l) > longest || !strings.ContainsAny(strings.TrimLeft(l[at:], digits), digits) || !words.Has(small, limitWords...) {
+	if at < 0 || len(l) > longest || !strings.ContainsAny(strings.TrimLeft(l[at:], digits), digits) ||
+		!words.Has(small, limitWords...) {
 		return "", ""
 	}
 	if at, ok := In(l); ok {
@@ -216,7 +217,8 @@ func sentence(l string) (want, got string) {
 			continue
 		}
 		want, got = valueAt(l[w[1]:wantEnd]), valueAt(l[g[1]:gotEnd])
-		if strings.Contains(got, " ") && strings.Trim(want, ".,%0123456789") == "" && !strings.ContainsAny(got, `0123456789"'`) {
+		if strings.Contains(got, " ") && strings.Trim(want, ".,%0123456789") == "" &&
+			!strings.ContainsAny(got, `0123456789"'`) {
 			continue // "is below the threshold of 80"
 		}
 		fields := l[w[1]-1] == '=' && l[g[1]-1] == '=' // want=a have=b
