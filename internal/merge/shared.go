@@ -28,13 +28,13 @@ func (q *Queue) head() string {
 // Tip is the target's commit; "" when there is no such branch. Where the target is the
 // remote's branch it is what the remote answered last.
 func (q *Queue) Tip(ctx context.Context) (string, error) {
-	asked := !q.remote.at.IsZero() && q.remote.away == nil
-	if q.shared() && asked && !q.remote.known {
+	said := q.remote.said()
+	if q.shared() && said.none {
 		return "", nil
 	}
 	tip, err := q.o.Repo.Find(ctx, q.head())
 	if err == nil && tip == "" && q.shared() {
-		err = q.remote.away
+		err = said.away
 	}
 	return tip, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/git"
@@ -58,6 +59,28 @@ type remote struct {
 	away      error     // why it failed; nil when it did not
 	known     bool      // it has the target: the tracking ref says where that was
 	told      string    // why the branch here does not follow
+
+	mu     sync.Mutex // of what others than who works on the queue ask for
+	answer answer
+}
+
+// answer is what the remote said last.
+type answer struct {
+	none bool  // it has no such branch
+	away error // it said nothing; nil where it was not asked yet
+}
+
+// heard notes the answer for those who ask for it beside the queue.
+func (r *remote) heard() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer{none: r.away == nil && !r.known, away: r.away}
+}
+
+func (r *remote) said() answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answer
 }
 
 const (
@@ -109,15 +132,15 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 		return nil, ctx.Err()
 	}
 	was := q.remote.away
-	q.remote.away = err
+	if q.remote.away = err; err == nil {
+		q.remote.known = found
+	}
+	q.remote.heard()
 	switch { // told when it begins and when it is over
 	case err != nil && was == nil:
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
 	case err == nil && was != nil:
 		warnings = []string{q.remote.name + " answers again"}
-	}
-	if err == nil {
-		q.remote.known = found
 	}
 	return warnings, nil
 }
