@@ -45,12 +45,15 @@ type Bucket struct {
 	objects Objects
 	board   string
 	mirror  mirror
+	ctx     context.Context // of all calls, until it is closed
+	stop    context.CancelFunc
 }
 
 // InBucket is what a board's machines share by a bucket.
 func InBucket(objects Objects, board string) *Bucket {
 	b := &Bucket{objects: objects, board: board}
 	b.mirror.of, b.mirror.looks = b, map[string]*look{}
+	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
 }
 
@@ -95,15 +98,18 @@ func (b *Bucket) open(run, iteration string) (*os.Root, error) {
 
 func (b *Bucket) look(run, iteration string) { b.mirror.look(run, iteration) }
 
-// Close removes what was copied here.
-func (b *Bucket) Close() error { return errors.Join(b.mirror.close(), b.objects.Close()) }
+// Close removes what was copied here. It waits for no call.
+func (b *Bucket) Close() error {
+	b.stop()
+	return errors.Join(b.mirror.close(), b.objects.Close())
+}
 
 func (b *Bucket) remove(run string) error { return b.clear(path.Join(b.board, run)) }
 
 // clear removes all objects of a folder.
 func (b *Bucket) clear(dir string) error {
 	var all []string
-	ctx, cancel := bound()
+	ctx, cancel := b.bound()
 	defer cancel()
 	err := b.objects.List(ctx, dir+"/", func(o Object) { all = append(all, o.Name) })
 	for _, name := range all {
@@ -115,19 +121,19 @@ func (b *Bucket) clear(dir string) error {
 }
 
 func (b *Bucket) delete(name string) error {
-	ctx, cancel := bound()
+	ctx, cancel := b.bound()
 	defer cancel()
 	return unlessGone(b.objects.Remove(ctx, name))
 }
 
 func (b *Bucket) write(name string, data io.Reader) error {
-	ctx, cancel := bound()
+	ctx, cancel := b.bound()
 	defer cancel()
 	return b.objects.Write(ctx, name, data)
 }
 
-func bound() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), bucketBound)
+func (b *Bucket) bound() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.ctx, bucketBound)
 }
 
 func (b *Bucket) place(run string) place {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/outputs"
@@ -32,6 +33,14 @@ type object struct {
 }
 
 var errAway = errors.New("no route to host")
+
+// silent is a bucket that answers nothing.
+type silent struct{ *objects }
+
+func (silent) List(ctx context.Context, _ string, _ func(outputs.Object)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // do does something with the objects, unless the bucket is away.
 func (o *objects) do(do func(all map[string]object) error) error {
@@ -187,6 +196,19 @@ func TestLookEnds(t *testing.T) {
 		d.must(d.elsewhere.Close())
 		if left, _ := filepath.Glob(os.Getenv("TMPDIR") + "/*"); len(left) != 0 {
 			d.Errorf("these stay after the end: %q", left)
+		}
+	})
+}
+
+// A bucket that does not answer keeps nobody from ending.
+func TestSilentBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := outputs.InBucket(silent{}, "board")
+		outputs.Look(b, "run1", "1")
+		synctest.Wait()
+		began := time.Now()
+		if err := b.Close(); err != nil || time.Since(began) != 0 {
+			t.Errorf("it was closed after %s (%v)", time.Since(began), err)
 		}
 	})
 }

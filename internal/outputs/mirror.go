@@ -1,7 +1,6 @@
 package outputs
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -189,7 +188,7 @@ func (l *look) pull() error {
 // list is what the bucket has of the iteration. Of two files of one name the newer counts.
 func (l *look) list() (map[string]stored, error) {
 	all := map[string]map[string]stored{}
-	ctx, cancel := bound()
+	ctx, cancel := l.of.bound()
 	defer cancel()
 	err := l.of.objects.List(ctx, l.prefix, func(o Object) {
 		name, part := cutLast(strings.TrimPrefix(o.Name, l.prefix), "/")
@@ -301,7 +300,7 @@ func (l *look) mark(root *os.Root, name string, f stored) error {
 
 // read copies some of an object.
 func (l *look) read(to io.Writer, name, mark string, at, from, most int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), bucketBound)
+	ctx, cancel := l.of.bound()
 	defer cancel()
 	in, err := l.of.objects.Read(ctx, l.prefix+name+"/"+mark+"-"+strconv.FormatInt(at, 10), from)
 	if err != nil {
