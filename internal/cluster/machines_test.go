@@ -130,6 +130,14 @@ func (m *team) drain(worker *exec.Cmd) {
 	}
 }
 
+// has fails the test unless files are on the remote's branch.
+func (m *team) has(files ...string) {
+	m.t.Helper()
+	for _, name := range files {
+		gittest.Git(m.t, m.remote, "show", "main:"+name)
+	}
+}
+
 // starts fails the test if the agent was started another number of times.
 func (m *team) starts(want int) {
 	m.t.Helper()
@@ -224,9 +232,7 @@ func TestAMachineIsLost(t *testing.T) {
 		t.Errorf("it ended with %+v", res)
 	}
 	m.landed(1)
-	for _, name := range []string{"one.txt", "two.txt"} {
-		gittest.Git(t, m.remote, "show", "main:"+name)
-	}
+	m.has("one.txt", "two.txt")
 	m.starts(3)
 }
 
@@ -475,9 +481,7 @@ echo "<promise>COMPLETE</promise>"
 		t.Errorf("it ended with %+v", res)
 	}
 	m.landed(1)
-	for _, name := range []string{"one.txt", "two.txt"} {
-		gittest.Git(t, m.remote, "show", "main:"+name)
-	}
+	m.has("one.txt", "two.txt")
 	m.starts(2)
 }
 

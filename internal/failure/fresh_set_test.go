@@ -262,26 +262,13 @@ func TestFreshSet(t *testing.T) {
 		holdsPairs(t, "pairs-second.jsonl", 97.5)
 		holds(t, "second.jsonl", floors{headline: 90, class: 86, transient: 97, fault: 93, places: 89})
 	})
-	t.Run("third", func(t *testing.T) {
-		t.Parallel()
-		holdsPairs(t, "pairs-third.jsonl", 95)
-		holds(t, "third.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
-	})
-	t.Run("sixth", func(t *testing.T) {
-		t.Parallel()
-		holdsPairs(t, "pairs-sixth.jsonl", 95)
-		holds(t, "sixth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
-	})
-	t.Run("seventh", func(t *testing.T) {
-		t.Parallel()
-		holdsPairs(t, "pairs-seventh.jsonl", 95)
-		holds(t, "seventh.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
-	})
-	t.Run("eighth", func(t *testing.T) {
-		t.Parallel()
-		holdsPairs(t, "pairs-eighth.jsonl", 95)
-		holds(t, "eighth.jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
-	})
+	for _, set := range []string{"third", "sixth", "seventh", "eighth"} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			holdsPairs(t, "pairs-"+set+".jsonl", 95)
+			holds(t, set+".jsonl", floors{headline: 88, class: 88, transient: 97, fault: 92, places: 85})
+		})
+	}
 	t.Run("loops", func(t *testing.T) {
 		t.Parallel()
 		holdsPairs(t, "pairs-loops.jsonl", 95)
