@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
+	"github.com/pawl-dev/pawl/internal/statefile"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	flow "github.com/pawl-dev/pawl/internal/workflow/run"
@@ -94,7 +95,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	}
 	last, err := p.Store.Latest(ctx, r.Root, r.Name)
 	if err == nil && last.ID == r.ID {
-		err = engine.RemoveStateFile(r.Root, r.Name)
+		err = statefile.Remove(r.Root, r.Name)
 	}
 	if err == nil {
 		p.Say("Run %s is discarded; its files stay as they are. Put them back: pawl rollback %s --to 0", r.ID, r.ID)
@@ -108,7 +109,7 @@ func waits(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
-	f, err := engine.ReadStateFile(engine.StateFilePath(r.Root, r.Name))
+	f, err := statefile.Read(statefile.Path(r.Root, r.Name))
 	stopped := []loop.Status{loop.Stopped, loop.Interrupted, loop.Paused, loop.Pending}
 	return err == nil && f.Run == r.ID && slices.Contains(stopped, loop.Status(r.Status))
 }

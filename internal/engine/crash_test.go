@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/statefile"
 )
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -36,7 +37,7 @@ func TestAnAgentThatStillRunsIsAdopted(t *testing.T) {
 	p.kill()
 	q := w.resume()
 	q.await("run resumed the agent is still running")
-	if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.Owner == nil || f.Owner.PID != q.cmd.Process.Pid {
+	if f, err := statefile.Read(statefile.Path(w.o.Root, "build")); err != nil || f.Owner == nil || f.Owner.PID != q.cmd.Process.Pid {
 		t.Errorf("the state file does not name the new owner: %+v, %v", f, err)
 	}
 	w.open("go")
@@ -284,7 +285,7 @@ func TestBothKilledLosesOneIteration(t *testing.T) {
 	w.o.Hold, w.o.Resume = "iteration started 2", w.run()
 	q := w.start()
 	q.await(w.o.Hold)
-	if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.InterruptedIteration != 1 || f.Iteration != 1 {
+	if f, err := statefile.Read(statefile.Path(w.o.Root, "build")); err != nil || f.InterruptedIteration != 1 || f.Iteration != 1 {
 		t.Errorf("state file %+v, %v", f, err)
 	}
 	q.kill()

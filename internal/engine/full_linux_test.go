@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/statefile"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -30,7 +31,7 @@ func TestTheDatabaseIsFullForAWhile(t *testing.T) {
 	h := w.within()
 	h.on["iteration started 3"] = func() { fill(t, filepath.Join(small, "filler")) }
 	h.on["iteration started 6"] = func() {
-		if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.Iteration != 5 {
+		if f, err := statefile.Read(statefile.Path(w.o.Root, "build")); err != nil || f.Iteration != 5 {
 			t.Errorf("the state file is not written: %+v, %v", f, err)
 		}
 		if run, err := h.opts.Store.Run(context.Background(), w.run()); err != nil || run.Iteration >= 6 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/statefile"
 )
 
 // hostile runs an agent that does a deed in its first turn and works on in the
@@ -30,7 +31,7 @@ func TestAnAgentDeletesPawlsFolder(t *testing.T) {
 	t.Parallel()
 	w, h := hostile(t, "delete: .pawl")
 	h.on["iteration started 2"] = func() {
-		if f, err := ReadStateFile(StateFilePath(w.o.Root, "build")); err != nil || f.Iteration != 1 {
+		if f, err := statefile.Read(statefile.Path(w.o.Root, "build")); err != nil || f.Iteration != 1 {
 			t.Errorf("the state file is not written again: %+v, %v", f, err)
 		}
 	}

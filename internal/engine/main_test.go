@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/reexec"
+	"github.com/pawl-dev/pawl/internal/statefile"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -445,9 +446,9 @@ func (w *world) holds(status loop.Status, attempts ...string) {
 // imageHolds compares the state file with the state.
 func (w *world) imageHolds(s loop.State) {
 	w.t.Helper()
-	f, err := ReadStateFile(StateFilePath(w.o.Root, "build"))
+	f, err := statefile.Read(statefile.Path(w.o.Root, "build"))
 	if s.Status == loop.Completed {
-		if !errors.Is(err, ErrNoStateFile) {
+		if !errors.Is(err, statefile.ErrNone) {
 			w.t.Errorf("a completed run left a state file: %+v, %v", f, err)
 		}
 		return

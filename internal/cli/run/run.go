@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/prompt"
+	"github.com/pawl-dev/pawl/internal/statefile"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -57,7 +58,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 		run, err = command.FindRun(ctx, p.Store, p.Root, name)
 		if imported, ierr := session.AdoptFile(ctx, p.Store, p.Root, name, run, err); ierr == nil {
 			run, err = imported, nil
-		} else if !errors.Is(ierr, engine.ErrNoStateFile) {
+		} else if !errors.Is(ierr, statefile.ErrNone) {
 			err = ierr
 		}
 		if err == nil {

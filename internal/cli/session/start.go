@@ -24,29 +24,30 @@ import (
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/retention"
 	"github.com/pawl-dev/pawl/internal/sandbox"
+	"github.com/pawl-dev/pawl/internal/statefile"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
 )
 
 // AdoptFile makes a run of a state file that the database knows nothing of,
 // when nothing that it knows can be resumed instead.
-// [engine.ErrNoStateFile] when there is no such file.
+// [statefile.ErrNone] when there is no such file.
 func AdoptFile(ctx context.Context, db *store.Store, root, name string, last store.Run, lookup error) (store.Run,
 	error) {
 	if lookup != nil && !errors.Is(lookup, store.ErrNotFound) {
-		return last, engine.ErrNoStateFile
+		return last, statefile.ErrNone
 	}
-	path := engine.StateFilePath(root, name)
-	file, err := engine.ReadStateFile(path)
+	path := statefile.Path(root, name)
+	file, err := statefile.Read(path)
 	if err != nil && lookup == nil {
-		return last, engine.ErrNoStateFile // the database rules
+		return last, statefile.ErrNone // the database rules
 	}
 	if err != nil {
 		return last, err
 	}
 	follows := !foreign(file, last) || last.Status != string(loop.Completed)
 	if lookup == nil && follows {
-		return last, engine.ErrNoStateFile
+		return last, statefile.ErrNone
 	}
 	if err := mayRun(file, name, path); err != nil {
 		return last, err
@@ -57,10 +58,10 @@ func AdoptFile(ctx context.Context, db *store.Store, root, name string, last sto
 // MayStart refuses a second start, and asks before an earlier run that could
 // go on is left behind.
 func (s *Session) MayStart(ctx context.Context, fresh bool) error {
-	path := engine.StateFilePath(s.Plan.Root, s.Plan.Name)
-	file, ferr := engine.ReadStateFile(path)
-	if ferr != nil && !errors.Is(ferr, engine.ErrNoStateFile) {
-		to, err := engine.KeepAside(path)
+	path := statefile.Path(s.Plan.Root, s.Plan.Name)
+	file, ferr := statefile.Read(path)
+	if ferr != nil && !errors.Is(ferr, statefile.ErrNone) {
+		to, err := statefile.KeepAside(path)
 		if err != nil {
 			s.App.Say("Warning: %v", err)
 		} else {
@@ -68,13 +69,13 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 		}
 	}
 	if ferr != nil {
-		file = engine.StateFile{} // says nothing
+		file = statefile.File{} // says nothing
 	}
 	worked := false
 	if s.Store != nil {
 		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
 		if err == nil {
-			err = s.mayFollow(ctx, last, errors.Is(ferr, engine.ErrNoStateFile), fresh)
+			err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
 		} else if errors.Is(err, store.ErrNotFound) {
 			worked, err = s.worked(ctx)
 		}
@@ -103,7 +104,7 @@ func (s *Session) worked(ctx context.Context) (bool, error) {
 // setAside keeps a state file that the database knows nothing of. It decides nothing
 // where agents have worked.
 func (s *Session) setAside(path string) error {
-	to, err := engine.KeepAside(path)
+	to, err := statefile.KeepAside(path)
 	if err != nil {
 		return err
 	}
@@ -183,11 +184,11 @@ var ErrResumeInstead = errors.New("resume instead")
 
 // foreign is true when the state file is not the image of the last run: it was
 // written by hand, by another tool, or put back.
-func foreign(f engine.StateFile, last store.Run) bool { return f.Run != last.ID }
+func foreign(f statefile.File, last store.Run) bool { return f.Run != last.ID }
 
 // mayRun refuses a state file that says that somebody works on it, unless that
 // process is proved dead.
-func mayRun(f engine.StateFile, name, path string) error {
+func mayRun(f statefile.File, name, path string) error {
 	if !loop.Status(f.Status).Active() || f.OwnerDead() {
 		return nil
 	}
@@ -196,7 +197,7 @@ func mayRun(f engine.StateFile, name, path string) error {
 }
 
 // mayFollowFile decides by a state file of which the database knows nothing.
-func (s *Session) mayFollowFile(f engine.StateFile, path string) error {
+func (s *Session) mayFollowFile(f statefile.File, path string) error {
 	if err := mayRun(f, s.Plan.Name, path); err != nil {
 		return err
 	}
