@@ -109,9 +109,10 @@ type Driver struct {
 	kill    <-chan struct{}
 	pauses  <-chan struct{}
 	unsaved []unsaved
-	given   bool // nothing is stored any more
-	broken  bool // warned that the database cannot be written
-	stale   bool // warned that the state file cannot be written
+	written []unsaved // stored in the last minute
+	given   bool      // nothing is stored any more
+	broken  bool      // warned that the database cannot be written
+	stale   bool      // warned that the state file cannot be written
 }
 
 // worker carries out commands, one at a time, on a goroutine of its own.

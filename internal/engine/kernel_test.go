@@ -2,13 +2,17 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // elsewhere is a kernel that keeps the state in the driver's place.
@@ -18,6 +22,7 @@ type elsewhere struct {
 	heard   []loop.EventKind
 	deaf    loop.EventKind // it is cut off when it hears this one
 	late    bool           // it is cut off after it has decided
+	before  func(loop.EventKind)
 }
 
 var errCut = errors.New("cut off")
@@ -33,6 +38,9 @@ func (k *elsewhere) Step(_ context.Context, _ string, s loop.State, e loop.Event
 		return s, loop.Command{}, errCut
 	}
 	k.heard = append(k.heard, e.Kind)
+	if k.before != nil {
+		k.before(e.Kind)
+	}
 	k.decide(e)
 	if e.Kind == k.deaf {
 		return s, loop.Command{}, errCut
@@ -107,6 +115,77 @@ func TestADecisionThatWasNotStored(t *testing.T) {
 	if n := w.starts(); n != 1 || len(k.heard) != 2 {
 		t.Errorf("%d starts, and the kernel heard %q", n, k.heard)
 	}
+}
+
+// The database crashes while its run goes on, and comes back without what was stored
+// last. What it lost is stored again; what is not known any more ends the session.
+func TestTheDatabaseLosesTheLastSteps(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		without int // the first iteration that it lost; 0 is the run itself
+		later   bool
+	}{{"a step", 1, false}, {"the run", 0, false}, {"more than is known", 0, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, strings.ReplaceAll(works+works[1:], "write: {path: a.txt", "append: {path: a.txt"))
+			w.o.Policy.Kind, w.o.Policy.MaxIterations = loop.Task, 2
+			lost, decided := "", 0
+			k := &elsewhere{late: true}
+			k.before = func(loop.EventKind) {
+				if decided == c.without {
+					lost = w.copyOfTheDatabase()
+				}
+				if decided++; decided == 3 {
+					w.restore(lost)
+				}
+			}
+			if c.later {
+				k.deaf = loop.IterationEnded
+			}
+			resume, err := w.withKernel(k)
+			if c.later && errors.Is(err, errCut) {
+				_, err = resume()
+			}
+			if c.later != errors.Is(err, store.ErrNotFound) || (err != nil && !c.later) {
+				t.Fatalf("the run ended with %v", err)
+			}
+			if !c.later {
+				w.holds(loop.TimedOut, "1.1 success", "2.1 success")
+			}
+		})
+	}
+}
+
+// tables of what is stored of a run.
+var tables = []string{"runs", "setups", "events", "iterations"}
+
+func (w *world) sql(do string) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite3", "file:"+w.o.DB+"?_txlock=immediate")
+	if err == nil {
+		_, err = db.ExecContext(w.t.Context(), do)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) copyOfTheDatabase() string {
+	w.t.Helper()
+	name := filepath.Join(w.t.TempDir(), "copy.db")
+	w.sql("VACUUM INTO '" + name + "'")
+	return name
+}
+
+func (w *world) restore(name string) {
+	w.t.Helper()
+	do := "ATTACH '" + name + "' AS old; BEGIN IMMEDIATE;"
+	for _, table := range tables {
+		do += fmt.Sprintf(" DELETE FROM main.%[1]s; INSERT INTO main.%[1]s SELECT * FROM old.%[1]s;", table)
+	}
+	w.sql(do + " COMMIT; DETACH old")
 }
 
 // The database lost a run in a crash, whose kernel has decided more of it since. The run

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -83,14 +84,15 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	}
 	row := d.row(e.At)
 	row.Setup = encode(d.setup)
-	err := d.o.Store.Create(ctx, row, e, d.rival)
+	created := unsaved{create: &row, step: store.Step{Event: e}}
+	err := d.write(ctx, created)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
 		return err
 	}
-	d.unsaved = append(d.unsaved, unsaved{create: &row, step: store.Step{Event: e}})
+	d.unsaved = append(d.unsaved, created)
 	d.notStored(err)
 	return nil
 }
@@ -140,11 +142,13 @@ const maxUnsaved = 1000
 // flush writes what waits, in order.
 func (d *Driver) flush(ctx context.Context) {
 	for len(d.unsaved) > 0 {
-		if err := d.write(ctx, d.unsaved[0]); err != nil {
+		err := d.write(ctx, d.unsaved[0])
+		if err == nil {
+			d.unsaved = d.unsaved[1:]
+		} else if !d.storesAgain(err) {
 			d.notStored(err)
 			break
 		}
-		d.unsaved = d.unsaved[1:]
 	}
 	switch {
 	case len(d.unsaved) == 0:
@@ -155,18 +159,49 @@ func (d *Driver) flush(ctx context.Context) {
 	}
 }
 
-func (d *Driver) write(ctx context.Context, u unsaved) error {
+// lossTime is how much a database may lose that crashed, or was restored while nobody looked.
+const lossTime = time.Minute
+
+func (d *Driver) write(ctx context.Context, u unsaved) (err error) {
 	if u.create != nil {
-		return d.o.Store.Create(ctx, *u.create, u.step.Event, d.rival)
+		err = d.o.Store.Create(ctx, *u.create, u.step.Event, d.rival)
+	} else {
+		err = d.o.Store.Commit(ctx, u.step)
 	}
-	return d.o.Store.Commit(ctx, u.step)
+	if err == nil {
+		old := u.step.Event.At.Add(-lossTime)
+		d.written = append(slices.DeleteFunc(d.written, func(w unsaved) bool { return w.step.Event.At.Before(old) }), u)
+	}
+	return err
+}
+
+// storesAgain has written again what the database had, and lost in a crash.
+func (d *Driver) storesAgain(err error) bool {
+	var gap *store.OrderError
+	next := int64(1)
+	if errors.As(err, &gap) {
+		next = gap.Stored + 1
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	for i, w := range d.written {
+		if w.step.Event.N == next {
+			d.unsaved, d.written = append(slices.Clone(d.written[i:]), d.unsaved...), d.written[:i]
+			return true
+		}
+	}
+	return false
 }
 
 // notStored says once that the database cannot be written. A run that another
 // process has by now is not ours any more.
 func (d *Driver) notStored(err error) {
-	if errors.Is(err, store.ErrNotOwner) || errors.Is(err, store.ErrRunning) {
+	switch {
+	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
 		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
+		return
+	case d.patient() && (errors.Is(err, store.ErrOutOfOrder) || errors.Is(err, store.ErrNotFound)):
+		d.lost = err // an older copy of the database: its run goes on from what that says
 		return
 	}
 	if !d.broken {

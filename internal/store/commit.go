@@ -36,14 +36,11 @@ type Step struct {
 // It returns [ErrNotOwner] when the run is not Run.Owner's any more,
 // [ErrOutOfOrder] when the event's number leaves a gap or belongs to another
 // event, [ErrNotFound], or an error of the database.
+//
+// In a shared database the step that frees a run also survives a crash of the server:
+// whoever ordered the run settles it then, and nobody looks at it again.
 func (s *Store) Commit(ctx context.Context, step Step) error {
-	return s.commit(ctx, crashSafe, step)
-}
-
-// CommitDurable is [Store.Commit] that also survives a power loss: it waits
-// until the disk has it, and with it all commits before.
-func (s *Store) CommitDurable(ctx context.Context, step Step) error {
-	return s.commit(ctx, powerSafe, step)
+	return s.commit(ctx, durability(s.shared && step.frees()), step)
 }
 
 func (s *Store) commit(ctx context.Context, d durability, step Step) error {
@@ -144,7 +141,7 @@ func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	if stored, err := isStored(ctx, w, step.Event); stored || err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the last one stored is %d", ErrOutOfOrder, row.n)
+	return &OrderError{row.n}
 }
 
 // runHead is what says who may store which event of a run next.

@@ -169,7 +169,7 @@ func TestDurableIsFullForOneTransaction(t *testing.T) {
 	}
 	r := run("r1", "build")
 	must(t, s.Create(ctx, r, event("r1", 1, "x"), nobody))
-	must(t, s.CommitDurable(ctx, stepOf(r, 2)))
+	must(t, s.commit(ctx, powerSafe, stepOf(r, 2)))
 	if got := synchronous(crashSafe); got != normal {
 		t.Errorf("after a durable commit: synchronous = %d", got)
 	}
@@ -215,7 +215,7 @@ func BenchmarkCommit(b *testing.B) {
 		commit func(*Store) func(context.Context, Step) error
 	}{
 		{"normal", func(s *Store) func(context.Context, Step) error { return s.Commit }},
-		{"durable", func(s *Store) func(context.Context, Step) error { return s.CommitDurable }},
+		{"durable", durable},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s, r := begun(b, "r1")

@@ -26,8 +26,9 @@
 // A commit is one transaction: the run's state, the event that led to it and
 // the iteration's record are all there or none is. After kill -9 every commit
 // that returned is there. After a power loss the last ones may be missing,
-// never a part of one, and never one made by [Store.CommitDurable] or an
-// answer in [Store.AddControl]: those are on disk when they return.
+// never a part of one, and never an answer in [Store.AddControl]: that is on disk when
+// it returns. The same holds after a crash of a shared database's server, where the step
+// that frees a run is on disk, too.
 //
 // The counters of cases, and whether a task is ready, are kept in the
 // transaction that changes what they count. The next task is then found by an

@@ -34,6 +34,16 @@ var (
 	ErrRefused    = database.ErrRefused
 )
 
+// OrderError is an event of a run that does not follow the last one stored.
+type OrderError struct{ Stored int64 }
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("%v: the last one stored is %d", ErrOutOfOrder, e.Stored)
+}
+
+// Is makes the error an ErrOutOfOrder.
+func (e *OrderError) Is(target error) bool { return target == ErrOutOfOrder }
+
 // RunningError names the run, and the process that drives it.
 type RunningError struct {
 	Run   string

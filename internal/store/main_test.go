@@ -71,7 +71,7 @@ func writeForEver(ctx context.Context, s *Store, id string) error {
 		step.Record = record(int(n), 1)
 		commit := s.Commit
 		if n%16 == 0 {
-			commit = s.CommitDurable
+			commit = durable(s)
 		}
 		if err := commit(ctx, step); err != nil {
 			return err
@@ -241,4 +241,9 @@ func readAll(t *testing.T, path string) string {
 	b, err := io.ReadAll(f)
 	must(t, err)
 	return string(b)
+}
+
+// durable commits as [Store.Commit] does, and waits for the disk.
+func durable(s *Store) func(context.Context, Step) error {
+	return func(ctx context.Context, step Step) error { return s.commit(ctx, powerSafe, step) }
 }
