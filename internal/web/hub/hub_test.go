@@ -3,9 +3,11 @@ package hub
 import (
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -88,4 +90,60 @@ func TestWhoJoinsLaterIsNotHandedWhatCameBefore(t *testing.T) {
 	if n := len(second.Queue); n != 0 {
 		t.Errorf("%d frames from before it came", n)
 	}
+}
+
+// A page begins behind one place and ends at another, and says where: the next one
+// begins there. Of one run there are its events only.
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.happens(t)
+	if _, err := h.store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Count words"}}}, board.Pawl, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	event, change, err := h.store.LastSeqs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, end := Cursor{}, Cursor{event, change}
+	for _, c := range []struct {
+		name        string
+		from, until Cursor
+		run         string
+		kinds       string
+		next        Cursor
+	}{
+		{"all", start, end, "", "journal case ", end},
+		{"the events", Cursor{0, change}, end, "", "journal ", end},
+		{"the board", Cursor{event, 0}, end, "", "case ", end},
+		{"what came later is left", start, start, "", "", start},
+		{"nothing more", end, Cursor{event + 9, change + 9}, "", "", end},
+		{"a run", start, end, "abc123", "journal ", Cursor{event, 0}},
+		{"another run", start, end, "def456", "", start},
+	} {
+		frames, next, err := h.Between(t.Context(), c.from, c.until, c.run)
+		kinds, at := "", c.from
+		for _, f := range frames {
+			text := string(f.Bytes)
+			kind := between(text, "event: ", "\n")
+			if kinds += kind + " "; kind == "journal" {
+				at.Event = event
+			} else {
+				at.Change = change
+			}
+			if id := between(text, "id: ", "\n"); id != at.String() || (f.Run == "abc123") != (kind == "journal") {
+				t.Errorf("%s: a frame of %q with the place %s, want %s", c.name, f.Run, id, at)
+			}
+		}
+		if err != nil || kinds != c.kinds || next != c.next {
+			t.Errorf("%s: %s up to %s, want %s up to %s: %v", c.name, kinds, next, c.kinds, c.next, err)
+		}
+	}
+}
+
+// between is what stands behind one word and before another.
+func between(text, begin, end string) string {
+	_, text, _ = strings.Cut(text, begin)
+	text, _, _ = strings.Cut(text, end)
+	return text
 }
