@@ -12,6 +12,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/control"
+	"github.com/pawl-dev/pawl/internal/failure"
 )
 
 // Whatever a text holds, YAML reads it back as it was.
@@ -73,5 +75,41 @@ func TestEnds(t *testing.T) {
 	_, _ = io.WriteString(&e, "short")
 	if e.text() != "short" {
 		t.Error(e.text())
+	}
+}
+
+// Each attempt is remembered with how it failed and what was decided. Numbers that begin
+// anew, and another result after a person was asked, begin a round.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	red := &failure.Analysis{Class: failure.TestFailure, Fingerprint: "f1", Summary: "2 tests fail"}
+	k := &check{}
+	for _, c := range []struct {
+		number   int
+		action   control.Action
+		failed   *failure.Analysis
+		rejected bool
+		said     string
+		round    int
+		class    string
+	}{
+		{1, control.Retry, red, false, "", 1, "test_failure"},
+		{2, control.Retry, red, false, "", 1, "test_failure"},
+		{3, control.Escalate, red, false, "", 1, "test_failure"},
+		{3, control.Retry, nil, true, "no test", 2, "validation"}, // a person answered
+		{4, control.Proceed, nil, false, "", 2, ""},
+		{1, control.Retry, red, false, "", 3, "test_failure"},
+	} {
+		o := control.Outcome{Attempt: control.Attempt{Number: c.number}, Failure: c.failed, Said: c.said}
+		if c.rejected {
+			o.Tests, o.Review = control.Passed, control.Rejected
+		}
+		k.action = c.action
+		k.log = k.next(o)
+		got := k.log.Attempts[len(k.log.Attempts)-1]
+		if got.Iteration != c.number || got.Round != c.round || got.Class != c.class || (got.Fingerprint == "") != (c.class == "") ||
+			got.Action != string(c.action) {
+			t.Errorf("attempt %d is remembered as %+v, want round %d, class %q, %s", c.number, got, c.round, c.class, c.action)
+		}
 	}
 }
