@@ -310,3 +310,27 @@ func FuzzCompose(f *testing.F) {
 		}
 	})
 }
+
+// What is to be repaired is listed as far as there is room, and the rest counted with
+// what was left out before.
+func TestItemList(t *testing.T) {
+	t.Parallel()
+	items := []failure.Item{{Message: "one"}, {Message: "two"}, {Message: "three"}}
+	for _, c := range []struct {
+		have, keep, dropped int
+		want                string
+	}{
+		{0, 9, 0, ""},
+		{3, 3, 0, "To repair:\n- one\n- two\n- three"},
+		{3, 9, 0, "To repair:\n- one\n- two\n- three"},
+		{3, 2, 0, "To repair:\n- one\n- two\n(1 more item dropped)"},
+		{3, 1, 0, "To repair:\n- one\n(2 more items dropped)"},
+		{3, 3, 1, "To repair:\n- one\n- two\n- three\n(1 more item dropped)"},
+		{3, 2, 4, "To repair:\n- one\n- two\n(5 more items dropped)"},
+		{0, 9, 2, "To repair:\n(2 more items dropped)"},
+	} {
+		if got := itemList(items[:c.have], c.keep, c.dropped); got != c.want {
+			t.Errorf("%d of %d items, %d dropped before:\n%s\nwant:\n%s", c.keep, c.have, c.dropped, got, c.want)
+		}
+	}
+}
