@@ -96,3 +96,19 @@ func TestTheClockIsSetWhileSomebodyLooksOn(t *testing.T) {
 		})
 	}
 }
+
+// A clock that was set back counts once: what is waited for stays where it is at the
+// next step.
+func TestAClockIsSetBackOnce(t *testing.T) {
+	t.Parallel()
+	q := openAt(time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC))
+	q.step(Event{Kind: Added, Entry: &Entry{ID: "a", Commit: "ca"}})
+	q.lose("a")
+	q.now = q.now.Add(-5 * time.Hour)
+	for _, id := range []string{"b", "c", "d"} {
+		q.step(Event{Kind: Added, Entry: &Entry{ID: id, Commit: "c" + id}})
+		if a, _ := q.s.Find("a"); !a.Until.Equal(q.now.Add(time.Hour)) {
+			t.Fatalf("a person has %s to answer", a.Until.Sub(q.now))
+		}
+	}
+}
