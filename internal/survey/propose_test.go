@@ -50,6 +50,10 @@ func TestPropose(t *testing.T) {
 		{"uv", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""}, nil,
 			[]string{"typecheck: uv run --with mypy mypy . (typecheck, the mypy configuration)", "tests: uv run --with pytest pytest (test, pyproject.toml)", "lint: uv run --with ruff ruff check --no-fix (lint, the ruff configuration)"}, 0},
 		{"tox", map[string]string{"tox.ini": "[testenv]\n"}, nil, []string{"tests: .venv/bin/tox -e py (test, tox.ini)"}, 0},
+		{"the first of two workflows", map[string]string{
+			".github/workflows/b.yml":  "jobs: {a: {steps: [{run: ./test b}]}}",
+			".github/workflows/a.yaml": "jobs: {a: {steps: [{run: ./test a}]}}",
+		}, nil, []string{"tests: ./test a (test, .github/workflows/a.yaml)"}, 0},
 		{"setup.cfg", map[string]string{"setup.cfg": "[tool:pytest]\n[flake8]\n"}, nil,
 			[]string{"tests: .venv/bin/pytest (test, setup.cfg)", "lint: .venv/bin/flake8 (lint, the flake8 configuration)"}, 0},
 		{"unittest", map[string]string{"setup.py": "", "tests/test_a.py": ""}, nil,
