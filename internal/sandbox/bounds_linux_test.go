@@ -125,3 +125,23 @@ func TestCommandThatCannotBeExecuted(t *testing.T) {
 		t.Errorf("got %v, want the interpreter named", err)
 	}
 }
+
+// Where nothing is mounted, Landlock hides what is hidden, but for what lies in a folder
+// that may be written.
+func TestHideable(t *testing.T) {
+	for _, c := range []struct {
+		mounts bool
+		write  []string
+		want   string
+	}{
+		{false, nil, "/here/secret /home/ada/.ssh"},
+		{false, []string{"/here"}, "/home/ada/.ssh"},
+		{false, []string{"/here", "/home/ada/.ssh"}, ""},
+		{true, nil, ""},
+	} {
+		p := Policy{Means: Means{Mounts: c.mounts}, Write: c.write, Hide: []string{"/here/secret", "/home/ada/.ssh"}}
+		if got := strings.Join(hideable(p), " "); got != c.want {
+			t.Errorf("with mounts %v and %v to write, Landlock hides %q, want %q", c.mounts, c.write, got, c.want)
+		}
+	}
+}
