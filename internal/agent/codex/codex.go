@@ -45,7 +45,7 @@ func Program() program.Program {
 		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
 	}
 	return program.Program{
-		Name: "codex", Binary: "codex", Wrapped: binaries(),
+		Name: "codex", Binary: "codex", Wrapped: binaries(runtime.GOOS, runtime.GOARCH),
 		Args:     []string{"exec", "--json"},
 		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
 		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
@@ -89,16 +89,16 @@ func Program() program.Program {
 // binaries are where the native binary is, from the folder of the npm
 // package's wrapper: in the platform's package beside or inside of it, or in
 // the package itself.
-func binaries() []string {
-	arch, machine := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+func binaries(system, arch string) []string {
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
 	if arch == "amd64" {
 		arch = "x64"
 	}
 	target := machine + "-unknown-linux-musl"
-	if runtime.GOOS == "darwin" {
+	if system == "darwin" {
 		target = machine + "-apple-darwin"
 	}
-	platform := "codex-" + runtime.GOOS + "-" + arch
+	platform := "codex-" + system + "-" + arch
 	return []string{
 		"../../" + platform + "/vendor/" + target + "/bin/codex",
 		"../node_modules/@openai/" + platform + "/vendor/" + target + "/bin/codex",
