@@ -59,7 +59,7 @@ type Options struct {
 
 	Log *slog.Logger // nil logs nothing
 	// Say tells the person of a problem, each once; it may be called from any
-	// goroutine. Nil tells nobody.
+	// goroutine.
 	Say func(string)
 }
 
@@ -92,9 +92,6 @@ func New(o Options) *Runner {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Say == nil {
-		o.Say = func(string) {}
 	}
 	if o.Flush <= 0 {
 		o.Flush = flushBound
