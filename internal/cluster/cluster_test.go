@@ -205,7 +205,13 @@ func (s site) open(ctx context.Context) (*store.Store, error) {
 	if s.Store == "" {
 		return store.Open(ctx, filepath.Join(s.State, "pawl.db"))
 	}
-	return store.OpenShared(ctx, store.Shared{Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease})
+	self, err := process.Self()
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenShared(ctx, store.Shared{
+		Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease, Boot: engine.OwnerOf(self).Boot,
+	})
 }
 
 func must(t *testing.T, err error) {

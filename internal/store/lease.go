@@ -22,6 +22,7 @@ type leases struct {
 	mu   sync.Mutex
 	mine map[Owner]bool
 	over time.Duration
+	boot string             // see [Shared]
 	stop context.CancelFunc // nil until there is one
 	done chan struct{}
 }
@@ -104,21 +105,29 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 	for _, o := range list {
 		beaten[o] = true
 	}
-	here, _ := os.Hostname()
 	return func(o Owner) bool {
-		elsewhere := o.Host != here && o.Host != ""
-		if elsewhere && !beaten[o] {
+		switch {
+		case s.seen(o):
+			return alive(o)
+		case !beaten[o]:
 			return false
 		}
+		o.Host = "not " + o.Host // whatever is called so here is another machine
 		return alive(o)
 	}, err
 }
 
+// seen is true for an owner whose process can be seen from here if it lives. A container that
+// was started again, and another machine that is called the same, have another boot.
+func (s *Store) seen(o Owner) bool {
+	here, _ := os.Hostname()
+	return o.Host == "" || o.Host == here && (s.leases.boot == "" || o.Boot == s.leases.boot)
+}
+
 // see forgets owners of other machines whose leases are over.
 func (s *Store) see(ctx context.Context, owners ...*Owner) error {
-	here, _ := os.Hostname()
 	for _, o := range owners {
-		if !s.shared || o.PID == 0 || o.Host == here {
+		if !s.shared || o.PID == 0 || s.seen(*o) {
 			continue
 		}
 		lives, err := s.living(ctx, &s.reads, func(Owner) bool { return true })

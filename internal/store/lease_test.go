@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -63,6 +65,42 @@ func TestALeaseIsOver(t *testing.T) {
 	must(t, err)
 	if err := first.SaveAutopilot(t.Context(), Autopilot{Session: "one", Owner: lost, State: []byte("{}")}); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("the lost one came back and stored: %v", err)
+	}
+}
+
+// A container that is started again, and another machine with the same name, are told
+// apart from this one: only their leases say whether they live.
+func TestAnOwnerWithTheSameHostName(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	host, err := os.Hostname()
+	must(t, err)
+	address := server.New(t)
+	open := func(lease time.Duration) *Store {
+		s, err := OpenShared(t.Context(), Shared{Address: address, Repository: "acme/shop", Place: "p", Boot: "here", Lease: lease})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	first, second := open(time.Hour), open(time.Millisecond)
+	byLook := func(o Owner) bool { return o.Host != host } // what is called so here has ended
+	for _, c := range []struct {
+		boot, beaten string
+		alive        bool
+	}{{"here", "1 hour", false}, {"there", "1 hour", true}, {"there", "-2 hours", false}} {
+		o := Owner{PID: 1, Start: "2", Boot: c.boot, Host: host}
+		server.SQL(t, "t1", fmt.Sprintf(`UPDATE %[1]s.autopilot SET owner_pid = 0; DELETE FROM %[1]s.leases`, postgres.SchemaOf("acme/shop")))
+		_, err := first.TakeAutopilot(t.Context(), Autopilot{Session: "one", Owner: o, State: []byte("{}")}, byLook)
+		must(t, err)
+		server.SQL(t, "t1", fmt.Sprintf(`UPDATE %s.leases SET beat_at = now() + interval '%s'`, postgres.SchemaOf("acme/shop"), c.beaten))
+		o.PID, o.Boot = 2, "here"
+		_, err = second.TakeAutopilot(t.Context(), Autopilot{Session: "two", Owner: o, State: []byte("{}")}, byLook)
+		if errors.Is(err, ErrRunning) != c.alive {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 

@@ -69,6 +69,8 @@ type Shared struct {
 	Address    string // postgres://user@host/database
 	Repository string // what the repository is called on all machines
 	Place      string // what this machine's folders of it are called among them
+	// Boot is that of owners whose processes can be seen from here; "" leaves it to their Host.
+	Boot string
 	// Files is where they share what the runs of a board print; nil is nowhere.
 	Files func(board string) outputs.Shared
 	// Lease is how long a process of another machine counts as alive that is not heard
@@ -82,7 +84,7 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	db, err := postgres.Open(ctx, o.Address, o.Repository)
 	s, err := opened(ctx, db, err)
 	if err == nil {
-		s.place, s.leases.over = o.Place+"\n", cmp.Or(o.Lease, leaseOver)
+		s.place, s.leases.over, s.leases.boot = o.Place+"\n", cmp.Or(o.Lease, leaseOver), o.Boot
 		if o.Files != nil {
 			_, schema := db.Board()
 			s.files = o.Files(schema)

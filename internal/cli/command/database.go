@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/forge"
@@ -148,6 +149,9 @@ func (a *App) Bucket(ctx context.Context, address string) (outputs.Objects, erro
 func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	host, _ := os.Hostname()
 	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root}
+	if self, err := process.Self(); err == nil {
+		s.Boot = engine.OwnerOf(self).Boot
+	}
 	if u, err := url.Parse(s.Address); err == nil && u.Query().Has("repository") {
 		return s // it has the name itself
 	}
