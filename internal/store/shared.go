@@ -183,6 +183,15 @@ type Inspection struct {
 	Notified bool     `json:"notified"`
 }
 
+// MadeBesides are the other boards of the database when this one was made by being opened;
+// none when it was there already. Perhaps one of them was meant.
+func (s *Store) MadeBesides() []string {
+	if db, shared := s.db.(*postgres.DB); shared {
+		return db.MadeBesides()
+	}
+	return nil
+}
+
 // notified is how long it is waited for a notice that was just sent.
 const notified = 5 * time.Second
 
@@ -202,8 +211,7 @@ func (s *Store) Inspect(ctx context.Context) (i Inspection, err error) {
 	took := time.Since(before)
 	i.Behind = there - float64(before.Add(took/2).UnixMilli())/1000
 	if err == nil {
-		i.Others, err = texts(ctx, &s.reads, `SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'pawl\_%' AND nspname <> $1
-			ORDER BY nspname`, i.Schema)
+		i.Others, err = db.Others(ctx)
 	}
 	if err != nil {
 		return i, s.explain(ctx, "look at the database", err)

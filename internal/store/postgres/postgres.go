@@ -64,6 +64,7 @@ type DB struct {
 	reader   *sql.DB
 	writer   *sql.DB
 	worked   bool // a connection was there before
+	besides  []string
 
 	mu      sync.Mutex // guards the next two
 	watch   *pgx.Conn
@@ -161,8 +162,23 @@ func (d *DB) greet(ctx context.Context) error {
 	if code(err) == "23505" || code(err) == "42P06" { // another one made it meanwhile
 		return nil
 	}
+	if err == nil {
+		d.besides, err = d.Others(ctx)
+	}
 	return err
 }
+
+// Others are the schemas of the other boards of the database.
+func (d *DB) Others(ctx context.Context) ([]string, error) {
+	var schemas string
+	err := d.reader.QueryRowContext(ctx, `SELECT coalesce(string_agg(nspname, ' ' ORDER BY nspname), '')
+		FROM pg_namespace WHERE nspname LIKE 'pawl\_%' AND nspname <> $1`, d.schema).Scan(&schemas)
+	return strings.Fields(schemas), err
+}
+
+// MadeBesides are the schemas of the boards that were there when this one was made; none
+// when it was there already.
+func (d *DB) MadeBesides() []string { return d.besides }
 
 // oldest is the oldest server that is known to do.
 const oldest = 13
