@@ -96,8 +96,8 @@ func (s *State) ending(r *Record) *Command {
 	if s.StopAsked != NoCause {
 		return stopCommand(s.StopAsked)
 	}
-	if r.Exit.Ended == EndedStop {
-		return stopCommand(CauseStop)
+	if r.Exit.Ended == EndedStop { // nobody asked the run
+		return &Command{Status: Interrupted, Why: "its agent was ended by another process"}
 	}
 	if c := s.signalled(r); c != nil {
 		return c

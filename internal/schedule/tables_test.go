@@ -197,7 +197,7 @@ func TestExitTable(t *testing.T) {
 			r.Verified, r.Gates = true, gates(loop.GatePassed)
 		}), status: board.Review, run: loop.Completed, queue: true, warn: true},
 		{name: "not 0 + COMPLETE, no gates", record: base(func(r *loop.Record) { exit(1)(r); r.Signal = said(signal.Complete, ""); r.Verified = true }), status: board.Active, run: loop.Running},
-		{name: "SIGTERM by a person", record: base(func(r *loop.Record) { r.Exit = loop.Exit{Code: -1, Signal: "terminated", Ended: loop.EndedStop} }), status: board.Pending, run: loop.Stopped},
+		{name: "SIGTERM by somebody", record: base(func(r *loop.Record) { r.Exit = loop.Exit{Code: -1, Signal: "terminated", Ended: loop.EndedStop} }), status: board.Pending, run: loop.Interrupted},
 	} {
 		t.Run(r.name, r.check)
 	}
