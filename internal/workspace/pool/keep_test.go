@@ -596,3 +596,41 @@ func TestASweepPutsInOrderWhatCouldNotBeReleased(t *testing.T) {
 		t.Errorf("it is %+v, %v", e, err)
 	}
 }
+
+// A database that crashed has lost the row of a workspace, or has it as it was before it was
+// taken. Who works in it goes on, and gives it back; after that it is nobody's.
+func TestTheRowOfAWorkspaceIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, db := r.open(), r.store()
+	lose := func(put ...store.Workspace) {
+		err := db.EditWorkspaces(t.Context(), func([]store.Workspace) (store.WorkspaceChange, error) {
+			return store.WorkspaceChange{Drop: []string{"task-001"}, Put: put}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := r.take(p, "task-001")
+	before, _, err := db.Workspace(t.Context(), "task-001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.put(w.Dir, "a.txt", "work")
+	lose()
+	first := r.collect(p, w)
+	before.Owner, before.State = store.Owner{}, kept
+	lose(before)
+	r.put(w.Dir, "a.txt", "more")
+	if second := r.collect(p, w); second == first {
+		t.Errorf("the same commit %s was collected", first)
+	}
+	r.release(p, w, Keep("it waits"))
+	if row, ok, err := db.Workspace(t.Context(), "task-001"); err != nil || !ok || row.Owner.PID != 0 || row.Why != "it waits" {
+		t.Errorf("its row is %+v, %v (%v)", row, ok, err)
+	}
+	lose()
+	if _, err := p.Collect(t.Context(), w, "nobody's"); err == nil {
+		t.Error("a workspace that was given back was collected")
+	}
+}

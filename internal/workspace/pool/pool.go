@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +86,7 @@ type Pool struct {
 
 	moved string
 	notes []string // what a start of the machine made necessary
+	held  held
 	unowned
 }
 
@@ -265,22 +267,55 @@ func (p *Pool) editRow(ctx context.Context, id string, change func(*store.Worksp
 ) (row store.Workspace, err error) {
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		why := errors.New("there is none")
-		for _, r := range all {
-			if r.ID == id {
-				why = change(&r)
-				row = r
-			}
+		i := slices.IndexFunc(all, func(r store.Workspace) bool { return r.ID == id })
+		if i >= 0 {
+			row = all[i]
+		}
+		if mine, ok := p.held.find(id); ok && row.Owner.PID == 0 {
+			row, i = mine, 0
+		}
+		if i >= 0 {
+			why = change(&row)
 		}
 		if why != nil {
 			return store.WorkspaceChange{}, fmt.Errorf("cannot use the workspace of %s: %w", id, why)
 		}
 		return store.WorkspaceChange{Put: []store.Workspace{row}}, nil
 	})
+	if err == nil {
+		p.held.note(row, row.Owner == p.me)
+	}
 	return row, err
+}
+
+// held are the rows of what this process has in use, as it stored them last. A shared
+// database that crashes, or whose copy takes its place, may have lost them.
+type held struct {
+	mu   sync.Mutex
+	rows map[string]store.Workspace
+}
+
+func (h *held) find(id string) (row store.Workspace, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	row, ok = h.rows[id]
+	return row, ok
+}
+
+func (h *held) note(row store.Workspace, mine bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if delete(h.rows, row.ID); mine {
+		if h.rows == nil {
+			h.rows = map[string]store.Workspace{}
+		}
+		h.rows[row.ID] = row
+	}
 }
 
 // drop removes the row of a workspace whose folder is gone.
 func (p *Pool) drop(ctx context.Context, id string) error {
+	p.held.note(store.Workspace{ID: id}, false)
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		return store.WorkspaceChange{Drop: []string{id}}, nil
 	})
