@@ -333,6 +333,9 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 	if err != nil || v == p.version {
 		return nil
 	}
+	if p.beginsAnew(ctx) {
+		return nil
+	}
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)
 	if err == nil {
 		p.version = v // else it is looked again

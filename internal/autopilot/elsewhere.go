@@ -111,7 +111,7 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 	base, run, id := "", "", l.task.ID
 	if l.adopt { // it may end before it is joined
 		last, err := p.o.Store.Latest(ctx, p.o.Root, id)
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return o, err
 		}
 		run = last.ID

@@ -20,6 +20,7 @@ import (
 type answers struct {
 	Elsewhere
 	outcome schedule.Outcome
+	works   bool
 	look    error
 }
 
@@ -28,6 +29,8 @@ func (a answers) Look(context.Context, string) error { return a.look }
 func (a answers) Work(context.Context, board.Case, string, string, map[string]string) (schedule.Outcome, queue.Entry, error) {
 	return a.outcome, queue.Entry{}, nil
 }
+
+func (a answers) Works(context.Context, string) (bool, error) { return a.works, nil }
 
 // A worker whose run another one has taken gives the order back. The task is not kept out
 // until a person comes, as where somebody resumed its run by hand: it is worked again.
@@ -49,14 +52,42 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 	}
 }
 
-// What the engine is not told of at once is asked of the run once.
-func TestAskedWhileTheEngineIsAway(t *testing.T) {
+// The database lost the end of a run whose task was settled. Nobody takes the run up, so the
+// next autopilot ends it; not what an engine has worked, or what may go on.
+func TestTheEndOfARunWasLost(t *testing.T) {
 	t.Parallel()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		move  []board.Action
+		works bool
+		want  loop.Status
+	}{
+		{[]board.Action{board.Start, board.Verify}, false, loop.Interrupted},
+		{[]board.Action{board.Start, board.Verify}, true, loop.Running},
+		{[]board.Action{board.Start, board.Stop}, false, loop.Running},
+	} {
+		db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		_, err = db.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "One"}}}, board.Person, time.Now())
+		for _, a := range c.move {
+			_, merr := db.MoveCase(t.Context(), "task-001", board.Change{Action: a, By: board.Pawl, At: time.Now()})
+			err = errors.Join(err, merr)
+		}
+		running(t, db)
+		p := &pilot{o: Options{Store: db, Elsewhere: answers{works: c.works}}}
+		err = errors.Join(err, p.endLost(t.Context(), []store.Worker{{PID: 1}}))
+		r, rerr := db.Run(t.Context(), "r1")
+		if err := errors.Join(err, rerr); err != nil || r.Status != string(c.want) {
+			t.Errorf("%+v: the run is %s: %s (%v)", c, r.Status, r.Why, err)
+		}
 	}
-	defer func() { _ = db.Close() }()
+}
+
+// running stores a run of task-001, r1, that has an owner.
+func running(t *testing.T, db *store.Store) {
+	t.Helper()
 	run := store.Run{ID: "r1", Kind: "task", Name: "task-001", Status: string(loop.Running), State: []byte("{}"), Setup: []byte("{}"), Owner: store.Owner{PID: 1, Start: "1", Boot: "b"}}
 	e, err := journal.New("r1", 1, time.Now(), journal.RunCreated, struct{}{})
 	if err == nil {
@@ -65,6 +96,17 @@ func TestAskedWhileTheEngineIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What the engine is not told of at once is asked of the run once.
+func TestAskedWhileTheEngineIsAway(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	running(t, db)
 	p := &pilot{o: Options{Store: db, Elsewhere: answers{look: errors.New("away")}}}
 	what := store.Control{Kind: store.ControlStop}
 	for range 3 {

@@ -32,7 +32,10 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 	}
 	var workers []store.Worker // what they drive the engine knows: they may own what a crash of the database brought back
 	if p.o.Elsewhere != nil {
-		if workers, err = p.o.Store.Workers(ctx); err != nil {
+		if workers, err = p.o.Store.Workers(ctx); err == nil {
+			err = p.endLost(ctx, workers)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -43,10 +46,7 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		byHand := run.Owner.PID != 0 && engine.Alive(run.Owner) && !f.Alive
-		if byHand && !slices.ContainsFunc(workers, func(w store.Worker) bool {
-			return w.PID == run.Owner.PID && w.Host == run.Owner.Host
-		}) {
+		if !f.Alive && !f.Ordered && byHand(run.Owner, workers) {
 			continue
 		}
 		found, runs[c.ID] = append(found, f), run.ID
@@ -60,6 +60,40 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 		p.notify(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
 	}
 	return adopt, nil
+}
+
+// byHand is true for the owner of a run that no worker drives.
+func byHand(o store.Owner, workers []store.Worker) bool {
+	return o.PID != 0 && engine.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
+		return w.PID == o.PID && w.Host == o.Host
+	})
+}
+
+// endLost ends the runs whose end the database has lost: their tasks are settled, and nobody
+// takes them up again.
+func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
+	runs, err := p.o.Store.Runs(ctx, store.RunQuery{Active: true})
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.Kind != string(loop.Task) || !loop.Status(r.Status).Active() || byHand(r.Owner, workers) {
+			continue
+		}
+		task := board.TaskOf(r.Name)
+		c, err := p.o.Store.Case(ctx, task)
+		if err != nil || c.Status != board.Done && c.Status != board.Review {
+			continue // it goes on, or nobody asks for it
+		}
+		works, err := p.o.Elsewhere.Works(ctx, task)
+		if err == nil && !works {
+			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "the database lost how it ended", func(store.Owner) bool { return false })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endStrays ends what still runs for tasks that had a slot and are active no
@@ -96,7 +130,7 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.R
 	}
 	f.ActiveAt = schedule.Since(history, board.Active) // its texts may have been edited since
 	run, err := p.findRun(ctx, c.ID, &f)
-	for n := 2; n <= board.MaxRacers && err == nil && !f.Alive; n++ {
+	for n := 2; n <= board.MaxRacers && err == nil && p.o.Elsewhere == nil && !f.Alive; n++ {
 		raced := schedule.Found{Case: c.ID, ActiveAt: f.ActiveAt}
 		if _, err = p.findRun(ctx, board.RacerName(c.ID, n), &raced); raced.Alive {
 			f = raced
@@ -107,10 +141,9 @@ func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.R
 
 // findRun adds the last run of a name.
 func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
-	works := false
 	if p.o.Elsewhere != nil { // asked before the run is read, which may end just now
 		var err error
-		if works, err = p.o.Elsewhere.Works(ctx, f.Case); err != nil {
+		if f.Ordered, err = p.o.Elsewhere.Works(ctx, f.Case); err != nil {
 			return store.Run{}, err
 		}
 	}
@@ -126,10 +159,7 @@ func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (st
 		return run, err
 	}
 	f.Run, f.TouchedAt = &s, run.UpdatedAt
-	switch {
-	case p.o.Elsewhere != nil:
-		f.Alive = works
-	case s.Status.Active():
+	if p.o.Elsewhere == nil && s.Status.Active() {
 		st, err := supervisor.Probe(ctx, p.runDir(run.ID))
 		f.Alive = err == nil && st.Job != nil
 	}

@@ -102,6 +102,16 @@ func (p *pilot) replaced(err error) bool {
 	return p.left
 }
 
+// beginsAnew is true once the database may have lost what was stored last. What it says is
+// less than what is known here then, so the autopilot is left to whoever reads it.
+func (p *pilot) beginsAnew(ctx context.Context) bool {
+	if p.o.GoOn || len(p.row.Options) > 0 {
+		again, err := p.o.Store.Restarted(ctx)
+		p.left = p.left || err == nil && again
+	}
+	return p.left
+}
+
 // handOn leaves the autopilot to another process. The tasks go on.
 func (p *pilot) handOn(ctx context.Context) {
 	p.row.Owner, p.row.State = store.Owner{}, encode(p.state)

@@ -76,14 +76,19 @@ func Alive(o store.Owner) bool {
 	return process.Alive(id)
 }
 
-// Archive ends a run that nobody will go on with, and what of it still runs.
+// Archive ends a run that nobody will go on with, and what of it still runs here.
 // Its history stays.
 func Archive(ctx context.Context, db *store.Store, id, why string) error {
+	return ArchiveOf(ctx, db, id, why, Alive)
+}
+
+// ArchiveOf is [Archive] for who knows better whether an owner may still drive the run.
+func ArchiveOf(ctx context.Context, db *store.Store, id, why string, drives func(store.Owner) bool) error {
 	self, err := process.Self()
 	if err != nil {
 		return fmt.Errorf("cannot archive run %s: %v", id, err)
 	}
-	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
+	run, err := db.Take(ctx, id, OwnerOf(self), drives)
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,8 @@ type Found struct {
 	TouchedAt time.Time
 	// Alive: its agent still runs, under its supervisor.
 	Alive bool
+	// Ordered: an engine has it worked, perhaps before its run is there.
+	Ordered bool
 }
 
 // Recovery is what becomes of it.
@@ -129,6 +131,8 @@ func Recover(found []Found, slots int) []Recovery {
 		own := f.Run != nil && !f.TouchedAt.Before(f.ActiveAt)
 		r := Recovery{Case: f.Case, Action: board.Crash, Why: "pawl was gone; its workspace is kept"}
 		switch {
+		case f.Ordered && slots > 0:
+			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "it is being worked"}, slots-1
 		case !own: // nothing was tried that could have failed
 			r.Action, r.Why = board.Stop, "pawl was gone before its run began"
 		case f.Run.Status.Active() && f.Alive && slots > 0:

@@ -360,6 +360,7 @@ func TestRecoverAdoptsNoMoreThanSlots(t *testing.T) {
 	active := func(s loop.Status) *loop.State { return &loop.State{Status: s} }
 	later := start.Add(time.Second)
 	found := []schedule.Found{
+		{Case: "ordered", ActiveAt: start, Ordered: true},
 		{Case: "alive", ActiveAt: start, Run: active(loop.Running), TouchedAt: later, Alive: true},
 		{Case: "ended", ActiveAt: start, Run: active(loop.Completed), TouchedAt: later},
 		{Case: "too many", ActiveAt: start, Run: active(loop.Waiting), TouchedAt: later, Alive: true},
@@ -369,9 +370,9 @@ func TestRecoverAdoptsNoMoreThanSlots(t *testing.T) {
 		{Case: "paused", ActiveAt: start, Run: active(loop.Paused), TouchedAt: later},
 	}
 	want := map[string]board.Action{
-		"alive": "", "ended": "", "too many": board.Crash, "of before": board.Stop, "never begun": board.Stop, "stopped": board.Stop, "paused": board.Stop,
+		"alive": "", "ended": "", "ordered": "", "too many": board.Crash, "of before": board.Stop, "never begun": board.Stop, "stopped": board.Stop, "paused": board.Stop,
 	}
-	for _, r := range schedule.Recover(found, 2) {
+	for _, r := range schedule.Recover(found, 3) {
 		if r.Adopt != (want[r.Case] == "") || r.Action != want[r.Case] {
 			t.Errorf("%s comes to %+v", r.Case, r)
 		}

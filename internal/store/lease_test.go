@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -225,5 +227,42 @@ func TestATurnIsOver(t *testing.T) {
 	must(t, second.SaveAutopilot(t.Context(), b))
 	if _, err := first.GoOnAutopilot(t.Context(), here, lives); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("it goes on with one that has ended: %v", err)
+	}
+}
+
+// Who remembers more than the database asks whether it may have lost something.
+func TestTheServerWasRestarted(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	for name, fault := range map[string]func(*pgtest.Server){
+		"stopped":    func(s *pgtest.Server) { s.Stop(); must(t, s.Run()) },
+		"taken over": func(s *pgtest.Server) { must(t, s.FailOver(func() {})) },
+		"crashed": func(s *pgtest.Server) {
+			pid, err := strconv.Atoi(s.SQL(t, "t1", `SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'pawl%' LIMIT 1`))
+			must(t, err)
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := pgtest.Start(t)
+			s, err := OpenShared(t.Context(), Shared{Address: server.New(t), Repository: "acme/shop", Place: "p"})
+			must(t, err)
+			t.Cleanup(func() { must(t, s.Close()) })
+			_, err = s.DataVersion(t.Context())
+			must(t, err)
+			if again, err := s.Restarted(t.Context()); again || err != nil {
+				t.Errorf("before: %v (%v)", again, err)
+			}
+			fault(server)
+			for again := false; !again; {
+				_, _ = s.DataVersion(t.Context()) // as who watches does
+				again, _ = s.Restarted(t.Context())
+				if t.Context().Err() != nil {
+					t.Fatal("nobody noticed")
+				}
+			}
+		})
 	}
 }

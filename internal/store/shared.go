@@ -192,6 +192,17 @@ func (s *Store) MadeBesides() []string {
 	return nil
 }
 
+// Restarted is true once the server of a shared database was started again, or another one
+// took its place: what was stored last may be gone.
+func (s *Store) Restarted(ctx context.Context) (bool, error) {
+	db, shared := s.db.(*postgres.DB)
+	if !shared {
+		return false, nil
+	}
+	again, err := db.Restarted(ctx)
+	return again, s.explain(ctx, "look at the database", err)
+}
+
 // notified is how long it is waited for a notice that was just sent.
 const notified = 5 * time.Second
 

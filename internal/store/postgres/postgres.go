@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,7 +64,9 @@ type DB struct {
 	lock     int64
 	reader   *sql.DB
 	writer   *sql.DB
-	worked   bool // a connection was there before
+	worked   bool        // a connection was there before
+	began    string      // when the server was started
+	crashed  atomic.Bool // it said so
 	besides  []string
 
 	mu      sync.Mutex // guards the next two
@@ -125,6 +128,11 @@ func (d *DB) prepare() {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connect
 	}
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Code == "57P02" { // crash_shutdown
+			d.crashed.Store(true)
+		}
+	}
 	dial := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
 		Interval: 5 * time.Second, Count: 4}, Control: giveUp}
 	c.DialFunc = dial.DialContext
@@ -142,8 +150,8 @@ func (d *DB) greet(ctx context.Context) error {
 	var version int
 	var there bool
 	err := d.reader.QueryRowContext(ctx, `SELECT current_setting('server_encoding'),
-		current_setting('server_version_num')::int, to_regnamespace($1) IS NOT NULL`,
-		pgx.Identifier{d.schema}.Sanitize()).Scan(&encoding, &version, &there)
+		current_setting('server_version_num')::int, to_regnamespace($1) IS NOT NULL, `+started,
+		pgx.Identifier{d.schema}.Sanitize()).Scan(&encoding, &version, &there, &d.began)
 	switch {
 	case err != nil:
 		return err
@@ -179,6 +187,16 @@ func (d *DB) Others(ctx context.Context) ([]string, error) {
 // MadeBesides are the schemas of the boards that were there when this one was made; none
 // when it was there already.
 func (d *DB) MadeBesides() []string { return d.besides }
+
+const started = `pg_postmaster_start_time()::text`
+
+// Restarted is true once the server was started again, has crashed, or is another one: what
+// was stored last may be gone.
+func (d *DB) Restarted(ctx context.Context) (bool, error) {
+	now := ""
+	err := d.reader.QueryRowContext(ctx, `SELECT `+started).Scan(&now)
+	return err == nil && (now != d.began || d.crashed.Load()), err
+}
 
 // oldest is the oldest server that is known to do.
 const oldest = 13
