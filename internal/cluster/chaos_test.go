@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,8 +22,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
@@ -104,7 +108,8 @@ type chaos struct {
 	orders  []*relay    // to the engine
 	began   chan string // the tasks of agents that begin
 	starts  map[string]int
-	lossy   bool // the database has lost what it had just stored
+	files   string // the folder with what runs print
+	lossy   bool   // something has lost what it had just stored
 }
 
 const (
@@ -132,7 +137,7 @@ func TestClusterChaos(t *testing.T) {
 	must(t, autopilot.HandOver(t.Context(), o))
 	must(t, o.Store.Close())
 	for i := range *chaosFaults {
-		c.add(2)
+		c.add()
 		c.count(<-c.began)
 		c.fault(i)
 	}
@@ -144,14 +149,26 @@ func newChaos(t *testing.T) *chaos {
 	const workers = 3
 	c := &chaos{
 		team: newTeam(t, workers+1, 4, chaosBeat, `
-echo ${PWD##*/} > $DIR/began
+task=${PWD##*/}
+echo $task > $DIR/began
 sleep 1
-echo done > done.${PWD##*/}
+list=list.${task%??}
+grep -qx $task $list || echo $task >> $list
+echo done > done.$task
 echo "<promise>COMPLETE</promise>"
 `), rand: rand.New(rand.NewPCG(*chaosSeed, 0)), //nolint:gosec // it is to be repeated
 		workers: make([]*exec.Cmd, workers+1), data: make([]*relay, workers+1), orders: make([]*relay, workers+1),
 		began: make(chan string, 100_000), starts: map[string]int{},
 	}
+	const lists = 5 // that two tasks write into at the same time
+	for i := range lists {
+		must(t, os.WriteFile(filepath.Join(c.machines[0].Repo, fmt.Sprint("list.task-", i)), []byte("begin\n"), 0o600))
+	}
+	gittest.Git(t, c.machines[0].Repo, "add", ".")
+	gittest.Git(t, c.machines[0].Repo, "commit", "-q", "-m", "lists")
+	gittest.Git(t, c.machines[0].Repo, "push", "-q", "origin", "main")
+	c.files = filepath.Join(c.dir, "files")
+	must(t, os.Mkdir(c.files, 0o700))
 	c.pipes("began")
 	pipe, err := os.OpenFile(filepath.Join(c.dir, "began"), os.O_RDWR, 0)
 	must(t, err)
@@ -172,6 +189,7 @@ echo "<promise>COMPLETE</promise>"
 		c.data[n] = newRelay(t, "unix", filepath.Join(dir, ".s.PGSQL.5432"), filepath.Join(folder, ".s.PGSQL.5432"))
 		c.orders[n] = newRelay(t, "tcp", "127.0.0.1:0", c.engine.address)
 		s.Store, s.Address = before+"?host="+dir, "temporal://"+c.orders[n].listener.Addr().String()+"/pawl"
+		s.Files = c.files
 		s.Host, s.Lease, s.Stands, s.Offer.Slots = fmt.Sprint("chaos-", n), chaosLease, true, 2
 	}
 	return c
@@ -190,13 +208,13 @@ func (c *chaos) again(do func(context.Context) error) {
 	must(c.t, err)
 }
 
-func (c *chaos) add(tasks int) {
-	drafts := make([]board.Draft, tasks)
-	for i := range drafts {
-		drafts[i].Case.Title = "Another task"
-	}
+// add adds two tasks, of which the second needs the first.
+func (c *chaos) add() {
 	c.again(func(ctx context.Context) error {
-		_, err := c.store.AddCases(ctx, drafts, board.Person, time.Now())
+		first := fmt.Sprint(time.Now().UnixNano())
+		_, err := c.store.AddCases(ctx, []board.Draft{
+			{Case: board.Case{Ref: first, Title: "A task"}}, {Case: board.Case{Title: "The next", Needs: []string{first}}},
+		}, board.Person, time.Now())
 		return err
 	})
 }
@@ -243,10 +261,53 @@ func (c *chaos) fault(i int) {
 		{"cut off from the engine", func(n int) { c.orders[n].set(true); c.lasts(); c.orders[n].set(false) }},
 		{"there while the database crashes", func(int) { c.database.Stop(); must(c.t, c.database.Run()); c.lossy = true }},
 		{"there while the engine crashes", func(int) { c.kill(c.engine.cmd); c.engine.run() }},
+		{"there while a copy takes the database's place", func(int) {
+			must(c.t, c.database.FailOver(func() { <-time.After(time.Second) }))
+			c.lossy = true
+		}},
+		{"without its supervisors", c.killSupervisors},
+		{"lost, and another one comes with its name", func(n int) {
+			c.kill(c.workers[n])
+			c.endRuns(n)
+			must(c.t, os.RemoveAll(c.machines[n].State))
+			c.workers[n], c.lossy = c.machines[n].start(c.t), true
+		}},
+		{"there while the remote is away", func(int) { c.away(c.remote) }},
+		{"there while the files are away", func(int) { c.away(c.files) }},
 	}
 	f := faults[c.rand.IntN(len(faults))]
 	c.t.Logf("%s fault %d: machine %d is %s; machine %d drives", time.Now().Format("15:04:05"), i+1, n, f.name, d)
 	f.do(n)
+}
+
+// killSupervisors ends those of a machine at once.
+func (c *chaos) killSupervisors(n int) {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(c.t, err)
+	for _, name := range all {
+		line, _ := os.ReadFile(name) //nolint:gosec // it may have ended
+		if args := string(line); strings.Contains(args, reexec.Supervise) && strings.Contains(args, c.machines[n].State+"/") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			must(c.t, err)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// endRuns ends all that runs of tasks on a machine.
+func (c *chaos) endRuns(n int) {
+	dirs, err := filepath.Glob(filepath.Join(c.machines[n].State, "runs", "*"))
+	must(c.t, err)
+	for _, dir := range dirs {
+		must(c.t, engine.EndUnattended(c.t.Context(), dir, filepath.Base(dir)))
+	}
+}
+
+// away has a folder missing for a while.
+func (c *chaos) away(dir string) {
+	must(c.t, os.Rename(dir, dir+".away"))
+	c.lasts()
+	must(c.t, os.Rename(dir+".away", dir))
 }
 
 // lasts is the time of a fault: a moment, or until leases and orders are over.
@@ -285,6 +346,7 @@ func (c *chaos) finish() {
 		}
 	}
 	c.landedOnce(tasks)
+	c.listed(tasks)
 	c.again(func(ctx context.Context) error {
 		_, err := c.store.AskAutopilot(ctx, store.AutopilotControl{Kind: store.AutopilotStop, At: time.Now()})
 		return err
@@ -311,10 +373,23 @@ func (c *chaos) finish() {
 	for _, r := range active {
 		if loop.Status(r.Status).Active() {
 			c.t.Errorf("run %s of %s is %s", r.ID, r.Name, r.Status)
+			c.tell(r.Name)
 		}
 	}
 	c.t.Logf("%d faults: %d tasks landed, %d agents were started, %d processes drove in turn", *chaosFaults, tasks, total,
 		a.Turn-1)
+}
+
+// listed fails the test unless what all tasks wrote into the same files is there once.
+func (c *chaos) listed(tasks int) {
+	c.t.Helper()
+	lists := "\n" + gittest.Git(c.t, c.remote, "grep", "-h", "", "main", "--", "list.*") + "\n"
+	for i := range tasks {
+		id := fmt.Sprintf("task-%03d", i+1)
+		if n := strings.Count(lists, "\n"+id+"\n"); n != 1 {
+			c.t.Errorf("%s is in the lists %d times", id, n)
+		}
+	}
 }
 
 // records counts the iterations of a task, and ends what is left of its agents.

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
+	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/reexec"
@@ -67,6 +68,7 @@ type site struct {
 	Pilot            bool   // the process is the autopilot, and no worker
 	Lacks            string // the machine has no agent: the pipe that is told so; "" it has
 	Stands           bool   // the process goes on with the autopilot that is on
+	Files            string // the folder with what runs print, for all machines; "" is none
 }
 
 func (s site) offer() autopilot.Offer {
@@ -209,9 +211,13 @@ func (s site) open(ctx context.Context) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.OpenShared(ctx, store.Shared{
+	o := store.Shared{
 		Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease, Boot: engine.OwnerOf(self).Boot,
-	})
+	}
+	if s.Files != "" {
+		o.Files = func(board string) outputs.Shared { return outputs.Folder{Path: s.Files, Board: board} }
+	}
+	return store.OpenShared(ctx, o)
 }
 
 func must(t *testing.T, err error) {
