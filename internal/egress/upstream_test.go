@@ -67,19 +67,20 @@ func TestUpstream(t *testing.T) {
 
 func TestUpstreamRefuses(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]string{
-		"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n": "status 407",
-		"SSH-2.0\r\n": "no valid answer",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n": "no valid answer",
+	for _, c := range []struct{ scheme, answer, want string }{
+		{"http", "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "status 407"},
+		{"http", "SSH-2.0\r\n", "no valid answer"},
+		{"http", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", "no valid answer"},
+		{"https", "HTTP/1.1 400 Bad Request\r\n\r\n", "cannot reach the proxy of HTTPS_PROXY"},
 	} {
-		addr, _ := relay(t, "127.0.0.1:1", answer)
-		r := start(t, []string{"api.example.com"}, func(c *Config) {
-			c.Upstream = Upstream{URL: &url.URL{Scheme: "http", Host: "10.0.0.9", User: url.UserPassword("user", "hidden")}}
+		addr, _ := relay(t, "127.0.0.1:1", c.answer)
+		r := start(t, []string{"api.example.com"}, func(o *Config) {
+			o.Upstream = Upstream{URL: &url.URL{Scheme: c.scheme, Host: "10.0.0.9", User: url.UserPassword("user", "hidden")}}
 		})
-		r.routes["10.0.0.9:80"] = addr
+		r.routes["10.0.0.9:80"], r.routes["10.0.0.9:443"] = addr, addr
 		got := r.say("CONNECT api.example.com:443 HTTP/1.1\r\n\r\n")
-		if !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, want) || strings.Contains(got, "hidden") {
-			t.Errorf("got %q", got)
+		if !strings.HasPrefix(got, "HTTP/1.1 502 ") || !strings.Contains(got, c.want) || strings.Contains(got, "hidden") {
+			t.Errorf("a proxy by %s that says %.40q: got %q", c.scheme, c.answer, got)
 		}
 	}
 }
