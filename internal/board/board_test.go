@@ -318,14 +318,27 @@ func cyclic(ids []string, next map[string][]string) bool {
 func TestAllKnown(t *testing.T) {
 	t.Parallel()
 	known := Known{
-		Find:  func(name string) (Case, bool, error) { return Case{ID: "task-001", Ref: name}, name == "there", nil },
+		Find: func(name string) (Case, bool, error) {
+			return Case{ID: "task-001", Ref: name}, strings.HasPrefix(name, "there"), nil
+		},
 		NewID: func(Type) (string, error) { return "task-002", nil },
 	}
-	for ref, want := range map[string]bool{"there": true, "bad\n": false} {
-		_, err := Resolve([]Draft{{Case: Case{Title: "Greet", Ref: ref}}}, known)
+	draft := func(ref string) Draft { return Draft{Case: Case{Title: "Greet", Ref: ref}} }
+	var many []Draft // more than are listed
+	for i := range maxProblems + 5 {
+		many = append(many, draft(fmt.Sprint("there", i)))
+	}
+	for _, c := range []struct {
+		drafts []Draft
+		want   bool
+	}{
+		{[]Draft{draft("there")}, true}, {[]Draft{draft("bad\n")}, false}, {[]Draft{draft("there"), draft("bad\n")}, false},
+		{many, true}, {append(many, draft("bad\n")), false},
+	} {
+		_, err := Resolve(c.drafts, known)
 		var wrong *ProblemsError
-		if !errors.As(err, &wrong) || wrong.AllKnown() != want {
-			t.Errorf("%q: %v", ref, err)
+		if !errors.As(err, &wrong) || wrong.AllKnown() != c.want {
+			t.Errorf("of %d drafts: %v", len(c.drafts), err)
 		}
 	}
 }
