@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/modelserver"
 )
 
@@ -114,5 +115,32 @@ func TestUsageWhileItStreams(t *testing.T) {
 	_, _, _ = r.post(kinds[1].path, kinds[1].header, kinds[1].stream)
 	if u := r.outcome().Usage; u.Input != 70 || u.Output != 51 {
 		t.Errorf("it counts as %+v", u)
+	}
+}
+
+// What a provider has not counted is estimated: the input as a whole, and four bytes of
+// what was said for a token, the last one begun. What it counted is no less.
+func TestEstimated(t *testing.T) {
+	t.Parallel()
+	input := usage{Usage: agent.Usage{Input: 100, CacheRead: 900}}
+	counted := usage{Usage: agent.Usage{Input: 70, Output: 3}}
+	for _, c := range []struct {
+		r    reading
+		want agent.Usage
+	}{
+		{reading{}, agent.Usage{Input: 100, CacheRead: 900}},
+		{reading{said: 1}, agent.Usage{Input: 100, CacheRead: 900, Output: 1}},
+		{reading{said: 4}, agent.Usage{Input: 100, CacheRead: 900, Output: 1}},
+		{reading{said: 5}, agent.Usage{Input: 100, CacheRead: 900, Output: 2}},
+		{reading{said: 5, usage: counted}, agent.Usage{Input: 70, Output: 3}},
+		{reading{said: 40, usage: counted}, agent.Usage{Input: 70, Output: 10}},
+		{reading{said: 40, usage: counted, final: true}, agent.Usage{Input: 70, Output: 3}},
+		{reading{said: 40, page: true}, agent.Usage{}},
+		{reading{usage: usage{Usage: agent.Usage{CacheRead: 5}}}, agent.Usage{CacheRead: 5}},
+		{reading{usage: usage{Usage: agent.Usage{Input: 1, CacheWrite: 5}}}, agent.Usage{Input: 1, CacheWrite: 5}},
+	} {
+		if got := c.r.estimated(input).Usage; got != c.want {
+			t.Errorf("%d bytes, with %+v counted, are estimated as %+v, want %+v", c.r.said, c.r.usage.Usage, got, c.want)
+		}
 	}
 }
