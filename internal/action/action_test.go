@@ -394,3 +394,32 @@ func TestExtend(t *testing.T) {
 		refused(t, err, c[2])
 	}
 }
+
+// A run that another process drives is resumed there: then nothing is left to do. A
+// task's run never is the caller's.
+func TestResumeElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		status loop.Status
+		kind   loop.Kind
+		flags  planner.Flags
+		done   bool
+		said   string
+	}{
+		{"a task that is raised", loop.Stopped, loop.Task, planner.Flags{Max: "80"}, true, "its run goes on where it was"},
+		{"a task", loop.Stopped, loop.Task, planner.Flags{}, true, ""},
+		{"a procedure that rests", loop.Stopped, "procedure", planner.Flags{Max: "80"}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, said := person(t)
+			r := run(t, p, loop.State{Status: c.status, Iteration: 3})
+			r.Kind, r.Name = string(c.kind), task(t, p, board.Start, board.Expire)
+			done, err := p.ResumeElsewhere(t.Context(), r, c.flags)
+			if done != c.done || !strings.Contains(said.String(), c.said) {
+				t.Errorf("done is %v, %v; said is %q", done, err, said)
+			}
+		})
+	}
+}
