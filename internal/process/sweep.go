@@ -117,7 +117,10 @@ func (s sweep) find() []Proc {
 			}
 			continue
 		}
-		env := environment(p.PID)
+		var env []byte
+		if !p.leaving { // else it has none, as threads of the kernel have none
+			env = environment(p.PID)
+		}
 		marked, named := s.search(env)
 		if len(env) == 0 && orphan && ended(p) {
 			continue
@@ -139,6 +142,9 @@ func (s sweep) find() []Proc {
 // search reports whether the mark is among the variables, and whether any
 // variable of its name is.
 func (s sweep) search(env []byte) (marked, named bool) {
+	if !bytes.Contains(env, s.name) {
+		return false, false
+	}
 	for len(env) > 0 {
 		var kv []byte
 		kv, env, _ = bytes.Cut(env, []byte{0})

@@ -61,11 +61,18 @@ func table() []Proc {
 
 // readProc reads one process from the table.
 func readProc(pid int) (Proc, bool) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	// By hand: os.ReadFile takes twice the time, and a sweep reads one of each process of the machine.
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return Proc{}, false
 	}
-	return parseStat(pid, line)
+	var line [1024]byte
+	n, err := unix.Read(fd, line[:])
+	_ = unix.Close(fd)
+	if err != nil {
+		return Proc{}, false
+	}
+	return parseStat(pid, line[:n])
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it may hold blanks
@@ -75,7 +82,7 @@ func parseStat(pid int, line []byte) (Proc, bool) {
 	if at < 0 {
 		return Proc{}, false
 	}
-	fields := bytes.Fields(line[at+1:])
+	fields := bytes.SplitN(bytes.TrimSpace(line[at+1:]), []byte{' '}, 22) // one blank is between them
 	if len(fields) < 21 {
 		return Proc{}, false
 	}
