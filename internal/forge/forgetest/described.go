@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -69,8 +70,8 @@ func (a *api) check(s *jsonschema.Schema, v any) error {
 	if !ok {
 		root := s.CloneSchemas()
 		root.Defs = map[string]*jsonschema.Schema{}
-		for name, def := range a.Defs {
-			root.Defs[name] = def.CloneSchemas()
+		if err := a.need(root.Defs, key); err != nil {
+			return err
 		}
 		if known, err = root.Resolve(nil); err != nil {
 			return err
@@ -79,6 +80,29 @@ func (a *api) check(s *jsonschema.Schema, v any) error {
 	}
 	r, _ := known.(*jsonschema.Resolved)
 	return r.Validate(v)
+}
+
+// reference is one to a definition.
+var reference = regexp.MustCompile(`"#/\$defs/([^"]+)"`)
+
+// need adds the definitions that a schema, as JSON, refers to, and those that they do:
+// to resolve all of them for each schema takes longer than all else in a test's Hub.
+func (a *api) need(defs map[string]*jsonschema.Schema, schema []byte) error {
+	for _, m := range reference.FindAllSubmatch(schema, -1) {
+		name := string(m[1])
+		if defs[name] != nil || a.Defs[name] == nil {
+			continue
+		}
+		defs[name] = a.Defs[name].CloneSchemas()
+		inner, err := json.Marshal(defs[name])
+		if err == nil {
+			err = a.need(defs, inner)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wrong says how a request is not as described; "" is well.
