@@ -55,10 +55,12 @@ import (
 func TestMain(m *testing.M) {
 	// Pawl starts itself again, as supervisor and as scripted agent; that copy
 	// goes by the name of pawl too, so it ends up here as well.
-	if filepath.Base(os.Args[0]) != "pawl" && signal.Ignored(syscall.SIGHUP) {
-		// Whoever started the tests ignores hang-ups. The scripts must not
-		// inherit that, since pawl would: what is caught is not ignored.
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if filepath.Base(os.Args[0]) != "pawl" && signal.Ignored(s) {
+			// Whoever started the tests ignores it, as a shell does in the background. The
+			// scripts must not inherit that, since pawl would: what is caught is not ignored.
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	pretend()
 	testscript.Main(m, programs)
