@@ -76,7 +76,7 @@ powercut: ## cut the power a hundred times under a board, on a disk that forgets
 fuzz: ## run every fuzz test for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
 
-mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes hours
+mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes an hour or two
 	@nice $(GO) run ./scripts/mutate
 
 size: ## lines of product code by room, and how they read

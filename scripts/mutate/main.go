@@ -2,14 +2,18 @@
 // these mutants the tests catch:  go run ./scripts/mutate -seed 1 -n 100
 //
 // The same seed picks the same lines of the same tree. The tree itself is not
-// touched: go builds with the broken file in the place of the whole one. The
-// tests of the line's own package run first, then those of the packages that
-// import it, then the whole-program scripts, until one fails. Results are written
-// as they come, so that a run that was ended goes on where it was.
+// touched: go builds with the broken file in the place of the whole one.
+//
+// Tests run with a line broken only if they reach it, which they tell in one run
+// where nothing is broken: first those of the line's own package, then, for a line
+// that these miss, those of the packages that import it and the whole-program
+// scripts, the quickest first, until one fails, twice. Results, and which tests
+// reach what, are written as they come, so that a run that was ended goes on where
+// it was. With a TMPDIR in memory it takes half of the time.
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -17,6 +21,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -26,6 +31,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,9 +39,12 @@ import (
 )
 
 const (
-	program  = "cmd/pawl" // its tests are the whole-program scripts
 	module   = "github.com/pawl-dev/pawl/"
+	program  = module + "cmd/pawl"
+	scripts  = "TestScripts" // of the program
 	notBuilt = "does not build"
+	builds   = "it builds"
+	missed   = "nothing of its own package" // the others have yet to run
 )
 
 // result is what became of one mutant.
@@ -55,27 +64,26 @@ func (r result) String() string {
 
 // mutator is one run of this program.
 type mutator struct {
-	root, dir string // of the tree, and for what is written meanwhile
-	limit     time.Duration
-	scripts   bool
-	in        *regexp.Regexp      // of paths
-	files     []string            // that pawl is made of
-	users     map[string][]string // whose tests see a package too, in the order in which they run
-	passes    map[string]bool     // whether the tests of a package pass where nothing is broken
+	root, dir  string              // of the tree, and for what is written meanwhile
+	most, jobs int                 // scripts for a line, lines at a time
+	in         *regexp.Regexp      // of paths
+	files      []string            // that pawl is made of
+	users      map[string][]string // whose tests see a package too
+	tracer
 }
 
 func main() {
 	seed := flag.Uint64("seed", 1, "picks the lines")
 	n := flag.Int("n", 100, "how many lines")
-	limit := flag.Duration("limit", 10*time.Minute, "for all tests of one mutant; tests that hang for half of it catch it")
-	scripts := flag.Bool("scripts", true, "run the whole-program scripts too, which take the longest")
+	most := flag.Int("scripts", 48, "how many whole-program scripts may run for a line")
+	jobs := flag.Int("jobs", 3, "how many lines are broken at a time, each in a build of its own")
 	in := flag.String("in", "", "only lines of files whose path matches the `EXPRESSION`")
 	out := flag.String("out", "bin/mutants.jsonl", "where results are written, and read when a run goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	dir, err := os.MkdirTemp("", "pawl-mutant-")
+	dir, err := os.MkdirTemp("", "mutate")
 	if err == nil {
-		m := mutator{dir: dir, limit: *limit, scripts: *scripts, in: regexp.MustCompile(*in), users: map[string][]string{}, passes: map[string]bool{}}
+		m := &mutator{dir: dir, most: *most, jobs: *jobs, in: regexp.MustCompile(*in), users: map[string][]string{}}
 		err = m.mutate(ctx, *seed, *n, *out)
 	}
 	_ = os.RemoveAll(dir)
@@ -105,39 +113,84 @@ func (m *mutator) mutate(ctx context.Context, seed uint64, n int, out string) er
 		lines = append(lines, all...)
 	}
 	head := fmt.Sprintf("seed %d of %d lines, tree %x", seed, len(lines), hash.Sum(nil)[:6])
-	known, log, err := resume(out, head)
+	fmt.Println(head)
+	before, log, err := resume(out, head)
 	if err != nil {
 		return err
+	}
+	known := map[string]result{}
+	for _, line := range before {
+		var r result
+		if json.Unmarshal(line, &r) == nil {
+			known[fmt.Sprint(r.File, ":", r.Line)] = r
+		}
 	}
 	defer func() { _ = log.Close() }()
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeated
 	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
-	var results []result
-	for _, l := range lines {
-		if len(results) == n {
-			break
+	note := func(r result) error {
+		if known[fmt.Sprint(r.File, ":", r.Line)] = r; r.By != notBuilt && r.By != builds {
+			fmt.Println(r)
 		}
-		one := l[random.IntN(len(l))]
-		r, ok := known[fmt.Sprint(one.file, one.line)]
-		if !ok {
-			if r, err = m.try(ctx, one); err == nil && ctx.Err() == nil { // else it was ended, and shows nothing
-				err = json.NewEncoder(log).Encode(r)
-			}
+		return json.NewEncoder(log).Encode(r)
+	}
+	run := func(which []mutant, by string, do func(context.Context, mutant, string) result) error {
+		return m.each(ctx, slices.DeleteFunc(slices.Clone(which), func(one mutant) bool { return known[one.key()].By != by }), do, note)
+	}
+	var picked []mutant
+	for from := 0; len(picked) < n && from < len(lines); { // those that do not build leave some over
+		var some []mutant
+		for _, l := range lines[from:min(from+n-len(picked), len(lines))] {
+			some = append(some, l[random.IntN(len(l))])
 		}
-		if err := cmp.Or(err, ctx.Err()); err != nil {
+		from += len(some)
+		if err := run(some, "", m.builds); err != nil {
 			return err
 		}
-		if r.By != notBuilt { // else another is drawn
-			fmt.Println(r)
-			results = append(results, r)
-		}
+		picked = append(picked, slices.DeleteFunc(some, func(one mutant) bool { return known[one.key()].By == notBuilt })...)
 	}
-	left := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.Killed })
-	fmt.Printf("\n%d of %d mutants are caught\n", len(results)-len(left), len(results))
-	for _, r := range left {
-		fmt.Println(r)
+	if err := m.prepare(head, out+".traces", picked); err != nil {
+		return err
+	}
+	if err := run(picked, builds, m.own); err != nil {
+		return err
+	}
+	if err := run(picked, missed, m.others); err != nil {
+		return err
+	}
+	survive := slices.DeleteFunc(slices.Clone(picked), func(one mutant) bool { return known[one.key()].Killed })
+	fmt.Printf("\n%d of %d mutants are caught\n", len(picked)-len(survive), len(picked))
+	for _, one := range survive {
+		fmt.Println(known[one.key()])
 	}
 	return nil
+}
+
+// each does something with some mutants, a few at a time: tests wait a lot.
+func (m *mutator) each(ctx context.Context, all []mutant, do func(context.Context, mutant, string) result,
+	note func(result) error) (err error) {
+	results, free := make(chan result), make(chan struct{}, m.jobs)
+	go func() {
+		var running sync.WaitGroup
+		for _, one := range all {
+			free <- struct{}{}
+			running.Go(func() {
+				defer func() { <-free }()
+				if dir, err := os.MkdirTemp(m.dir, ""); err == nil && ctx.Err() == nil {
+					results <- do(ctx, one, dir)
+					_ = os.RemoveAll(dir)
+				}
+			})
+		}
+		running.Wait()
+		close(results)
+	}()
+	for r := range results {
+		if ctx.Err() == nil { // else it was ended, and shows nothing
+			err = errors.Join(err, note(r))
+		}
+	}
+	return cmp.Or(err, ctx.Err())
 }
 
 // list finds the files that pawl is made of, and whose tests see which package.
@@ -161,15 +214,12 @@ func (m *mutator) list(ctx context.Context) (err error) {
 			}
 		}
 	}
-	for _, p := range list("-deps", "-f", `{{.ImportPath}} {{join .GoFiles " "}}`, "./"+program) {
+	for _, p := range list("-deps", "-f", `{{.ImportPath}} {{join .GoFiles " "}}`, program) {
 		if dir, own := strings.CutPrefix(p[0], module); own {
 			for _, name := range p[1:] {
 				if name = path.Join(dir, name); m.in.MatchString(name) {
 					m.files = append(m.files, name)
 				}
-			}
-			if m.scripts {
-				m.users[p[0]] = append(m.users[p[0]], module+program)
 			}
 		}
 	}
@@ -177,101 +227,164 @@ func (m *mutator) list(ctx context.Context) (err error) {
 	return err
 }
 
-// resume opens the log of results, and reads those of the same lines.
-func resume(name, head string) (known map[string]result, log *os.File, err error) {
+// resume opens a log, and reads what it has below the same head.
+func resume(name, head string) (known [][]byte, log *os.File, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, nil, err
 	}
 	if log, err = os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return nil, nil, err
 	}
-	known = map[string]result{}
-	s := bufio.NewScanner(log)
-	same := s.Scan() && s.Text() == head
-	if !same {
-		err = log.Truncate(0)
+	text, err := io.ReadAll(log)
+	known = bytes.Split(text, []byte("\n"))
+	if string(known[0]) != head {
+		err = errors.Join(err, log.Truncate(0))
 		fmt.Fprintln(log, head)
+		known = known[:1]
 	}
-	for same && s.Scan() {
-		var r result
-		if json.Unmarshal(s.Bytes(), &r) == nil {
-			known[fmt.Sprint(r.File, r.Line)] = r
-		}
-	}
-	fmt.Println(head)
-	return known, log, errors.Join(err, s.Err())
+	return known[1:], log, err
 }
 
-// try breaks a line and runs tests until one fails.
-func (m *mutator) try(ctx context.Context, one mutant) (result, error) {
-	r, began := result{File: one.file, Line: one.line, Change: one.change, By: "nothing"}, time.Now()
-	text, err := os.ReadFile(one.file)
+// builds says whether a mutant does.
+func (m *mutator) builds(ctx context.Context, one mutant, dir string) result {
+	r := result{File: one.file, Line: one.line, Change: one.change, By: builds}
+	overlay, err := m.broken(one, dir)
+	if err == nil {
+		_, err = m.run(ctx, dir, overlay, "go", "build", "-o", os.DevNull, "./"+path.Dir(one.file))
+	}
 	if err != nil {
-		return r, err
-	}
-	broken := filepath.Join(m.dir, "broken.go")
-	overlay := filepath.Join(m.dir, "overlay.json")
-	replace := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(m.root, one.file), broken)
-	text = slices.Concat(text[:one.from], []byte(one.text), text[one.to:])
-	if err := errors.Join(os.WriteFile(broken, text, 0o600), os.WriteFile(overlay, []byte(replace), 0o600)); err != nil {
-		return r, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.limit)
-	defer cancel()
-	own := module + path.Dir(one.file)
-	var failed *exec.ExitError
-	if _, err := m.run(ctx, overlay, "build", "-o", os.DevNull, own); errors.As(err, &failed) {
 		r.By = notBuilt
-		return r, nil
-	} else if err != nil {
-		return r, err
 	}
-	for _, tests := range append([]string{own}, m.users[own]...) {
-		if passes, known := m.passes[tests]; known && !passes {
-			continue
+	return r
+}
+
+// own runs the tests of the package of a mutant.
+func (m *mutator) own(ctx context.Context, one mutant, dir string) result {
+	return m.try(ctx, one, dir, reaching([]trace{m.trace(ctx, module+path.Dir(one.file))}, one), missed)
+}
+
+// others runs the tests of other packages and the scripts that reach it.
+func (m *mutator) others(ctx context.Context, one mutant, dir string) result {
+	var packages []trace
+	for _, pkg := range m.users[module+path.Dir(one.file)] {
+		packages = append(packages, m.trace(ctx, pkg))
+	}
+	reach := reaching(m.scripts(ctx), one)
+	some := reach[:min(len(reach), m.most)]
+	packages = reaching(packages, one)
+	none := fmt.Sprintf("nothing of %d packages and %d of %d scripts", len(packages), len(some), len(reach))
+	return m.try(ctx, one, dir, slices.Concat(packages, some), none)
+}
+
+// try runs tests that reach a mutant until one fails: scripts a few at a time.
+func (m *mutator) try(ctx context.Context, one mutant, dir string, all []trace, none string) result {
+	r, began := result{File: one.file, Line: one.line, Change: one.change, By: none}, time.Now()
+	overlay, err := m.broken(one, dir)
+	if err != nil {
+		r.By = err.Error()
+	}
+	for len(all) > 0 && !r.Killed && err == nil {
+		now := all[:1]
+		for all = all[1:]; now[0].Script != "" && len(all) > 0 && len(now) < 8; all = all[1:] {
+			now = append(now, all[0])
 		}
-		out, err := m.test(ctx, overlay, tests)
-		if ctx.Err() != nil {
-			r.By = "the time is over"
-			break
-		}
-		if err != nil && m.healthy(tests) {
-			r.Killed, r.By = true, path.Base(tests)+" "+failure.FindString(out)
-			break
+		if by := m.fails(ctx, overlay, now); by != "" {
+			r.Killed, r.By = true, by
 		}
 	}
 	r.Took = time.Since(began).Round(time.Second).String()
-	return r, nil
+	return r
 }
 
-func (m *mutator) test(ctx context.Context, overlay, tests string) (out string, err error) {
-	return m.run(ctx, overlay, "test", "-short", "-failfast", "-vet=off", "-timeout="+(m.limit/2).String(), tests)
-}
-
-// healthy is true for tests that pass where nothing is broken; the others catch
-// nothing.
-func (m *mutator) healthy(tests string) bool {
-	if _, known := m.passes[tests]; !known {
-		out, err := m.test(context.Background(), "", tests)
-		if m.passes[tests] = err == nil; err != nil {
-			fmt.Printf("%s fails without a mutant: %s\n", tests, failure.FindString(out))
-		}
-	}
-	return m.passes[tests]
-}
-
-// failure is how a test that failed is named.
-var failure = regexp.MustCompile(`--- FAIL: \S+|panic: .*`)
-
-// run runs go with the files of an overlay, "" is none, and leaves nothing that it or a test started or wrote.
-func (m *mutator) run(ctx context.Context, overlay string, args ...string) (out string, err error) {
-	dir, err := os.MkdirTemp(m.dir, "")
+// broken writes a mutant, and the overlay that has it.
+func (m *mutator) broken(one mutant, dir string) (overlay string, err error) {
+	text, err := os.ReadFile(one.file)
 	if err != nil {
 		return "", err
 	}
+	text = slices.Concat(text[:one.from], []byte(one.text), text[one.to:])
+	return replacing(dir, m.root, map[string][]byte{one.file: text})
+}
+
+// replacing writes files that go builds in the place of those of the tree.
+func replacing(dir, root string, files map[string][]byte) (name string, err error) {
+	replace := map[string]string{}
+	for file, text := range files {
+		to := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		replace[filepath.Join(root, file)] = to
+		err = errors.Join(err, os.WriteFile(to, text, 0o600))
+	}
+	text, failed := json.Marshal(map[string]map[string]string{"Replace": replace})
+	name = filepath.Join(dir, "overlay.json")
+	return name, errors.Join(err, failed, os.WriteFile(name, text, 0o600))
+}
+
+// fails is the test that fails with an overlay, and does again by itself: what else
+// runs on the machine catches nothing.
+func (m *mutator) fails(ctx context.Context, overlay string, which []trace) (by string) {
+	pkg, only, wait := which[0].Package, "", 3*time.Minute
+	for _, t := range which {
+		only += "|" + t.Script
+		wait += 10 * t.Takes
+	}
+	if only = "-test.run=^" + scripts + "$/^(" + only[1:] + ")$"; which[0].Script == "" {
+		only = skipping(which[0])
+	}
+	dir := filepath.Dir(overlay)
+	tests, err := m.build(ctx, dir, overlay, pkg)
+	if err != nil {
+		return err.Error()
+	}
+	for range 2 {
+		out, err := m.test(ctx, overlay, tests, pkg, wait, only)
+		if err == nil || ctx.Err() != nil {
+			return ""
+		}
+		found := failure.FindAllStringSubmatch(out, -1)
+		if len(found) == 0 {
+			by = err.Error()
+			continue
+		}
+		first := found[0]
+		isScript := func(f []string) bool { return strings.Contains(f[1], "/") }
+		if i := slices.IndexFunc(found, isScript); which[0].Script != "" && i >= 0 {
+			first = found[i] // it stands below the test of all
+		}
+		if by = strings.TrimSuffix(first[0], " ("); first[1] != "" {
+			only = "-test.run=^" + strings.ReplaceAll(first[1], "/", "$/^") + "$"
+		}
+	}
+	return path.Base(pkg) + " " + by
+}
+
+// failure is how a test that failed is named.
+var failure = regexp.MustCompile(`--- FAIL: ([^\s/]+(?:/[a-z0-9_]+)?) \(|panic: .*`)
+
+// build builds the tests of a package.
+func (m *mutator) build(ctx context.Context, dir, overlay, pkg string) (tests string, err error) {
+	tests = filepath.Join(dir, "built.test")
+	_ = os.Remove(tests)
+	if out, err := m.run(ctx, dir, overlay, "go", "test", "-c", "-vet=off", "-o", tests, pkg); err != nil {
+		return "", fmt.Errorf("cannot build the tests of %s: %s", pkg, out)
+	}
+	return tests, nil
+}
+
+// test runs tests that are built, where go would.
+func (m *mutator) test(ctx context.Context, overlay, tests, pkg string, wait time.Duration, more ...string) (string, error) {
+	in := strings.TrimPrefix(pkg, module)
+	args := []string{"env", "-C", in, tests, "-test.short", "-test.failfast", "-test.timeout=" + wait.String()}
+	return m.run(ctx, filepath.Dir(tests), overlay, append(args, more...)...)
+}
+
+// run runs a command with the files of an overlay, "" is none, and leaves nothing that it or a test started or wrote.
+func (m *mutator) run(ctx context.Context, dir, overlay string, args ...string) (out string, err error) {
+	if dir, err = os.MkdirTemp(dir, ""); err != nil {
+		return "", err
+	}
 	defer tidy(dir)
-	mark := fmt.Sprintf("PAWL_MUTANT_OF=%d", os.Getpid())
-	c := exec.CommandContext(ctx, "go", args...)
+	mark := "PAWL_MUTANT_OF=" + dir
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "TMPDIR="+dir, "GOMAXPROCS=2", mark)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

@@ -19,6 +19,8 @@ type mutant struct {
 	text     string
 }
 
+func (m mutant) key() string { return fmt.Sprint(m.file, ":", m.line) }
+
 // swapped are words and what is put in their place.
 var swapped = map[string]string{
 	"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "&&": "||", "||": "&&", "+": "-", "-": "+",
