@@ -95,3 +95,23 @@ func TestRun(t *testing.T) {
 	}
 	t.Errorf("it said %q", said)
 }
+
+// A command whose terminal is hung up is asked to end before it is made to.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	a, err := Attach(process.Command{
+		Args: []string{"sh", "-c", `trap 'kill $!; exit 5' TERM; sleep 1000 & echo ready; wait`},
+		Env:  []string{"PATH=" + os.Getenv("PATH")},
+	})
+	if err != nil {
+		t.Skipf("this machine gives no terminals: %v", err)
+	}
+	if in := bufio.NewScanner(a); !in.Scan() || in.Text() != "ready" {
+		t.Errorf("it said %q: %v", in.Text(), in.Err())
+	}
+	for range 2 {
+		if status := a.HangUp(); status != 5 {
+			t.Errorf("it ended with %d, not 5", status)
+		}
+	}
+}
