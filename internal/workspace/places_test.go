@@ -579,3 +579,34 @@ func TestMovedRefsAreTold(t *testing.T) {
 		t.Errorf("told twice: %q", got)
 	}
 }
+
+// What is checked out in the other work trees of a repository is kept: from a linked one
+// that of the main one, and the linked ones beside it.
+func TestOfOthers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "one")
+	main := p.top
+	p.git("worktree", "add", "-q", "--detach", "one")
+	p.git("worktree", "add", "-q", "--detach", "two")
+	for _, c := range []struct {
+		top  string
+		want []string
+	}{
+		{main, []string{"worktrees/one", "worktrees/two"}},
+		{filepath.Join(main, "one"), []string{"HEAD", "index", "worktrees/two"}},
+	} {
+		p.top = c.top
+		p.open(Options{})
+		var got []string
+		for _, path := range p.c.OfOthers() {
+			rel, err := filepath.Rel(filepath.Join(main, ".git"), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, rel)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("in %s the others' are %v, want %v", c.top, got, c.want)
+		}
+	}
+}
