@@ -39,6 +39,9 @@ func TestExposure(t *testing.T) {
 	if _, err := Open(t.Context(), Address{Address: "127.0.0.1:0", Cert: "x.pem"}); err == nil {
 		t.Error("a certificate without a key is taken")
 	}
+	if d, err := Open(t.Context(), Address{Address: "127.0.0.1:0", Cert: "x.pem", Key: "y.pem"}); err == nil || d != nil {
+		t.Errorf("with a certificate that is not there: %v, %v", d, err)
+	}
 	d, err := Open(t.Context(), Address{Address: "0.0.0.0:0", Insecure: true, Hosts: []string{"box.example"}})
 	if err != nil {
 		t.Fatal(err)
