@@ -113,3 +113,13 @@ func TestEveryProgramIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// Every program's stream has an end of its own: one that breaks off before is no answer.
+func TestProgramsAreStructured(t *testing.T) {
+	t.Parallel()
+	for _, p := range Programs() {
+		if p.Own != nil && !p.Structured {
+			t.Errorf("%s may break off anywhere", p.Name)
+		}
+	}
+}
