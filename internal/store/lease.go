@@ -112,7 +112,9 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 		case !beaten[o]:
 			return false
 		}
-		o.Host = "not " + o.Host // whatever is called so here is another machine
+		if here, _ := os.Hostname(); o.Host == here { // what is called so and can be seen is another machine
+			o.Host = "not " + here
+		}
 		return alive(o)
 	}, err
 }
