@@ -314,6 +314,40 @@ func cyclic(ids []string, next map[string][]string) bool {
 	return len(left) > 0
 }
 
+// A case may be as large as docs/board.md says, and no larger.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	x := func(n int) string { return strings.Repeat("x", n) }
+	list := func(n, width int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("%0*d", width, i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		most int
+		set  func(c *Case, n int)
+	}{
+		"bytes of the title":       {500, func(c *Case, n int) { c.Title = x(n) }},
+		"bytes of the description": {256 << 10, func(c *Case, n int) { c.Description = x(n) }},
+		"criteria":                 {100, func(c *Case, n int) { c.Acceptance = list(n, 4) }},
+		"bytes of a criterion":     {10_000, func(c *Case, n int) { c.Acceptance = list(1, n) }},
+		"tags":                     {50, func(c *Case, n int) { c.Tags = list(n, 4) }},
+		"bytes of a tag":           {64, func(c *Case, n int) { c.Tags = list(1, n) }},
+		"bytes of the ref":         {200, func(c *Case, n int) { c.Ref = x(n) }},
+		"needs":                    {1000, func(c *Case, n int) { c.Needs = list(n, 4) }},
+		"the priority":             {1_000_000, func(c *Case, n int) { c.Priority = n }},
+		"below 0":                  {1_000_000, func(c *Case, n int) { c.Priority = -n }},
+	} {
+		for more, want := range []int{0, 1} {
+			wrong := Check(Tidy(task(1, func(one *Case) { c.set(one, c.most+more) })))
+			if len(wrong) != want {
+				t.Errorf("%s: with %d it is wrong: %q", name, c.most+more, wrong)
+			}
+		}
+	}
+}
+
 // Who adds a case again can tell that from all else that may be wrong.
 func TestAllKnown(t *testing.T) {
 	t.Parallel()
