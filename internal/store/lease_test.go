@@ -104,6 +104,22 @@ func TestAnOwnerWithTheSameHostName(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
+	// What the one whose lease is over had in use is free.
+	for boot, want := range map[string]int{"here": 1, "there": 0} {
+		one := Workspace{ID: "task-001", Dir: "d", Repo: "r", Owner: Owner{PID: 1, Start: "2", Boot: boot, Host: host}}
+		must(t, second.EditWorkspaces(t.Context(), func([]Workspace) (WorkspaceChange, error) {
+			return WorkspaceChange{Put: []Workspace{one}}, nil
+		}))
+		must(t, second.EditWorkspaces(t.Context(), func(all []Workspace) (WorkspaceChange, error) {
+			if len(all) != 1 || all[0].Owner.PID != want {
+				t.Errorf("a workspace that one of the boot %q has in use: %+v", boot, all)
+			}
+			return WorkspaceChange{}, nil
+		}))
+		if w, _, err := second.Workspace(t.Context(), "task-001"); err != nil || w.Owner.PID != want {
+			t.Errorf("a workspace that one of the boot %q has in use: %+v (%v)", boot, w.Owner, err)
+		}
+	}
 }
 
 // Workers say what they have. A task that needs labels is served by one that has all of

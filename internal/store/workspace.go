@@ -39,7 +39,7 @@ const workspaceColumns = `id, kind, state, why, repo, dir, own, folder, branch, 
 
 // Workspaces lists all rows in the order in which they were made.
 func (s *Store) Workspaces(ctx context.Context) ([]Workspace, error) {
-	all, err := workspaces(ctx, &s.reads, s.place)
+	all, err := s.workspaces(ctx, &s.reads)
 	return all, s.explain(ctx, "list the workspaces", err)
 }
 
@@ -52,6 +52,21 @@ func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool,
 		}
 	}
 	return Workspace{}, false, err
+}
+
+// workspaces reads the rows of this place. An owner of another boot whose lease is over is none.
+func (s *Store) workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
+	all, err := workspaces(ctx, w, s.place)
+	if err != nil || !s.shared {
+		return all, err
+	}
+	lives, err := s.living(ctx, w, func(Owner) bool { return true })
+	for i := range all {
+		if !lives(all[i].Owner) {
+			all[i].Owner = Owner{}
+		}
+	}
+	return all, err
 }
 
 func workspaces(ctx context.Context, w *statements, place string) ([]Workspace, error) {
@@ -107,7 +122,7 @@ func (s *Store) editWorkspaces(ctx context.Context, edit func(all []Workspace) (
 	also func(context.Context, *statements) error) error {
 	var refused error
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		all, err := workspaces(ctx, w, s.place)
+		all, err := s.workspaces(ctx, w)
 		if err != nil {
 			return err
 		}

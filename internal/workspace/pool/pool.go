@@ -215,7 +215,7 @@ func self() (store.Owner, error) {
 	}
 	return store.Owner{
 		PID: id.PID, Start: strconv.FormatUint(id.Start, 10), Host: id.Host,
-		Boot: strings.TrimSpace(id.Boot + " " + id.Space),
+		Boot: id.Boot + " " + id.Space,
 	}, nil
 }
 
