@@ -85,6 +85,7 @@ var rooms = withAdapters(map[string]room{
 	"strategy":       {Deciding, nil, "what to try next"},
 	"fault":          {Deciding, nil, "the form of an error that a person is to act on"},
 	"lazy":           {Deciding, nil, "expressions that are compiled when they are first used"},
+	"lists":          {Deciding, nil, "makes one list of another"},
 	"safety":         {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
 	"prompt":         {Deciding, nil, "what the agent is told this time"},
 	"report":         {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},

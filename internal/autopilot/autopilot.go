@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/process"
@@ -343,10 +344,7 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 		p.o.Log.Warn(err.Error())
 	}
 	p.deaf = err != nil
-	var events []schedule.Event
-	for _, r := range rows {
-		events = append(events, asked(r))
-	}
+	events := lists.Each(rows, asked)
 	events = append(events, p.lookForGone(ctx)...)
 	outdated := p.state.Dry != "" || p.state.Stale
 	if len(events) == 0 && outdated {

@@ -1,10 +1,13 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Draft is a case that is to be added. Parent and Needs may be refs of other
@@ -45,10 +48,7 @@ func (e *ProblemsError) AllKnown() bool { return e.known == len(e.Problems)+e.Mo
 const maxProblems = 20
 
 func (e *ProblemsError) Error() string {
-	lines := make([]string, 0, len(e.Problems)+1)
-	for _, p := range e.Problems {
-		lines = append(lines, p.String())
-	}
+	lines := lists.Each(e.Problems, func(p Problem) string { return p.String() })
 	if e.More > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", e.More))
 	}
@@ -141,9 +141,7 @@ func (r *resolver) tidy() error {
 				c.Type = Operation
 			}
 		}
-		if c.Status == "" {
-			c.Status = Pending
-		}
+		c.Status = cmp.Or(c.Status, Pending)
 		if !slices.Contains([]Status{Pending, Done, Blocked, Deferred}, c.Status) {
 			r.problems.add(line, "a new case cannot be %s", short(string(c.Status)))
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // What counts for a score. Priority is no part of it: it goes before.
@@ -131,10 +133,7 @@ func Because(parts []Part) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	words := make([]string, len(parts))
-	for i, p := range parts {
-		words[i] = fmt.Sprintf("%s %+d", p.Why, p.Points)
-	}
+	words := lists.Each(parts, func(p Part) string { return fmt.Sprintf("%s %+d", p.Why, p.Points) })
 	return " (" + strings.Join(words, ", ") + ")"
 }
 

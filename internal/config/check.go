@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // checker holds the rules that need more than one key, over all layers.
@@ -332,10 +333,7 @@ func (k *checker) ownStrategies() {
 
 // classes checks the failures that a strategy is made for.
 func (k *checker) classes(path string, s *Strategy) {
-	known := make([]string, 0, len(failure.Classes()))
-	for _, c := range failure.Classes() {
-		known = append(known, string(c))
-	}
+	known := lists.Each(failure.Classes(), func(c failure.Class) string { return string(c) })
 	for i, name := range s.ApplicableErrors {
 		if slices.Contains(known, name) {
 			continue

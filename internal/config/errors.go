@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Error is one fault in the configuration, for the person who wrote it.
@@ -51,20 +52,13 @@ const maxErrors = 20
 
 // Error gives all faults, one after the other.
 func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, err := range e {
-		lines[i] = err.Error()
-	}
+	lines := lists.Each(e, func(err *Error) string { return err.Error() })
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap lets errors.As find the first *Error.
 func (e Errors) Unwrap() []error {
-	list := make([]error, len(e))
-	for i, err := range e {
-		list[i] = err
-	}
-	return list
+	return lists.Each(e, func(err *Error) error { return err })
 }
 
 // asError returns nil, the only fault, or all of them in the order of each

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/safety"
 )
@@ -272,10 +273,7 @@ func (sp *spec) expand(n *node) *node {
 	c := *n
 	switch {
 	case n.kind == listNode && sp.shape == listShape:
-		c.items = make([]*node, len(n.items))
-		for i, item := range n.items {
-			c.items[i] = sp.elem.expand(item)
-		}
+		c.items = lists.Each(n.items, sp.elem.expand)
 	case n.kind == mapNode:
 		c.pairs = append([]pair(nil), n.pairs...)
 		for i, p := range c.pairs {

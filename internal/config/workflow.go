@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/trust"
 	"github.com/pawl-dev/pawl/internal/workflow"
 )
@@ -140,10 +141,7 @@ func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []str
 	}
 	for i, p := range above {
 		if p == path {
-			var names []string
-			for _, file := range append(above[i:len(above):len(above)], path) {
-				names = append(names, filepath.Base(file))
-			}
+			names := lists.Each(append(above[i:len(above):len(above)], path), filepath.Base)
 			return nil, errorAt(at, "", "Dependency cycle detected: %s", strings.Join(names, " → "))
 		}
 	}

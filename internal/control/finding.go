@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Finding is one thing to be changed: what a test, a check or a review found.
@@ -30,10 +31,7 @@ func FromAnalysis(a *failure.Analysis) []Finding {
 	if a == nil {
 		return nil
 	}
-	var found []Finding
-	for _, item := range a.Items {
-		found = append(found, Finding{item, severityOf(a.Class, item)})
-	}
+	found := lists.Each(a.Items, func(item failure.Item) Finding { return Finding{item, severityOf(a.Class, item)} })
 	Sort(found)
 	return found
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/prompt"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
@@ -245,13 +246,7 @@ func (h *StepContext) messages(ctx context.Context, step string) string {
 	if _, answered := h.c.Feedback.AnswerTo(step); answered {
 		memory = h.c.Feedback.Earlier(memory) // its own prompt has the answer
 	}
-	var parts []string
-	for _, text := range []string{prompt.Messages(mine), prompt.Remembered(memory)} {
-		if text != "" {
-			parts = append(parts, text)
-		}
-	}
-	if len(parts) > 0 {
+	if parts := lists.NonEmpty(prompt.Messages(mine), prompt.Remembered(memory)); len(parts) > 0 {
 		return "\n\n## MESSAGES\n\n" + strings.Join(parts, "\n\n") + "\n"
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/strategy"
@@ -108,11 +109,7 @@ func (d *Driver) learned(ctx context.Context) []strategy.Tally {
 		d.warn(err.Error())
 		return nil
 	}
-	tallies := make([]strategy.Tally, len(list))
-	for i := range list {
-		tallies[i] = list[i].Tally
-	}
-	return tallies
+	return lists.Each(list, func(one store.Learned) strategy.Tally { return one.Tally })
 }
 
 // store commits one event with the state after it. When the database cannot

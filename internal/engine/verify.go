@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/spool"
@@ -367,10 +368,7 @@ func without(changes []gate.Change, paths []string) []gate.Change {
 	if len(paths) == 0 {
 		return changes
 	}
-	lifted := make(map[string]bool, len(paths))
-	for _, p := range paths {
-		lifted[p] = true
-	}
+	lifted := lists.Set(paths)
 	var left []gate.Change
 	for _, c := range changes {
 		switch {

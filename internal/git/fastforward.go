@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
@@ -238,10 +239,7 @@ func (a *FastForward) known(ctx context.Context) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
 	}
-	set := map[string]bool{}
-	for _, p := range records(out) {
-		set[p] = true
-	}
+	set := lists.Set(records(out))
 	return set, nil
 }
 

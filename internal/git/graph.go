@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Find is the commit that a ref or another name stands for; empty when
@@ -215,11 +217,7 @@ func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, li
 
 // literal makes path specifications that mean just these paths.
 func literal(paths []string) []string {
-	list := make([]string, len(paths))
-	for i, p := range paths {
-		list[i] = ":(literal)" + p
-	}
-	return list
+	return lists.Each(paths, func(p string) string { return ":(literal)" + p })
 }
 
 // SetRef points a ref to a commit only if it is at old, in a transaction of

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // File modes of tree entries.
@@ -330,10 +331,7 @@ func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
 // ignored, and the others. A pattern without signs (* ? [) names a file or a
 // folder; ** stands for any folders. Paths are relative to the top level.
 func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ignored, other []string, err error) {
-	specs := make([]string, 0, len(patterns))
-	for _, p := range patterns {
-		specs = append(specs, ":(glob)"+strings.TrimPrefix(p, "./"))
-	}
+	specs := lists.Each(patterns, func(p string) string { return ":(glob)" + strings.TrimPrefix(p, "./") })
 	ask := func(args ...string) call {
 		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
 			append([]string{"--"}, specs...)...)...)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Ref is a ref that points to a commit, with what the commit says.
@@ -158,10 +160,7 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	lines := make([]string, len(refs))
-	for i, ref := range refs {
-		lines[i] = "delete " + ref.Name + "\x00" + ref.Commit + "\x00"
-	}
+	lines := lists.Each(refs, func(ref Ref) string { return "delete " + ref.Name + "\x00" + ref.Commit + "\x00" })
 	if err := r.runRefs(ctx, r.changeRefs("pawl", lines...)); err != nil {
 		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // ErrNotRepository says that a folder is not inside the work tree of a git
@@ -92,10 +93,7 @@ func (r *Repo) locate(ctx context.Context, dir string, bare bool) error {
 	}
 	answers := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))
 	if len(answers) != len(asks) {
-		var alone []call
-		for _, what := range asks {
-			alone = append(alone, ask(what...))
-		}
+		alone := lists.Each(asks, func(what []string) call { return ask(what...) })
 		if answers, err = runAll(ctx, alone...); err != nil {
 			return err
 		}

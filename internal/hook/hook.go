@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/sandbox"
 )
 
@@ -175,11 +176,7 @@ func (r *Runner) Try(ctx context.Context, e Event, hooks bool) []Delivery {
 	if hooks {
 		jobs = r.hooks(e)
 	}
-	out := make([]Delivery, 0, len(jobs))
-	for _, j := range jobs {
-		out = append(out, r.perform(ctx, j))
-	}
-	return out
+	return lists.Each(jobs, func(j job) Delivery { return r.perform(ctx, j) })
 }
 
 // Close waits for what was fired, a bounded time and no longer than ctx, ends

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -421,10 +422,7 @@ func line(text string) string { return cut(strings.Join(strings.Fields(text), " 
 
 // answers are what an answered question adds to the memory.
 func (f *Feedback) answers() []Said {
-	var list []Said
-	for _, a := range f.Answers {
-		list = append(list, Said{f.Iteration, a.Step, a.Question, a.Text})
-	}
+	list := lists.Each(f.Answers, func(a StepAnswer) Said { return Said{f.Iteration, a.Step, a.Question, a.Text} })
 	if f.Answer != "" {
 		list = append(list, Said{f.Iteration, f.Asker, f.Question, f.Answer})
 	}

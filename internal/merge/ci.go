@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
@@ -96,10 +97,7 @@ func isPending(k forge.Check) bool { return k.State == forge.Pending }
 
 // unreported says that no check goes on, and that some were never there.
 func unreported(all []forge.Check, left []string, after time.Duration, branch string) string {
-	var names []string
-	for _, k := range all {
-		names = append(names, strconv.Quote(k.Name))
-	}
+	names := lists.Each(all, func(k forge.Check) string { return strconv.Quote(k.Name) })
 	slices.Sort(names)
 	asked := "does its CI run for pushes to " + branch
 	if len(names) > 0 {
@@ -110,10 +108,7 @@ func unreported(all []forge.Check, left []string, after time.Duration, branch st
 
 // redCI is the verdict of checks that are red, with the ends of their logs.
 func (q *Queue) redCI(ctx context.Context, red []forge.Check, v queue.Verdict) (queue.Verdict, error) {
-	var names []string
-	for _, k := range red {
-		names = append(names, k.Name)
-	}
+	names := lists.Each(red, func(k forge.Check) string { return k.Name })
 	v.Summary = "red at the forge: " + strings.Join(names, ", ")
 	var err error
 	v.Log, err = q.logs(ctx, red)

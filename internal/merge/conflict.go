@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -142,10 +143,7 @@ func (q *Queue) inspect(ctx context.Context, m git.Merge) (queue.Conflict, []thr
 
 // pathsOf are the paths in conflict, each once, in order.
 func pathsOf(m git.Merge) []string {
-	var paths []string
-	for _, s := range m.Stages {
-		paths = append(paths, s.Path)
-	}
+	paths := lists.Each(m.Stages, func(s git.Entry) string { return s.Path })
 	for _, msg := range m.Messages {
 		if kind(msg) != "" && len(msg.Paths) > 0 {
 			paths = append(paths, msg.Paths[0])

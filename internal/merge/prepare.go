@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -183,10 +185,7 @@ func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow 
 	}
 	rules := q.o.Protect
 	rules.Allow = slices.Concat(rules.Allow, allow)
-	list := make([]gate.Change, len(changes))
-	for i, c := range changes {
-		list[i] = gate.Change{Path: c.Path, Status: c.Status}
-	}
+	list := lists.Each(changes, func(c git.Change) gate.Change { return gate.Change{Path: c.Path, Status: c.Status} })
 	for _, v := range gate.Tampered(list, rules) {
 		kept = append(kept, v.Path)
 	}
@@ -240,19 +239,13 @@ func message(e *queue.Entry, batch int64) string {
 }
 
 func subject(e *queue.Entry) string {
-	title := strings.Join(strings.Fields(e.Title), " ")
-	if title == "" {
-		title = "landed by pawl"
-	}
+	title := cmp.Or(strings.Join(strings.Fields(e.Title), " "), "landed by pawl")
 	return e.ID + ": " + title
 }
 
 // batchMessage is that of the merge which brings a batch to the target.
 func batchMessage(list []queue.Entry, batch int64) string {
-	names := make([]string, len(list))
-	for i := range list {
-		names[i] = list[i].ID
-	}
+	names := lists.Each(list, func(one queue.Entry) string { return one.ID })
 	subject := strings.Join(names, ", ")
 	if len(list) > 4 {
 		subject = fmt.Sprintf("%s, … %s", strings.Join(names[:3], ", "), names[len(names)-1])

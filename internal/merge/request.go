@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -328,10 +329,7 @@ const (
 // hear takes in what people who may write said since. It was written outside of
 // pawl, so it is quoted.
 func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
-	heard := map[string]bool{}
-	for _, key := range e.Heard {
-		heard[key] = true
-	}
+	heard := lists.Set(e.Heard)
 	said, err := q.o.Forge.Said(ctx, found.Number, heard)
 	if err != nil || len(said) == 0 {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
@@ -260,10 +261,7 @@ func (q *Queue) tookSide(ctx context.Context, onto string, e *queue.Entry, tree 
 // changed are the paths in which two trees differ.
 func (q *Queue) changed(ctx context.Context, from, to string) (map[string]bool, error) {
 	changes, err := q.o.Repo.Changes(ctx, from, to)
-	set := make(map[string]bool, len(changes))
-	for _, c := range changes {
-		set[c.Path] = true
-	}
+	set := lists.Set(lists.Each(changes, func(c git.Change) string { return c.Path }))
 	return set, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/queue"
 )
 
@@ -271,10 +272,7 @@ func (q *Queue) repair(ctx context.Context, tip string) ([]string, error) {
 	if err != nil || len(landed) == 0 {
 		return nil, err
 	}
-	commits := make([]string, len(landed))
-	for i := range landed {
-		commits[i] = landed[i].Commit
-	}
+	commits := lists.Each(landed, func(one queue.Landing) string { return one.Commit })
 	gone, err := q.o.Repo.Unreachable(ctx, commits, tip)
 	if err != nil {
 		return nil, err

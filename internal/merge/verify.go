@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/gate"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -191,10 +192,7 @@ func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protect
 		return nil, nil, err
 	}
 	now, err := changed(ctx) // the checkout converted it, or it was copied for the gates
-	var paths []string
-	for _, v := range now {
-		paths = append(paths, v.Path)
-	}
+	paths := lists.Each(now, func(v gate.Violation) string { return v.Path })
 	return changed, names, errors.Join(err, x.Add(ctx, paths))
 }
 

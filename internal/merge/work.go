@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -302,10 +303,7 @@ func (q *Queue) unpinLeft(ctx context.Context, tip string) {
 	if err != nil || len(refs) == 0 || tip == "" {
 		return
 	}
-	commits := make([]string, len(refs))
-	for i, r := range refs {
-		commits[i] = r.Commit
-	}
+	commits := lists.Each(refs, func(r git.Ref) string { return r.Commit })
 	if gone, err := q.o.Repo.Unreachable(ctx, commits, tip); err == nil {
 		_ = q.o.Repo.DeleteRefs(ctx, slices.DeleteFunc(refs, func(r git.Ref) bool { return gone[r.Commit] }))
 	}
@@ -313,10 +311,7 @@ func (q *Queue) unpinLeft(ctx context.Context, tip string) {
 
 // unpin lets go of the commits of what has landed. A ref that stays does no harm.
 func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
-	var names []string
-	for _, l := range landed {
-		names = append(names, taskRef(l.Task))
-	}
+	names := lists.Each(landed, func(l queue.Landing) string { return taskRef(l.Task) })
 	if len(landed) > 0 {
 		names = append(names, q.pinned())
 	}

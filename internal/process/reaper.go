@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Reaper starts children and waits for every process that becomes a child of
@@ -218,10 +220,7 @@ func (r *Reaper) descendants() []Proc {
 	if subreaping() {
 		return below
 	}
-	have := make(map[int]bool, len(below))
-	for _, p := range below {
-		have[p.PID] = true
-	}
+	have := lists.Set(lists.Each(below, func(p Proc) int { return p.PID }))
 	for _, p := range all {
 		if groups[p.Group] && !have[p.PID] && p.PID != os.Getpid() {
 			below = append(below, p)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/signal"
 )
@@ -77,15 +78,7 @@ func saidBefore(s loop.Said) string {
 }
 
 // joined are the parts that say something.
-func joined(parts ...string) string {
-	var kept []string
-	for _, part := range parts {
-		if part != "" {
-			kept = append(kept, part)
-		}
-	}
-	return strings.Join(kept, "\n\n")
-}
+func joined(parts ...string) string { return strings.Join(lists.NonEmpty(parts...), "\n\n") }
 
 // verdict is the first line: which iteration, which gate, what.
 func (in *Input) verdict() string {
@@ -139,12 +132,7 @@ func writeItem(b *strings.Builder, item failure.Item) {
 	if place != "" && item.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, item.Line)
 	}
-	var head []string
-	for _, part := range []string{place, oneLine(item.Test)} {
-		if part != "" {
-			head = append(head, part)
-		}
-	}
+	head := lists.NonEmpty(place, oneLine(item.Test))
 	line := strings.Join(head, " ")
 	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
 	bare := first == item.File || first == ""

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // maxExpanded is the size of one fragment after its template has run.
@@ -49,11 +51,7 @@ func newData(in Input, told string) *data {
 }
 
 func oneLines(texts []string) []string {
-	var out []string
-	for _, text := range texts {
-		out = append(out, oneLine(text))
-	}
-	return out
+	return lists.Each(texts, oneLine)
 }
 
 // Expand returns one fragment's text, its template carried out, for a prompt

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Class is how hard a conflict is.
@@ -117,11 +118,7 @@ func Classify(c Conflict) (Class, string) {
 
 // Paths are those of its files.
 func (c *Conflict) Paths() []string {
-	list := make([]string, len(c.Files))
-	for i := range c.Files {
-		list[i] = c.Files[i].Path
-	}
-	return list
+	return lists.Each(c.Files, func(one File) string { return one.Path })
 }
 
 // Structural says why a conflict is about more than lines; "" when it is not.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Step returns the state after e and the command that follows from it; the
@@ -178,9 +180,7 @@ func (s *State) opened(e *Event) {
 	}
 	s.Policy = *e.Policy
 	s.Policy.Batch = min(max(s.Policy.Batch, 0), MaxBatch)
-	if s.Window == 0 {
-		s.Window = s.Policy.Batch
-	}
+	s.Window = cmp.Or(s.Window, s.Policy.Batch)
 	s.Window = min(s.Window, s.Policy.Batch)
 	s.Unverified, s.Green, s.Wanted = false, "", false // the gates may be others now
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
@@ -437,9 +437,5 @@ func (s *State) looked(e *Event) {
 }
 
 func ids(steps []Merged) []string {
-	list := make([]string, len(steps))
-	for i := range steps {
-		list[i] = steps[i].ID
-	}
-	return list
+	return lists.Each(steps, func(one Merged) string { return one.ID })
 }

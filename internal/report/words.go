@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -142,12 +143,7 @@ func ItemLine(i failure.Item) string {
 	if place != "" && i.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, i.Line)
 	}
-	var parts []string
-	for _, p := range []string{place, i.Test, i.Message} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
+	parts := lists.NonEmpty(place, i.Test, i.Message)
 	if i.Compares(i.Message) {
 		parts = append(parts, fmt.Sprintf("expected %s, received %s", i.Expected, i.Received))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // This file has the rules about files, disks and processes.
@@ -130,11 +131,7 @@ func xargs(m *matcher, c *call) {
 // listing is the words that a command prints, as far as they are known.
 func (m *matcher) listing(from *command) []word {
 	if text, ok := printed(from); ok {
-		var out []word
-		for _, f := range strings.Fields(text) {
-			out = append(out, word{text: f})
-		}
-		return out
+		return lists.Each(strings.Fields(text), func(f string) word { return word{text: f} })
 	}
 	c := &call{name: baseName(from.words[0].text), args: from.words[1:], words: from.words, cmd: from}
 	switch c.name {

@@ -3,6 +3,8 @@ package safety
 import (
 	"path"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // This file says what a command prints, as far as its text tells, and where
@@ -70,10 +72,7 @@ func printed(c *command) (string, bool) {
 	if c.from != nil && name == "cat" {
 		return "", false
 	}
-	var args []string
-	for _, w := range c.words[1:] {
-		args = append(args, w.text)
-	}
+	args := lists.Each(c.words[1:], func(w word) string { return w.text })
 	switch name {
 	case "echo":
 		escapes := false

@@ -154,10 +154,10 @@ func fits(alternatives, text string) bool {
 //go:embed lists.txt
 var listTable string
 
-var lists = sync.OnceValue(func() map[string][]string { return wordsOf(listTable) })
+var words = sync.OnceValue(func() map[string][]string { return wordsOf(listTable) })
 
 // list is a list of lists.txt.
-func list(name string) []string { return lists()[name] }
+func list(name string) []string { return words()[name] }
 
 // wordsOf are the words of a table's sections.
 func wordsOf(table string) map[string][]string {

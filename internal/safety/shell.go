@@ -314,7 +314,7 @@ func (s *shell) assign(list []*syntax.Assign) {
 func (s *shell) environ(cmd *command, list []*syntax.Assign, stay bool) {
 	cmd.env = s.env[:len(s.env):len(s.env)]
 	for _, a := range list {
-		if a.Name != nil && slices.Contains(lists()["kind of run"], a.Name.Value) {
+		if a.Name != nil && slices.Contains(words()["kind of run"], a.Name.Value) {
 			cmd.env = append(cmd.env, a.Name.Value+"="+s.vars[a.Name.Value])
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // builder collects the words that one word of a command becomes.
@@ -252,11 +254,7 @@ func operands(args []word) []word {
 }
 
 func texts(words []word) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = w.text
-	}
-	return out
+	return lists.Each(words, func(w word) string { return w.text })
 }
 
 func letter(c byte) bool {

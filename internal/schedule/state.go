@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -215,10 +216,7 @@ func (s *State) unbench(id string) {
 // Excluded are the tasks that a look at the board is to pass over: those in
 // slots and those that are kept out for now.
 func (s *State) Excluded() []string {
-	var ids []string
-	for _, l := range s.Slots {
-		ids = append(ids, l.Case)
-	}
+	ids := lists.Each(s.Slots, func(l Slot) string { return l.Case })
 	for _, b := range s.Bench {
 		if b.Until.IsZero() || b.Until.After(s.At) {
 			ids = append(ids, b.Case)

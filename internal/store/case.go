@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // AddCases adds cases to the board, all or none, and returns them with their
@@ -114,10 +115,7 @@ type CaseFilter struct {
 // ActiveTasks are the ids of those that a loop works on.
 func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
 	active, err := texts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
-	ids := make(map[string]bool, len(active))
-	for _, id := range active {
-		ids[id] = true
-	}
+	ids := lists.Set(active)
 	return ids, s.explain(ctx, "list the tasks that are worked on", err)
 }
 
@@ -171,10 +169,7 @@ func (f CaseFilter) conditions() *conditions {
 			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id FROM below)`, f.Within)
 	}
 	if len(f.Tags) > 0 {
-		tags := make([]any, len(f.Tags))
-		for i, tag := range f.Tags {
-			tags[i] = inTags(tag)
-		}
+		tags := lists.Each(f.Tags, func(tag string) any { return inTags(tag) })
 		c.add(`(`+hasTag+strings.Repeat(` OR `+hasTag, len(tags)-1)+`)`, tags...)
 	}
 	for _, tag := range f.NotTags {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/strategy"
 )
 
@@ -80,10 +81,7 @@ func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.T
 	if err != nil {
 		return err
 	}
-	tallies := make([]strategy.Tally, len(rows))
-	for i := range rows {
-		tallies[i] = rows[i].Tally
-	}
+	tallies := lists.Each(rows, func(one Learned) strategy.Tally { return one.Tally })
 	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
 		if err := putTally(ctx, w, t); err != nil {
 			return err

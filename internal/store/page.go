@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -88,10 +89,7 @@ func (c *conditions) add(cond string, values ...any) {
 // anyOf adds a condition that is repeated for each of some values: its "…" is
 // "?, ?, ?".
 func anyOf[T ~string](c *conditions, cond string, values []T) {
-	args := make([]any, len(values))
-	for i, v := range values {
-		args[i] = string(v)
-	}
+	args := lists.Each(values, func(v T) any { return string(v) })
 	c.add(strings.Replace(cond, "…", strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", "), 1), args...)
 }
 

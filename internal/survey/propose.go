@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Proposal is a first pawl.yaml for a repository: what was found, where, and
@@ -125,10 +126,7 @@ func (p Proposal) YAML() []byte {
 }
 
 func flowList(items []string) string {
-	quoted := make([]string, len(items))
-	for i, item := range items {
-		quoted[i] = config.Flow(item)
-	}
+	quoted := lists.Each(items, config.Flow)
 	return strings.Join(quoted, ", ")
 }
 

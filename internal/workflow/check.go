@@ -1,9 +1,12 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // checker finds the faults of a workflow and compiles what its steps say.
@@ -138,9 +141,7 @@ type where struct {
 func (c *checker) step(i int) *Planned {
 	s := c.file.Steps[i]
 	p := &Planned{Step: s, Timeout: s.Timeout, Retry: c.file.Config.Retry}
-	if p.Timeout == 0 {
-		p.Timeout = c.file.Config.StepTimeout
-	}
+	p.Timeout = cmp.Or(p.Timeout, c.file.Config.StepTimeout)
 	if s.Retry != nil {
 		p.Retry = *s.Retry
 	}
@@ -309,10 +310,7 @@ func (c *checker) stepName(at where, r reference) *expressionError {
 		if _, ok := lookup(c.file.Steps[n].Outputs, r.path[3]); ok {
 			return nil
 		}
-		var names []string
-		for _, o := range c.file.Steps[n].Outputs {
-			names = append(names, o.Name)
-		}
+		names := lists.Each(c.file.Steps[n].Outputs, func(o Pair) string { return o.Name })
 		return &expressionError{message: fmt.Sprintf("step %q has no output %q", id, r.path[3]), word: r.path[3],
 			among: names}
 	}

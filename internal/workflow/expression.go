@@ -14,6 +14,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // maxNodes bounds an expression, maxExpression its characters.
@@ -370,9 +372,6 @@ func join(a ...any) (any, error) {
 	if !ok {
 		return asText(a[0]), nil
 	}
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = asText(v)
-	}
+	words := lists.Each(list, asText)
 	return strings.Join(words, separator), nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/lazy"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Git takes more from a git folder than its configuration: where the rest of it is
@@ -269,10 +270,7 @@ func (c *Checkout) indexed(ctx context.Context) (links, folders []string) {
 		return c.links, c.folded
 	}
 	c.linksKey, c.marks, c.unsafe = key, "", false
-	known := map[string]bool{}
-	for _, dir := range slices.Concat(c.links, c.folded) {
-		known[dir] = true
-	}
+	known := lists.Set(slices.Concat(c.links, c.folded))
 	for _, e := range all {
 		if e.Unsafe() {
 			c.unsafe = true

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 const (
@@ -148,10 +149,7 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 	if err != nil {
 		return 0, err
 	}
-	var numbers []int
-	for _, s := range all {
-		numbers = append(numbers, s.N)
-	}
+	numbers := lists.Each(all, func(s Snapshot) int { return s.N })
 	numbers = slices.Compact(numbers)
 	var drop []git.Ref
 	var gone []string

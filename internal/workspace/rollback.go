@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // notesLimit is the number of notes that a rollback returns.
@@ -155,10 +156,7 @@ func (c *Checkout) named(ctx context.Context, from, to string) string {
 	if err != nil || len(all) == 0 {
 		return ""
 	}
-	var names []string
-	for _, f := range all {
-		names = append(names, fault.Cut(f.Path, 80))
-	}
+	names := lists.Each(all, func(f git.FileChange) string { return fault.Cut(f.Path, 80) })
 	if more {
 		names = append(names, "…")
 	}
@@ -308,10 +306,7 @@ func (b *Rollback) restored(p string, done bool, reason error) {
 // touchable leaves out what neither snapshot really has: paths that one of
 // them skipped, and nested repositories.
 func (r *session) touchable(changes []git.Change, now state, want Snapshot, b *Rollback) []git.Change {
-	skipped := map[string]bool{}
-	for _, p := range slices.Concat(now.skipped, want.Skipped) {
-		skipped[p] = true
-	}
+	skipped := lists.Set(slices.Concat(now.skipped, want.Skipped))
 	return slices.DeleteFunc(changes, func(ch git.Change) bool {
 		switch {
 		case ch.OldMode == git.ModeNested || ch.NewMode == git.ModeNested:

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Snapshot is the work tree as it was at one moment.
@@ -98,9 +100,7 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
 	}
-	if o.Message == "" {
-		o.Message = fmt.Sprintf("pawl %s: iteration %d", run, n)
-	}
+	o.Message = cmp.Or(o.Message, fmt.Sprintf("pawl %s: iteration %d", run, n))
 	snap := Snapshot{
 		Ref: runRef(run, n, o.Attempt), Run: run, N: n, Attempt: o.Attempt,
 		Tree: s.tree, Head: s.head.Commit, Branch: s.head.Branch, Skipped: s.skipped, When: r.mem.last.When,
@@ -213,10 +213,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 			d.remove = append(d.remove, p)
 		}
 	}
-	gone := make(map[string]bool, len(d.remove))
-	for _, p := range d.remove {
-		gone[p] = true
-	}
+	gone := lists.Set(d.remove)
 	fresh, err := r.fresh(ctx, scan.Untracked, &d)
 	if err != nil {
 		return d, err
@@ -289,20 +286,14 @@ func (r *session) byStart(ctx context.Context, untracked []string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	by := make(map[string]bool, len(allowed))
-	for _, p := range allowed {
-		by[p] = true
-	}
+	by := lists.Set(allowed)
 	return slices.DeleteFunc(untracked, func(p string) bool { return !by[p] }), nil
 }
 
 // untrackedIgnored are those of the private index's ignored paths that neither
 // the user's index tracks nor the start's did.
 func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []string {
-	pinned := make(map[string]bool, len(r.start.pinned))
-	for _, p := range r.start.pinned {
-		pinned[p] = true
-	}
+	pinned := lists.Set(r.start.pinned)
 	ask := slices.DeleteFunc(slices.Clone(ignored), func(p string) bool { return pinned[p] })
 	if len(ask) == 0 {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/agent/command"
 	"github.com/pawl-dev/pawl/internal/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // open opens the session and chooses the model and the mode.
@@ -113,10 +114,7 @@ var widest = []string{"full-access", "bypassPermissions", "yolo"}
 // enter chooses the mode that the person asked for, else the widest one: the box is
 // the fence. A reviewer stays in the program's own.
 func (b *bridge) enter(o *opened, how options) error {
-	var known []string
-	for _, m := range o.Modes.AvailableModes {
-		known = append(known, agent.Clip(m.ID, maxName))
-	}
+	known := lists.Each(o.Modes.AvailableModes, func(m struct{ ID string }) string { return agent.Clip(m.ID, maxName) })
 	mode := how.mode
 	if mode == "" && !how.readOnly {
 		if i := slices.IndexFunc(widest, func(id string) bool { return slices.Contains(known, id) }); i >= 0 {

@@ -7,6 +7,7 @@
 package agents
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -36,6 +37,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/qwen"
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/agent/text"
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // ParserOptions are what a parser needs beside the stream.
@@ -58,11 +60,7 @@ const played = "script"
 
 // Programs are all agent programs that pawl knows, the preferred ones first.
 func Programs() []program.Program {
-	all := make([]program.Program, len(programs))
-	for i, data := range programs {
-		all[i] = data()
-	}
-	return all
+	return lists.Each(programs, func(data func() program.Program) program.Program { return data() })
 }
 
 // known are the programs by name. They are only read.
@@ -214,9 +212,7 @@ func Table() []Row {
 // A command that prints the format of a known program is that program behind
 // another name: it gets the program's flags, unless it has them already.
 func Custom(name string, argv []string, output string) (agent.Adapter, error) {
-	if output == "" {
-		output = "text"
-	}
+	output = cmp.Or(output, "text")
 	f, ok := formats()[output]
 	if !ok {
 		return nil, unknownFormat(output)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 )
 
@@ -82,11 +83,8 @@ func Input(e *agent.Event, input json.RawMessage) {
 	if len(in.Commands) > 0 {
 		e.Command = strings.Join(in.Commands, "\n")
 	}
-	for _, path := range []string{in.Path, in.SnakePath, in.FilePath, in.NotebookPath, in.AbsolutePath} {
-		if path != "" {
-			e.Files = append(e.Files, path)
-		}
-	}
+	paths := lists.NonEmpty(in.Path, in.SnakePath, in.FilePath, in.NotebookPath, in.AbsolutePath)
+	e.Files = append(e.Files, paths...)
 }
 
 // Draft is a message that arrives in pieces. The zero value is none.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // verbs are the steps.
@@ -152,10 +154,7 @@ func (e *edit) do(p *player) error {
 // remove deletes files and folders.
 func remove(paths texts, p *player) error {
 	return p.tool("delete", "", paths, func() error {
-		var errs []error
-		for _, path := range paths {
-			errs = append(errs, os.RemoveAll(path))
-		}
+		errs := lists.Each(paths, os.RemoveAll)
 		return errors.Join(errs...)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -250,10 +251,7 @@ func caseEditCommand(a *command.App) *cobra.Command {
 
 // apply changes a case by the flags that were given.
 func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
-	needs := make([]string, len(f.unneed))
-	for i, id := range f.unneed {
-		needs[i] = board.Normal(id)
-	}
+	needs := lists.Each(f.unneed, board.Normal)
 	if c.Needs, err = without(c.Needs, needs, c.ID+" does not need %s"); err != nil {
 		return err
 	}

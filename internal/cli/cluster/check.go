@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/outputs"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/workspace/pool"
@@ -256,10 +257,7 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 const shown = 10
 
 func (v *Checked) show(a *command.App) {
-	rows := make([][]any, len(v.Lines))
-	for i, l := range v.Lines {
-		rows[i] = []any{l.Name, l.Says}
-	}
+	rows := lists.Each(v.Lines, func(l Line) []any { return []any{l.Name, l.Says} })
 	a.Table("", rows, 0)
 	if len(v.Others) > 0 {
 		a.Result("%s in the same database:\n", fault.Numbered(len(v.Others), "other board"))

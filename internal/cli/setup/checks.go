@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
@@ -143,10 +144,7 @@ func (k *checks) plans(c *config.Config) bool {
 
 // gatesPresent finds programs of gates that are not there: each is a check of its own.
 func (k *checks) gatesPresent(pl *planner.Planner) func(string) (string, error) {
-	gone := map[string]bool{}
-	for _, m := range pl.MissingPrograms() {
-		gone[m.Program] = true
-	}
+	gone := lists.Set(lists.Each(pl.MissingPrograms(), func(m planner.Missing) string { return m.Program }))
 	find := pl.LookPath
 	return func(name string) (string, error) {
 		path, err := find(name)
@@ -268,10 +266,7 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 
 // print shows the checks, problems with what to do.
 func (k *checks) print(a *command.App) {
-	var rows [][]any
-	for _, c := range k.list {
-		rows = append(rows, []any{c.State, c.What, c.Found})
-	}
+	rows := lists.Each(k.list, func(c check) []any { return []any{c.State, c.What, c.Found} })
 	a.Table("", rows, 0)
 	told := map[string]bool{}
 	for _, c := range k.list {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/safety"
 	"github.com/pawl-dev/pawl/internal/sandbox"
@@ -56,10 +57,7 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 	}
 	programs := agentsFound(ctx, a, root)
 	if !a.JSON {
-		var rows [][]any
-		for _, f := range machine {
-			rows = append(rows, []any{f.What, f.Found})
-		}
+		rows := lists.Each(machine, func(f finding) []any { return []any{f.What, f.Found} })
 		a.Table("", rows, 0)
 		printAgents(a, programs)
 		a.Result("\n")

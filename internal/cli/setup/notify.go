@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/hook"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/reexec"
 	"github.com/pawl-dev/pawl/internal/safety"
@@ -99,11 +100,7 @@ func tryReceivers(ctx context.Context, a *command.App, event string) error {
 }
 
 func eventNames() []string {
-	var names []string
-	for _, n := range hook.Names() {
-		names = append(names, string(n))
-	}
-	return names
+	return lists.Each(hook.Names(), func(n hook.Name) string { return string(n) })
 }
 
 // hookSession is a session that runs hooks and nothing else, at the level of
@@ -157,10 +154,7 @@ func notificationsFound(a *command.App, c *config.Config) string {
 	if len(list) == 0 {
 		return "nobody is told: no hooks, no notify"
 	}
-	var parts []string
-	for _, t := range list {
-		parts = append(parts, fmt.Sprintf("%s (%s)", t.key, t.kind))
-	}
+	parts := lists.Each(list, func(t receiver) string { return fmt.Sprintf("%s (%s)", t.key, t.kind) })
 	_, left := planner.Hooks(c, a.Getenv)
 	if slices.ContainsFunc(list, func(t receiver) bool { return t.kind == "desktop" }) &&
 		hook.DesktopProgram(a.Env) == "" {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/lists"
 )
 
 // Small are the ASCII capitals of s as small letters; its offsets stay.
@@ -63,11 +65,7 @@ func Cut(s string, n int) string {
 // Set is the set of the words of a list.
 func Set(list string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
-		set := map[string]bool{}
-		for _, w := range strings.Fields(list) {
-			set[w] = true
-		}
-		return set
+		return lists.Set(strings.Fields(list))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/strategy"
 	"github.com/pawl-dev/pawl/internal/workflow"
@@ -66,10 +67,7 @@ func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Comm
 
 // abandonGone ends what an earlier pawl began of steps that are gone by now.
 func (p *pass) abandonGone(ctx context.Context, top *scope) {
-	known := map[string]bool{}
-	for _, n := range top.nodes {
-		known[n.id] = true
-	}
+	known := lists.Set(lists.Each(top.nodes, func(n *node) string { return n.id }))
 	for id, list := range p.history { // order does not show: each is ended by itself
 		above, _, _ := strings.Cut(id, "/")
 		if !known[id] && !known[above] {

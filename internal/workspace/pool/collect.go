@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -244,10 +245,7 @@ func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, ne
 	if filtered, err = c.Filtered(ctx, all); err != nil || len(filtered) == 0 {
 		return all, nil, nested, err
 	}
-	is := make(map[string]bool, len(filtered))
-	for _, name := range filtered {
-		is[name] = true
-	}
+	is := lists.Set(filtered)
 	paths = slices.DeleteFunc(all, func(name string) bool { return is[name] })
 	filtered, err = c.ChangedLFS(ctx, filtered)
 	return paths, filtered, nested, err

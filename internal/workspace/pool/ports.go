@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -42,10 +43,7 @@ func (p *Pool) takePorts(ctx context.Context, dir string, want int) (int, error)
 			return all, nil
 		}
 		all = slices.DeleteFunc(all, stale)
-		taken := map[int]bool{}
-		for _, b := range all {
-			taken[b.Base] = true
-		}
+		taken := lists.Set(lists.Each(all, func(b block) int { return b.Base }))
 		if base = nextBlock(dir, want, func(b int) bool { return !taken[b] && unused(ctx, b) }); base == 0 {
 			return nil, errors.New("all blocks of ports are in use")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -190,10 +191,7 @@ func (p *Pool) Outdated(r Recovery, now time.Time) bool {
 // DropRecoveries deletes recovery refs. One that was moved meanwhile stays, and
 // is an error. The objects stay in the repository until git collects them.
 func (p *Pool) DropRecoveries(ctx context.Context, list []Recovery) error {
-	refs := make([]git.Ref, len(list))
-	for i, r := range list {
-		refs[i] = git.Ref{Name: r.Ref, Commit: r.Commit}
-	}
+	refs := lists.Each(list, func(r Recovery) git.Ref { return git.Ref{Name: r.Ref, Commit: r.Commit} })
 	if err := p.repo.DeleteRefs(ctx, refs); err != nil {
 		return fmt.Errorf("cannot delete recovery refs: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -39,10 +40,7 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Entry, 0, len(rows))
-	for _, r := range rows {
-		all = append(all, p.entry(r))
-	}
+	all := lists.Each(rows, p.entry)
 	return all, nil
 }
 

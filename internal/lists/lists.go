@@ -1,0 +1,27 @@
+// Package lists makes one list of another. What package slices has is used from there.
+package lists
+
+import "slices"
+
+// Each is what of makes of each element.
+func Each[F, T any](list []F, of func(F) T) []T {
+	out := make([]T, len(list))
+	for i, one := range list {
+		out[i] = of(one)
+	}
+	return out
+}
+
+// Set has all elements, to be asked for.
+func Set[T comparable](list []T) map[T]bool {
+	set := make(map[T]bool, len(list))
+	for _, one := range list {
+		set[one] = true
+	}
+	return set
+}
+
+// NonEmpty are those of the texts that say something.
+func NonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
+}
