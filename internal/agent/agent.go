@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -329,9 +330,7 @@ func WithExit(a Adapter, code int, errs []failure.APIError) []failure.APIError {
 		return errs
 	}
 	last.Status = said.Status
-	if last.Type == "" {
-		last.Type = said.Type
-	}
+	last.Type = cmp.Or(last.Type, said.Type)
 	return append(errs[:len(errs)-1:len(errs)-1], last)
 }
 

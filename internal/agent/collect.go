@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -51,9 +52,7 @@ func (c *Collector) SetPrices(p Prices) { c.prices = p }
 // SetModel names the model that the program was told to use. It prices the
 // tokens of a program that does not name its model itself.
 func (c *Collector) SetModel(model string) {
-	if c.out.Model == "" {
-		c.out.Model = model
-	}
+	c.out.Model = cmp.Or(c.out.Model, model)
 }
 
 // Add folds one event in.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -184,10 +185,7 @@ func reason(err *failure.APIError) string {
 	if err == nil {
 		return ""
 	}
-	said := err.Message
-	if said == "" {
-		said = err.Type
-	}
+	said := cmp.Or(err.Message, err.Type)
 	if err.Status != 0 {
 		said = strings.TrimSpace(fmt.Sprintf("%d %s", err.Status, said))
 	}

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -76,9 +77,7 @@ func (i *Issue) Case() Case {
 		linked = strings.ReplaceAll(body, here, "#")
 	}
 	c := Case{Type: Task, Title: title(i.Title), Ref: IssueRef(i.Number)}
-	if c.Title == "" {
-		c.Title = fmt.Sprintf("Issue %d", i.Number)
-	}
+	c.Title = cmp.Or(c.Title, fmt.Sprintf("Issue %d", i.Number))
 	for _, list := range waitsFor().FindAllStringSubmatch(linked, issueNeeds) {
 		c.Needs = append(c.Needs, refs(list[1])...)
 	}

@@ -2,6 +2,7 @@ package board
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -106,9 +107,7 @@ func parseLines(text []byte, problems *ProblemsError) List {
 		if _, has := keys["id"]; has && keys["ref"] == nil {
 			format = Beads
 		}
-		if list.Format == "" {
-			list.Format = format
-		}
+		list.Format = cmp.Or(list.Format, format)
 		switch {
 		case format != list.Format:
 			problems.add(i+1, "an object of another kind than the first: "+

@@ -8,6 +8,7 @@
 package boxpolicy
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"os"
@@ -310,9 +311,7 @@ func usesPnpm(root string) bool {
 func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
 	own := filepath.Join(cache, "go")
 	gopath, _, _ := strings.Cut(m.getenv("GOPATH"), string(filepath.ListSeparator))
-	if gopath == "" {
-		gopath = filepath.Join(home, "go")
-	}
+	gopath = cmp.Or(gopath, filepath.Join(home, "go"))
 	if _, err := os.Stat(gopath); err != nil || !mounts {
 		return nil, []string{"GOPATH=" + own}
 	}

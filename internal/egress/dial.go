@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	_ "embed"
@@ -261,10 +262,7 @@ func (p *Proxy) dialUpstream(ctx context.Context, target string) (net.Conn, io.R
 // reachUpstream connects to the user's proxy, whose address is the user's word.
 func (p *Proxy) reachUpstream(ctx context.Context) (net.Conn, error) {
 	u := p.config.Upstream.URL
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
 		return nil, errors.New("its port is not a number from 1 to 65535")

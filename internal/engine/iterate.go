@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -378,9 +379,7 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
 		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
 	}
-	if r.CostSource == "" {
-		r.CostSource = "none"
-	}
+	r.CostSource = cmp.Or(r.CostSource, "none")
 	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
 		m := out.Models[name]
 		r.Models = append(r.Models, loop.ModelUse{

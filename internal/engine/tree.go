@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 
 // knowBase takes over what an attempt began with, where nothing better is known.
 func (w *worker) knowBase(b begun) {
-	if w.trees.base == "" {
-		w.trees.base = b.TreeBefore
-	}
+	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
 	if w.trees.guarded == nil {
 		w.trees.guarded = b.Guarded
 	}
@@ -200,9 +199,7 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	if d.state.Status.Active() {
 		return // an agent may still be at work: nothing can be told apart
 	}
-	if rest == "" {
-		rest = t.head.Tree
-	}
+	rest = cmp.Or(rest, t.head.Tree)
 	d.lift(ctx, rest)
 }
 

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure/places"
@@ -22,9 +23,7 @@ func excerpt(t text) []Item {
 		said := strings.TrimSpace(t.line(i))
 		if it, ok := heading(said); ok {
 			flush()
-			if it.File == "" {
-				it.File = b.item.File
-			}
+			it.File = cmp.Or(it.File, b.item.File)
 			b = body{item: it}
 			continue
 		}

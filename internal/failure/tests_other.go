@@ -66,12 +66,8 @@ func pytestShort(items []Item, l string) []Item {
 		last := test[strings.LastIndex(test, "::")+1:]
 		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
 			n == strings.ReplaceAll(test, "::", ".") || n == file {
-			if items[i].File == "" {
-				items[i].File = file
-			}
-			if items[i].Message == "" {
-				items[i].Message = msg
-			}
+			items[i].File = cmp.Or(items[i].File, file)
+			items[i].Message = cmp.Or(items[i].Message, msg)
 			return items
 		}
 	}
@@ -205,9 +201,7 @@ func (c junitCase) item() Item {
 		}
 		b.item.File, b.item.Line, b.item.Column = cmp.Or(lines.item.File, c.File), lines.item.Line, lines.item.Column
 	}
-	if b.item.Message == "" {
-		b.item.Message = words.Cut(said, maxMessage)
-	}
+	b.item.Message = cmp.Or(b.item.Message, words.Cut(said, maxMessage))
 	b.item.Expected, b.item.Received = places.Values(b.item.Message)
 	return b.item
 }

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/failure/places"
@@ -133,12 +134,8 @@ func (b *body) expectation(l string, deep int) {
 		b.spoken(l)
 		return
 	}
-	if b.item.Expected == "" {
-		b.item.Expected = want
-	}
-	if b.item.Received == "" {
-		b.item.Received = got
-	}
+	b.item.Expected = cmp.Or(b.item.Expected, want)
+	b.item.Received = cmp.Or(b.item.Received, got)
 }
 
 // announce takes the next lines as a value.

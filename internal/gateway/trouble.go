@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,7 @@ type trouble struct {
 
 // Error is the trouble for a person.
 func (t *trouble) Error() string {
-	said := t.err.Message
-	if said == "" {
-		said = t.err.Type
-	}
+	said := cmp.Or(t.err.Message, t.err.Type)
 	if t.err.Status != 0 {
 		said = strings.TrimSpace(fmt.Sprintf("%d %s", t.err.Status, said))
 	}

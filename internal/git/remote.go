@@ -59,9 +59,7 @@ func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref strin
 	if remote == "." || remote == "" || !urls[remote] {
 		return "", "", nil
 	}
-	if ref == "" {
-		ref = branch
-	}
+	ref = cmp.Or(ref, branch)
 	return remote, ref, nil
 }
 

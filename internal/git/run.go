@@ -46,9 +46,7 @@ func (e *Error) Error() string {
 	if e.Signal != 0 {
 		said = strings.TrimPrefix(fmt.Sprintf("%s; killed by signal %d", said, e.Signal), "; ")
 	}
-	if said == "" {
-		said = fmt.Sprintf("exit status %d", e.Code)
-	}
+	said = cmp.Or(said, fmt.Sprintf("exit status %d", e.Code))
 	return "git " + e.Command + ": " + said
 }
 

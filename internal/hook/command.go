@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,10 +81,7 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	if err != nil {
 		return "", err
 	}
-	output = res.Stdout.Tail
-	if output == "" {
-		output = res.Stdout.Head
-	}
+	output = cmp.Or(res.Stdout.Tail, res.Stdout.Head)
 	output = printable(lastBytes(output, shownOutput), shownOutput)
 	err = outcome(res, p.timeout, output)
 	if only := r.leftOut(p, output); res.Exit.Code == notFound && only != "" {

@@ -125,9 +125,7 @@ func (s *State) share(e *Event) {
 	if to.Kind == Run || to.Kind == Wait {
 		to.Rewind = c.Rewind
 	}
-	if to.StrategyWhy == "" {
-		to.StrategyWhy = c.StrategyWhy
-	}
+	to.StrategyWhy = cmp.Or(to.StrategyWhy, c.StrategyWhy)
 }
 
 // takeTryBack takes back the try of a review that was not started.

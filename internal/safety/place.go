@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -53,10 +54,7 @@ func (m *matcher) resolve(text string) target {
 
 // absolute makes a path of a word; false when that cannot be known.
 func (m *matcher) absolute(text string) (string, bool) {
-	home := m.rules.Home
-	if home == "" {
-		home = "/home/user"
-	}
+	home := cmp.Or(m.rules.Home, "/home/user")
 	switch {
 	case text == "~" || strings.HasPrefix(text, "~/"):
 		return home + text[1:], true
@@ -104,10 +102,7 @@ func (m *matcher) locate(p string) target {
 	case below(root, p):
 		return target{place: outside, path: p}
 	}
-	home := m.rules.Home
-	if home == "" {
-		home = "/home/user"
-	}
+	home := cmp.Or(m.rules.Home, "/home/user")
 	if below(p, home) {
 		return target{place: atHome(p[len(home)+1:]), path: p}
 	}
@@ -281,10 +276,7 @@ func secretFile(base string) bool {
 	if !ok || !ends {
 		return false
 	}
-	for _, s := range []string{"example", "sample", "template", "dist", "test"} {
-		if strings.Contains(rest, s) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"example", "sample", "template", "dist", "test"}, func(s string) bool {
+		return strings.Contains(rest, s)
+	})
 }

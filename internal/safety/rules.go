@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -197,9 +198,7 @@ type matcher struct {
 
 // report keeps the first finding that the level forbids.
 func (m *matcher) report(f finding, words []word) {
-	if f.operation == "" {
-		f.operation = Destructive
-	}
+	f.operation = cmp.Or(f.operation, Destructive)
 	if m.found != nil || !m.rules.Level.forbids(f.operation, f.danger) {
 		return
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -33,9 +34,7 @@ func Probe(ctx context.Context) Offer {
 			o.User, o.Mounts, o.PID, o.Net, o.Missing = m.User, m.Mounts, m.PID, m.Net, ""
 			break
 		}
-		if o.Missing == "" {
-			o.Missing = why
-		}
+		o.Missing = cmp.Or(o.Missing, why)
 	}
 	if !o.Mounts {
 		o.Missing = strings.TrimSpace(o.Missing + restricted())

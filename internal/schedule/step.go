@@ -69,9 +69,7 @@ func (s *State) begin(e *Event) {
 		return
 	}
 	s.Settings, s.Mode, s.Phase = e.Settings, e.Settings.Mode, Running
-	if s.Mode == "" {
-		s.Mode = Auto
-	}
+	s.Mode = cmp.Or(s.Mode, Auto)
 	s.Adopt = e.Cases[:min(len(e.Cases), max(0, s.Settings.MaxParallel))]
 }
 
@@ -297,9 +295,7 @@ func (s *State) judge(l *Slot) Settlement {
 		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping,
 		Gone: l.Gone, Tries: s.tries(l.Case) + 1, Starts: s.Settings.MaxStarts,
 	}
-	if m.Starts == 0 {
-		m.Starts = DefaultStarts
-	}
+	m.Starts = cmp.Or(m.Starts, DefaultStarts)
 	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && (m.Tries == 1 || l.End.Setup) {
 		m.Starts = m.Tries + 1 // the pause that follows is enough
 	}

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -97,9 +98,7 @@ func (w *Writer) turn(at int64) (err error) {
 		w.end = w.limit / 2
 		return err
 	}
-	if w.first == 0 {
-		w.first = at
-	}
+	w.first = cmp.Or(w.first, at)
 	room := w.limit - w.limit/2 // is kept of the end at least
 	part := max(1, room/endParts)
 	w.end = at + part

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func Start(ctx context.Context, o Options) (*Client, error) {
 	if o.Lease <= 0 {
 		o.Lease = DefaultLease
 	}
-	if o.Mark == "" {
-		o.Mark = Mark(o.Run)
-	}
+	o.Mark = cmp.Or(o.Mark, Mark(o.Run))
 	if o.Exe == "" {
 		if o.Exe, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("cannot start a supervisor: %v", err)

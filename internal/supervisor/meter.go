@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -267,9 +268,7 @@ func newUsage(job Job, from time.Time, parser agent.Parser, emit func(agent.Even
 		value[name] = v
 	}
 	u := &usage{root: value[job.Usage.Variable], days: job.Usage.Days, suffix: job.Usage.Suffix, from: from}
-	if u.root == "" {
-		u.root = filepath.Join(value["HOME"], job.Usage.Home)
-	}
+	u.root = cmp.Or(u.root, filepath.Join(value["HOME"], job.Usage.Home))
 	u.lines = agent.NewLines(agent.LineCap, func(line []byte, _ bool) { r.Record(line, emit) })
 	return u
 }

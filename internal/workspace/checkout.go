@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 	if o.StateDir == "" {
 		return nil, errors.New("cannot open the work tree: no folder for its state was given")
 	}
-	if o.MaxFile == 0 {
-		o.MaxFile = DefaultMaxFile
-	}
+	o.MaxFile = cmp.Or(o.MaxFile, DefaultMaxFile)
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the work tree: %w", err)

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -187,10 +188,7 @@ func (p *Parser) limit(l limit) {
 // result is the terminal event.
 func (p *Parser) result(l *line) {
 	p.totals(l)
-	text := l.Result
-	if text == "" {
-		text = jsonline.Message(l.Error)
-	}
+	text := cmp.Or(l.Result, jsonline.Message(l.Error))
 	if p.turns == 0 {
 		p.turns = max(l.Turns, 0)
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Turns: p.turns})
@@ -219,9 +217,7 @@ func (p *Parser) failed(l *line, text string) *failure.APIError {
 	if l.Status != 0 {
 		err.Status = l.Status
 	}
-	if err.Message == "" {
-		err.Message = text
-	}
+	err.Message = cmp.Or(err.Message, text)
 	if p.dialect.Apology != nil {
 		err = p.excused(err)
 	}
@@ -239,9 +235,7 @@ func (p *Parser) failed(l *line, text string) *failure.APIError {
 	}
 	if err.Status == 429 {
 		err.ResetAt = p.resetAt
-		if err.Type == "" {
-			err.Type = "rate_limit"
-		}
+		err.Type = cmp.Or(err.Type, "rate_limit")
 	}
 	return err
 }
@@ -253,9 +247,7 @@ func (p *Parser) excused(err *failure.APIError) *failure.APIError {
 			err = known
 		}
 	}
-	if err.Type == "" {
-		err.Type = agent.TypeIn(err.Message)
-	}
+	err.Type = cmp.Or(err.Type, agent.TypeIn(err.Message))
 	return err
 }
 
@@ -342,9 +334,7 @@ func (p *Parser) assistant(l *line) {
 func (p *Parser) apology(l *line, word string) *failure.APIError {
 	err := &failure.APIError{Type: word, Status: l.Status}
 	for _, b := range l.Message.Content {
-		if err.Message == "" {
-			err.Message = b.Text
-		}
+		err.Message = cmp.Or(err.Message, b.Text)
 	}
 	if err.Status == 429 || err.Type == "rate_limit" {
 		err.ResetAt = p.resetAt

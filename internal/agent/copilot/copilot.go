@@ -67,10 +67,7 @@ func Program() program.Program {
 // binaries are where the real binary is, from the folder of the npm package's
 // wrapper: inside of the package, or beside it.
 func binaries() []string {
-	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
-	if arch == "" {
-		arch = runtime.GOARCH
-	}
+	arch := cmp.Or(map[string]string{"amd64": "x64"}[runtime.GOARCH], runtime.GOARCH)
 	name := fmt.Sprintf("copilot-%s-%s", runtime.GOOS, arch)
 	return []string{"node_modules/@github/" + name + "/copilot", "../" + name + "/copilot"}
 }

@@ -179,9 +179,7 @@ func (p *Parser) error(l *line) {
 
 func (p *Parser) fail(text string) {
 	err := &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}
-	if err.Message == "" {
-		err.Message = "droid failed without saying why"
-	}
+	err.Message = cmp.Or(err.Message, "droid failed without saying why")
 	calls := 0
 	if err.Status != 0 {
 		calls = 1 // the call that was given up

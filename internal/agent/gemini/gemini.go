@@ -24,6 +24,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -331,9 +332,7 @@ func answer(e *failure.APIError, b []byte) {
 		return
 	}
 	e.Status, e.Message = said.Error.Code, said.Error.Message
-	if e.Type == "" {
-		e.Type = strings.ToLower(said.Error.Status)
-	}
+	e.Type = cmp.Or(e.Type, strings.ToLower(said.Error.Status))
 	for _, d := range said.Error.Details {
 		if d.Reason != "" {
 			e.Type = strings.ToLower(d.Reason)

@@ -333,9 +333,7 @@ func (p *problem) understand() *failure.APIError {
 	if e.Type == "" && e.Status == 0 && d.IsRetryable {
 		e.Type = "connection_failed"
 	}
-	if e.Type == "" {
-		e.Type = p.Name
-	}
+	e.Type = cmp.Or(e.Type, p.Name)
 	e.RetryAfter, e.ResetAt = wait(d.ResponseHeaders)
 	return e
 }

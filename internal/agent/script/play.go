@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,14 +91,8 @@ func (p *player) play(path string, stdin io.Reader) error {
 }
 
 func (p *player) start(turn int) error {
-	name := p.scenario.Name
-	if name == "" {
-		name = "script"
-	}
-	model := p.scenario.Model
-	if model == "" {
-		model = "scripted"
-	}
+	name := cmp.Or(p.scenario.Name, "script")
+	model := cmp.Or(p.scenario.Model, "scripted")
 	return p.line("start", map[string]any{"session": fmt.Sprintf("%s-%d-%d", name, turn, os.Getpid()), "model": model})
 }
 

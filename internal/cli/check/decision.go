@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,9 +63,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		d.Iteration = o.Number
 		lines, past := k.attempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
-		if d.Context.Pattern == "" {
-			d.Context.Pattern = "none in " + fault.Numbered(len(past), "attempt")
-		}
+		d.Context.Pattern = cmp.Or(d.Context.Pattern, "none in "+fault.Numbered(len(past), "attempt"))
 		if k.set.IncludeDiff {
 			d.Context.Diff = k.diff(ctx)
 		}

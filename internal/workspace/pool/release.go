@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,10 +239,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, a
 	if err != nil {
 		return saved{}, err
 	}
-	start := head.Commit
-	if start == "" {
-		start = row.Base
-	}
+	start := cmp.Or(head.Commit, row.Base)
 	tree, left, err := p.enterAll(ctx, c, start)
 	if err != nil {
 		return saved{}, err
