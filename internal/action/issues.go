@@ -292,11 +292,8 @@ func (s *issueSync) leave(ctx context.Context, n int64, old board.Case) error {
 // follow makes a task of an issue, or brings it to what the issue says now.
 func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
 	issue := board.Issue{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Author: i.Author}
-	for _, l := range i.Labels {
-		if !strings.EqualFold(l, s.o.Label) {
-			issue.Labels = append(issue.Labels, l)
-		}
-	}
+	isOurs := func(label string) bool { return strings.EqualFold(label, s.o.Label) }
+	issue.Labels = slices.DeleteFunc(slices.Clone(i.Labels), isOurs)
 	seen := s.seen(i.Number)
 	for _, r := range said {
 		if seen.Heard = max(seen.Heard, r.ID); !strings.Contains(r.Body, forge.Mark) {

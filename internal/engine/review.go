@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -276,12 +277,7 @@ func why(back workspace.Rollback, err error) string {
 // onlyNew is true when nothing that was there was touched, e.g. by tests that
 // leave a report.
 func onlyNew(changes []gate.Change) bool {
-	for _, c := range changes {
-		if c.Status != 'A' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(changes, func(c gate.Change) bool { return c.Status != 'A' })
 }
 
 // withdraw takes an approval back.

@@ -240,12 +240,9 @@ func onlyFailed(said string) bool {
 	other := func(r rune) bool {
 		return r < 'a' || 'z' < r && r < 0x80 || strings.ContainsRune("■❌✖✗✘×●", r)
 	}
-	for _, w := range strings.FieldsFunc(strings.ToLower(said), other) {
-		if len(w) > 1 && !emptyWords()[w] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(said), other), func(w string) bool {
+		return len(w) > 1 && !emptyWords()[w]
+	})
 }
 
 // headline is the number of the line that a person would pick: of the last

@@ -173,14 +173,8 @@ func (s *State) keep(name string) {
 	if !strategy.At(name, s.Policy.Strategies).Lasting() {
 		return
 	}
-	kept := make([]string, 0, len(s.Kept)+1)
-	for _, k := range s.Kept {
-		if k != name {
-			kept = append(kept, k)
-		}
-	}
-	kept = append(kept, name)
-	s.Kept = kept
+	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k string) bool { return k == name })
+	s.Kept = append(kept, name)
 }
 
 // resting is the strategy of a run whose work goes well.

@@ -166,12 +166,9 @@ func (q *Queue) unsettled(ctx context.Context, id, tip string) (unsettled, error
 
 // legible is true for lines that go through JSON as they are.
 func legible(texts ...[]string) bool {
-	for _, t := range texts {
-		if slices.ContainsFunc(t, func(l string) bool { return !utf8.ValidString(l) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(texts, func(t []string) bool {
+		return slices.ContainsFunc(t, func(l string) bool { return !utf8.ValidString(l) })
+	})
 }
 
 // Settle replaces an entry's commit by a merge of it with the target, in which each file

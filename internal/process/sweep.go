@@ -131,12 +131,8 @@ func (s sweep) find() []Proc {
 			out = append(out, p)
 		}
 	}
-	for _, p := range descend(all, roots) {
-		if !spared[p.PID] {
-			out = append(out, p)
-		}
-	}
-	return out
+	below := slices.DeleteFunc(descend(all, roots), func(p Proc) bool { return spared[p.PID] })
+	return append(out, below...)
 }
 
 // search reports whether the mark is among the variables, and whether any

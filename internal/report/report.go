@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	texttemplate "text/template"
@@ -304,12 +305,7 @@ func escape(text string) string {
 }
 
 func digits(runes []rune) bool {
-	for _, c := range runes {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(runes, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // span is a text in a code span.

@@ -240,12 +240,9 @@ func web(m *matcher, c *call) {
 
 // isURL says whether an argument is an address, also one without a scheme.
 func isURL(s string) bool {
-	for _, scheme := range []string{"http://", "https://", "ftp://"} {
-		if strings.HasPrefix(s, scheme) {
-			return true
-		}
-	}
-	return len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
+	return slices.ContainsFunc([]string{"http://", "https://", "ftp://"}, func(scheme string) bool {
+		return strings.HasPrefix(s, scheme)
+	}) || len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
 }
 
 // downloads notes a file that comes from the network.

@@ -279,12 +279,9 @@ func mixed(v string) bool {
 // identifier is true for words and numbers that are joined: TOKEN_TYPE_42.
 func identifier(v string) bool {
 	parts := strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune("_-.:", c) })
-	for _, p := range parts {
-		if strings.Trim(p, "0123456789") != "" && strings.ContainsAny(p, "0123456789!@#%^&*+=~") {
-			return false
-		}
-	}
-	return len(parts) > 1
+	return !slices.ContainsFunc(parts, func(p string) bool {
+		return strings.Trim(p, "0123456789") != "" && strings.ContainsAny(p, "0123456789!@#%^&*+=~")
+	}) && len(parts) > 1
 }
 
 // distinct counts the characters of a text that differ.

@@ -80,13 +80,9 @@ func hideable(p Policy) []string {
 	if p.Means.Mounts {
 		return nil
 	}
-	var out []string
-	for _, path := range p.Hide {
-		if !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
-			out = append(out, path)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(p.Hide), func(path string) bool {
+		return slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) })
+	})
 }
 
 // newRuleset makes a ruleset. The attribute's size tells the kernel which

@@ -61,12 +61,9 @@ func NamesKept(p Policy, line string) bool {
 // names is whether a word of the line is a path that is so.
 func names(line string, so func(path string) bool) bool {
 	between := func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }
-	for _, word := range strings.FieldsFunc(line, between) {
-		if len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.FieldsFunc(line, between), func(word string) bool {
+		return len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word))
+	})
 }
 
 // isKept is whether path, which may be relative to anything, is kept or holds

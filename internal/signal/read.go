@@ -12,6 +12,7 @@ package signal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -138,14 +139,8 @@ func (r *reader) finish() Reading {
 
 // withdraw takes every claim of success back.
 func (r *reader) withdraw() {
-	kept := r.out.All[:0]
-	for _, s := range r.out.All {
-		if !s.claim() {
-			kept = append(kept, s)
-		}
-	}
-	r.out.All, r.last = kept, r.lastSafe
-	if len(kept) == 0 {
+	r.out.All, r.last = slices.DeleteFunc(r.out.All, Signal.claim), r.lastSafe
+	if len(r.out.All) == 0 {
 		r.out.All = nil
 	}
 	r.out.Malformed = r.out.Malformed[:min(len(r.out.Malformed), maxMalformed-1)]

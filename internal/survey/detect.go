@@ -156,14 +156,9 @@ func (r repository) whole() (p part, none map[string]bool) {
 	said, none := r.agentsFile()
 	p.gates = said
 	take := func(more part) {
-		above := slices.Clone(p.gates)
-		gates := more.gates
-		more.gates = nil
-		for _, g := range gates {
-			if !none[g.Kind] && !hasKind(above, g.Kind) {
-				more.gates = append(more.gates, g)
-			}
-		}
+		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
+			return none[g.Kind] || hasKind(p.gates, g.Kind)
+		})
 		p.add(more)
 	}
 	languages := r.ecosystems()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,13 +84,7 @@ func demoApp(ctx context.Context, a *command.App, scratch string) (*command.App,
 	}
 	demo := *a
 	demo.Dir, demo.File, demo.Verbose = dir, "", !a.Quiet && !a.JSON
-	demo.Env = nil
-	for _, kv := range a.Env {
-		if !strings.HasPrefix(kv, "PAWL_") && !strings.HasPrefix(kv, "XDG_STATE_HOME=") &&
-			!strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
-			demo.Env = append(demo.Env, kv)
-		}
-	}
+	demo.Env = slices.DeleteFunc(slices.Clone(a.Env), func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
 	// Built as pawl itself is: much of what the gates need is in the user's cache then.
 	demo.Env = append(demo.Env, "XDG_STATE_HOME="+filepath.Join(scratch, "state"),
 		"XDG_CONFIG_HOME="+filepath.Join(scratch, "config"), "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath",

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -113,10 +114,7 @@ func serve(ctx context.Context, a *command.App, f serveFlags) error {
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
 	s.runs.end()
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
 // Beside serves while something else is done in this process.
@@ -153,13 +151,8 @@ func notServedInside(a *command.App, what string) error {
 // untilSignal is done when a person ends pawl. A signal that was ignored when
 // pawl started stays ignored, so that nohup works.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	var caught []os.Signal
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) {
-			caught = append(caught, sig)
-		}
-	}
-	return signal.NotifyContext(ctx, caught...)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+	return signal.NotifyContext(ctx, slices.DeleteFunc(ends, signal.Ignored)...)
 }
 
 // opened is a server that is ready to serve.

@@ -47,12 +47,9 @@ func configCommand(a *command.App) *cobra.Command {
 }
 
 func printConfig(a *command.App, c *config.Config, prefix string) error {
-	var found []config.Entry
-	for _, e := range c.Entries() {
-		if prefix == "" || e.Path == prefix || strings.HasPrefix(e.Path, prefix+".") {
-			found = append(found, e)
-		}
-	}
+	found := slices.DeleteFunc(c.Entries(), func(e config.Entry) bool {
+		return prefix != "" && e.Path != prefix && !strings.HasPrefix(e.Path, prefix+".")
+	})
 	if len(found) == 0 {
 		e := command.Usage("there is no setting %q; 'pawl config' lists them all", prefix)
 		if near := config.NearestKey(prefix); near != "" && near != prefix {
