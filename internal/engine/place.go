@@ -95,6 +95,14 @@ func Begun(runDir string, c loop.Command) bool {
 	return ok
 }
 
+// ReadBegun reads from the folder of an iteration which attempt was begun there, and when.
+func ReadBegun(dir *os.Root) (attempt int, at time.Time, ok bool) {
+	var b begun
+	data, err := dir.ReadFile("begun.json")
+	ok = err == nil && json.Unmarshal(data, &b) == nil
+	return b.Attempt, b.At, ok
+}
+
 func readBegun(path string) (b begun, ok bool) {
 	data, err := os.ReadFile(path)
 	return b, err == nil && json.Unmarshal(data, &b) == nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/outputs"
@@ -197,13 +198,8 @@ func (o *watchedRun) close() {
 
 // begin reads when the attempt began.
 func (o *watchedRun) begin() {
-	data, err := o.root.ReadFile("begun.json")
-	var b struct {
-		Attempt int       `json:"attempt"`
-		At      time.Time `json:"at"`
-	}
-	if err == nil && json.Unmarshal(data, &b) == nil {
-		o.now.Attempt, o.now.Since = b.Attempt, b.At.UTC()
+	if attempt, at, ok := engine.ReadBegun(o.root); ok {
+		o.now.Attempt, o.now.Since = attempt, at.UTC()
 	}
 }
 
@@ -227,7 +223,7 @@ func (o *watchedRun) look(specs func() []GateSpec) {
 	o.now.TokensIn, o.now.TokensOut = used.Input+used.CacheRead+used.CacheWrite, used.Output
 	o.now.Calls = o.totals.Calls()
 	cost, known := o.totals.Cost()
-	o.now.CostUSD = dollars(int64(cost), known)
+	o.now.CostUSD = cost.Dollars(known)
 	if o.now.Phase != "waiting" && exists(o.root, "agent.result.json") {
 		o.now.Phase = "gates"
 		if exists(o.root, "review.begun.json") {

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/pawl-dev/pawl/internal/agent"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/lazy"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -89,11 +90,8 @@ func (s *Server) outputs(r store.Run, number int) (*os.Root, error) {
 
 // isAttempt is true when the folder's files are those of the attempt.
 func isAttempt(root *os.Root, attempt int) bool {
-	data, err := root.ReadFile("begun.json")
-	var begun struct {
-		Attempt int `json:"attempt"`
-	}
-	return err == nil && json.Unmarshal(data, &begun) == nil && begun.Attempt == attempt
+	begun, _, ok := engine.ReadBegun(root)
+	return ok && begun == attempt
 }
 
 func noFiles(run string, n int) *ProblemError {
@@ -373,7 +371,7 @@ func readEvent(line []byte, at int64) (AgentEvent, bool) {
 		Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
 		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead,
 		CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
-		CostUSD: dollars(int64(e.Cost), e.Cost > 0), Attempt: e.Attempt,
+		CostUSD: e.Cost.Dollars(e.Cost > 0), Attempt: e.Attempt,
 	}
 	if e.Error != nil {
 		out.Error = e.Error.Message

@@ -149,17 +149,12 @@ func (s *story) live(ctx context.Context) {
 
 // underWay is the attempt whose files are there now.
 func (s *story) underWay() (now attempt, at time.Time, ok bool) {
-	var b struct {
-		Attempt int       `json:"attempt"`
-		At      time.Time `json:"at"`
-	}
 	dir := s.folder(attempt{number: s.run.Iteration})
 	if dir == nil {
 		return now, at, false
 	}
-	data, err := dir.ReadFile("begun.json")
-	ok = err == nil && json.Unmarshal(data, &b) == nil && s.run.Iteration > 0
-	return attempt{s.run.Iteration, max(b.Attempt, 1)}, b.At, ok
+	try, at, ok := engine.ReadBegun(dir)
+	return attempt{s.run.Iteration, max(try, 1)}, at, ok && s.run.Iteration > 0
 }
 
 func (s *story) reviews(at attempt) bool {
