@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -390,7 +391,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	names := func(all []string) []string { return each(all[:min(len(all), maxForeseen)], valid) }
+	names := func(all []string) []string { return lists.Each(all[:min(len(all), maxForeseen)], valid) }
 	return answer(Foreseen{Where: where, Restored: names(back.Restored), Removed: names(back.Removed),
 		Files: len(back.Restored) + len(back.Removed), Notes: list(back.Notes)}), nil
 }

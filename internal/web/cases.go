@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/store"
 )
 
@@ -117,7 +118,7 @@ func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage],
 	if err != nil {
 		return nil, err
 	}
-	out := CasePage{Cases: each(cases, func(c board.Case) Case { return showCase(&c) })}
+	out := CasePage{Cases: lists.Each(cases, func(c board.Case) Case { return showCase(&c) })}
 	if next > 0 {
 		out.NextCursor = strconv.FormatInt(next, 10)
 	}
@@ -267,7 +268,7 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	ids := each(added, func(c board.Case) string { return c.ID })
+	ids := lists.Each(added, func(c board.Case) string { return c.ID })
 	return answer(Imported{Format: string(l.Format), IDs: ids, Notes: list(l.Notes)}), nil
 }
 

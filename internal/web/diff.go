@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/git"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web/patch"
@@ -102,7 +103,7 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 		return nil, err
 	}
 	kept, err := tree.Recoveries(ctx, r.ID)
-	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: each(snaps, func(n workspace.Snapshot) Snapshot {
+	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
 		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
 			Skipped: list(n.Skipped)}

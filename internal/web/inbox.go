@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -175,9 +176,7 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 		return n, false, err // its place in the queue is to come
 	}
 	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
-	if kind == "" {
-		kind = "case"
-	}
+	kind = cmp.Or(kind, "case")
 	shown := showCase(c)
 	n = Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
 	if entry.Status == string(queue.Parked) {

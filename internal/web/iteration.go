@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/safety"
@@ -320,9 +321,8 @@ func (t *history) iteration(r *loop.Record) Iteration {
 		Review: showReview(r.Review), Failure: t.failure(r.Failure),
 		Secrets: append([]SecretFound{}, r.Secrets...), Files: list(r.Files), Commits: r.Commits, Snapshot: r.Snapshot,
 		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
-		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: dollars(int64(r.Cost),
-			costKnown(r.CostSource)), Cost: r.CostSource, Calls: r.Calls, Models: list(report.Models(r.Models)),
-		Output: r.Output,
+		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: r.Cost.Dollars(loop.CostKnown(r.CostSource)), Cost: r.CostSource,
+		Calls: r.Calls, Models: list(report.Models(r.Models)), Output: r.Output,
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {
@@ -342,17 +342,6 @@ func (t *history) iteration(r *loop.Record) Iteration {
 
 // list is a copy that is never nil: JSON has [] where there is nothing.
 func list[T any](of []T) []T { return append([]T{}, of...) }
-
-// each shows every element of a list; it is never nil.
-func each[F, T any](of []F, show func(F) T) []T {
-	out := make([]T, len(of))
-	for i, one := range of {
-		out[i] = show(one)
-	}
-	return out
-}
-
-func costKnown(source string) bool { return source != "none" && source != "" }
 
 func (t *history) gates(gates []loop.Gate) []Gate {
 	out := make([]Gate, len(gates))
@@ -387,8 +376,8 @@ func showReview(v *loop.Review) *Review {
 	}
 	return &Review{
 		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Elapsed: seconds(v.Elapsed), Tries: v.Tries,
-		CostUSD: dollars(int64(v.Cost), costKnown(v.CostSource)), Reverted: list(v.Reverted),
-		Items: each(v.Items, func(f loop.Finding) FindingItem {
+		CostUSD: v.Cost.Dollars(loop.CostKnown(v.CostSource)), Reverted: list(v.Reverted),
+		Items: lists.Each(v.Items, func(f loop.Finding) FindingItem {
 			return FindingItem{Item: f.Item,
 				Severity: string(f.Severity)}
 		}),

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/autopilot"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -112,7 +113,7 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt), MaxParallel: v.MaxParallel,
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
 		Queued: v.Queued, QueueHeld: v.QueueHeld, Actions: []string{"start"},
-		Events: each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
+		Events: lists.Each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
 	}
 	if out.Next, err = s.planned(); err != nil {
 		return nil, err
@@ -126,12 +127,11 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 			out.Actions[0] = "resume"
 		}
 	}
-	out.Slots = each(v.Slots, func(l autopilot.SlotView) SlotView {
+	out.Slots = lists.Each(v.Slots, func(l autopilot.SlotView) SlotView {
 		return SlotView{
 			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status,
 			Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
-			Since: l.Since, CostUSD: dollars(int64(l.Cost),
-				l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity, Host: l.Host,
+			Since: l.Since, CostUSD: l.Cost.Dollars(l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity, Host: l.Host,
 		}
 	})
 	return answer(out), nil
@@ -152,7 +152,7 @@ func (s *Server) sprints(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return answer(Sprints{each(list, func(p store.Sprint) SprintView {
+	return answer(Sprints{lists.Each(list, func(p store.Sprint) SprintView {
 		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: when(p.EndedAt)}
 		if json.Valid(p.Stats) {
 			one.Stats = p.Stats

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -161,7 +163,7 @@ func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, err
 		t.TokensOut += u.TokensOut
 		cost, known = cost+u.Cost, known || u.CostKnown > 0
 	}
-	t.CostUSD = dollars(cost, known)
+	t.CostUSD = loop.MicroUSD(cost).Dollars(known)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
 	for _, d := range ended {
 		t.Landed += d.Landed
@@ -187,7 +189,7 @@ func (s *Server) verification(out *Overview) {
 
 // configured are the checks of the configuration.
 func configured(c *config.Config) []GateSpec {
-	return each(c.Verification.Gates(), func(g config.Gate) GateSpec {
+	return lists.Each(c.Verification.Gates(), func(g config.Gate) GateSpec {
 		return GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
 	})
 }
@@ -221,9 +223,7 @@ func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error
 	}
 	for name, p := range c.Procedures {
 		one := ProcedureSpec{Name: name, Summary: p.Summary, Agent: p.Agent, Max: c.Loop.MaxIterations}
-		if one.Agent == "" {
-			one.Agent = c.Agent
-		}
+		one.Agent = cmp.Or(one.Agent, c.Agent)
 		if p.MaxIterations != nil {
 			one.Max = *p.MaxIterations
 		}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,13 +88,7 @@ func (s *Server) others() []string {
 	if s.listener == nil || !s.listener.local {
 		return nil
 	}
-	var roots []string
-	for _, root := range config.Roots(s.o.Env) {
-		if root != s.o.Root {
-			roots = append(roots, root)
-		}
-	}
-	return roots
+	return slices.DeleteFunc(config.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
 }
 
 func (s *Server) stateOf(root string) string { return config.StateDir(root, s.o.Env) }

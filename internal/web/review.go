@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
 	"github.com/pawl-dev/pawl/internal/web/patch"
@@ -83,14 +85,12 @@ func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsk
 		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
 	}
 	out.Used = &RunUse{Iterations: run.Iteration, Elapsed: seconds(run.Elapsed), Agent: run.Agent,
-		CostUSD: dollars(run.Cost, run.CostKnown)}
+		CostUSD: loop.MicroUSD(run.Cost).Dollars(run.CostKnown)}
 	last, err := s.o.Store.LastIterations(ctx, run.ID, 1)
 	if err != nil || len(last) == 0 {
 		return out, err
 	}
-	if out.Used.Agent == "" {
-		out.Used.Agent = last[0].Agent
-	}
+	out.Used.Agent = cmp.Or(out.Used.Agent, last[0].Agent)
 	t, err := s.historyOf(ctx, run, last[0].Number)
 	if err != nil {
 		return out, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -141,7 +142,7 @@ func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], er
 	if err != nil {
 		return nil, err
 	}
-	out := RunPage{Runs: each(runs, func(r store.Run) Run { return s.view(ctx, r) })}
+	out := RunPage{Runs: lists.Each(runs, func(r store.Run) Run { return s.view(ctx, r) })}
 	if more {
 		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
 	}
@@ -165,7 +166,7 @@ func (s *Server) view(ctx context.Context, r store.Run) Run {
 	v := Run{
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations,
-		Agent: r.Agent, CostUSD: dollars(r.Cost, r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
+		Agent: r.Agent, CostUSD: loop.MicroUSD(r.Cost).Dollars(r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),
 	}
 	if v.Live {
@@ -217,14 +218,6 @@ func actions(v Run) []string {
 	return list
 }
 
-func dollars(micro int64, known bool) *float64 {
-	if !known {
-		return nil
-	}
-	usd := float64(micro) / 1e6
-	return &usd
-}
-
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
 func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], error) {
@@ -246,13 +239,13 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy,
 		Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
 		Limits: Limits{
-			Iterations: state.Limit, CostUSD: dollars(int64(p.MaxCost), p.MaxCost >= 0), Timeout: seconds(p.Timeout),
+			Iterations: state.Limit, CostUSD: p.MaxCost.Dollars(p.MaxCost >= 0), Timeout: seconds(p.Timeout),
 			TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
 		},
-		Spent: Spent{CostUSD: dollars(int64(state.Spent.Cost), state.Spent.CostKnown), Calls: state.Spent.Calls,
+		Spent: Spent{CostUSD: state.Spent.Cost.Dollars(state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
 		Gates: s.checks(r),
-		Asked: each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
+		Asked: lists.Each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
 	out.GatesSeen = len(out.Gates) > 0
 	if loop.Status(out.Status).Active() {
@@ -277,7 +270,7 @@ func (s *Server) checks(r store.Run) []GateSpec {
 		}
 		return configured(c)
 	}
-	return each(stored, func(c engine.Check) GateSpec {
+	return lists.Each(stored, func(c engine.Check) GateSpec {
 		return GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout)}
 	})
 }

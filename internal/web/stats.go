@@ -6,6 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/lists"
+	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/stats"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -137,7 +139,7 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 			return nil, err
 		}
 	}
-	out := SummaryStats{Total: stats.Sum(all).Line(), Groups: each(groups, stats.Tally.Line)}
+	out := SummaryStats{Total: stats.Sum(all).Line(), Groups: lists.Each(groups, stats.Tally.Line)}
 	learned, err := s.o.Store.Learned(ctx)
 	if err != nil {
 		return nil, err
@@ -152,7 +154,7 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
 	now := time.Now()
-	return answer(StrategyStats{each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })}), err
+	return answer(StrategyStats{lists.Each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })}), err
 }
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
@@ -174,11 +176,11 @@ func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats],
 	now := time.Now()
 	since, zone := in.since(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
-	return answer(UsageStats{each(usage, func(u store.Usage) UsageStat {
+	return answer(UsageStats{lists.Each(usage, func(u store.Usage) UsageStat {
 		return UsageStat{
 			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations,
 			Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
-			CostUSD: dollars(u.Cost, u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
+			CostUSD: loop.MicroUSD(u.Cost).Dollars(u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
 		}
 	})}), err
 }
@@ -187,7 +189,7 @@ func (s *Server) throughputStats(ctx context.Context, in *period) (*body[Through
 	now := time.Now()
 	since, zone := in.since(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
-	return answer(ThroughputStats{each(ended, func(t store.Throughput) ThroughputStat {
+	return answer(ThroughputStats{lists.Each(ended, func(t store.Throughput) ThroughputStat {
 		return ThroughputStat{
 			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations,
 			Worked: seconds(t.Worked), Waited: seconds(t.Waited),

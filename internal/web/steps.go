@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/spool"
@@ -125,7 +126,7 @@ func endOf(dir *os.Root, name string) string {
 func (o *Steps) plan(w *config.Workflow, prefix string) {
 	for i := range w.Plan.Instances {
 		in := &w.Plan.Instances[i]
-		needs := each(in.Needs, func(n int) string { return prefix + w.Plan.Instances[n].ID })
+		needs := lists.Each(in.Needs, func(n int) string { return prefix + w.Plan.Instances[n].ID })
 		if prefix != "" && len(needs) == 0 {
 			needs = []string{prefix[:len(prefix)-1]}
 		}

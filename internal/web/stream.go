@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -143,10 +144,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 		s.closeStream()
 		return nil, explain(err)
 	}
-	last := in.Last
-	if last == "" {
-		last = in.After
-	}
+	last := cmp.Or(in.Last, in.After)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer s.closeStream()
 		defer s.hub.Leave(r)
