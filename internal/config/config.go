@@ -112,15 +112,7 @@ type GatewayKeys struct {
 
 // Of is the command of a provider.
 func (k GatewayKeys) Of(provider string) string {
-	switch provider {
-	case "anthropic":
-		return k.Anthropic
-	case "openai":
-		return k.OpenAI
-	case "gemini":
-		return k.Gemini
-	}
-	return ""
+	return map[string]string{"anthropic": k.Anthropic, "openai": k.OpenAI, "gemini": k.Gemini}[provider]
 }
 
 // OwnLimits are those besides the safety level's.
