@@ -304,3 +304,9 @@ func opensPipe(name string) bool {
 	return strings.HasPrefix(base, ".git") || base == ".mailmap" || base == ".lfsconfig" || base == "HEAD" ||
 		slices.Contains(strings.Split(name, string(filepath.Separator)), ".git")
 }
+
+// IsFile is true for a file that is there, and false for a folder.
+func IsFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}

@@ -101,7 +101,7 @@ func (d draft) context(item string) (prompt.Item, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.Dir, path)
 	}
-	if !fileExists(path) {
+	if !files.IsFile(path) {
 		if named := strings.ToLower(filepath.Ext(item)); texts[named] && !strings.ContainsAny(item, " \t\n") {
 			return prompt.Item{}, fault.Refuse("--context %s: there is no such file", item).
 				Hint("If it is meant as a text, say it in more than one word")
@@ -126,12 +126,6 @@ func (d draft) context(item string) (prompt.Item, error) {
 
 // maxContext is the size in bytes over which a file of the work tree is not read.
 const maxContext = 64 << 20
-
-// fileExists is false for folders too.
-func fileExists(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
-}
 
 func fragments(list []config.Fragment) []prompt.Fragment {
 	out := make([]prompt.Fragment, len(list))

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/control"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/workspace"
@@ -81,7 +83,7 @@ func decide(ctx context.Context, a *command.App, from string, reset bool) error 
 
 // isInput is true for a file that is there, or that is meant as one.
 func isInput(a *command.App, name string) bool {
-	return command.IsFile(name) || strings.HasSuffix(name, ".json") || command.FileExists(a.InDir(name))
+	return command.IsFile(name) || strings.HasSuffix(name, ".json") || files.IsFile(a.InDir(name))
 }
 
 // input reads FILE, or stdin for "-" and "".
@@ -357,9 +359,7 @@ func (k *check) attempts() (lines []string, past []control.Past) {
 // given are the attempts of the input, and this one.
 func (k *check) given() (lines []string, past []control.Past) {
 	for i, at := range k.in.Attempts {
-		if at.Iteration == 0 {
-			at.Iteration = i + 1
-		}
+		at.Iteration = cmp.Or(at.Iteration, i+1)
 		if at.Iteration == k.in.CurrentIteration {
 			continue
 		}

@@ -46,9 +46,7 @@ func (a *App) LookPath(name string) (string, error) {
 		return exec.LookPath(name)
 	}
 	for _, d := range filepath.SplitList(a.Getenv("PATH")) {
-		if d == "" {
-			d = "."
-		}
+		d = cmp.Or(d, ".")
 		if p, err := exec.LookPath(filepath.Join(d, name)); err == nil && name != "" {
 			return p, nil
 		}
@@ -91,12 +89,6 @@ func CannotRead(name string, err error) error {
 		return err
 	}
 	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
-}
-
-// FileExists is false for folders too.
-func FileExists(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
 }
 
 // IsFile is true for an argument that means a file and not a procedure.

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/report"
 )
 
@@ -82,10 +83,7 @@ func (a *App) Table(header string, rows [][]any, width int) {
 		lines = append(lines, strings.Split(header, "\t"))
 	}
 	for _, r := range rows {
-		cells := make([]string, len(r))
-		for i, c := range r {
-			cells[i] = fmt.Sprint(c)
-		}
+		cells := lists.Each(r, func(c any) string { return fmt.Sprint(c) })
 		lines = append(lines, cells)
 	}
 	var wide []int

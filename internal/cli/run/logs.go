@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -60,7 +61,7 @@ func logsCommand(a *command.App) *cobra.Command {
 // name that no run can ever have here.
 func (s *story) start(ctx context.Context, arg string, follow bool) error {
 	name := s.a.RunName(arg)
-	mayBegin := command.IsFile(arg) && command.FileExists(s.a.InDir(arg)) || s.mayBegin(ctx, name)
+	mayBegin := command.IsFile(arg) && files.IsFile(s.a.InDir(arg)) || s.mayBegin(ctx, name)
 	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
 	if errors.Is(err, store.ErrNotFound) && follow && mayBegin {
 		s.a.Say("%s has no run yet. Waiting for it to start.", name)
@@ -212,18 +213,11 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 	if err != nil {
 		return err
 	}
-	var list []store.StepRun
-	at := map[string]int{}
-	for _, row := range rows {
-		if row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration) {
-			continue
-		}
-		if i, ok := at[row.Step]; ok && iteration == 0 {
-			list[i] = row
-			continue
-		}
-		at[row.Step] = len(list)
-		list = append(list, row)
+	list := slices.DeleteFunc(rows, func(row store.StepRun) bool {
+		return row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration)
+	})
+	if iteration == 0 {
+		list = newest(list, func(row store.StepRun) string { return row.Step })
 	}
 	if len(list) == 0 {
 		return command.Usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)

@@ -20,6 +20,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/files"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -125,10 +127,7 @@ func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 		how = append(how, fault.Numbered(n, "check"))
 	}
 	if len(s.Outputs) > 0 {
-		var names []string
-		for _, o := range s.Outputs {
-			names = append(names, o.Name)
-		}
+		names := lists.Each(s.Outputs, func(o workflow.Named) string { return o.Name })
 		how = append(how, "outputs "+strings.Join(names, " "))
 	}
 	if len(how) > 0 {
@@ -165,11 +164,8 @@ func planCommand(a *command.App) *cobra.Command {
 		"added until you say so. Without a GOAL the list of before is shown again: " + planner.ProposalFile + "."
 	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
 		"  pawl plan --yes"
-	limitFlags(cmd, &f)
+	startFlags(cmd, &f)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
-	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
-	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")
 	fl.BoolVar(&check, "check", false, "only say whether the list in "+planner.ProposalFile+" is in order")
 	return cmd
@@ -187,7 +183,7 @@ func propose(ctx context.Context, a *command.App, f planner.Flags) error {
 	if err != nil {
 		return err
 	}
-	if command.FileExists(filepath.Join(root, planner.ProposalFile)) {
+	if files.IsFile(filepath.Join(root, planner.ProposalFile)) {
 		return command.Usage("a list is there already: %s", planner.ProposalFile).
 			Hint("Look at it, and add it: pawl plan").Hint("Or begin anew:          rm %s", planner.ProposalFile)
 	}

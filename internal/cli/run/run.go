@@ -153,11 +153,8 @@ func runCommand(a *command.App) *cobra.Command {
 		dry = true
 		return cmd.RunE(cmd, args)
 	}
-	limitFlags(cmd, &f)
+	startFlags(cmd, &f)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
-	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
-	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
@@ -165,6 +162,15 @@ func runCommand(a *command.App) *cobra.Command {
 		"go over a workflow again until all its steps are done (procedures always iterate)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
 	return cmd
+}
+
+// startFlags are those that run and plan share.
+func startFlags(cmd *cobra.Command, f *planner.Flags) {
+	limitFlags(cmd, f)
+	fl := cmd.Flags()
+	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
+	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 }
 
 // limitFlags are those that run and resume share.

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -260,10 +261,7 @@ func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 	if r.Status == string(loop.Completed) {
 		status = statusSkipped
 	}
-	known := map[string]bool{}
-	for _, e := range begun {
-		known[e.Step] = true
-	}
+	known := lists.Set(lists.Each(begun, func(e report.Execution) string { return e.Step }))
 	var add func(w *config.Workflow, prefix string)
 	add = func(w *config.Workflow, prefix string) {
 		for _, in := range w.Plan.Instances {
@@ -283,7 +281,7 @@ func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 // showSteps has a line for each step of a workflow: how its newest execution ended, and why.
 func showSteps(a *command.App, all []report.Execution) {
 	var rows [][]any
-	for _, e := range newest(all) {
+	for _, e := range newest(all, stepOf) {
 		how := e.Status
 		if e.Alternative > 0 {
 			how += fmt.Sprintf(", alternative %d", e.Alternative)
@@ -306,6 +304,8 @@ func showSteps(a *command.App, all []report.Execution) {
 	}
 }
 
+func stepOf(e report.Execution) string { return e.Step }
+
 // stepTook is how long an execution took, or has taken so far.
 func stepTook(e report.Execution) string {
 	if e.Status == store.StepRunning {
@@ -315,14 +315,14 @@ func stepTook(e report.Execution) string {
 }
 
 // newest are the last executions of each step, in the order in which the steps began.
-func newest(all []report.Execution) (list []report.Execution) {
+func newest[E any](all []E, step func(E) string) (list []E) {
 	at := map[string]int{}
 	for _, e := range all {
-		if i, ok := at[e.Step]; ok {
+		if i, ok := at[step(e)]; ok {
 			list[i] = e
 			continue
 		}
-		at[e.Step] = len(list)
+		at[step(e)] = len(list)
 		list = append(list, e)
 	}
 	return list
@@ -342,7 +342,7 @@ type shownStep struct {
 }
 
 func shownSteps(all []report.Execution) (list []shownStep) {
-	for _, e := range newest(all) {
+	for _, e := range newest(all, stepOf) {
 		list = append(list, shownStep{e.Step, e.Kind, e.Agent, e.Status, e.Iteration, max(e.Try, 1), e.StartedAt.UTC(),
 			console.Seconds(e.Elapsed), e.Failure})
 	}
