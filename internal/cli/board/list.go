@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/console"
 	"github.com/pawl-dev/pawl/internal/fault"
-	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/report"
 	"github.com/pawl-dev/pawl/internal/store"
 )
@@ -239,15 +238,7 @@ func caseSyncCommand(a *command.App) *cobra.Command {
 }
 
 func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
-	c, err := a.Load(nil)
-	if err != nil {
-		return err
-	}
-	repo, err := git.OpenStore(ctx, c.Root)
-	if err != nil {
-		return command.Usage("%v", err)
-	}
-	target, err := action.LandingTarget(ctx, c, repo)
+	c, repo, target, err := session.Repository(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/forge"
-	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -36,18 +34,7 @@ type forgeState struct {
 }
 
 func checkForge(ctx context.Context, a *command.App) error {
-	c, err := a.Load(nil)
-	if err != nil {
-		return err
-	}
-	repo, err := git.OpenStore(ctx, c.Root)
-	if errors.Is(err, git.ErrNotRepository) {
-		return command.Usage("there is no forge outside of a git repository").Hint("Make one: git init")
-	}
-	if err != nil {
-		return err
-	}
-	target, err := action.LandingTarget(ctx, c, repo)
+	c, repo, target, err := session.Repository(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -73,15 +60,7 @@ func checkForge(ctx context.Context, a *command.App) error {
 // LookAtForge takes in what has happened at the forge: issues here, pull requests and
 // checks by the pawl that works on the queue, if there is one.
 func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error {
-	c, err := a.Load(nil)
-	if err != nil {
-		return err
-	}
-	repo, err := git.OpenStore(ctx, c.Root)
-	if err != nil {
-		return err
-	}
-	target, err := action.LandingTarget(ctx, c, repo)
+	c, repo, target, err := session.Repository(ctx, a)
 	if err != nil {
 		return err
 	}

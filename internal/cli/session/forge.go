@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/action"
@@ -17,6 +18,22 @@ import (
 // tokens are the variables that have a token, by kind; the first that is set counts.
 var tokens = map[string][]string{
 	forge.GitHub: {"GH_TOKEN", "GITHUB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN", "FORGEJO_TOKEN"},
+}
+
+// Repository is what is asked of a forge about: the configuration, the repository, and the branch that
+// work lands on.
+func Repository(ctx context.Context, a *command.App) (c *config.Config, repo *git.Repo, target string, err error) {
+	if c, err = a.Load(nil); err != nil {
+		return nil, nil, "", err
+	}
+	repo, err = git.OpenStore(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		err = command.Usage("there is no forge outside of a git repository").Hint("Make one: git init")
+	}
+	if err == nil {
+		target, err = action.LandingTarget(ctx, c, repo)
+	}
+	return c, repo, target, err
 }
 
 // OpenForge is a client for the forge of the branch that work lands on: as
