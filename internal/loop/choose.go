@@ -173,8 +173,8 @@ func (s *State) keep(name string) {
 	if !strategy.At(name, s.Policy.Strategies).Lasting() {
 		return
 	}
-	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k string) bool { return k == name })
-	s.Kept = append(kept, name)
+	s.Kept = slices.DeleteFunc(slices.Clone(s.Kept), func(k string) bool { return k == name })
+	s.Kept = append(s.Kept, name)
 }
 
 // resting is the strategy of a run whose work goes well.

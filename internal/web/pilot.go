@@ -131,7 +131,8 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		return SlotView{
 			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status,
 			Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
-			Since: l.Since, CostUSD: l.Cost.Dollars(l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut, Activity: l.Activity, Host: l.Host,
+			Since: l.Since, CostUSD: l.Cost.Dollars(l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut,
+			Activity: l.Activity, Host: l.Host,
 		}
 	})
 	return answer(out), nil
