@@ -72,7 +72,7 @@ func impurity(f *file, n ast.Node) string {
 		if !ok {
 			return ""
 		}
-		if id, ok := call.Fun.(*ast.Ident); ok && (id.Name == "print" || id.Name == "println") {
+		if id, ok := call.Fun.(*ast.Ident); ok && slices.Contains([]string{"print", "println"}, id.Name) {
 			return "prints"
 		}
 	}
@@ -93,7 +93,7 @@ func checkGo(t *tree, found report) {
 				switch {
 				case name == "Go" && q == "" && len(n.Args) == 1:
 					found(f.path, line, "%s starts a goroutine with a group's Go", p.room)
-				case name == "AfterFunc" && (q == "time" || q == "context"):
+				case name == "AfterFunc" && slices.Contains([]string{"time", "context"}, q):
 					found(f.path, line, "%s starts a goroutine with %s.AfterFunc", p.room, q)
 				}
 			}

@@ -82,7 +82,7 @@ func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
 		}
 		task := board.TaskOf(r.Name)
 		c, err := p.o.Store.Case(ctx, task)
-		if err != nil || c.Status != board.Done && c.Status != board.Review {
+		if settled := []board.Status{board.Done, board.Review}; err != nil || !slices.Contains(settled, c.Status) {
 			continue // it goes on, or nobody asks for it
 		}
 		works, err := p.o.Elsewhere.Works(ctx, task)

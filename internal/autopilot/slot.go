@@ -339,7 +339,8 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		}
 	}
 	mode, why := schedule.Approach(past, &plan.Policy)
-	if l.adopt && !rests && (w.Kept || past.Sent) {
+	hasWork := w.Kept || past.Sent
+	if l.adopt && !rests && hasWork {
 		mode = schedule.GoOn
 	}
 	if mode == schedule.Accept {

@@ -106,8 +106,9 @@ func (p *pilot) replaced(err error) bool {
 // less than what is known here then, so the autopilot is left to whoever reads it.
 func (p *pilot) beginsAnew(ctx context.Context) bool {
 	if p.o.GoOn || len(p.row.Options) > 0 {
-		again, err := p.o.Store.Restarted(ctx)
-		p.left = p.left || err == nil && again
+		if again, err := p.o.Store.Restarted(ctx); err == nil && again {
+			p.left = true
+		}
 	}
 	return p.left
 }

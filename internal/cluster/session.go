@@ -275,7 +275,8 @@ func (s *slots) tuner() (worker.WorkerTuner, error) {
 func (s *slots) take(limited bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limited && (s.taken >= s.most || time.Now().Before(s.rests)) {
+	full := s.taken >= s.most || time.Now().Before(s.rests)
+	if limited && full {
 		return false
 	}
 	s.taken++

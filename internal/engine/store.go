@@ -193,12 +193,13 @@ func (d *Driver) storesAgain(err error) bool {
 // notStored says once that the database cannot be written. A run that another
 // process has by now is not ours any more.
 func (d *Driver) notStored(err error) {
+	older := errors.Is(err, store.ErrOutOfOrder) || errors.Is(err, store.ErrNotFound)
 	switch {
 	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
 		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
 		return
-	case d.patient() && (errors.Is(err, store.ErrOutOfOrder) || errors.Is(err, store.ErrNotFound)):
-		d.lost = err // an older copy of the database: its run goes on from what that says
+	case d.patient() && older:
+		d.lost = err // a copy took the database's place: its run goes on from what that says
 		return
 	}
 	if !d.broken {

@@ -173,7 +173,7 @@ func Classes() []Class {
 // Advice is the first action, where it tells an agent more than the lines of the output do;
 // "" where those say it all.
 func (a *Analysis) Advice() string {
-	around := a.Kind == Work && (a.Class == Dependency || a.Class == MissingCommand || a.Class == Permission)
+	around := a.Kind == Work && slices.Contains([]Class{Dependency, MissingCommand, Permission}, a.Class)
 	if len(a.Actions) > 0 && (around || slices.Contains(Unanswered(), a.Class)) {
 		return a.Actions[0]
 	}

@@ -47,7 +47,8 @@ func (b *body) add(l string) {
 		return
 	}
 	mayBe := strings.IndexByte(">|0123456789gmr\xe2", said[0]) >= 0 // asking the first byte is cheap
-	if mayBe && (sourceLine().MatchString(said) || runnerLine().MatchString(said)) {
+	isOther := func() bool { return sourceLine().MatchString(said) || runnerLine().MatchString(said) }
+	if mayBe && isOther() {
 		return
 	}
 	if said == "stacktrace:" { // it knows better than what came before

@@ -410,7 +410,8 @@ func (s *State) within(l CommandLimits) CommandLimits {
 		}
 	}
 	left := s.costLeft(s.Spent.Cost)
-	if more := l.Cost < 0 || l.Cost > left; more && left >= 0 {
+	more := l.Cost < 0 || l.Cost > left
+	if more && left >= 0 {
 		l.Cost = left
 	}
 	l.Tokens = fewer(l.Tokens, p.Tokens.left(s.Spent.tokens()))

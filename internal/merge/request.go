@@ -282,7 +282,8 @@ func (q *Queue) due(p *patience) bool {
 	p.looks++
 	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
 	late := p.looks > 2
-	if waits := late && q.reviews < q.late; waits || !p.owed {
+	waits := late && q.reviews < q.late
+	if waits || !p.owed {
 		return false
 	}
 	if p.owed = false; late {

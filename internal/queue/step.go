@@ -347,7 +347,8 @@ func (s *State) wait(now time.Time) {
 	if u := s.Unpushed; u != nil && s.mayPush() {
 		soon(u.Until)
 	}
-	if goesOn := s.Stop == nil || s.redTarget(); goesOn && len(s.Checking) > 0 {
+	goesOn := s.Stop == nil || s.redTarget()
+	if goesOn && len(s.Checking) > 0 {
 		why = "the forge's checks go on"
 		soon(s.Ask)
 	}

@@ -136,7 +136,10 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 func (o *Options) worked(run *store.EndedRun) bool {
 	ago := o.Now.Sub(run.EndedAt)
 	justNow := 0 <= ago && ago < 2*supervisor.DefaultLease
-	return run.Owner.PID != 0 && (justNow || engine.Alive(run.Owner))
+	if run.Owner.PID == 0 {
+		return false
+	}
+	return justNow || engine.Alive(run.Owner)
 }
 
 // snapshots are those of runs in the user's repository.

@@ -49,7 +49,8 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 func (m *matcher) unwrap(c *call) {
 	w, ok := wrappers()[c.name]
 	asks := c.has('v', "") || c.has('V', "")
-	if isQuestion := asks && c.name == "command"; isQuestion || !ok {
+	isQuestion := asks && c.name == "command"
+	if isQuestion || !ok {
 		return
 	}
 	rest := c.args

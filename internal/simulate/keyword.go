@@ -84,7 +84,8 @@ func (d *byKeyword) next(previous int, kind string) int {
 	for i := range d.strategies {
 		s := &d.strategies[i]
 		fits := slices.ContainsFunc(s.errors, func(e string) bool { return strings.Contains(kind, e) })
-		if fits && (best < 0 || s.successes > d.strategies[best].successes) { // they are in the order of priority
+		better := best < 0 || s.successes > d.strategies[best].successes // they are in the order of priority
+		if fits && better {
 			best = i
 		}
 	}

@@ -122,8 +122,11 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 // seen is true for an owner whose process can be seen from here if it lives. A container that
 // was started again, and another machine that is called the same, have another boot.
 func (s *Store) seen(o Owner) bool {
+	if o.Host == "" {
+		return true
+	}
 	here, _ := os.Hostname()
-	return o.Host == "" || o.Host == here && (s.leases.boot == "" || o.Boot == s.leases.boot)
+	return o.Host == here && slices.Contains([]string{"", o.Boot}, s.leases.boot)
 }
 
 // see forgets owners of other machines whose leases are over.

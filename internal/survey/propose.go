@@ -169,10 +169,12 @@ func (r repository) hasTests() bool {
 	n, found := 0, false
 	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
 		n++
-		switch name := e.Name(); {
+		name := e.Name()
+		hidden := strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"
+		switch {
 		case err != nil:
 			return fs.SkipDir // what cannot be read has no tests
-		case e.IsDir() && path != r.dir && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"):
+		case e.IsDir() && path != r.dir && hidden:
 			return fs.SkipDir
 		case e.IsDir():
 			return nil

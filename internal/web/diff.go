@@ -192,7 +192,8 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	}
 	whole := of == Span{To: -1}
 	shared := s.o.Store.Board() != ""
-	if other := r.Kind == string(loop.Task) || shared; len(snaps) == 0 && other && whole && s.o.Tree != nil {
+	other := r.Kind == string(loop.Task) || shared
+	if len(snaps) == 0 && other && whole && s.o.Tree != nil {
 		w, werr := s.o.WorkOf(ctx, r)
 		if werr == nil || err != nil || shared {
 			return compared{w.Tree, w.From, w.To}, werr

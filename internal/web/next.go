@@ -107,7 +107,8 @@ func (s *Server) beginNext(ctx context.Context) error {
 	if err != nil || ok && (engine.Alive(pilot.Owner) || pilot.On()) {
 		return err
 	}
-	if ok && (pilot.EndedAt.IsZero() || pilot.Exit >= stopped) {
+	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
+	if ok && cutOff {
 		next.Held = "The sprint before it was stopped, or broke off."
 		return s.keep(next)
 	}

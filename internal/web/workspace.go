@@ -129,7 +129,8 @@ func (s *Server) openPreview(ctx context.Context, in *previewing) (*body[Preview
 	if port == 0 && len(out.Listening) == 1 {
 		port = out.Listening[0]
 	}
-	if port != 0 && (port < w.FirstPort || port >= w.FirstPort+w.Ports) {
+	its := w.FirstPort <= port && port < w.FirstPort+w.Ports
+	if port != 0 && !its {
 		return nil, fault.Refuse("%d is no port of %s: it has %d to %d", port, in.ID, w.FirstPort, w.FirstPort+w.Ports-1)
 	}
 	if port != 0 {

@@ -269,7 +269,8 @@ func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandb
 			return err
 		}
 	}
-	if bad := res.Exit == command.ExitFailed || res.Exit == command.ExitPerson; bad && s.App.Quiet {
+	bad := res.Exit == command.ExitFailed || res.Exit == command.ExitPerson
+	if bad && s.App.Quiet {
 		fmt.Fprintf(s.App.Stderr, "Autopilot ends: %s\n", report.Line(res.Why, 600))
 	}
 	saySummary(ctx, s, res)

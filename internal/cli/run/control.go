@@ -22,7 +22,8 @@ func answerCommand(a *command.App) *cobra.Command {
 			err := a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) (err error) {
 				run = r.ID
 				goesOn, err = p.Answer(ctx, r, step, args[1:])
-				if goesOn && (stay || engine.Alive(r.Owner)) {
+				drives := stay || engine.Alive(r.Owner)
+				if goesOn && drives {
 					goesOn = false
 					a.Say("Go on with: pawl resume %s", r.ID)
 				}

@@ -430,7 +430,7 @@ func envValue(text string) (value string, left int, ok bool) {
 			kept = b.Len()
 		case c == '\n':
 			return b.String()[:kept], len(text) - i - 1, true
-		case !plain && (c == '\'' || c == '"'):
+		case !plain && strings.IndexByte(`'"`, c) >= 0:
 			quote = c
 		case strings.IndexByte(" \t\r", c) >= 0:
 			if plain {
