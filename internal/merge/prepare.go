@@ -141,6 +141,10 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 
 // never says why a merge that failed can never be made; other errors come back.
 func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, error) {
+	gone := "its commit " + e.Commit + " is not in the repository any more"
+	if errors.Is(err, errMissing) {
+		return gone, nil
+	}
 	var failed *git.Error
 	if !errors.As(err, &failed) {
 		return "", err
@@ -148,8 +152,11 @@ func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, e
 	if strings.Contains(failed.Stderr, "unrelated histories") {
 		return "it has no commit in common with the target", nil
 	}
+	if q.o.Travel != "" { // it is there, or the remote could not be asked
+		return "", err
+	}
 	if commit, ferr := q.o.Repo.Find(ctx, e.Commit); ferr == nil && commit == "" {
-		return "its commit " + e.Commit + " is not in the repository any more", nil
+		return gone, nil
 	}
 	return "", err
 }

@@ -202,7 +202,7 @@ func (q *Queue) wake() {
 // Offer makes ready what [Queue.Add] stores, for whoever has more to store in
 // the same transaction.
 func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
-	if err := q.bring(ctx, &e); err != nil {
+	if err := q.bring(ctx, &e); err != nil && !errors.Is(err, errMissing) {
 		return store.QueueAsk{}, err
 	}
 	commit, err := q.o.Repo.Find(ctx, e.Commit)
@@ -232,9 +232,15 @@ func (q *Queue) bring(ctx context.Context, e *Entry) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	_, err := q.o.Repo.FetchWork(ctx, q.o.Travel, e.ID, e.Commit, taskRef(e.ID))
+	found, err := q.o.Repo.FetchWork(ctx, q.o.Travel, e.ID, e.Commit, taskRef(e.ID))
+	if err == nil && !found {
+		err = errMissing
+	}
 	return err
 }
+
+// errMissing is that a commit is neither here nor on the remote, which was asked.
+var errMissing = errors.New("there is no such commit")
 
 // taskRef is where the commit of a queued task is kept until it has landed.
 func taskRef(id string) string { return "refs/pawl/queue/" + id }

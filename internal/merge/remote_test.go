@@ -272,6 +272,21 @@ func TestWorkOfAnotherMachine(t *testing.T) {
 	r.add(q, id, commit, "theirs")
 	r.git("update-ref", "-d", "refs/pawl/queue/"+id)
 	r.git("prune", "--expire=now") // as in a clone where it was never
+	tip := r.git("rev-parse", "main")
+	at, entry := place{tip: tip, head: tip, tree: r.git("rev-parse", "main^{tree}")}, queue.Entry{ID: id, Commit: commit}
+	if err := os.Rename(bare, bare+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := q.mergeEntry(t.Context(), at, &entry, 1); err == nil || m.Lost != "" {
+		t.Errorf("while the remote is away its work is lost for good: %q (%v)", m.Lost, err)
+	}
+	if err := os.Rename(bare+".away", bare); err != nil {
+		t.Fatal(err)
+	}
+	missing := queue.Entry{ID: id, Commit: strings.Repeat("2", 40)}
+	if m, _, err := q.mergeEntry(t.Context(), at, &missing, 1); err != nil || m.Lost == "" {
+		t.Errorf("a commit that the remote does not have is waited for: %q (%v)", m.Lost, err)
+	}
 	r.drain(q)
 	if s := r.status(id); s != board.Done || r.read("theirs.txt") != "theirs\n" {
 		t.Errorf("it is %s: %v", s, r.left())
