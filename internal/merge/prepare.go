@@ -115,7 +115,13 @@ type place struct{ tip, head, tree string }
 func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
 	m := queue.Merged{ID: e.ID}
 	merged, err := q.mergeTrees(ctx, at.head, e)
+	if err == nil {
+		m.Empty, err = q.isIn(ctx, at.tip, e)
+	}
 	switch {
+	case m.Empty:
+		m.Commit = at.head
+		return m, at, nil
 	case err != nil:
 		m.Lost, err = q.never(ctx, e, err)
 		return m, at, err
@@ -137,6 +143,21 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		return m, at, err
 	}
 	return m, place{tip: at.tip, head: m.Commit, tree: tree}, nil
+}
+
+// maxSince is how many landings since the work of an entry began are looked at.
+const maxSince = 1000
+
+// isIn is true when the run of an entry has landed already. A database that machines share
+// may have lost that, and the work was done again.
+func (q *Queue) isIn(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
+	if q.o.Travel == "" || e.Run == "" || e.Base == "" {
+		return false, nil
+	}
+	landed, err := q.o.Repo.Landings(ctx, e.Base, tip, nil, maxSince)
+	return slices.ContainsFunc(landed, func(l git.Landing) bool {
+		return slices.Contains(strings.Split(l.Message, "\n"), "Pawl-Run: "+e.Run)
+	}), err
 }
 
 // never says why a merge that failed can never be made; other errors come back.

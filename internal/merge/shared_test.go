@@ -197,3 +197,29 @@ func TestAPushThatWasCutOff(t *testing.T) {
 		t.Errorf("it landed %d times", n)
 	}
 }
+
+// The database lost that a run's work landed, and the work was done again, in other words. It
+// is not landed twice, and is no conflict.
+func TestWhatLandedIsNotLandedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bare, _ := r.among()
+	base := r.git("rev-parse", "main")
+	q := r.queue()
+	for i, text := range []string{"done\n", "done again\n"} {
+		id, commit := r.task("Change", base, "first.txt", text)
+		if err := q.Add(t.Context(), Entry{ID: id, Run: "run1", Commit: commit, Base: base, Title: "Change"}); err != nil {
+			t.Fatal(err)
+		}
+		r.drain(q)
+		if s := r.status(id); s != board.Done {
+			t.Errorf("try %d is %s: %v", i, s, r.left())
+		}
+	}
+	if got := gittest.Git(t, bare, "show", "main:first.txt"); got != "done" {
+		t.Errorf("the remote has %q", got)
+	}
+	if n := gittest.Git(t, bare, "rev-list", "--count", "--first-parent", base+"..main"); n != "1" {
+		t.Errorf("%s commits landed", n)
+	}
+}
