@@ -87,7 +87,8 @@ func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
 		}
 		works, err := p.o.Elsewhere.Works(ctx, task)
 		if err == nil && !works {
-			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "the database lost how it ended", func(store.Owner) bool { return false })
+			nobody := func(store.Owner) bool { return false } // drives it: the engine says so
+			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "the database lost how it ended", nobody)
 		}
 		if err != nil {
 			return err

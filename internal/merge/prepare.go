@@ -116,7 +116,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 	m := queue.Merged{ID: e.ID}
 	merged, err := q.mergeTrees(ctx, at.head, e)
 	if err == nil {
-		m.Empty, err = q.isIn(ctx, at.tip, e)
+		m.Empty, err = q.hasLanded(ctx, at.tip, e)
 	}
 	switch {
 	case m.Empty:
@@ -148,9 +148,9 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 // maxSince is how many landings since the work of an entry began are looked at.
 const maxSince = 1000
 
-// isIn is true when the run of an entry has landed already. A database that machines share
+// hasLanded is true when the run of an entry has landed already. A database that machines share
 // may have lost that, and the work was done again.
-func (q *Queue) isIn(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
+func (q *Queue) hasLanded(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
 	if q.o.Travel == "" || e.Run == "" || e.Base == "" {
 		return false, nil
 	}

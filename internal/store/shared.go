@@ -183,11 +183,11 @@ type Inspection struct {
 	Notified bool     `json:"notified"`
 }
 
-// MadeBesides are the other boards of the database when this one was made by being opened;
+// OthersWhenMade are the other boards of the database when this one was made by being opened;
 // none when it was there already. Perhaps one of them was meant.
-func (s *Store) MadeBesides() []string {
+func (s *Store) OthersWhenMade() []string {
 	if db, shared := s.db.(*postgres.DB); shared {
-		return db.MadeBesides()
+		return db.OthersWhenMade()
 	}
 	return nil
 }

@@ -130,8 +130,8 @@ func (s *Server) Stop() {
 // was done: it has lost what was stored then, also what was on disk.
 func (s *Server) FailOver(meanwhile func()) error {
 	other := filepath.Join(s.dir, "copy")
-	out, err := s.command("pg_basebackup", "-h", s.dir, "-U", "pawl", "-D", other, "-X", "stream", "-c", "fast").CombinedOutput()
-	if err != nil {
+	backup := s.command("pg_basebackup", "-h", s.dir, "-U", "pawl", "-D", other, "-X", "stream", "-c", "fast")
+	if out, err := backup.CombinedOutput(); err != nil {
 		return fmt.Errorf("pg_basebackup: %v\n%s", err, out)
 	}
 	meanwhile()

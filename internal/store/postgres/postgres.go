@@ -67,7 +67,7 @@ type DB struct {
 	worked   bool        // a connection was there before
 	began    string      // when the server was started
 	crashed  atomic.Bool // it said so
-	besides  []string
+	others   []string    // schemas of the other boards, where this one was just made
 
 	mu      sync.Mutex // guards the next two
 	watch   *pgx.Conn
@@ -171,22 +171,24 @@ func (d *DB) greet(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		d.besides, err = d.Others(ctx)
+		d.others, err = d.besides(ctx, d.writer) // a reader more would be one more to lose
 	}
 	return err
 }
 
 // Others are the schemas of the other boards of the database.
-func (d *DB) Others(ctx context.Context) ([]string, error) {
+func (d *DB) Others(ctx context.Context) ([]string, error) { return d.besides(ctx, d.reader) }
+
+func (d *DB) besides(ctx context.Context, from *sql.DB) ([]string, error) {
 	var schemas string
-	err := d.reader.QueryRowContext(ctx, `SELECT coalesce(string_agg(nspname, ' ' ORDER BY nspname), '')
+	err := from.QueryRowContext(ctx, `SELECT coalesce(string_agg(nspname, ' ' ORDER BY nspname), '')
 		FROM pg_namespace WHERE nspname LIKE 'pawl\_%' AND nspname <> $1`, d.schema).Scan(&schemas)
 	return strings.Fields(schemas), err
 }
 
-// MadeBesides are the schemas of the boards that were there when this one was made; none
+// OthersWhenMade are the schemas of the boards that were there when this one was made; none
 // when it was there already.
-func (d *DB) MadeBesides() []string { return d.besides }
+func (d *DB) OthersWhenMade() []string { return d.others }
 
 const started = `pg_postmaster_start_time()::text`
 
