@@ -17,6 +17,10 @@ func (q *Queue) shared() bool {
 	return q.o.Travel != "" && q.remote.name != "" && (q.o.Policy.Push || q.o.Policy.Propose)
 }
 
+// unheard is true where the target is the remote's branch, and that does not answer. What
+// is known of it here may be behind what another machine saw: nothing follows from that.
+func (q *Queue) unheard() bool { return q.shared() && q.remote.away != nil }
+
 // head is the ref that says where the target is.
 func (q *Queue) head() string {
 	if q.shared() {

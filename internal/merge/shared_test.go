@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -221,5 +222,49 @@ func TestWhatLandedIsNotLandedAgain(t *testing.T) {
 	}
 	if n := gittest.Git(t, bare, "rev-list", "--count", "--first-parent", base+"..main"); n != "1" {
 		t.Errorf("%s commits landed", n)
+	}
+}
+
+// Another machine landed, and then the remote went away. Who takes over has an old copy of the
+// remote's branch, and concludes nothing from it: nothing was rewritten, and no work is lost.
+func TestTakingOverWhileTheRemoteIsAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bare, _ := r.among()
+	base := r.git("rev-parse", "main")
+	m := r.other(bare)
+	m.lands(base, "first.txt", "landed\n")
+	r.lands(base, "second.txt", "landed\n")
+	q := m.queue()
+	id, commit := m.task("Third", base, "third.txt", "landed\n")
+	m.add(q, id, commit, "Third")
+	if err := os.Rename(bare, bare+".away"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	q.o.Notify = func(n queue.Note) {
+		m.note(n)
+		if n.Kind == queue.NoteTrouble || n.Kind == queue.NoteStopped {
+			cancel()
+		}
+	}
+	if err := q.Work(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if told := m.said(queue.NoteTrouble); len(told) != 1 || !strings.Contains(told[0], "origin") {
+		t.Errorf("told %q", told)
+	}
+	if done, err := q.Absorb(t.Context()); done || err != nil {
+		t.Errorf("what is asked is taken in: %v (%v)", done, err)
+	}
+	if err := os.Rename(bare+".away", bare); err != nil {
+		t.Fatal(err)
+	}
+	m.drain(m.queue())
+	if s := m.status(id); s != board.Done {
+		t.Errorf("it is %s: %v", s, m.left())
+	}
+	for _, told := range append(m.said(queue.NoteStopped), m.said(queue.NoteWarning)...) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -42,11 +42,14 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 	if last == "" || last == f.Tip {
 		return f, warnings, nil
 	}
-	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past || !q.remote.known {
+	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past {
 		return f, warnings, err
 	}
-	if q.shared() { // what is known of an answer long ago may be behind
+	if q.unheard() {
 		return f, warnings, q.remote.away
+	}
+	if q.shared() || !q.remote.known {
+		return f, warnings, nil
 	}
 	there, err := q.o.Repo.Find(ctx, q.tracking())
 	f.Past = there == f.Tip // who rewrote it did so at both places
@@ -102,6 +105,9 @@ func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string
 	warnings, err := q.askRemote(ctx, batch || q.shared())
 	if err != nil || !q.remote.known {
 		return warnings, err
+	}
+	if q.unheard() {
+		return warnings, nil
 	}
 	if q.shared() {
 		return append(warnings, q.follow(ctx)...), nil
@@ -287,6 +293,9 @@ func (q *Queue) repair(ctx context.Context, tip string) ([]string, error) {
 	}
 	if _, err := q.o.Store.LandCases(ctx, there, time.Now()); err != nil {
 		return nil, err
+	}
+	if q.unheard() {
+		return nil, nil
 	}
 	var lost []string
 	for task, on := range state {

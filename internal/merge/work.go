@@ -46,8 +46,8 @@ func (q *Queue) Work(ctx context.Context) error {
 func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
 
 // Absorb takes in what was asked of the queue, when no other process works on
-// it, without landing anything. Done is false when another one does; that one
-// takes it in.
+// it, without landing anything. Done is false when another one does, or the target's
+// remote is away; who works on it next takes it in.
 func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
 	if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
@@ -59,6 +59,9 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet()}
 	defer w.leave(ctx)
 	facts, warnings, err := q.facts(ctx, w.state.Tip, false)
+	if err != nil && q.unheard() {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +130,7 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 // open takes in where the target is, and repairs the board.
 func (w *worker) open(ctx context.Context) error {
 	q, said, at := w.q, "", time.Time{}
-	for {
+	for try := 1; ; try++ {
 		facts, warnings, err := q.facts(ctx, w.state.Tip, false)
 		if err == nil {
 			facts.Lost, err = q.repair(ctx, facts.Tip)
@@ -137,6 +140,8 @@ func (w *worker) open(ctx context.Context) error {
 			return nil //nolint:nilerr // the end of ctx is no error
 		case err == nil:
 			return w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
+		case w.drain && try == drainTries:
+			return err
 		}
 		if text := q.stumbled(err); text != said || time.Since(at) > time.Minute {
 			q.notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
