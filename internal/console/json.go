@@ -177,6 +177,7 @@ type shownFailure struct {
 	Transient  bool     `json:"transient"`
 	Severity   string   `json:"severity"`
 	FailedStep string   `json:"failed_step"`
+	Code       string   `json:"code,omitempty"`
 	Pattern    string   `json:"pattern,omitempty"`
 	Summary    string   `json:"summary"`
 	Actions    []string `json:"actions"`
@@ -220,8 +221,8 @@ func Shown(r loop.Record) Record {
 	if f := r.Failure; f != nil {
 		out.Failure = &shownFailure{
 			Class: string(f.Class), Kind: string(f.Kind), Transient: f.Transient, Severity: string(f.Severity),
-			FailedStep: f.Step,
-			Summary:    f.Summary, Actions: append([]string{}, f.Actions...),
+			FailedStep: f.Step, Code: f.Code,
+			Summary: f.Summary, Actions: append([]string{}, f.Actions...),
 		}
 	}
 	return out

@@ -149,6 +149,8 @@ type Analysis struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 	// Step that failed: the gate's or step's name; empty for the agent itself.
 	Step string `json:"failed_step,omitempty"`
+	// Code is that of a verification that was red, e.g. VERIFICATION_FAILED; else empty.
+	Code string `json:"code,omitempty"`
 }
 
 // Tests is what a test runner's summary says.

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/process"
 )
 
-// The codes of a verification. None is the empty string.
+// The codes of a verification.
 const (
 	CodeTimeout = "VERIFICATION_TIMEOUT" // a required command ran into its time limit
 	CodeFailed  = "VERIFICATION_FAILED"  // a required command failed, or is a test gate that ran no tests
@@ -88,8 +88,6 @@ type Report struct {
 	Failure *failure.Analysis
 	// Score is the quality in per mille; see score. -1 without gates.
 	Score int
-	// Code is CodeTimeout, CodeFailed, CodeEmpty or empty.
-	Code string
 	// Summary is one line, e.g. "tests: 2 of 14 failed (TestParse, TestLex)".
 	Summary string
 	// Warnings are sentences about optional gates and about empty verification.
@@ -121,7 +119,7 @@ func (r Report) Passed() bool {
 func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (Report, error) {
 	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
 	if len(specs) == 0 {
-		r.Code, r.Summary = CodeEmpty, "no verification configured"
+		r.Summary = "no verification configured"
 		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. " +
 			"Add commands under verification in pawl.yaml."}
 		return r, nil
@@ -179,10 +177,11 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 		r.Warnings = append(r.Warnings, "optional gate "+line)
 		return true
 	}
-	r.Failure, r.Summary, r.Code = &a, line, CodeFailed
+	a.Code = CodeFailed
 	if g.Status == loop.GateTimedOut {
-		r.Code = CodeTimeout
+		a.Code = CodeTimeout
 	}
+	r.Failure, r.Summary = &a, line
 	return false
 }
 
@@ -193,7 +192,7 @@ func (r *Report) tampered(gate string, all []Violation) bool {
 		r.Tampered = append(r.Tampered, v)
 	}
 	a := TamperingFailure(r.Tampered)
-	r.Failure, r.Summary, r.Code = &a, a.Summary, CodeFailed
+	r.Failure, r.Summary = &a, a.Summary
 	return false
 }
 

@@ -141,7 +141,7 @@ const maxViolations = 20
 // least one: the feedback names each path and why it is refused.
 func TamperingFailure(v []Violation) failure.Analysis {
 	a := failure.Analysis{
-		Class: failure.Tampering, Kind: failure.Work, Severity: failure.High,
+		Class: failure.Tampering, Kind: failure.Work, Severity: failure.High, Code: CodeFailed,
 		Actions: []string{
 			"Put the protected files back as they were, and make the change elsewhere.",
 			"If the change is wanted, lift the path with allow: in pawl.yaml.",

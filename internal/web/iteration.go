@@ -121,6 +121,7 @@ type Failure struct {
 	Severity    string   `json:"severity"`
 	Summary     string   `json:"summary"`
 	Step        string   `json:"failed_step" doc:"The check that was red; empty for the agent itself."`
+	Code        string   `json:"code,omitempty" doc:"VERIFICATION_FAILED or VERIFICATION_TIMEOUT, where checks were red."`
 	Pattern     string   `json:"pattern" doc:"What it has in common with the failures before."`
 	Fingerprint string   `json:"fingerprint"`
 	Items       []Item   `json:"items" nullable:"false"`
@@ -365,7 +366,7 @@ func (t *history) failure(a *failure.Analysis) *Failure {
 	t.past = append(t.past, *a)
 	return &Failure{
 		Class: string(a.Class), Kind: string(a.Kind), Transient: a.Transient,
-		Severity: string(a.Severity), Summary: a.Summary, Step: a.Step,
+		Severity: string(a.Severity), Summary: a.Summary, Step: a.Step, Code: a.Code,
 		Pattern: failure.Pattern(t.past), Fingerprint: a.Fingerprint, Items: list(a.Items), Actions: list(a.Actions),
 	}
 }
