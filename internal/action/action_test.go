@@ -57,12 +57,17 @@ func run(t *testing.T, p *action.Operator, s loop.State) store.Run {
 
 func runOf(t *testing.T, p *action.Operator, s loop.State, owner store.Owner) store.Run {
 	t.Helper()
+	return named(t, p, "r1", s, owner)
+}
+
+func named(t *testing.T, p *action.Operator, id string, s loop.State, owner store.Owner) store.Run {
+	t.Helper()
 	state, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := store.Run{
-		ID: "r1", Kind: "procedure", Name: "build", Root: p.Root,
+		ID: id, Kind: "procedure", Name: "build", Root: p.Root,
 		Status: string(s.Status), Iteration: s.Iteration, State: state, Owner: owner,
 	}
 	e, err := journal.New(r.ID, 1, noon, journal.RunCreated, journal.Created{Kind: r.Kind, Name: r.Name})
@@ -73,6 +78,26 @@ func runOf(t *testing.T, p *action.Operator, s loop.State, owner store.Owner) st
 		t.Fatal(err)
 	}
 	return r
+}
+
+// Of two runs with one name whose pawl died resume takes up the last, and only there it is named.
+func TestWhatResumeTakesUp(t *testing.T) {
+	t.Parallel()
+	p, _ := person(t)
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self.Boot = "an earlier one"
+	dead := engine.OwnerOf(self)
+	old := named(t, p, "r1", loop.State{Status: loop.Running}, dead)
+	last := named(t, p, "r2", loop.State{Status: loop.Running}, dead)
+	if why := p.AsIs(t.Context(), old).Why; why != "its pawl is gone" {
+		t.Errorf("of the older run: %q", why)
+	}
+	if why := p.AsIs(t.Context(), last).Why; why != "its pawl is gone; pawl resume build" {
+		t.Errorf("of the last run: %q", why)
+	}
 }
 
 func task(t *testing.T, p *action.Operator, actions ...board.Action) string {

@@ -219,7 +219,10 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 		r.Why = "unattended, ends in " + left
 		return r
 	}
-	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone; pawl resume "+r.Name
+	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
+	if last, err := p.Store.Latest(ctx, r.Root, r.Name); err == nil && last.ID == r.ID { // what resume takes up
+		r.Why += "; pawl resume " + r.Name
+	}
 	return r
 }
 

@@ -115,8 +115,11 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	wait := func() {}
 	offer.Begins = func() {
 		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
-		if alone(b.s.Config) == "" {
+		switch why := alone(c); {
+		case why == "":
 			wait = b.standBy(ctx)
+		case b.s.Store.Board() != "":
+			a.Say("Works tasks, but goes on with no autopilot whose process ended: %s", why)
 		}
 	}
 	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
@@ -166,7 +169,8 @@ func alone(c *config.Config) string {
 
 func mayDetach(c *config.Config) error {
 	if why := alone(c); why != "" {
-		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why)
+		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why).
+			Hint("Set it in pawl.yaml, and see that all is there: pawl cluster check")
 	}
 	return nil
 }
