@@ -79,6 +79,12 @@ func (p Program) Work(
 	}
 	host, _ := os.Hostname()
 	w.Seen = seenIn(o, f)
+	w.Waits = func(why error) {
+		if o.Notify != nil {
+			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(),
+				Text: why.Error() + "; waits half a minute at most to see whether it is gone"})
+		}
+	}
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)
@@ -111,18 +117,22 @@ func (p Program) Work(
 }
 
 // seenIn stores in the database what a worker has. While that is away nobody sees it.
-func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) {
+func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) error {
 	host, _ := os.Hostname()
-	return func(ctx context.Context, used int, drains bool) {
+	return func(ctx context.Context, used int, drains bool) error {
 		ctx, cancel := context.WithTimeout(ctx, seenEvery)
 		defer cancel()
 		err := o.Store.SaveWorker(ctx, store.Worker{
 			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
 			Used: used, Drains: drains,
 		})
+		if twin, ok := errors.AsType[*store.TwinError](err); ok {
+			return twin
+		}
 		if err != nil && ctx.Err() == nil {
 			o.Log.Warn(err.Error())
 		}
+		return nil
 	}
 }
 

@@ -29,8 +29,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/fault"
 	"github.com/pawl-dev/pawl/internal/files"
 	"github.com/pawl-dev/pawl/internal/loop"
+	"github.com/pawl-dev/pawl/internal/process"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // Options is what a worker works with.
@@ -44,8 +46,11 @@ type Options struct {
 	Work func(ctx context.Context, o flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry)
 	// Push sends what an iteration left to other machines; nil where there are none.
 	Push func(ctx context.Context, task, run string) *loop.Pushed
-	// Seen is told now and then what the worker has. It must be quick.
-	Seen func(ctx context.Context, used int, drains bool)
+	// Seen is told now and then what the worker has. It must be quick. Its error ends the
+	// worker: a [store.TwinError].
+	Seen func(ctx context.Context, used int, drains bool) error
+	// Waits is told why the worker does not begin yet.
+	Waits func(why error)
 	// Gone is told that the worker of the folder has ended.
 	Gone func(ctx context.Context)
 	// Heartbeat is that of the orders.
@@ -114,6 +119,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := own(o.Dir); err != nil {
 		return err
 	}
+	if err := o.arrive(ctx); err != nil {
+		return err
+	}
 	name, err := nameOf(o.Dir)
 	if err != nil {
 		return err
@@ -126,6 +134,35 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return w.poll(ctx)
+}
+
+// arrive says that the worker is there. Where another machine has its name it waits until that
+// one is heard of again, which is an error, or is gone: it may be this one, before it was
+// started again.
+func (o *Options) arrive(ctx context.Context) error {
+	for heard := (time.Time{}); o.Seen != nil; {
+		err := o.Seen(ctx, 0, false)
+		twin, ok := errors.AsType[*store.TwinError](err)
+		switch {
+		case !ok:
+			return err
+		case heard.IsZero():
+			heard = twin.Worker.BeatAt
+			o.Waits(err)
+		case twin.Worker.BeatAt.After(heard):
+			return refuseTwin(twin)
+		}
+		if !process.Sleep(ctx, time.Second) {
+			return refuseTwin(twin)
+		}
+	}
+	return nil
+}
+
+// refuseTwin says what to do about two machines that are one by name.
+func refuseTwin(t *store.TwinError) error {
+	return fault.Refuse("%v", t).
+		Hint("Give each machine a host name of its own, then start the worker: hostnamectl set-hostname NAME")
 }
 
 // poll takes orders from the queues until ctx is done.
@@ -153,11 +190,11 @@ func (w *Worker) poll(ctx context.Context) error {
 			return fmt.Errorf("cannot take orders from the engine: %v", err)
 		}
 	}
-	w.attend(ctx)
+	err = w.attend(ctx)
 	for _, one := range all {
 		one.Stop()
 	}
-	return nil
+	return err
 }
 
 // sending is how long a worker that drained waits until the engine has its answers.
@@ -167,8 +204,10 @@ const sending = 5 * time.Second
 const seenEvery = 20 * time.Second
 
 // attend says what the worker has until ctx is done, and while what it has begun ends.
-func (w *Worker) attend(ctx context.Context) {
-	w.beSeen(ctx)
+func (w *Worker) attend(ctx context.Context) error {
+	if err := w.beSeen(ctx); err != nil {
+		return err
+	}
 	signal.Reset(syscall.SIGTERM, syscall.SIGINT) // the next one ends the process
 	w.slots.close()
 	w.mu.Lock()
@@ -180,22 +219,27 @@ func (w *Worker) attend(ctx context.Context) {
 		w.busy.Wait()
 		cancel()
 	}()
-	w.beSeen(ctx)
+	return w.beSeen(ctx)
 }
 
-// beSeen says what the worker has, again and again until ctx is done.
-func (w *Worker) beSeen(ctx context.Context) {
+// beSeen says what the worker has, again and again until ctx is done, or another machine
+// has the worker's name.
+func (w *Worker) beSeen(ctx context.Context) error {
 	tick := time.NewTicker(seenEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if w.o.Seen != nil {
-			w.o.Seen(ctx, w.slots.used(), w.drains)
+			err := w.o.Seen(ctx, w.slots.used(), w.drains)
+			if twin, ok := errors.AsType[*store.TwinError](err); ok {
+				return refuseTwin(twin)
+			}
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}
+	return nil
 }
 
 // only makes this process the only worker of a folder.

@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/queue"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/store"
 )
 
 // beating is an engine that takes heartbeats and nothing else.
@@ -286,6 +287,55 @@ func TestASecondWorker(t *testing.T) {
 	if err == nil || err.Error() != want || gone {
 		t.Errorf("it was refused with %v, and was forgotten: %v", err, gone)
 	}
+}
+
+// A worker whose name another machine has waits until that is gone, and is refused when it is
+// heard of again. One that has the name already ends then.
+func TestAnotherMachineHasTheName(t *testing.T) {
+	twin := func(at time.Time) error {
+		return &store.TwinError{Worker: store.Worker{Host: "image", PID: 7, BeatAt: at}}
+	}
+	first := time.Now()
+	for _, c := range []struct {
+		name  string
+		hears []error
+		want  string
+		waits int
+	}{
+		{"it has it", []error{nil}, "", 0},
+		{"the other one is gone", []error{twin(first), twin(first), nil}, "", 1},
+		{"the other one is heard of again", []error{twin(first), twin(first), twin(first.Add(time.Second))},
+			"another machine that is called image too has a worker of this repository: process 7", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				waits, n := 0, 0
+				o := Options{
+					Seen:  func(context.Context, int, bool) error { n++; return c.hears[n-1] },
+					Waits: func(error) { waits++ },
+				}
+				err := o.arrive(t.Context())
+				if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && got != c.want {
+					t.Errorf("it arrived with %v", err)
+				}
+				if n != len(c.hears) || waits != c.waits {
+					t.Errorf("it asked %d times and said %d times that it waits", n, waits)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := Worker{o: Options{Seen: func(context.Context, int, bool) error {
+			if n++; n < 3 {
+				return nil
+			}
+			return twin(first)
+		}}, slots: newSlots(1)}
+		if err := w.beSeen(t.Context()); err == nil || n != 3 {
+			t.Errorf("it ended with %v after it was heard of %d times", err, n)
+		}
+	})
 }
 
 // later is an engine that answers what it is asked the third time.

@@ -176,6 +176,61 @@ func TestWorkers(t *testing.T) {
 	unserved("task-002")
 }
 
+// Two machines with the same host name and the same folder are one worker by name. The first
+// that said so has it, until it ends or is silent; the other one takes nothing from it.
+func TestTwoMachinesAreCalledTheSame(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	address := server.New(t)
+	open := func(boot string) *Store {
+		s, err := OpenShared(t.Context(), Shared{Address: address, Repository: "acme/shop", Place: "p", Boot: boot})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	host, err := os.Hostname()
+	must(t, err)
+	one, two, again := open("one"), open("two"), open("one")
+	w := Worker{Name: host + "-1", Host: host, PID: 7}
+	refused := func(s *Store, want bool) {
+		t.Helper()
+		var twin *TwinError
+		err := s.SaveWorker(t.Context(), w)
+		if errors.As(err, &twin) != want || want && twin.Worker.PID != 7 || !want && err != nil {
+			t.Errorf("it was refused with %v", err)
+		}
+	}
+	twins := func(s *Store) (n int) {
+		t.Helper()
+		all, err := s.Workers(t.Context())
+		must(t, err)
+		for _, w := range all {
+			if w.Twin {
+				n++
+			}
+		}
+		return n
+	}
+
+	refused(one, false)
+	refused(two, true)
+	refused(again, false) // the machine's next worker
+	if mine, others := twins(one), twins(two); mine != 0 || others != 1 {
+		t.Errorf("one sees %d twins, and two sees %d", mine, others)
+	}
+	must(t, two.DropWorker(t.Context(), w.Name)) // it is not its own
+	refused(two, true)
+	must(t, again.DropWorker(t.Context(), w.Name))
+	refused(two, false)
+	refused(one, true)
+	server.SQL(t, "t1", `UPDATE `+postgres.SchemaOf("acme/shop")+`.workers SET beat_at = now() - interval '1 minute'`)
+	refused(one, false)
+	refused(two, true)
+}
+
 // A process that drives the autopilot is stopped until another one has gone on with it.
 // Nothing that it does then is stored.
 func TestATurnIsOver(t *testing.T) {

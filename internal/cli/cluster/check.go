@@ -227,6 +227,11 @@ func ofWorkers(workers []store.Worker) Line {
 			continue
 		}
 		there++
+		if w.Twin {
+			l.OK = false
+			l.Do = append(l.Do, fmt.Sprintf("another machine with a worker is called %s too: give each a host name of its own, "+
+				"as with hostnamectl set-hostname NAME", w.Host))
+		}
 		if w.Version != command.Version {
 			l.Do = append(l.Do, fmt.Sprintf("%s is pawl %s, and this is %s: put the same on all machines", w.Name,
 				orUnknown(w.Version), orUnknown(command.Version)))
