@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,56 +51,59 @@ func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if err := checkVersion(ctx, dir); err != nil {
 		return nil, err
 	}
-	ask := []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
-	out, err := run(ctx, call{dir: dir, args: ask})
-	if err != nil {
-		return nil, openError(dir, err)
+	facts := []string{"--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
+	out, err := run(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
+	says := bytes.SplitN(out, []byte("\n"), 4)
+	if len(says) != 4 {
+		return nil, openError(dir, cmp.Or(err, fmt.Errorf("git rev-parse said %q", out)))
 	}
-	says := strings.Fields(string(out))
-	if len(says) != 3 {
-		return nil, fmt.Errorf("cannot open the repository of %s: git rev-parse said %q", dir, out)
-	}
-	bare := says[0] == "true"
+	bare := string(says[0]) == "true"
 	if bare && !bareToo {
 		return nil, fmt.Errorf("cannot work in %s: it is a bare repository, without files; use a clone of it", dir)
 	}
-	if !bare && says[1] != "true" {
+	if !bare && string(says[1]) != "true" {
 		return nil, fmt.Errorf("cannot work in %s: it is inside a git directory; start in the work tree", dir)
 	}
-	r := &Repo{Format: says[2]}
-	if err := r.locate(ctx, dir, bare); err != nil {
+	if !bare && err != nil {
+		return nil, openError(dir, err)
+	}
+	r := &Repo{Format: string(says[2])}
+	if err := r.locate(ctx, dir, says[3], bare); err != nil {
 		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 	}
 	return r, nil
 }
 
+// folders are the questions for those of a repository. A bare one fails at the last.
+var folders = [][]string{
+	{"--absolute-git-dir"}, {"--git-common-dir"},
+	{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"}, {"--show-toplevel"},
+}
+
+func revParse(dir string, what ...string) call {
+	return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
+}
+
 // locate fills in the folders. A path may hold a line break: then the lines of one
 // answer cannot be told apart, and every path is asked for alone.
-func (r *Repo) locate(ctx context.Context, dir string, bare bool) error {
-	top := "--show-toplevel"
+func (r *Repo) locate(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
+	asks := folders
 	if bare {
-		top = "--absolute-git-dir"
+		asks = folders[:len(folders)-1]
 	}
-	asks := [][]string{
-		{top}, {"--absolute-git-dir"}, {"--git-common-dir"},
-		{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"},
-	}
-	ask := func(what ...string) call {
-		return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
-	}
-	out, err := run(ctx, ask(slices.Concat(asks...)...))
-	if err != nil {
-		return err
-	}
-	answers := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))
+	answers := bytes.Split(bytes.TrimSuffix(paths, []byte("\n")), []byte("\n"))
 	if len(answers) != len(asks) {
-		alone := lists.Each(asks, func(what []string) call { return ask(what...) })
+		alone := lists.Each(asks, func(what []string) call { return revParse(dir, what...) })
 		if answers, err = runAll(ctx, alone...); err != nil {
 			return err
 		}
 	}
-	for i, into := range []*string{&r.Top, &r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects} {
-		*into = filepath.Clean(strings.TrimSuffix(string(answers[i]), "\n"))
+	into := []*string{&r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects, &r.Top}
+	for i, answer := range answers {
+		*into[i] = filepath.Clean(strings.TrimSuffix(string(answer), "\n"))
+	}
+	if bare {
+		r.Top = r.Dir
 	}
 	return r.checkCommon()
 }
