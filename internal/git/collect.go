@@ -52,7 +52,7 @@ func (c *Clone) countable(ctx context.Context, commit string) error {
 	return err
 }
 
-// Scan compares the work tree with what was staged. Head is not filled in.
+// Scan compares the work tree with what was staged.
 func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx) }
 
 // StagePaths stages paths as they are on disk, and takes off those that are gone. A

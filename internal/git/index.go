@@ -57,12 +57,11 @@ type Scan struct {
 	Gone      []string // in the index, and no file on disk
 	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
 	Ignored   []string // in the index, and ignored by the rules of now
-	Head      Head
 }
 
-// Scan compares the work tree with the index and reads HEAD. Submodules are
-// not looked into. The index learns the new times of files whose content did not
-// change, so that the next scan need not read them.
+// Scan compares the work tree with the index. Submodules are not looked into. The
+// index learns the new times of files whose content did not change, so that the next
+// scan need not read them.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
 	s, _, err := x.scan(ctx, "no")
 	return s, err
@@ -75,9 +74,6 @@ func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err 
 }
 
 func (x *Index) scan(ctx context.Context, which string) (s Scan, ignored []string, err error) {
-	if s.Head, err = x.shadow.Repo.Head(ctx); err != nil {
-		return s, nil, err
-	}
 	var warned capped
 	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")

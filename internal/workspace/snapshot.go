@@ -163,6 +163,10 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err := r.knowNested(ctx); err != nil {
 		return state{}, err
 	}
+	head, err := r.c.Repo.Head(ctx)
+	if err != nil {
+		return state{}, err
+	}
 	scan, err := r.look(ctx)
 	if err != nil {
 		return state{}, err
@@ -177,7 +181,7 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	unchanged := func(p string) bool { return !slices.Contains(d.changed, p) }
 	r.mem.unread = slices.DeleteFunc(slices.Clone(d.skipped), unchanged)
 	slices.Sort(d.skipped)
-	s := state{head: scan.Head, skipped: slices.Compact(d.skipped), strays: d.strays}
+	s := state{head: head, skipped: slices.Compact(d.skipped), strays: d.strays}
 	if r.mem.tree == "" {
 		if r.mem.tree, err = r.index.WriteTree(ctx); err != nil {
 			return state{}, err
