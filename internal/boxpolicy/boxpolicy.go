@@ -37,10 +37,10 @@ type Options struct {
 	Config   *config.Config
 	Plan     engine.Plan // its root, level, environment and agents
 	StateDir string
-	// Tree is what git knows of the root; nil is outside of git. Own says that it is
-	// the user's own repository, and no clone of a task or a landing.
-	Tree *workspace.Checkout
-	Own  bool
+	// Tree is what git knows of the root; nil is outside of git. Lender is the repository
+	// of which it is a clone for a task or a landing; nil where it is the user's own.
+	Tree   *workspace.Checkout
+	Lender *git.Repo
 	// Env is what pawl was started with, K=V.
 	Env []string
 	// Outside is the environment of programs that run outside of the boxes.
@@ -72,8 +72,12 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets, Path: filepath.SplitList(m.getenv("PATH")),
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
+	var nested []string
+	var settings []git.Setting
 	if o.Tree != nil {
-		leads, nested := o.Tree.Leads(ctx)
+		var leads []string
+		settings, _ = o.Tree.Repo.Config(ctx) // without, git runs nothing by it either
+		leads, nested = o.Tree.Leads(ctx, settings)
 		place.Keep = slices.Concat(leads, o.Tree.OfOthers())
 		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
 	}
@@ -87,10 +91,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
-	lent, lender := m.lent(ctx, v), m.lender(ctx)
+	lent, lender := m.lent(v, nested), m.lender()
 	box.Gates = place.Policy(level, v, limits, nil, lender)
 	box.Gates.Binds = lent
-	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, place.Write)
+	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
 	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
@@ -158,11 +162,11 @@ func agentsOf(homes, path []string) []string {
 
 // lent are the folders that are shown in the place of the user's object stores. At
 // paranoid the whole repository is a copy.
-func (m maker) lent(ctx context.Context, v sandbox.Verdict) []sandbox.Bind {
-	if m.Tree == nil || !m.Own || !v.Means.Mounts || m.Plan.Safety == sandbox.Paranoid {
+func (m maker) lent(v sandbox.Verdict, nested []string) []sandbox.Bind {
+	if m.Tree == nil || m.Lender != nil || !v.Means.Mounts || m.Plan.Safety == sandbox.Paranoid {
 		return nil
 	}
-	views, err := m.Tree.Lend(ctx)
+	views, err := m.Tree.Lend(nested)
 	if err != nil {
 		m.Say("Warning: git's objects are not kept from agents: %v", err)
 	}
@@ -175,15 +179,11 @@ func (m maker) lent(ctx context.Context, v sandbox.Verdict) []sandbox.Bind {
 
 // lender is the store that a clone borrows objects from: in a repository that lies among
 // temporary files nobody would see it otherwise, and git in the clone would have no HEAD.
-func (m maker) lender(ctx context.Context) []string {
-	if m.Tree == nil || m.Own {
+func (m maker) lender() []string {
+	if m.Lender == nil {
 		return nil
 	}
-	repo, err := git.Open(ctx, m.Config.Root)
-	if err != nil {
-		return nil // no clone was made of it either
-	}
-	return []string{repo.Objects}
+	return []string{m.Lender.Objects}
 }
 
 // hidden are the folders to hide. They are made: only what is there can be hidden.
@@ -349,7 +349,7 @@ func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 
 // unsigned switches the signing of commits and tags off where the user's
 // configuration asks for it: the keys are hidden, and no commit would succeed.
-func (m maker) unsigned(ctx context.Context, write []string) []string {
+func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []string) []string {
 	home := m.getenv("HOME")
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
@@ -359,7 +359,7 @@ func (m maker) unsigned(ctx context.Context, write []string) []string {
 	}
 	var keys []string
 	for _, key := range []string{"commit.gpgSign", "tag.gpgSign"} {
-		if on, err := m.Tree.Repo.ConfigBool(ctx, key); err == nil && on {
+		if on, err := m.Tree.Repo.ConfigBool(ctx, settings, key); err == nil && on {
 			keys = append(keys, key)
 		}
 	}

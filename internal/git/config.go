@@ -61,9 +61,12 @@ func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
 	return strings.TrimSuffix(value, "\x00"), err
 }
 
-// ConfigBool is the value of a key that is true or false. A key that is not set
-// is false.
-func (r *Repo) ConfigBool(ctx context.Context, key string) (bool, error) {
+// ConfigBool is the value of a key that is true or false. A key that is not among
+// the settings is false.
+func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (bool, error) {
+	if _, set := latest(settings)[strings.ToLower(key)]; !set {
+		return false, nil
+	}
 	value, err := r.configValue(ctx, "bool", key)
 	return value == "true\x00", err
 }

@@ -85,10 +85,13 @@ type Runner struct {
 	said map[string]bool
 }
 
+// None reports whether nobody is to be told anything.
+func (o Options) None() bool { return len(o.Hooks) == 0 && o.Any == nil && len(o.Receivers) == 0 }
+
 // New returns a runner for o. It starts nothing before the first event. It is
 // nil when o has nobody to tell.
 func New(o Options) *Runner {
-	if len(o.Hooks) == 0 && o.Any == nil && len(o.Receivers) == 0 {
+	if o.None() {
 		return nil
 	}
 	if o.Log == nil {

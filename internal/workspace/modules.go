@@ -69,7 +69,7 @@ func (c *Checkout) OfOthers() []string {
 // Leads are the files of the work tree that say where a git folder is, or that git
 // takes commands from because its configuration says so (core.hooksPath, included
 // files), and the git folders of nested repositories that the index names.
-func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
+func (c *Checkout) Leads(ctx context.Context, settings []git.Setting) (leads, folders []string) {
 	links, _ := c.indexed(ctx)
 	for _, name := range slices.Concat(links, []string{""}) {
 		path := filepath.Join(c.Repo.Top, filepath.FromSlash(name), ".git")
@@ -82,7 +82,6 @@ func (c *Checkout) Leads(ctx context.Context) (leads, folders []string) {
 			leads = append(leads, path)
 		}
 	}
-	settings, _ := c.Repo.Config(ctx) // without, git runs nothing by it either
 	return append(leads, c.commands(settings)...), folders
 }
 
@@ -133,9 +132,10 @@ const lentStore = "store"
 // Lend makes folders that processes of agents and gates see in the place of the
 // repository's object stores, those of submodules too, and says what is to be shown
 // where. They read the stores, and what they add is brought in by [Checkout.Accept].
-func (c *Checkout) Lend(ctx context.Context) ([]View, error) {
+// Nested are the folders that [Checkout.Leads] found.
+func (c *Checkout) Lend(nested []string) ([]View, error) {
 	var views []View
-	for _, store := range c.stores(ctx) {
+	for _, store := range c.stores(nested) {
 		sum := sha256.Sum256([]byte(store))
 		dir := filepath.Join(c.lentDir(), hex.EncodeToString(sum[:8]))
 		in := intake(dir, store)
@@ -194,11 +194,10 @@ func intake(dir, store string) git.Intake {
 	return git.Intake{Store: store, New: filepath.Join(dir, "new"), Lent: filepath.Join(dir, "lent")}
 }
 
-// stores are the object stores of the repository, of its submodules, and of the nested
-// repositories that its index names.
-func (c *Checkout) stores(ctx context.Context) []string {
+// stores are the object stores of the repository, of its submodules, and of nested
+// repositories.
+func (c *Checkout) stores(nested []string) []string {
 	all := []string{c.Repo.Objects}
-	_, nested := c.Leads(ctx)
 	for _, dir := range append(c.Modules(), nested...) {
 		store := filepath.Join(dir, "objects")
 		if info, err := os.Lstat(store); err == nil && info.IsDir() { // what a link leads to is not shown

@@ -171,7 +171,7 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
 		return b, err
 	}
-	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, s.StateDir, f.run); err != nil {
+	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, repo, s.StateDir, f.run); err != nil {
 		return b, err
 	}
 	b.t.Store = s.Store

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cli/session"
 	"github.com/pawl-dev/pawl/internal/config"
 	"github.com/pawl-dev/pawl/internal/fault"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/merge"
 	"github.com/pawl-dev/pawl/internal/planner"
 	"github.com/pawl-dev/pawl/internal/queue"
@@ -258,7 +259,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	s.WatchLanding(ctx, l, &o)
 	if clones, err := a.Pool(ctx, c, p.Store); err == nil {
 		l.UseWorkspaces(&o, clones)
-		o.Resolve = resolving(ctx, a, c, p.Store, clones, unsandboxed)
+		o.Resolve = resolving(ctx, a, c, l.Repo, p.Store, clones, unsandboxed)
 	}
 	o.Policy.Ask = false // a person is here
 	m, err := merge.Open(ctx, o)
@@ -298,14 +299,14 @@ func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, all
 }
 
 // resolving is an agent for conflicts; nil where none can run.
-func resolving(ctx context.Context, a *command.App, c *config.Config, db *store.Store, p *pool.Pool,
+func resolving(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, db *store.Store, p *pool.Pool,
 	unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
 	if c.Merge.ConflictRetries == 0 {
 		return nil
 	}
 	quiet := *a
 	quiet.Quiet = true // the gates said it already
-	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, config.StateDir(c.Root, a.Env),
+	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, repo, config.StateDir(c.Root, a.Env),
 		planner.Flags{Unsandboxed: unsandboxed})
 	if err != nil {
 		return nil

@@ -187,17 +187,20 @@ func (s *Session) WatchLanding(ctx context.Context, l *Landing, o *merge.Options
 }
 
 // HookBox is the box of hooks whose tasks are worked on elsewhere: that of a
-// gate in the root.
+// gate in the root. Nil is none: there are no boxes, or no hooks.
 func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	if !v.Boxed {
 		return nil
+	}
+	if o, _ := planner.Hooks(s.Config, s.App.Getenv); o.None() {
+		return nil // nobody would use it
 	}
 	shadow := &Session{App: s.App, Config: s.Config, Plan: s.Plan, StateDir: s.StateDir}
 	shadow.Plan.Agents = nil
 	if tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir}); err == nil {
 		shadow.Tree = tree
 	}
-	return shadow.policies(ctx, v, true)
+	return shadow.policies(ctx, v)
 }
 
 // SayNote prints a note of a queue.

@@ -184,14 +184,14 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 
 // gateBox is the box of gates in a folder.
 func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
-	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env)}
+	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Lender: l.Repo}
 	s.Plan.Root, s.Plan.Agents = dir, nil
 	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.StateDir, "queue", "box")})
 	if err != nil {
 		return nil, err
 	}
 	s.Tree = tree
-	return s.policies(ctx, l.verdict, false), nil
+	return s.policies(ctx, l.verdict), nil
 }
 
 // environment is what beside tree and gates a verdict depends on, as far as
@@ -229,6 +229,7 @@ func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store
 type TaskPlanner struct {
 	a        *command.App
 	c        *config.Config
+	repo     *git.Repo // which lends its objects to the clones of tasks
 	planner  *planner.Planner
 	stateDir string
 	Verdict  sandbox.Verdict
@@ -240,9 +241,11 @@ type TaskPlanner struct {
 
 // NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
 // sandbox. The plan is that of a task in the root itself.
-func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, stateDir string,
+func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, stateDir string,
 	f planner.Flags) (*TaskPlanner, engine.Plan, error) {
-	t := &TaskPlanner{a: a, c: c, planner: a.Planner(c, f), stateDir: stateDir, unsandboxed: f.Unsandboxed}
+	t := &TaskPlanner{
+		a: a, c: c, repo: repo, planner: a.Planner(c, f), stateDir: stateDir, unsandboxed: f.Unsandboxed,
+	}
 	plan, err := t.planner.Task(autopilot.Task{})
 	if err != nil {
 		return nil, plan, err
@@ -303,8 +306,8 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	}
 	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
 	if verdict.Boxed {
-		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree}
-		plan.Box = s.policies(ctx, verdict, false)
+		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree, Lender: t.repo}
+		plan.Box = s.policies(ctx, verdict)
 	}
 	return plan, tree, nil
 }

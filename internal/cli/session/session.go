@@ -43,7 +43,7 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	}
 	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
 	if v.Boxed {
-		s.Plan.Box = s.policies(ctx, v, true)
+		s.Plan.Box = s.policies(ctx, v)
 		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
 	}
 	if s.Plan.Copy && s.Tree == nil {
@@ -78,12 +78,11 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 
 // policies are the boxes of the run's agents and gates. They see nothing that
 // pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
-// answer for the person, and who reaches a supervisor can have it run commands. own
-// says that the work tree is the user's own.
-func (s *Session) policies(ctx context.Context, v sandbox.Verdict, own bool) *engine.Box {
+// answer for the person, and who reaches a supervisor can have it run commands.
+func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	outside, _ := s.outside(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
-		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Own: own, Env: s.App.Env,
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Lender: s.Lender, Env: s.App.Env,
 		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
@@ -155,6 +154,7 @@ type Session struct {
 	StateDir string
 	Store    *store.Store
 	Tree     *workspace.Checkout
+	Lender   *git.Repo // of which the tree is a clone; nil where it is the user's own
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
