@@ -112,11 +112,17 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 		case !beaten[o]:
 			return false
 		}
-		if here, _ := os.Hostname(); o.Host == here { // what is called so and can be seen is another machine
-			o.Host = "not " + here
-		}
-		return alive(o)
+		return alive(s.afar(o))
 	}, err
+}
+
+// afar is an owner as who looks at processes has to take it: one that cannot be seen from here,
+// on a machine that is called as this one, has another host.
+func (s *Store) afar(o Owner) Owner {
+	if here, _ := os.Hostname(); o.Host == here && !s.seen(o) {
+		o.Host += " (another one)"
+	}
+	return o
 }
 
 // seen is true for an owner whose process can be seen from here if it lives. A container that
@@ -129,7 +135,8 @@ func (s *Store) seen(o Owner) bool {
 	return o.Host == here && slices.Contains([]string{"", o.Boot}, s.leases.boot)
 }
 
-// see forgets owners of other machines whose leases are over.
+// see forgets owners of other machines whose leases are over, and tells those apart that are
+// called as this one.
 func (s *Store) see(ctx context.Context, owners ...*Owner) error {
 	for _, o := range owners {
 		if !s.shared || o.PID == 0 || s.seen(*o) {
@@ -143,6 +150,7 @@ func (s *Store) see(ctx context.Context, owners ...*Owner) error {
 			if !lives(*o) {
 				*o = Owner{}
 			}
+			*o = s.afar(*o)
 		}
 		return nil
 	}

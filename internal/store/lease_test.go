@@ -103,6 +103,9 @@ func TestAnOwnerWithTheSameHostName(t *testing.T) {
 		if errors.Is(err, ErrRunning) != c.alive {
 			t.Errorf("%+v: %v", c, err)
 		}
+		if a, _, err := first.Autopilot(t.Context()); err != nil || c.alive != (a.Owner.Host == host+" (another one)") {
+			t.Errorf("%+v: its owner is shown as %v (%v)", c, a.Owner, err)
+		}
 	}
 	// What the one whose lease is over had in use is free.
 	for boot, want := range map[string]int{"here": 1, "there": 0} {
