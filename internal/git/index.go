@@ -56,38 +56,50 @@ type Scan struct {
 	Changed   []string // in the index and different on disk, or in conflict
 	Gone      []string // in the index, and no file on disk
 	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
-	Ignored   []string // in the index, and ignored by the rules of now
+	Ignored   []string // in the index, and ignored by the rules of now; see [Index.ScanTracked]
 }
 
 // Scan compares the work tree with the index. Submodules are not looked into. The
 // index learns the new times of files whose content did not change, so that the next
 // scan need not read them.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
-	s, _, err := x.scan(ctx, "no")
+	s, _, err := x.scan(ctx, "no", false)
 	return s, err
 }
 
-// ScanIgnored is Scan with what is on disk and ignored. A folder that is ignored itself
-// is one entry, which ends with a slash.
-func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err error) {
-	return x.scan(ctx, "matching")
+// ScanTracked is Scan with what is in the index and ignored.
+func (x *Index) ScanTracked(ctx context.Context) (Scan, error) {
+	s, _, err := x.scan(ctx, "no", true)
+	return s, err
 }
 
-func (x *Index) scan(ctx context.Context, which string) (s Scan, ignored []string, err error) {
+// ScanIgnored is ScanTracked with what is on disk and ignored. A folder that is ignored itself
+// is one entry, which ends with a slash.
+func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err error) {
+	return x.scan(ctx, "matching", true)
+}
+
+func (x *Index) scan(ctx context.Context, which string, tracked bool) (s Scan, ignored []string, err error) {
 	var warned capped
 	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")
 	status.env = append(status.env, "GIT_OPTIONAL_LOCKS=1")
 	status.warned = &warned
-	outs, err := runAll(ctx, status, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	calls := []call{status}
+	if tracked {
+		calls = append(calls, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	}
+	outs, err := runAll(ctx, calls...)
 	// Files in a folder that cannot be listed are untracked to nobody, and can be opened.
 	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
-		return x.scan(ctx, which)
+		return x.scan(ctx, which, tracked)
 	}
 	if err != nil {
 		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
-	s.Ignored = records(outs[1])
+	if tracked {
+		s.Ignored = records(outs[1])
+	}
 	for _, line := range records(outs[0]) {
 		if name, is := strings.CutPrefix(line, "! "); is {
 			ignored = append(ignored, name)

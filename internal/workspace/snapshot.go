@@ -197,7 +197,7 @@ func (r *session) look(ctx context.Context) (git.Scan, error) {
 		r.scanned = nil
 		return *s, nil
 	}
-	return r.index.Scan(ctx)
+	return r.index.ScanTracked(ctx)
 }
 
 // delta is what has to be done to the private index.
