@@ -277,17 +277,13 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 	return tips, nil
 }
 
-// CommitWithParents stores a commit without files that has the commits as parents, so that
-// one ref keeps all of them. The same commits make the same one.
+// CommitWithParents stores a commit that has the commits as parents, so that one ref
+// keeps all of them. Its files are those of one of them. The same commits make the same one.
 func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
-	tree, err := r.emptyTree(ctx)
-	if err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
 	c := r.call()
 	c.env = append(c.env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
 	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
-	return commitTree(ctx, c, pawl, tree, "pawl: what workspaces borrow\n", parents)
+	return commitTree(ctx, c, pawl, parents[0]+"^{tree}", "pawl: what workspaces borrow\n", parents)
 }
 
 // Tags are the tags in the history of a commit, the newest first; of many, the
