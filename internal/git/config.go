@@ -64,7 +64,7 @@ func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
 // ConfigBool is the value of a key that is true or false. A key that is not among
 // the settings is false.
 func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (bool, error) {
-	if _, set := latest(settings)[strings.ToLower(key)]; !set {
+	if v, set := latest(settings)[strings.ToLower(key)]; !set || v == "false" {
 		return false, nil
 	}
 	value, err := r.configValue(ctx, "bool", key)
@@ -124,13 +124,6 @@ func (p Person) environ() []string {
 		"GIT_AUTHOR_NAME=" + p.Name, "GIT_AUTHOR_EMAIL=" + p.Email,
 		"GIT_COMMITTER_NAME=" + p.Name, "GIT_COMMITTER_EMAIL=" + p.Email,
 	}
-}
-
-// Identity is who commits in the repository: the person in git's configuration,
-// else pawl.
-func (r *Repo) Identity(ctx context.Context) (Person, error) {
-	settings, err := r.Config(ctx)
-	return identity(settings), err
 }
 
 func identity(settings []Setting) Person {

@@ -259,7 +259,10 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 		if _, err := os.Stat(path); path == "" || bare || err != nil {
 			continue
 		}
-		w, err := Open(ctx, path)
+		w := r
+		if path != r.Top {
+			w, err = Open(ctx, path)
+		}
 		if errors.Is(err, ErrNotRepository) {
 			continue
 		}

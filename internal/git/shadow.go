@@ -15,6 +15,7 @@ import (
 type Shadow struct {
 	Repo *Repo
 	Dir  string
+	Who  Person // who commits in the repository: in git's configuration, else pawl
 }
 
 // plain switches off every conversion for every path. It stands in
@@ -25,8 +26,12 @@ const plain = "* -text !eol -crlf -ident !filter !working-tree-encoding !diff !m
 // outside of the work tree. It takes over what the repository says about
 // ignored files and letter case, and nothing else of its configuration.
 func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
-	s := &Shadow{Repo: r, Dir: dir}
-	config, err := s.config(ctx)
+	settings, err := r.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shadow{Repo: r, Dir: dir, Who: identity(settings)}
+	config, err := s.config(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +63,7 @@ func (s *Shadow) Over(dir string) *Shadow {
 	return &Shadow{Repo: &over, Dir: s.Dir}
 }
 
-func (s *Shadow) config(ctx context.Context) (string, error) {
-	settings, err := s.Repo.Config(ctx)
-	if err != nil {
-		return "", err
-	}
+func (s *Shadow) config(ctx context.Context, settings []Setting) (string, error) {
 	ignore, err := s.Repo.ignoreLine(ctx, settings)
 	if err != nil {
 		return "", err

@@ -62,7 +62,7 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	}
 	out.Head, out.Result = at.head, at.tree
 	if len(landed) > 1 {
-		out.Head, err = q.shadow.CommitTree(ctx, q.who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
+		out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
 	}
 	if err == nil && out.Head != onto {
 		err = q.pin(ctx, onto, out.Head)
@@ -85,7 +85,7 @@ func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []str
 	}
 	out.Diverged = ""
 	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n", q.remote.name, short(q.remote.ref), batch)
-	if out.Head, err = q.shadow.CommitTree(ctx, q.who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
+	if out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
 		out.Result, err = merged.tree, q.pin(ctx, f.Tip, out.Head)
 	}
 	return e, err
@@ -138,7 +138,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
 	}
-	m.Commit, err = q.shadow.CommitTree(ctx, q.who, tree, message(e, batch), at.head, e.Commit)
+	m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, message(e, batch), at.head, e.Commit)
 	if err != nil {
 		return m, at, err
 	}

@@ -103,7 +103,6 @@ type Entry = queue.Entry
 type Queue struct {
 	o      Options
 	target string // full name
-	who    git.Person
 	shadow *git.Shadow
 	remote remote
 	woken  chan struct{} // something may be to be taken in
@@ -140,9 +139,6 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}
 	var err error
-	if q.who, err = o.Repo.Identity(ctx); err != nil {
-		return nil, err
-	}
 	if q.shadow, err = git.OpenShadow(ctx, o.Repo, filepath.Join(o.Dir, "git")); err != nil {
 		return nil, err
 	}

@@ -269,7 +269,7 @@ func (q *Queue) changed(ctx context.Context, from, to string) (map[string]bool, 
 // returns it with what they made of all files that they are for; or why not.
 func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
 ) (made, why string, err error) {
-	commit, err := q.shadow.CommitTree(ctx, q.who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
+	commit, err := q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
 	if err != nil {
 		return "", "", err
 	}

@@ -247,5 +247,5 @@ func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choi
 	if err != nil {
 		return "", err
 	}
-	return q.shadow.CommitTree(ctx, q.who, tree, "Settle the conflict of "+subject(&u.entry), u.entry.Commit, tip)
+	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subject(&u.entry), u.entry.Commit, tip)
 }

@@ -106,7 +106,7 @@ func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, er
 		return "", err
 	}
 	if tree, err = x.WriteTree(ctx); err == nil {
-		t.Commit, err = q.shadow.CommitTree(ctx, q.who, tree, "pawl: the target with "+path, t.Commit)
+		t.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: the target with "+path, t.Commit)
 	}
 	return tree, err
 }
