@@ -76,6 +76,7 @@ func (r *session) captureStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.noteNested(entries)
 	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored)))
 	if err != nil {
 		return err

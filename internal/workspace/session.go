@@ -216,9 +216,10 @@ func (r *session) seed(ctx context.Context) error {
 		leftOut := e.Sparse && !there(e.Path)
 		return leftOut || ours(e.Path)
 	})
-	if err := r.index.ReadTree(ctx, ""); err != nil {
-		return err
+	if len(all) == 0 {
+		return r.index.ReadTree(ctx, "")
 	}
+	_ = os.Remove(r.indexFile()) // the commit may have stood in
 	return r.index.Set(ctx, all)
 }
 
@@ -240,14 +241,17 @@ func (r *session) knowNested(ctx context.Context) error {
 		return nil
 	}
 	all, err := r.index.Entries(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		r.noteNested(all)
 	}
+	return err
+}
+
+func (r *session) noteNested(all []git.Entry) {
 	r.mem.listed, r.mem.nested = true, nil
 	for _, e := range all {
 		if e.Mode == git.ModeNested {
 			r.mem.nested = append(r.mem.nested, e.Path)
 		}
 	}
-	return nil
 }
