@@ -140,27 +140,25 @@ func decided(r *store.CaseReview) string {
 
 // LandingTarget is the full name of the branch that work lands on.
 func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (string, error) {
-	name := c.Merge.Target
-	if name == "" {
-		head, err := repo.Head(ctx)
-		if err != nil {
-			return "", err
-		}
-		if head.Branch == "" {
-			return "", fault.Refuse("no branch is checked out here, so there is none to land on").
-				Hint("Name one in pawl.yaml: merge: {target: main}")
-		}
+	var head git.Head
+	var err error
+	name := merge.Ref(c.Merge.Target)
+	if c.Merge.Target != "" {
+		head.Commit, err = repo.Find(ctx, name)
+	} else {
+		head, err = repo.Head(ctx)
 		name = head.Branch
 	}
-	name = merge.Ref(name)
-	commit, err := repo.Find(ctx, name)
 	switch short := report.Line(strings.TrimPrefix(name, "refs/heads/"), 200); {
 	case err != nil:
 		return "", err
-	case commit == "" && c.Merge.Target != "":
+	case name == "":
+		return "", fault.Refuse("no branch is checked out here, so there is none to land on").
+			Hint("Name one in pawl.yaml: merge: {target: main}")
+	case head.Commit == "" && c.Merge.Target != "":
 		return "", fault.Refuse("there is no branch %s, which merge.target names", short).
 			Hint("Make it, or name another in pawl.yaml: git branch %s", short)
-	case commit == "":
+	case head.Commit == "":
 		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).
 			Hint("Make the first one: git add -A && git commit")
 	}
