@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
 	"github.com/pawl-dev/pawl/internal/store"
@@ -231,7 +233,8 @@ func (p *pilot) giveUp(ctx context.Context, id, base string) error {
 }
 
 // dropTravelled removes from the remote what it has of tasks that are done or gone.
-// What landed here and was not pushed may be needed.
+// What landed here and was not pushed may be needed. Another board may use the remote, with
+// tasks of the same numbers: what it sent stays.
 func (p *pilot) dropTravelled(ctx context.Context) error {
 	if p.o.Remote == "" || p.o.Elsewhere == nil {
 		return nil
@@ -246,15 +249,37 @@ func (p *pilot) dropTravelled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	base, err := p.base(ctx)
+	if err != nil {
+		return err
+	}
 	var over []string
 	for task, refs := range tasks {
 		c, err := p.o.Store.Case(ctx, task)
-		switch {
-		case errors.Is(err, store.ErrNoCase), err == nil && c.Status == board.Done:
-			over = append(over, refs...)
-		case err != nil:
+		if err == nil && c.Status != board.Done {
+			continue
+		}
+		if err == nil || errors.Is(err, store.ErrNoCase) {
+			refs, err = p.ours(ctx, task, refs, base)
+		}
+		if err != nil {
 			return err
 		}
+		over = append(over, refs...)
 	}
 	return p.o.Repo.DropWork(ctx, p.o.Remote, over)
+}
+
+// ours are those refs of a task whose commits this board has sent, or the target has.
+func (p *pilot) ours(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+	sent, err := p.o.Store.Sent(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	commits := lists.Each(refs, path.Base)
+	gone, err := p.o.Repo.Unreachable(ctx, commits, base)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(refs, func(ref string) bool { return !sent[path.Base(ref)] && gone[path.Base(ref)] }), nil
 }

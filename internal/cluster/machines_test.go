@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/git"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -234,6 +236,29 @@ func TestAMachineIsLost(t *testing.T) {
 	m.landed(1)
 	m.has("one.txt", "two.txt")
 	m.starts(3)
+}
+
+// Another board uses the same remote, with tasks of the same numbers. What it sent stays, and
+// what this board sent of a task goes when that has landed.
+func TestTwoBoardsHaveOneRemote(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2, 1, time.Minute, `
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	theirs := strings.TrimSpace(gittest.Git(t, m.machines[1].Repo, "commit-tree", "-m", "theirs", "HEAD^{tree}"))
+	others := []string{git.WorkRef("task-001", theirs), git.WorkRef("task-007", theirs)}
+	for _, ref := range others {
+		gittest.Git(t, m.machines[1].Repo, "push", "-q", "origin", theirs+":"+ref)
+	}
+	m.machines[1].start(t)
+	if res := m.pilot(0)(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	left := strings.Fields(gittest.Git(t, m.remote, "for-each-ref", "--format=%(refname)", "refs/pawl/work"))
+	if !slices.Equal(left, others) {
+		t.Errorf("the remote has %v", left)
+	}
 }
 
 // An iteration that changed nothing is not pushed: the remote has what it left. Its record

@@ -43,6 +43,20 @@ func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.R
 	return records, s.explain(ctx, "read the iterations of run "+run, err)
 }
 
+// Sent are the commits that runs of a task have sent to other machines, and those that
+// they began at.
+func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) {
+	records, err := s.records(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
+		WHERE kind = 'task' AND `+taskOfRun+` = $1`, task)
+	sent := map[string]bool{}
+	for _, r := range records {
+		if r.Pushed != nil {
+			sent[r.Pushed.Base], sent[r.Pushed.Commit] = true, true
+		}
+	}
+	return sent, s.explain(ctx, "read what was sent of "+task, err)
+}
+
 func (s *Store) records(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
 	return list(ctx, &s.reads, func(r *loop.Record) []any { return []any{document(r)} }, query, args...)
 }
