@@ -229,7 +229,13 @@ func (s *Store) Inspect(ctx context.Context) (i Inspection, err error) {
 	}
 	first, err := s.DataVersion(ctx)
 	if err == nil {
-		err = s.change(ctx, powerSafe, "write the database", func(context.Context, *statements) error { return nil })
+		err = s.change(ctx, powerSafe, "write the database", func(ctx context.Context, w *statements) error {
+			if _, err := w.exec(ctx, beat, 0, "", "", "check"); err != nil {
+				return err
+			}
+			_, err := w.exec(ctx, `DELETE FROM leases WHERE pid = 0`)
+			return err
+		})
 	}
 	for until := time.Now().Add(notified); err == nil && !i.Notified && time.Now().Before(until); {
 		var now int64

@@ -152,6 +152,31 @@ func TestAServerThatIsRestarted(t *testing.T) {
 	}
 }
 
+// A board that could be written once is tried anew.
+func TestInspectWrites(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	shared := Shared{Address: server.New(t), Repository: "acme/shop"}
+	inspect := func() error {
+		s, err := OpenShared(t.Context(), shared)
+		must(t, err)
+		defer func() { must(t, s.Close()) }()
+		_, err = s.Inspect(t.Context())
+		return err
+	}
+	must(t, inspect())
+	if n := server.SQL(t, "t1", `SELECT count(*) FROM `+postgres.SchemaOf("acme/shop")+`.leases`); n != "0" {
+		t.Errorf("it left %s rows", n)
+	}
+	server.SQL(t, "postgres", `ALTER DATABASE t1 SET default_transaction_read_only = on`)
+	if err := inspect(); !errors.Is(err, ErrUnwritable) {
+		t.Errorf("a database that only reads: %v", err)
+	}
+}
+
 // What a server or an address refuses is said, with what to do and without the password.
 func TestRefusedByTheServer(t *testing.T) {
 	if another() != "" {
