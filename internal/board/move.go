@@ -186,7 +186,7 @@ func find(c *Case, ch Change) (Rule, *RefusalError) {
 func instead(c *Case, ch Change) string {
 	switch c.Status {
 	case Active:
-		return "A loop works on it: stop that one first"
+		return "A loop works on it; to stop that first: pawl stop " + c.ID
 	case Done:
 		return "It has landed; for more work add a new case that needs it"
 	case Blocked:

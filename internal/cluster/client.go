@@ -81,7 +81,8 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	if errors.As(err, &none) { // any other answer is told where the engine is used
 		c.Close()
 		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).
-			Hint("Make it there, or write another one at the end of cluster.engine")
+			Hint("Make it there: temporal operator namespace create --address %s --namespace %s", a.HostPort, a.Namespace).
+			Hint("Or write another one at the end of cluster.engine")
 	}
 	return c, nil
 }
