@@ -34,7 +34,7 @@ func Run(m *testing.M, env ...string) int {
 
 func settle(home string, env []string) error {
 	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n"), 0o600); err != nil {
 		return err
 	}
 	for _, kv := range append([]string{
