@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/config"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/loop"
@@ -59,6 +60,25 @@ func worked(t *testing.T, p *action.Operator, kind loop.Kind, name, host, place 
 		t.Fatal(err)
 	}
 	return r
+}
+
+// The run of a task whose worker is gone is no person's matter while an autopilot is on.
+func TestARunWhoseWorkerIsGone(t *testing.T) {
+	t.Parallel()
+	p, _ := shared(t)
+	id := task(t, p, board.Start)
+	r := worked(t, p, loop.Task, id, "lost", "")
+	r.Status, r.Owner = string(loop.Running), store.Owner{}
+	if why := p.AsIs(t.Context(), r).Why; why != "its pawl is gone; pawl resume "+id {
+		t.Errorf("without an autopilot: %q", why)
+	}
+	on := store.Autopilot{Session: "one", State: []byte("{}"), Options: []byte("{}")}
+	if _, err := p.Store.TakeAutopilot(t.Context(), on, engine.Alive); err != nil {
+		t.Fatal(err)
+	}
+	if why := p.AsIs(t.Context(), r).Why; why != "its worker is gone; the autopilot has another one go on with it" {
+		t.Errorf("with an autopilot: %q", why)
+	}
 }
 
 // What is to go on, or to be taken back, on another machine than that with the work names

@@ -220,10 +220,27 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 		return r
 	}
 	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
+	if p.goesOn(ctx, r) {
+		r.Why = "its worker is gone; the autopilot has another one go on with it"
+		return r
+	}
 	if last, err := p.Store.Latest(ctx, r.Root, r.Name); err == nil && last.ID == r.ID { // what resume takes up
 		r.Why += "; pawl resume " + r.Name
 	}
 	return r
+}
+
+// goesOn is true for a run of a task that the autopilot has worked on some machine.
+func (p *Operator) goesOn(ctx context.Context, r store.Run) bool {
+	if p.Store.Board() == "" || r.Kind != string(loop.Task) {
+		return false
+	}
+	pilot, ok, err := p.Store.Autopilot(ctx)
+	if err != nil || !ok || !pilot.On() && !engine.Alive(pilot.Owner) {
+		return false
+	}
+	c, err := p.Store.Case(ctx, r.Name)
+	return err == nil && c.Status == board.Active
 }
 
 // Unattended is how long the supervisor of a run without a pawl keeps working.
