@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/board"
 	"github.com/pawl-dev/pawl/internal/drive"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/lists"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/schedule"
@@ -88,6 +89,7 @@ type whereabouts struct {
 	holder string       // the worker whose workspace has what the last iteration left; "" is unknown
 	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
 	whole  bool         // pushed is all of it
+	run    string       // of the task, the last
 	begun  bool         // the iteration that was decided was begun here, so the workspace here has the work
 }
 
@@ -103,6 +105,7 @@ func (p *pilot) whereIs(ctx context.Context, id string) (at whereabouts, err err
 			return at, err
 		}
 	}
+	at.run = run.ID
 	if d := p.kernel.Pending(); d != nil {
 		if d.Record != nil {
 			records = append(records, *d.Record)
@@ -181,6 +184,10 @@ func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 	if err != nil {
 		return pool.Workspace{}, err
 	}
+	here := at.holder == "" || at.holder == p.o.Worker || at.begun
+	if !here && (!found || !at.whole) {
+		p.tellLost(ctx, id, at, found)
+	}
 	if found && !l.adopt {
 		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: base})
 		if err != nil {
@@ -188,7 +195,6 @@ func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 		}
 		found = !red
 	}
-	here := at.holder == "" || at.holder == p.o.Worker || at.begun
 	if !here {
 		if err := p.giveUp(ctx, id, base); err != nil {
 			return pool.Workspace{}, err
@@ -200,6 +206,19 @@ func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 	w, err := p.o.Pool.TakeAt(ctx, id, base, at.pushed.Commit)
 	w.Kept = w.Kept || at.whole // one of older work was given up above
 	return w, err
+}
+
+// tellLost tells why the work of an iteration is done again.
+func (p *pilot) tellLost(ctx context.Context, task string, at whereabouts, found bool) {
+	from := "begins anew"
+	if found {
+		from = "goes on from an earlier one"
+	}
+	text := fmt.Sprintf("what the last iteration left on %s is not at %s, so the work %s", at.holder, p.o.Remote, from)
+	p.notify(Notice{Kind: Warning, Case: task, Text: text})
+	if _, err := journal.Append(ctx, p.o.Store, at.run, time.Now(), journal.Warning, journal.Notice{Text: text}); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
 }
 
 // decidedComplete is true when the run was decided to be complete before this worker took it up.

@@ -238,6 +238,41 @@ func TestAMachineIsLost(t *testing.T) {
 	m.starts(3)
 }
 
+// A machine is lost, and what it left on the remote is gone, too. The iteration is made again,
+// and the run says why.
+func TestAMachineIsLostWithItsWork(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 1, lost, twice)
+	m.pipes("up", "go")
+	first := m.machines[1].start(t)
+	ended := m.pilot(0)
+	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	m.lose(1, first, "task-001")
+	for ref := range strings.FieldsSeq(gittest.Git(t, m.remote, "for-each-ref", "--format=%(refname)", "refs/pawl/work")) {
+		gittest.Git(t, m.remote, "update-ref", "-d", ref)
+	}
+	m.machines[2].start(t)
+	if res := ended(); res.Tally.Landed != 1 {
+		t.Errorf("it ended with %+v", res)
+	}
+	m.landed(1)
+	m.has("one.txt", "two.txt")
+	m.starts(4)
+	run, err := m.store.Latest(t.Context(), "", "task-001")
+	must(t, err)
+	var warned []string
+	for e, err := range journal.Read(t.Context(), m.store, run.ID, 0) {
+		must(t, err)
+		if e.Kind == journal.Warning {
+			warned = append(warned, string(e.Data))
+		}
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], "is not at origin, so the work begins anew") {
+		t.Errorf("the run warns of %q", warned)
+	}
+}
+
 // Another board uses the same remote, with tasks of the same numbers. What it sent stays, and
 // what this board sent of a task goes when that has landed.
 func TestTwoBoardsHaveOneRemote(t *testing.T) {

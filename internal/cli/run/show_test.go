@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/action"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -52,5 +53,17 @@ func TestGateWords(t *testing.T) {
 	}
 	if got, want := gateWords(r, true), "✗tests ✓○"; got != want {
 		t.Errorf("narrow: got %q, want %q", got, want)
+	}
+}
+
+// What an agent printed on another machine is not said to be gone.
+func TestWhereAnOutputIs(t *testing.T) {
+	t.Parallel()
+	s := story{p: &action.Operator{}}
+	if got := s.printed(nil); got != "not kept any longer" {
+		t.Errorf("here: %s", got)
+	}
+	if got := s.printed(&loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
+		t.Errorf("elsewhere: %s", got)
 	}
 }

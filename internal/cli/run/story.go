@@ -171,7 +171,7 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.drain(now)
 	s.ended = now
 	if s.folder(now) == nil && s.run.Kind != "workflow" {
-		s.note("what its agent printed is not kept any longer")
+		s.note("what its agent printed is %s", s.printed(r.Pushed))
 	}
 	for i, g := range r.Gates {
 		s.gate(now, i+1, g)
@@ -194,6 +194,14 @@ func (s *story) iterationEnded(e journal.Event) {
 	}
 	s.painted(color, e.At, "%s", text)
 	s.next(e.At, end.Next)
+}
+
+// printed is where what an agent printed is, which cannot be had here.
+func (s *story) printed(left *loop.Pushed) string {
+	if left == nil || s.p.Store.Files() != nil {
+		return "not kept any longer"
+	}
+	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
 }
 
 // gate tells how gate n of an attempt ended, unless that was told.
