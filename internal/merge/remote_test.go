@@ -354,6 +354,9 @@ func TestNothingLandsUnpushedAmongMachines(t *testing.T) {
 			if r.git("rev-parse", "main") != before || r.status(id) == board.Done || !strings.Contains(told, tt.why) {
 				t.Errorf("it is %s (%v); told %q", r.status(id), err, told)
 			}
+			if strings.Contains(told, "push it yourself") { // it is on no branch here
+				t.Errorf("told %q", told)
+			}
 			if err := os.Remove(hook); err != nil {
 				t.Fatal(err)
 			}

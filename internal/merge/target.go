@@ -254,7 +254,11 @@ func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
 		q.remote.at = time.Time{}
 	case errors.Is(err, git.ErrRefused):
 		p.Refused = true
-		p.Failed = err.Error() + "; push it yourself, or land by pull requests (merge.mode: pull-request)"
+		do := "push it yourself"
+		if q.shared() { // nothing is on the branch here
+			do = fmt.Sprintf("let who works on %s push to %s; it is tried again", q.o.Owner.Host, short(q.remote.ref))
+		}
+		p.Failed = err.Error() + "; " + do + ", or land by pull requests (merge.mode: pull-request)"
 	case err != nil:
 		p.Failed = err.Error()
 	default: // else the next look sets them

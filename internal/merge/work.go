@@ -76,7 +76,8 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 func (w *worker) leave(ctx context.Context) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner); err != nil {
+	err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner)
+	if err != nil && !errors.Is(err, store.ErrNotOwner) { // else another one has it already
 		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 	}
 }
