@@ -63,7 +63,7 @@ func (p *pilot) landed(ctx context.Context, id string, idle bool) {
 	if err != nil {
 		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
 	}
-	p.journal(ctx, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
+	p.journal(ctx, journal.Autopilot, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
 	p.notify(Notice{Kind: Landed, Case: id, Title: c.Title})
 }
 

@@ -174,7 +174,7 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 		p.sprint.Begun(one.ID, l.since)
 		p.saveSprint(ctx)
 	}
-	p.journal(ctx, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
+	p.journal(ctx, journal.Autopilot, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
 	p.saveSlot(ctx, l, "starting")
 	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why})
 	p.warnDisk()
@@ -255,7 +255,7 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
-	p.journal(ctx, journal.TaskSettled,
+	p.journal(ctx, journal.Autopilot, journal.TaskSettled,
 		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
 	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
 	return e
@@ -298,18 +298,14 @@ func (p *pilot) clear(ctx context.Context, id string) {
 }
 
 func (p *pilot) alert(ctx context.Context, text string) {
-	p.journal(ctx, journal.Alerted, journal.Notice{Text: text})
+	p.journal(ctx, journal.Autopilot, journal.Alerted, journal.Notice{Text: text})
 	p.o.Log.Warn(text)
 	p.notify(Notice{Kind: Alert, Text: text})
 }
 
-// journal stores an event beside those of the runs.
-func (p *pilot) journal(ctx context.Context, kind string, data any) {
-	e, err := journal.New(journal.Autopilot, 0, time.Now(), kind, data)
-	if err == nil {
-		_, err = p.o.Store.Append(ctx, e)
-	}
-	if err != nil {
+// journal stores an event of the autopilot, or of a run that this process need not own.
+func (p *pilot) journal(ctx context.Context, of, kind string, data any) {
+	if _, err := journal.Append(ctx, p.o.Store, of, time.Now(), kind, data); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
 }

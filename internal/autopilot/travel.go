@@ -216,9 +216,7 @@ func (p *pilot) tellLost(ctx context.Context, task string, at whereabouts, found
 	}
 	text := fmt.Sprintf("what the last iteration left on %s is not at %s, so the work %s", at.holder, p.o.Remote, from)
 	p.notify(Notice{Kind: Warning, Case: task, Text: text})
-	if _, err := journal.Append(ctx, p.o.Store, at.run, time.Now(), journal.Warning, journal.Notice{Text: text}); err != nil {
-		p.o.Log.Warn(err.Error())
-	}
+	p.journal(ctx, at.run, journal.Warning, journal.Notice{Text: text})
 }
 
 // decidedComplete is true when the run was decided to be complete before this worker took it up.

@@ -34,7 +34,9 @@ func Run(m *testing.M, env ...string) int {
 
 func settle(home string, env []string) error {
 	config := filepath.Join(home, ".gitconfig")
-	if err := os.WriteFile(config, []byte("[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n"), 0o600); err != nil {
+	const settings = "[user]\n\tname = Ann\n\temail = ann@example.com\n[init]\n\tdefaultBranch = main\n" +
+		"[maintenance]\n\tauto = false\n" // else each commit starts a program to see whether there is something to tidy
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		return err
 	}
 	for _, kv := range append([]string{
