@@ -10,8 +10,9 @@ import (
 )
 
 // migrate brings the schema up to date. A database that is up to date is only
-// read. Each step is one transaction that first looks again, so that of two
-// processes one makes the step and the other finds it made.
+// read. All steps that it lacks are one transaction, which first looks again: of
+// two processes one makes them and the other finds them made, and where one step
+// fails the database is left as it was.
 func (s *Store) migrate(ctx context.Context) error {
 	files, _ := s.db.Steps()
 	steps, err := database.Migrations(files)
@@ -22,7 +23,7 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error {
-	for first := true; ; first = false {
+	for {
 		applied, err := s.applied(ctx)
 		if err != nil {
 			return err
@@ -33,9 +34,8 @@ func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error
 		if len(applied) == len(steps) {
 			return nil
 		}
-		err = s.apply(ctx, steps[len(applied)], first && len(applied) > 0)
-		if err != nil && !errors.Is(err, errMeanwhile) {
-			return s.explain(ctx, "bring the database up to date ("+steps[len(applied)].Name+")", err)
+		if err := s.apply(ctx, steps[len(applied):]); err != nil && !errors.Is(err, errMeanwhile) {
+			return s.explain(ctx, "bring the database up to date", err)
 		}
 	}
 }
@@ -91,12 +91,12 @@ func (s *Store) compare(steps []database.Migration, applied []string) error {
 	return nil
 }
 
-// errMeanwhile says that another process made the step.
-var errMeanwhile = errors.New("another process made the step")
+// errMeanwhile says that another process made the steps.
+var errMeanwhile = errors.New("another process made the steps")
 
-// apply makes one step. With keep the database is copied first, under the same lock: it is
-// the copy of what the step found.
-func (s *Store) apply(ctx context.Context, step database.Migration, keep bool) error {
+// apply makes the steps. A database that has some already is copied first, under
+// the same lock: it is the copy of what they found.
+func (s *Store) apply(ctx context.Context, steps []database.Migration) error {
 	// A server may lose its power while we go on, with a schema that we think is there.
 	return s.transact(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (
@@ -108,19 +108,23 @@ func (s *Store) apply(ctx context.Context, step database.Migration, keep bool) e
 		if _, err := w.one(ctx, `SELECT coalesce(max(number), 0) FROM migrations`, nil, &last); err != nil {
 			return err
 		}
-		if last != step.Number-1 {
+		if last != steps[0].Number-1 {
 			return errMeanwhile
 		}
-		if keep {
+		if last > 0 {
 			if err := s.db.Keep(ctx, last); err != nil {
 				return err
 			}
 		}
-		if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
-			return err
+		for _, step := range steps {
+			if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
+				return fmt.Errorf("step %s: %w", step.Name, err)
+			}
+			if _, err := w.exec(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
+				step.Number, step.Name, step.Checksum, time.Now().UnixMilli()); err != nil {
+				return err
+			}
 		}
-		_, err := w.exec(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
-			step.Number, step.Name, step.Checksum, time.Now().UnixMilli())
-		return err
+		return nil
 	})
 }
