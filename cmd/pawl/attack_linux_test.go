@@ -125,18 +125,11 @@ type yard struct {
 	reached   chan struct{}
 }
 
-// newYard has a home, a file and a process that an agent may not touch. It is in
-// the folder in, if there is one.
-func newYard(t *testing.T, a attack, w way, in string) *yard {
+// newYard has a home, a file and a process that an agent may not touch, in the
+// first of the parents that takes it.
+func newYard(t *testing.T, a attack, w way, parents []string) *yard {
 	t.Helper()
 	y := &yard{t: t, attack: a, way: w, secret: fmt.Sprintf("secret-%d-%d", os.Getpid(), time.Now().UnixNano()), reached: make(chan struct{})}
-	parents := []string{"/var/cache", "/opt"}
-	if me, err := os.UserHomeDir(); err == nil && os.Getuid() != 0 {
-		parents = append([]string{me}, parents...)
-	}
-	if in != "" {
-		parents = []string{in}
-	}
 	for _, parent := range parents {
 		if dir, err := os.MkdirTemp(parent, "pawl-attack-"); err == nil { //nolint:usetesting // no box may write there
 			y.top = dir
@@ -417,7 +410,7 @@ func TestAttack(t *testing.T) {
 		t.Skip("this machine gives no mount namespace")
 	}
 	openPawl(t)
-	yards := inMemory(t)
+	parents := yardParents(t)
 	table := &attackTable{}
 	if *attackAll {
 		t.Cleanup(table.print)
@@ -430,25 +423,29 @@ func TestAttack(t *testing.T) {
 		names[a.name] = true
 		t.Run(strings.ReplaceAll(a.name, "/", "-"), func(t *testing.T) {
 			t.Parallel()
-			tryAttack(t, a, ways(nth, a.only), yards, table)
+			tryAttack(t, a, ways(nth, a.only), parents, table)
 		})
 	}
 }
 
-// inMemory is a folder that no box may write, for the yards of all attacks; "" if
-// this user cannot mount one. On a disk they take a third more CPU.
-func inMemory(t *testing.T) string {
+// yardParents are folders that no box may write. The first is in memory where this
+// user may mount one: on a disk the yards of all attacks take a third more CPU.
+func yardParents(t *testing.T) []string {
 	t.Helper()
+	parents := []string{"/var/cache", "/opt"}
+	if me, err := os.UserHomeDir(); err == nil && os.Getuid() != 0 {
+		parents = append([]string{me}, parents...)
+	}
 	dir, err := os.MkdirTemp("/var/cache", "pawl-attacks-") //nolint:usetesting // no box may write there
 	if err != nil {
-		return ""
+		return parents
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
 	if unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755") != nil {
-		return ""
+		return parents
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return dir
+	return append([]string{dir}, parents...)
 }
 
 // openPawl lets an ordinary user run pawl.
@@ -465,7 +462,7 @@ func openPawl(t *testing.T) {
 	}
 }
 
-func tryAttack(t *testing.T, a attack, all []way, yards string, table *attackTable) {
+func tryAttack(t *testing.T, a attack, all []way, parents []string, table *attackTable) {
 	if _, err := exec.LookPath("python3"); err != nil && a.python {
 		t.Skip("there is no python3")
 	}
@@ -482,7 +479,7 @@ func tryAttack(t *testing.T, a attack, all []way, yards string, table *attackTab
 			table.add(a, w, "not held, as docs/safety.md says")
 			continue
 		}
-		y := newYard(t, a, w, yards)
+		y := newYard(t, a, w, parents)
 		out, green := y.make()
 		how := y.escaped(out, green)
 		if a.kept && w.bare() && !green {

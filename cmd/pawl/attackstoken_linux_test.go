@@ -97,11 +97,12 @@ func TestTokenOfAnotherAttempt(t *testing.T) {
 		t.Skip("this machine gives no mount namespace")
 	}
 	openPawl(t)
+	parents := yardParents(t)
 	for _, w := range append(ways(0, "any"), way{name: "root", level: "permissive", control: true}) {
 		t.Run(w.level+" "+w.name, func(t *testing.T) {
 			t.Parallel()
 			p := newProvider(t)
-			a := newYard(t, attack{}, w, "")
+			a := newYard(t, attack{}, w, parents)
 			a.write("work/agent.py", asksModel+asksAgain)
 			a.write("work/bin/claude", "#!/bin/sh\nexec python3 agent.py\n")
 			a.write("work/pawl.yaml", "agent: claude\nprocedures: {build: {act: [{content: Work.}]}}\n")
@@ -131,7 +132,7 @@ func TestTokenOfAnotherAttempt(t *testing.T) {
 			}
 			outside := p.ask(url, key)
 			b := newYard(t, attack{python: true, agent: strings.NewReplacer(`os.environ["ANTHROPIC_BASE_URL"]`, fmt.Sprintf("%q", url),
-				`os.environ["ANTHROPIC_API_KEY"]`, fmt.Sprintf("%q", key)).Replace(asksModel)}, w, "")
+				`os.environ["ANTHROPIC_API_KEY"]`, fmt.Sprintf("%q", key)).Replace(asksModel)}, w, parents)
 			b.way.level, b.way.control = cmp.Or(map[bool]string{true: "normal"}[w.control], w.level), false
 			out, _ := b.make()
 			p.let()
