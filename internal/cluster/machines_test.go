@@ -218,17 +218,25 @@ echo two > two.txt
 echo "<promise>COMPLETE</promise>"
 `
 
+// loseInTheSecond is a team whose machine 1 is lost for good while it works at the second
+// iteration of the only task. An autopilot on machine 0 goes on.
+func loseInTheSecond(t *testing.T) (m *team, ended func() autopilot.Result) {
+	t.Helper()
+	m = newTeam(t, 3, 1, lost, twice)
+	m.pipes("up", "go")
+	first := m.machines[1].start(t)
+	ended = m.pilot(0)
+	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
+	must(t, err)
+	m.lose(1, first, "task-001")
+	return m, ended
+}
+
 // A machine is lost for good while it works. Another one goes on with what the last
 // iteration left, and the task lands once, by an autopilot on a third machine.
 func TestAMachineIsLost(t *testing.T) {
 	t.Parallel()
-	m := newTeam(t, 3, 1, lost, twice)
-	m.pipes("up", "go")
-	first := m.machines[1].start(t)
-	ended := m.pilot(0)
-	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
-	must(t, err)
-	m.lose(1, first, "task-001")
+	m, ended := loseInTheSecond(t)
 	m.machines[2].start(t)
 	if res := ended(); res.Tally.Landed != 1 {
 		t.Errorf("it ended with %+v", res)
@@ -242,13 +250,7 @@ func TestAMachineIsLost(t *testing.T) {
 // and the run says why.
 func TestAMachineIsLostWithItsWork(t *testing.T) {
 	t.Parallel()
-	m := newTeam(t, 3, 1, lost, twice)
-	m.pipes("up", "go")
-	first := m.machines[1].start(t)
-	ended := m.pilot(0)
-	_, err := os.ReadFile(filepath.Join(m.dir, "up"))
-	must(t, err)
-	m.lose(1, first, "task-001")
+	m, ended := loseInTheSecond(t)
 	for ref := range strings.FieldsSeq(gittest.Git(t, m.remote, "for-each-ref", "--format=%(refname)", "refs/pawl/work")) {
 		gittest.Git(t, m.remote, "update-ref", "-d", ref)
 	}

@@ -106,13 +106,15 @@ func TestANewStepKeepsWhatIsThere(t *testing.T) {
 	must(t, s.Commit(ctx, stepOf(r, 2)))
 
 	// Of several steps either all are made or none.
-	two := next(t, `CREATE TABLE extra (a TEXT); INSERT INTO extra VALUES ('x')`)
-	two = append(two, database.Migration{Number: len(two) + 1, Name: "9999_good", SQL: `CREATE TABLE good (a TEXT)`, Checksum: "c"},
-		database.Migration{Number: len(two) + 2, Name: "9999_wrong", SQL: `CREATE TABLE good (`, Checksum: "c"})
-	if err := s.migrateTo(ctx, two); err == nil || !strings.Contains(err.Error(), "9999_wrong") {
+	more := next(t, `CREATE TABLE extra (a TEXT); INSERT INTO extra VALUES ('x')`)
+	n := len(more)
+	more = append(more,
+		database.Migration{Number: n + 1, Name: "9999_good", SQL: `CREATE TABLE good (a TEXT)`, Checksum: "c"},
+		database.Migration{Number: n + 2, Name: "9999_wrong", SQL: `CREATE TABLE good (`, Checksum: "c"})
+	if err := s.migrateTo(ctx, more); err == nil || !strings.Contains(err.Error(), "9999_wrong") {
 		t.Fatalf("a wrong step after a good one: %v", err)
 	}
-	if applied, err := s.applied(ctx); err != nil || len(applied) != len(two)-2 {
+	if applied, err := s.applied(ctx); err != nil || len(applied) != n {
 		t.Errorf("%d steps are made, %v", len(applied), err)
 	}
 
