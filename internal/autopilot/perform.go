@@ -55,17 +55,17 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 	return schedule.Event{Kind: schedule.Did}
 }
 
-// counts are what the board and the queue hold; what cannot be read counts as
-// it did.
+// counts are what the board and the queue hold; what cannot be read counts as it did.
 func (p *pilot) counts(ctx context.Context) schedule.Counts {
 	n := p.state.Counts
-	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
-	if err == nil {
-		n.Review, n.Waiting, n.Failed = reviews, waiting, failed
-	}
+	// The queue is read first: a task that it gives to a person just now counts twice, not never.
 	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
 		n.Queued, n.QueueHeld, n.Target, p.green = left.queued, left.held, left.target, left.green
+	}
+	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
+	if err == nil {
+		n.Review, n.Waiting, n.Failed = reviews, waiting, failed
 	}
 	if err = errors.Join(err, qerr); err != nil {
 		p.o.Log.Warn(err.Error())

@@ -220,20 +220,30 @@ func moveQueued(ctx context.Context, w *statements, m queue.CaseMove, at time.Ti
 	return err
 }
 
-// readQueue is a queue with its entries.
+// readQueue is a queue with its entries. One query reads both, so nobody sees half of a step.
 func readQueue(ctx context.Context, from *statements, target string) (q Queue, ok bool, err error) {
-	q, ok, err = first(ctx, from, func(q *Queue) []any {
-		return []any{
-			&q.Target, &q.N, &q.Owner.PID, &q.Owner.Start, &q.Owner.Boot, &q.Owner.Host, when(&q.UpdatedAt), document(&q.State),
+	err = from.each(ctx, func(row scanner) error {
+		var task string
+		var data []byte
+		o := &q.Owner
+		if err := row.Scan(&task, &data, &q.N, &o.PID, &o.Start, &o.Boot, &o.Host, when(&q.UpdatedAt)); err != nil {
+			return err
 		}
-	}, `SELECT target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state
-		FROM queues WHERE target = $1`, target)
-	q.State.Target = q.Target
-	if err != nil || !ok {
-		return q, ok, err
+		if task == "" {
+			ok = true
+			return json.Unmarshal(data, &q.State)
+		}
+		var e queue.Entry
+		err := json.Unmarshal(data, &e)
+		q.State.Entries = append(q.State.Entries, e)
+		return err
+	}, `SELECT task, entry, n, owner_pid, owner_start, owner_boot, owner_host, updated_at
+		FROM queue_entries e JOIN queues q ON q.target = e.target WHERE e.target = $1
+		UNION ALL SELECT '', state, n, owner_pid, owner_start, owner_boot, owner_host, updated_at
+		FROM queues WHERE target = $1 ORDER BY task`, target)
+	if ok {
+		q.Target, q.State.Target = target, target
 	}
-	q.State.Entries, err = list(ctx, from, func(e *queue.Entry) []any { return []any{document(e)} },
-		`SELECT entry FROM queue_entries WHERE target = $1 ORDER BY task`, target)
 	return q, ok, err
 }
 
