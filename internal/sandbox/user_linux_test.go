@@ -40,7 +40,7 @@ func TestAllOfThisAsAUser(t *testing.T) {
 // folders are their owner's alone.
 func reachable(t *testing.T) string {
 	t.Helper()
-	for _, parent := range []string{os.TempDir(), "/dev/shm", "/tmp", "/var/tmp"} {
+	for _, parent := range []string{"/dev/shm", os.TempDir(), "/tmp", "/var/tmp"} {
 		open := true
 		for at := parent; at != "/"; at = filepath.Dir(at) {
 			info, err := os.Stat(at)

@@ -41,8 +41,7 @@ func Start(t testing.TB) *Server {
 		}
 	}
 	var err error
-	// TMPDIR may be a folder that the other user does not reach; sockets want short names.
-	s.dir, err = os.MkdirTemp("/tmp", "pg") //nolint:usetesting // for the same reasons
+	s.dir, err = os.MkdirTemp(place(), "pg") //nolint:usetesting // its folders are the test's user's alone
 	must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(s.dir) })
 	must(s.unprivileged())
@@ -54,6 +53,16 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(s.Stop)
 	must(s.Run())
 	return s
+}
+
+// place is where servers have their folders: in memory where the tests are. Any other
+// TMPDIR may be one that the server's user does not reach, or too long for a socket.
+func place() string {
+	dir := os.TempDir()
+	if info, err := os.Stat(dir); strings.HasPrefix(dir, "/dev/shm/") && err == nil && info.Mode()&0o001 != 0 {
+		return dir
+	}
+	return "/tmp"
 }
 
 // installed is the folder of the newest server's programs; "" is none.
