@@ -122,10 +122,11 @@ func TestCommandsOfTheTree(t *testing.T) {
 	check := func(where string, tree bool) {
 		t.Helper()
 		for what, some := range map[string]func() *regexp.Regexp{"network": ofNetwork, "filters": ofFilters, "merges": ofMerges} {
-			settings, err := r.ofTree(t.Context(), some)
+			settings, err := r.Config(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+			settings = r.ofTree(settings, some)
 			found := map[string]bool{}
 			for _, s := range settings {
 				found[strings.ToLower(s.Key)] = true

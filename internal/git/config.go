@@ -153,29 +153,29 @@ func settingsOf(keys string) func() *regexp.Regexp {
 }
 
 // ofTree are those of some settings that stand in a file of the work tree.
-func (r *Repo) ofTree(ctx context.Context, some func() *regexp.Regexp) ([]Setting, error) {
-	all, err := r.Config(ctx)
-	return slices.DeleteFunc(all, func(s Setting) bool {
+func (r *Repo) ofTree(all []Setting, some func() *regexp.Regexp) []Setting {
+	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool {
 		if s.File == "" || !some().MatchString(strings.ToLower(s.Key)) || r.ownFile(s.File) {
 			return true
 		}
 		_, below := files.ProgramPath(s.File, r.Trees()...)
 		return len(below) == 0
-	}), err
+	})
 }
 
-// trusts refuses to have git do what some settings are about, if one of them stands
-// in a file of the work tree.
-func (r *Repo) trusts(ctx context.Context, some func() *regexp.Regexp) error {
-	found, err := r.ofTree(ctx, some)
+// trusts gives all settings, and refuses to have git do what some of them are about, if
+// one of those stands in a file of the work tree.
+func (r *Repo) trusts(ctx context.Context, some func() *regexp.Regexp) ([]Setting, error) {
+	all, err := r.Config(ctx)
+	found := r.ofTree(all, some)
 	if err != nil || len(found) == 0 {
-		return err
+		return all, err
 	}
 	s := found[0]
 	if rel, err := filepath.Rel(r.Top, s.File); err == nil && filepath.IsLocal(rel) {
 		s.File = rel
 	}
-	return fmt.Errorf("git's configuration takes %s from %s in the work tree, where an agent may have written it; "+
+	return nil, fmt.Errorf("git's configuration takes %s from %s in the work tree, where an agent may have written it; "+
 		"if it is yours, set it in .git/config: git config --local %s …", s.Key, s.File, s.Key)
 }
 

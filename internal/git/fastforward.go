@@ -61,7 +61,7 @@ func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.F
 	sum := sha256.Sum256([]byte(r.Dir))
 	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
 	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
-	if err := r.trusts(ctx, ofFilters); err != nil {
+	if _, err := r.trusts(ctx, ofFilters); err != nil {
 		return nil, fmt.Errorf("cannot move the files of %s: %w", r.Top, err)
 	}
 	if err := a.lock(); err != nil {

@@ -29,12 +29,12 @@ type MergeMessage struct {
 // MergeTree merges theirs into ours and stores the tree. Attributes of the
 // work tree are not read, so that no merge driver is chosen by what is merged.
 func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
-	drivers, err := r.ofTree(ctx, ofMerges)
+	settings, err := r.Config(ctx)
 	if err != nil {
 		return Merge{}, err
 	}
 	c := r.call("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
-	for _, s := range drivers {
+	for _, s := range r.ofTree(settings, ofMerges) {
 		c.settings = append(c.settings, "-c", s.Key+"=false") // a conflict
 	}
 	c.dir = r.Dir

@@ -13,15 +13,12 @@ import (
 // the user's credentials and without asking on a terminal.
 func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
 	c := r.call(args...)
-	if err := r.trusts(ctx, ofNetwork); err != nil {
-		return c, err
-	}
-	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
-	own, err := r.ConfigPath(ctx, "core.sshCommand")
+	settings, err := r.trusts(ctx, ofNetwork)
 	if err != nil {
 		return c, err
 	}
-	if own == "" {
+	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
+	if latest(settings)["core.sshcommand"] == "" {
 		c.env = append(c.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10")
 	}
 	return c, nil

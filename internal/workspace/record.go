@@ -145,19 +145,26 @@ type Keep struct {
 // Prune drops the refs of a run's other snapshots and returns their number.
 // Their objects go when git collects. Attempts stay with their iteration.
 func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error) {
+	kept, err := c.kept(run)
+	if err != nil {
+		return 0, err
+	}
+	var named []Snapshot
+	for name := range kept {
+		if s, ok := parse(git.Ref{Name: name}); ok && strings.HasPrefix(name, runPrefix) {
+			named = append(named, s)
+		}
+	}
+	if kept != nil && len(keep.others(named)) == 0 {
+		return 0, nil // as most often: git is not asked
+	}
 	all, err := c.Snapshots(ctx, run)
 	if err != nil {
 		return 0, err
 	}
-	numbers := lists.Each(all, func(s Snapshot) int { return s.N })
-	numbers = slices.Compact(numbers)
 	var drop []git.Ref
 	var gone []string
-	for _, s := range all {
-		i, _ := slices.BinarySearch(numbers, s.N)
-		if i < keep.First || i >= len(numbers)-keep.Last || slices.Contains(keep.Best, s.N) {
-			continue
-		}
+	for _, s := range keep.others(all) {
 		drop = append(drop, git.Ref{Name: s.Ref, Commit: s.Commit})
 		gone = append(gone, s.Ref, "")
 	}
@@ -170,6 +177,17 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 	}
 	defer r.close()
 	return len(drop), r.change(ctx, func() error { return c.Repo.DeleteRefs(ctx, drop) }, gone...)
+}
+
+// others are the snapshots that do not stay.
+func (k Keep) others(all []Snapshot) []Snapshot {
+	numbers := lists.Each(all, func(s Snapshot) int { return s.N })
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	return slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool {
+		i, _ := slices.BinarySearch(numbers, s.N)
+		return i < k.First || i >= len(numbers)-k.Last || slices.Contains(k.Best, s.N)
+	})
 }
 
 // Kept lists the runs that snapshots are kept of, in the order of their ids.
