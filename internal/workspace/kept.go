@@ -202,28 +202,13 @@ func (c *Checkout) refs(ctx context.Context, run, prefix string) ([]git.Ref, err
 	if kept == nil {
 		return c.Repo.Refs(ctx, prefix)
 	}
-	all, err := c.Repo.Refs(ctx, prefix)
-	if err == nil && asKept(all, prefix, kept) {
-		return all, nil
-	}
 	_, rerr := c.restoreRefs(ctx, prefix, kept)
-	if all, err = c.Repo.Refs(ctx, prefix); err != nil {
+	all, err := c.Repo.Refs(ctx, prefix)
+	if err != nil {
 		return nil, errors.Join(err, rerr)
 	}
 	// One that could not be put back has lost its objects.
 	return slices.DeleteFunc(all, func(ref git.Ref) bool { return kept[ref.Name] != ref.Commit }), nil
-}
-
-// asKept is true when the refs below a prefix are what was recorded of the run.
-func asKept(all []git.Ref, prefix string, kept map[string]string) bool {
-	n := 0
-	for name := range kept {
-		if strings.HasPrefix(name, prefix) {
-			n++
-		}
-	}
-	other := func(ref git.Ref) bool { return kept[ref.Name] != ref.Commit }
-	return n == len(all) && !slices.ContainsFunc(all, other)
 }
 
 // A ref below refs/replace makes git read another object in the place of the one that
