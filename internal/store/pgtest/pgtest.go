@@ -41,7 +41,7 @@ func Start(t testing.TB) *Server {
 		}
 	}
 	var err error
-	s.dir, err = os.MkdirTemp(place(), "pg") //nolint:usetesting // its folders are the test's user's alone
+	s.dir, err = os.MkdirTemp(place(), "pg") //nolint:usetesting // t.TempDir is for the test's user alone
 	must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(s.dir) })
 	must(s.unprivileged())
