@@ -203,10 +203,10 @@ func (d *Driver) keepSources() error {
 }
 
 // releaseSources forgets those that did not change, and notes which files that commands
-// could be taken from the agents left in the project. Where nobody can tell, all that
-// changed stays in doubt, as after a crash.
-func (d *Driver) releaseSources(ctx context.Context) {
-	seen, err := d.doubt(ctx)
+// could be taken from the agents left in the project; tree is that of now. Where nobody
+// can tell, all that changed stays in doubt, as after a crash.
+func (d *Driver) releaseSources(ctx context.Context, tree string) {
+	seen, err := d.doubt(ctx, tree)
 	if seen && err == nil {
 		err = trust.Release(d.o.StateDir, d.id, d.plan.project())
 	}
@@ -215,21 +215,23 @@ func (d *Driver) releaseSources(ctx context.Context) {
 	}
 }
 
+// doubts is true where agents work in the user's checkout of a repository.
+func (d *Driver) doubts() bool {
+	return d.o.Tree != nil && d.worker.trees.base != "" && !d.plan.Copy && d.plan.project() == d.plan.Root
+}
+
 // doubt notes which files the run changed. Where they cannot be looked at, seen is false: all
 // stays in doubt then, and the next start asks.
-func (d *Driver) doubt(ctx context.Context) (seen bool, err error) {
-	base := d.worker.trees.base
-	inClone := d.plan.project() != d.plan.Root
-	if d.o.Tree == nil || base == "" || d.plan.Copy || inClone {
+func (d *Driver) doubt(ctx context.Context, tree string) (seen bool, err error) {
+	if !d.doubts() {
 		return true, nil
+	}
+	if tree == "" {
+		return false, nil
 	}
 	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
-	if err != nil {
-		return false, nil
-	}
-	changes, _, err := d.worker.changes(ctx, base, tree)
+	changes, _, err := d.worker.changes(ctx, d.worker.trees.base, tree)
 	if err != nil {
 		return false, err
 	}

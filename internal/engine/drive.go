@@ -406,8 +406,7 @@ func rest(s loop.Status) (kind string, over bool) {
 func (d *Driver) finish(ctx context.Context) error {
 	d.harvest(ctx)
 	d.worker.giveUp(ctx)
-	d.lookAtRest(ctx)
-	d.releaseSources(ctx)
+	d.releaseSources(ctx, d.lookAtRest(ctx))
 	now := time.Now()
 	kind, over := rest(d.state.Status)
 	end := d.row(now)

@@ -114,6 +114,21 @@ func TestAnAgentCommitsAndChangesTheBranch(t *testing.T) {
 	}
 }
 
+// What a gate wrote was there before the next agent, also when the gate before it left
+// all as it was.
+func TestAGateWritesAFile(t *testing.T) {
+	t.Parallel()
+	w, h := hostile(t, `say: "Done."`)
+	w.gate("lint", "true")
+	w.gate("tests", "echo x >left.txt; test $PAWL_ITERATION -gt 1")
+	h.opts.Plan.Gates = w.o.Gates
+	h.start()
+	w.holds(loop.Completed, "1.1 failed", "2.1 success", "3.1 success")
+	if _, records, _ := w.stored(); !slices.Equal(records[1].Files, []string{"a.txt"}) {
+		t.Errorf("the second agent wrote %q", records[1].Files)
+	}
+}
+
 // Without a repository there is nothing to compare protected files with: the
 // run goes on, says so once, and does not complete on a claim.
 func TestAnAgentRemovesTheRepository(t *testing.T) {

@@ -246,17 +246,23 @@ func (d *Driver) lift(ctx context.Context, rest string) {
 }
 
 // lookAtRest notes the tree when the session ends, so that the next one knows
-// what a person changed in between.
-func (d *Driver) lookAtRest(ctx context.Context) {
-	if d.o.Tree == nil || d.state.Status == loop.Completed || d.worker.trees.base == "" {
-		return
+// what a person changed in between. It is "" where nobody asks for it, or it cannot be seen.
+func (d *Driver) lookAtRest(ctx context.Context) (tree string) {
+	completed := d.state.Status == loop.Completed
+	if d.o.Tree == nil || d.worker.trees.base == "" || completed && !d.doubts() {
+		return ""
 	}
 	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	if tree, _, err := d.o.Tree.Look(ctx, d.id); err == nil {
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if completed {
+		return tree
+	}
+	if err == nil {
 		d.worker.trees.rest = tree
 	}
 	d.keepTrees()
+	return tree
 }
 
 // treeWarning says once, until git works again, that the tree cannot be seen.

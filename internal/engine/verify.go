@@ -68,12 +68,12 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 // runGates reports whether the gates were judged.
 func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
 	specs := w.gates(c)
-	w.trees.headAt = time.Time{} // gates write files, too
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		e, err := w.runGate(ctx, c, n, s)
+		w.trees.headAt = time.Time{} // gates write files, too
 		if err == nil && !e.Stopped {
 			e.Tampered, err = w.changedByGate(ctx, r.TreeAfter)
 		}
@@ -339,9 +339,12 @@ func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violati
 	}
 	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	tree, _, err := w.o.Tree.Look(ctx, w.id)
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
 	if err != nil {
 		return nil, err
+	}
+	if t := &w.trees; tree == t.head.Tree && head == t.head.Head {
+		t.headAt = time.Now()
 	}
 	changes, _, err := w.changes(ctx, left, tree)
 	if err != nil {
