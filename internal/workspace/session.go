@@ -35,7 +35,8 @@ type session struct {
 	mem   *memory
 	start *start
 
-	scanned *git.Scan // how the files differ from the private index, as just seen
+	scanned *git.Scan   // how the files differ from the private index, as just seen
+	seeded  []git.Entry // the private index, as just made
 }
 
 const nameRunes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -220,6 +221,7 @@ func (r *session) seed(ctx context.Context) error {
 		return r.index.ReadTree(ctx, "")
 	}
 	_ = os.Remove(r.indexFile()) // the commit may have stood in
+	r.seeded = all
 	return r.index.Set(ctx, all)
 }
 
