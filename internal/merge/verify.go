@@ -117,8 +117,9 @@ func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.V
 	delete(q.reds, key)
 	q.mu.Unlock()
 	specs := slices.Clone(q.o.Gates[first:])
-	if tip, err := q.Tip(ctx); c.Again && err == nil {
-		specs[0].Doubted = tip == c.Commit
+	if c.Again {
+		tip, err := q.Tip(ctx)
+		specs[0].Doubted = err == nil && tip == c.Commit
 	}
 	rep, err := q.runGates(ctx, c.Commit, c.Tree, specs)
 	switch {
