@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == driveCommand {
 		os.Exit(playPawl(os.Stdin, os.Stdout))
 	}
-	// Of a program that is built with -race each end takes a second, else.
-	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+	// Of a program that is built with -race each end takes a second, else; git's start a third longer.
+	if err := errors.Join(os.Setenv("GORACE", "atexit_sleep_ms=0"), os.Setenv("LC_ALL", "C")); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
