@@ -215,15 +215,15 @@ func (d *Driver) releaseSources(ctx context.Context, tree string) {
 	}
 }
 
-// doubts is true where agents work in the user's checkout of a repository.
-func (d *Driver) doubts() bool {
+// inCheckout is true where agents work in the user's checkout of a repository.
+func (d *Driver) inCheckout() bool {
 	return d.o.Tree != nil && d.worker.trees.base != "" && !d.plan.Copy && d.plan.project() == d.plan.Root
 }
 
 // doubt notes which files the run changed. Where they cannot be looked at, seen is false: all
 // stays in doubt then, and the next start asks.
 func (d *Driver) doubt(ctx context.Context, tree string) (seen bool, err error) {
-	if !d.doubts() {
+	if !d.inCheckout() {
 		return true, nil
 	}
 	if tree == "" {

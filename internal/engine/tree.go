@@ -249,7 +249,7 @@ func (d *Driver) lift(ctx context.Context, rest string) {
 // what a person changed in between. It is "" where nobody asks for it, or it cannot be seen.
 func (d *Driver) lookAtRest(ctx context.Context) (tree string) {
 	completed := d.state.Status == loop.Completed
-	if d.o.Tree == nil || d.worker.trees.base == "" || completed && !d.doubts() {
+	if d.o.Tree == nil || d.worker.trees.base == "" || completed && !d.inCheckout() {
 		return ""
 	}
 	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))

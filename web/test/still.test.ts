@@ -88,23 +88,27 @@ test('nothing on a page moves while things happen', async (t) => {
   await context.close();
 });
 
-test('on a phone no button moves when the figures of a page come', async () => {
-  const context = await viewer(390);
-  const page = await context.newPage();
-  for (const [path, name, words] of [['/', /^Start a procedure/, / ready to start/], ['/runs', /^Start a procedure/, /^\d+ runs$/], ['/config', /^Read it again/, / settings$/], ['/stats', /^30 days/, / ended, /]] as const) {
-    // Its figures come when the page has been looked at.
-    let come = () => {};
-    const seen = new Promise<void>((resolve) => (come = resolve));
-    await page.route('**/api/**', (route) => seen.then(() => route.continue()));
-    await page.goto(at(path));
-    const button = page.getByRole('button', { name }).first();
-    const before = await button.boundingBox();
-    const figures = page.locator('header').getByText(words);
-    assert.equal(await figures.count(), 0, path);
-    come();
-    await figures.waitFor();
-    assert.deepEqual(await button.boundingBox(), before, path);
-    await page.unroute('**/api/**');
-  }
-  await context.close();
-});
+for (const width of [390, 800, 1280]) {
+  test(`no button moves when the figures of a page come, ${width} px`, async () => {
+    const context = await viewer(width);
+    const page = await context.newPage();
+    const heads = { '/': [/^Start a procedure/, / ready to start/], '/board': [/^Add a task/, / tasks$/], '/runs': [/^Start a procedure/, /^\d+ runs$/],
+      '/stats': [/^30 days/, / ended, /], '/config': [/^Read it again/, / settings$/] };
+    for (const [path, [name, words]] of Object.entries(heads)) {
+      // Its figures come when the page has been looked at.
+      let come = () => {};
+      const seen = new Promise<void>((resolve) => (come = resolve));
+      await page.route('**/api/**', (route) => seen.then(() => route.continue()));
+      await page.goto(at(path));
+      const button = page.getByRole('button', { name }).first();
+      const before = await button.boundingBox();
+      const figures = page.locator('header').getByText(words!);
+      assert.equal(await figures.count(), 0, path);
+      come();
+      await figures.waitFor();
+      assert.deepEqual(await button.boundingBox(), before, path);
+      await page.unroute('**/api/**');
+    }
+    await context.close();
+  });
+}
