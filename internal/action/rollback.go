@@ -83,10 +83,10 @@ func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	where := "what was there before the last rollback"
 	var back workspace.Rollback
 	if to.Undo {
-		back, err = undoRollback(ctx, tree, r.ID)
+		back, err = undoRollback(ctx, tree, r)
 	} else if to.N, err = snapshotOf(ctx, tree, r.ID, to.N); err == nil {
 		where = snapshotName(to.N)
-		back, err = tree.Rollback(ctx, r.ID, to.N, workspace.RollbackOptions{})
+		back, err = tree.Rollback(ctx, r.ID, to.N, workspace.RollbackOptions{Ended: r.EndedAt})
 	}
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 		p.Say("Warning: %v", err)
 	}
 	p.sayBack(back, where)
-	p.Say("What was there before is kept. To get it back: pawl rollback %s --undo", r.ID)
+	p.Say("What was there before is kept as %s. To get it back: pawl rollback %s --undo", back.Recovery, r.ID)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (p *Operator) doubt(r store.Run, tree *workspace.Checkout, paths []string) 
 func (p *Operator) sayBack(back workspace.Rollback, where string) {
 	p.Say("Put back to %s: %s restored, %d removed.", where, fault.Numbered(len(back.Restored), "file"), len(back.Removed))
 	if back.BranchMoved {
-		p.Say("The branch was moved back too.")
+		p.Say("The branch was moved too, to %s.", cmp.Or(back.To.Head, "where it had no commit"))
 	}
 	for _, n := range back.Notes {
 		p.Say("Note: %s", n)
@@ -122,15 +122,15 @@ func (p *Operator) sayBack(back workspace.Rollback, where string) {
 
 // undoRollback goes back to what was kept before the last rollback. That is a
 // rollback too, so undoing twice changes nothing in the end.
-func undoRollback(ctx context.Context, tree *workspace.Checkout, run string) (workspace.Rollback, error) {
-	kept, err := tree.Recoveries(ctx, run)
+func undoRollback(ctx context.Context, tree *workspace.Checkout, r store.Run) (workspace.Rollback, error) {
+	kept, err := tree.Recoveries(ctx, r.ID)
 	if err != nil {
 		return workspace.Rollback{}, err
 	}
 	if len(kept) == 0 {
-		return workspace.Rollback{}, fault.Refuse("there is no rollback of run %s to undo", run)
+		return workspace.Rollback{}, fault.Refuse("there is no rollback of run %s to undo", r.ID)
 	}
-	return tree.RollbackTo(ctx, kept[len(kept)-1].Ref, workspace.RollbackOptions{})
+	return tree.RollbackTo(ctx, kept[len(kept)-1].Ref, workspace.RollbackOptions{Ended: r.EndedAt})
 }
 
 // snapshotOf checks the number of a snapshot; -1 is the one before the last.

@@ -237,32 +237,38 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-func TestCommitNotSince(t *testing.T) {
+func TestCommitOutside(t *testing.T) {
 	t.Parallel()
 	dir, r := repository(t, "r")
 	base := gittest.Git(t, dir, "rev-parse", "HEAD")
 	began := time.Now()
 	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
-	ask := func(keep, to string, since time.Time) string {
+	ask := func(keep, to string, since, until time.Time) string {
 		t.Helper()
-		got, err := r.CommitNotSince(t.Context(), keep, to, since)
+		got, err := r.CommitOutside(t.Context(), keep, to, since, until)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
-	if got := ask(base, head, began); got != "" {
+	if got := ask(base, head, began, time.Time{}); got != "" {
 		t.Errorf("a commit of now: %q", got)
 	}
-	if got := ask(base, head, began.Add(time.Hour)); got != head {
+	if got := ask(base, head, began.Add(time.Hour), time.Time{}); got != head {
 		t.Errorf("a commit from before: %q", got)
 	}
-	if got := ask(head, base, began.Add(time.Hour)); got != "" {
+	if got := ask(head, base, began.Add(time.Hour), time.Time{}); got != "" {
 		t.Errorf("nothing goes: %q", got)
 	}
+	if got := ask(base, head, began, time.Now()); got != "" {
+		t.Errorf("a commit from before the end: %q", got)
+	}
+	if got := ask(base, head, began.Add(-time.Hour), began.Add(-time.Minute)); got != head {
+		t.Errorf("a commit from after the end: %q", got)
+	}
 	gittest.Git(t, dir, "tag", "v1")
-	if got := ask(base, head, began); got != head {
+	if got := ask(base, head, began, time.Time{}); got != head {
 		t.Errorf("tagged: %q", got)
 	}
 }

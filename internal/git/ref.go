@@ -198,10 +198,11 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
-// CommitNotSince returns one commit among those that can be reached from to and not
-// from keep, which was committed before since or can be reached from a tag or
-// a remote branch. It is empty when there is none.
-func (r *Repo) CommitNotSince(ctx context.Context, keep, to string, since time.Time) (string, error) {
+// CommitOutside returns one commit among those that can be reached from to and not
+// from keep, which was committed before since or after until (zero: no end), or can be
+// reached from a tag or a remote branch. It is empty when there is none. Times of commits
+// are seconds: one in the second of since or until is not outside.
+func (r *Repo) CommitOutside(ctx context.Context, keep, to string, since, until time.Time) (string, error) {
 	span := []string{to}
 	if keep != "" {
 		span = append(span, "^"+keep)
@@ -209,15 +210,22 @@ func (r *Repo) CommitNotSince(ctx context.Context, keep, to string, since time.T
 	old := append([]string{"rev-list", "-n", "1", "--min-age=" + strconv.FormatInt(since.Unix()-1, 10)}, span...)
 	all := append([]string{"rev-list", "--count"}, span...)
 	own := append(append([]string{"rev-list", "--count"}, span...), "--not", "--remotes", "--tags")
-	outs, err := runAll(ctx, r.call(old...), r.call(all...), r.call(own...))
+	calls := []call{r.call(all...), r.call(own...), r.call(old...)}
+	if !until.IsZero() {
+		late := append([]string{"rev-list", "-n", "1", "--max-age=" + strconv.FormatInt(until.Unix()+1, 10)}, span...)
+		calls = append(calls, r.call(late...))
+	}
+	outs, err := runAll(ctx, calls...)
 	if err != nil {
 		return "", fmt.Errorf("cannot list commits: %w", err)
 	}
-	if before := strings.TrimSpace(string(outs[0])); before != "" {
-		return before, nil
-	}
-	if !bytes.Equal(outs[1], outs[2]) {
+	if !bytes.Equal(outs[0], outs[1]) {
 		return to, nil
+	}
+	for _, out := range outs[2:] {
+		if commit := strings.TrimSpace(string(out)); commit != "" {
+			return commit, nil
+		}
 	}
 	return "", nil
 }

@@ -31,6 +31,9 @@ var (
 type RollbackOptions struct {
 	// Expect is the tree that the work tree must have now; empty: any.
 	Expect string
+	// Ended is when the run ended; zero: it has not, or nobody knows. A branch that got
+	// commits later is not moved.
+	Ended time.Time
 }
 
 // Rollback is what was done.
@@ -143,7 +146,7 @@ func (c *Checkout) rollbackTo(ctx context.Context, run, ref string, o RollbackOp
 	if err := r.restore(ctx, now, want, &b); err != nil {
 		return b, fmt.Errorf("cannot finish the rollback to %s (run it again, or undo it with %s): %w", ref, b.Recovery, err)
 	}
-	if err := r.moveBranch(ctx, now.head, want, &b); err != nil {
+	if err := r.moveBranch(ctx, now.head, want, o.Ended, &b); err != nil {
 		return b, fmt.Errorf("cannot move the branch back, the files are at %s: %w", ref, err)
 	}
 	return b, nil
@@ -335,11 +338,11 @@ func underAny(p string, dirs map[string]bool) bool {
 
 // moveBranch puts the branch back to where it was in want, if that takes
 // nothing away that the run did not make; otherwise a note says why not.
-func (r *session) moveBranch(ctx context.Context, now git.Head, want Snapshot, b *Rollback) error {
+func (r *session) moveBranch(ctx context.Context, now git.Head, want Snapshot, ended time.Time, b *Rollback) error {
 	if now.Commit == want.Head && now.Branch == want.Branch {
 		return nil
 	}
-	why, err := r.mayMove(ctx, now, want)
+	why, err := r.mayMove(ctx, now, want, ended)
 	if err != nil {
 		return err
 	}
@@ -373,7 +376,7 @@ func (r *session) moveBranch(ctx context.Context, now git.Head, want Snapshot, b
 }
 
 // mayMove says why the branch must stay, or "".
-func (r *session) mayMove(ctx context.Context, now git.Head, want Snapshot) (string, error) {
+func (r *session) mayMove(ctx context.Context, now git.Head, want Snapshot, ended time.Time) (string, error) {
 	switch {
 	case want.Branch == "" || now.Branch == "":
 		return "HEAD is or was detached", nil
@@ -393,7 +396,7 @@ func (r *session) mayMove(ctx context.Context, now git.Head, want Snapshot) (str
 	if now.Commit == "" {
 		return "", nil
 	}
-	foreign, err := r.c.Repo.CommitNotSince(ctx, want.Head, now.Commit, began)
+	foreign, err := r.c.Repo.CommitOutside(ctx, want.Head, now.Commit, began, ended)
 	if err != nil || foreign == "" {
 		return "", err
 	}

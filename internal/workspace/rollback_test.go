@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestRollbackPutsRandomEditsBack(t *testing.T) {
@@ -150,6 +151,28 @@ func TestRollbackIsUndoable(t *testing.T) {
 	all, err := p.c.Recoveries(t.Context(), "r1")
 	if err != nil || len(all) != 2 || all[0].Head != head || all[0].Run != "r1" {
 		t.Errorf("recoveries %+v, %v", all, err)
+	}
+}
+
+// A commit that a person made after the run's end stays on the branch.
+func TestCommitsAfterTheEndStay(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "0")
+	p.snap(0)
+	p.write("a", "agent")
+	p.git("commit", "-qam", "agent")
+	later := gitCommand(p, "commit", "-q", "--allow-empty", "-m", "person")
+	later.Env = append(os.Environ(), "GIT_COMMITTER_DATE="+time.Now().Add(time.Hour).Format(time.RFC3339))
+	if err := later.Run(); err != nil {
+		t.Fatal(err)
+	}
+	head := p.git("rev-parse", "HEAD")
+	b, err := p.c.Rollback(t.Context(), "r1", 0, RollbackOptions{Ended: time.Now()})
+	if err != nil || b.BranchMoved || p.git("rev-parse", "HEAD") != head || p.read("a") != "0" {
+		t.Errorf("%+v, %v, a is %q", b, err, p.read("a"))
+	}
+	if len(b.Notes) != 1 || !strings.Contains(b.Notes[0], head+" would go") {
+		t.Errorf("notes %q", b.Notes)
 	}
 }
 
