@@ -88,13 +88,17 @@ func (p *page) keys(text string) {
 	}
 }
 
-// ended reads to the end, and returns the reason.
+// ended draws all to the end, and returns the reason. The end of a command comes after all that it printed.
 func (p *page) ended() (e websocket.CloseError) {
 	for {
-		if _, _, err := p.conn.Read(p.t.Context()); err != nil {
+		_, data, err := p.conn.Read(p.t.Context())
+		if err != nil {
 			_ = errors.As(err, &e) // a connection that was cut has no reason
 			return e
 		}
+		p.drew += int64(len(data))
+		seen, _ := json.Marshal(word{Seen: p.drew})
+		_ = p.conn.Write(p.t.Context(), websocket.MessageText, seen) // the other side may have ended meanwhile
 	}
 }
 
