@@ -72,11 +72,9 @@ func (r *session) captureStart(ctx context.Context) error {
 		return err
 	}
 	r.scanned = &scan
-	entries := r.seeded
-	if entries == nil {
-		if entries, err = r.index.Entries(ctx); err != nil {
-			return err
-		}
+	entries, err := r.index.Entries(ctx)
+	if err != nil {
+		return err
 	}
 	r.noteNested(entries)
 	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored)))

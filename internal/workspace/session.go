@@ -35,8 +35,7 @@ type session struct {
 	mem   *memory
 	start *start
 
-	scanned *git.Scan   // how the files differ from the private index, as just seen
-	seeded  []git.Entry // the private index, as just made
+	scanned *git.Scan // how the files differ from the private index, as just seen
 }
 
 const nameRunes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -221,7 +220,6 @@ func (r *session) seed(ctx context.Context) error {
 		return r.index.ReadTree(ctx, "")
 	}
 	_ = os.Remove(r.indexFile()) // the commit may have stood in
-	r.seeded = all
 	return r.index.Set(ctx, all)
 }
 
