@@ -219,13 +219,13 @@ func (r *Repo) CommitOutside(ctx context.Context, keep, to string, since, until 
 	if err != nil {
 		return "", fmt.Errorf("cannot list commits: %w", err)
 	}
-	if !bytes.Equal(outs[0], outs[1]) {
-		return to, nil
-	}
 	for _, out := range outs[2:] {
 		if commit := strings.TrimSpace(string(out)); commit != "" {
 			return commit, nil
 		}
+	}
+	if !bytes.Equal(outs[0], outs[1]) {
+		return to, nil
 	}
 	return "", nil
 }
