@@ -655,19 +655,19 @@ echo "<promise>COMPLETE</promise>"
 		must(t, err)
 		there = len(list) == 1
 	}
-	id, err := process.Identify(worker.Process.Pid)
+	owner, err := process.Identify(worker.Process.Pid)
 	must(t, err)
-	now := time.Now()
+	now, run := time.Now(), engine.NewID() // not that of a test beside this one, which ends what runs under its name
 	_, err = m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Agent: "script"}})
 	state, err := json.Marshal(s)
 	must(t, err)
-	e, err := journal.New("r1", 1, now, journal.RunCreated, struct{}{})
+	e, err := journal.New(run, 1, now, journal.RunCreated, struct{}{})
 	must(t, err)
 	must(t, m.store.Create(t.Context(), store.Run{
-		ID: "r1", Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
-		Owner: engine.OwnerOf(id), StartedAt: now, UpdatedAt: now,
+		ID: run, Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
+		Owner: engine.OwnerOf(owner), StartedAt: now, UpdatedAt: now,
 	}, e, func(store.Owner) bool { return false }))
 	if res := m.pilot(0)(); res.Tally.Landed != 1 {
 		t.Errorf("it ended with %+v", res)
@@ -692,7 +692,7 @@ func TestCompleteWorkThatDidNotTravel(t *testing.T) {
 echo one > one.txt
 echo "<promise>COMPLETE</promise>"
 `)
-	now := time.Now()
+	now, run := time.Now(), engine.NewID() // not that of a test beside this one, which ends what runs under its name
 	_, err := m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{
@@ -701,14 +701,14 @@ echo "<promise>COMPLETE</promise>"
 	}})
 	state, err := json.Marshal(s)
 	must(t, err)
-	e, err := journal.New("r1", 1, now, journal.RunCreated, struct{}{})
+	e, err := journal.New(run, 1, now, journal.RunCreated, struct{}{})
 	must(t, err)
 	self, err := process.Self()
 	must(t, err)
 	dead := engine.OwnerOf(self)
 	dead.Start = "1"
 	must(t, m.store.Create(t.Context(), store.Run{
-		ID: "r1", Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
+		ID: run, Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
 		Owner: dead, StartedAt: now, UpdatedAt: now,
 	}, e, func(store.Owner) bool { return false }))
 	o, err := m.machines[1].options(t.Context())
@@ -721,7 +721,7 @@ echo "<promise>COMPLETE</promise>"
 		t.Fatalf("the run is %s: %s", d.State.Status, d.State.Why)
 	}
 	kernel := decided{d}
-	outcome, entry := autopilot.Work(t.Context(), o, "task-001", "r1", "", kernel)
+	outcome, entry := autopilot.Work(t.Context(), o, "task-001", run, "", kernel)
 	if !outcome.NotStarted || !outcome.Machine || outcome.Empty || entry.Commit != "" {
 		t.Errorf("it came to %+v, with commit %q", outcome, entry.Commit)
 	}

@@ -169,14 +169,27 @@ func endSilent(pid int) {
 	id.AwaitEnd(ctx)
 }
 
-// startSession starts the process, connected from birth: no path is looked
-// up, nothing is tried again, and its end is seen at once.
+// startSession starts a supervisor. One that ended before it answered, as when the
+// machine had no memory left, is started once more.
 func startSession(ctx context.Context, o Options) (*session, error) {
 	log, err := prepareDir(o.RunDir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
+	s, err := startProcess(ctx, o, log)
+	if errors.Is(err, errLeft) {
+		s, err = startProcess(ctx, o, log)
+	}
+	if err != nil && !errors.Is(err, ErrRunning) {
+		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
+	}
+	return s, err
+}
+
+// startProcess starts a process that is connected from birth: no path is looked up,
+// and its end is seen at once.
+func startProcess(ctx context.Context, o Options, log *os.File) (*session, error) {
 	conn, theirs, err := pair()
 	if err != nil {
 		return nil, err
@@ -188,16 +201,13 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 	_ = theirs.Close()
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
+		return nil, err
 	}
 	s := newSession(conn, child)
 	if err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
 		s.close()
 		endSilent(child.PID)
-		if errors.Is(err, ErrRunning) {
-			return nil, ErrRunning
-		}
-		return nil, fmt.Errorf("cannot start a supervisor: %v%s", err, lastLine(o.RunDir))
+		return nil, fmt.Errorf("%w%s", err, lastLine(o.RunDir))
 	}
 	s.keepUp()
 	return s, nil

@@ -50,6 +50,48 @@ func TestAKilledClientIsFollowedByAnother(t *testing.T) {
 	gone(t, k.supervisor)
 }
 
+// A supervisor that somebody ended before it answered is started once more.
+func TestASupervisorIsKilledWhileItStarts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, dies string
+		starts     int
+		want       string
+	}{
+		{"once", `[ -e "$0.died" ] || { touch "$0.died"; kill -9 $$; }`, 2, ""},
+		{"always", `kill -9 $$`, 2, "cannot start a supervisor: the supervisor left: "},
+		{"and says why", `echo "no such library" >&2; exit 127`, 2, "(its log ends: no such library)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRun(t)
+			script := filepath.Join(t.TempDir(), "pawl")
+			text := fmt.Sprintf("#!/bin/sh\necho start >> \"$0.starts\"\n%s\nexec '%s' \"$@\"\n", c.dies, r.o.Exe)
+			if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r.o.Exe = script
+			client, err := Start(t.Context(), r.o)
+			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+				t.Errorf("Start: %v, want %q", err, c.want)
+			}
+			if err == nil {
+				got := must(t)(client.Run(t.Context(), r.job("1", "exit 3"), nil))
+				if got.Exit.Code != 3 {
+					t.Errorf("got %+v", got)
+				}
+				if err := client.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			data, err := os.ReadFile(script + ".starts")
+			if n := strings.Count(string(data), "start"); n != c.starts || err != nil {
+				t.Errorf("it was started %d times, not %d (%v)", n, c.starts, err)
+			}
+		})
+	}
+}
+
 // The supervisor of an attached client dies before the client asks for its job:
 // nobody is left who would end the agent, so the client does.
 func TestAnAttachedSupervisorDiesBeforeItIsAsked(t *testing.T) {

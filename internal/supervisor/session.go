@@ -18,6 +18,9 @@ import (
 // errSilent: the supervisor is there and does not answer.
 var errSilent = errors.New("the supervisor does not answer")
 
+// errLeft: the supervisor ended before it answered.
+var errLeft = errors.New("the supervisor left")
+
 // session is one connection of a client, with the goroutines that read it and
 // renew the lease. It ends once and is not used again.
 type session struct {
@@ -88,7 +91,7 @@ func (s *session) greetError(ctx context.Context, err error) error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errSilent
 	}
-	return fmt.Errorf("the supervisor left: %v", err)
+	return fmt.Errorf("%w: %v", errLeft, err)
 }
 
 // keepUp starts to read and to renew.
