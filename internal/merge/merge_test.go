@@ -254,9 +254,9 @@ func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {
 		gates []gate.Spec
 		want  int // commits on the target's own line
 	}{
-		"no gates": {4, nil, 2}, // 4, then 16
-		"gates":    {4, gates("true"), 5},
-		"alone":    {1, nil, 20},
+		"no gates": {4, nil, 2}, // 4, then 6
+		"gates":    {4, gates("true"), 3},
+		"alone":    {1, nil, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +264,7 @@ func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {
 			base := r.git("rev-parse", "main")
 			r.o.Policy.Batch, r.o.Gates = tt.batch, tt.gates
 			q := r.queue()
-			for i, commit := range r.many(20) {
+			for i, commit := range r.many(10) {
 				id, _ := r.task(fmt.Sprintf("Task %d", i), base)
 				r.add(q, id, commit, "Task")
 			}
@@ -275,7 +275,7 @@ func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {
 			if got := r.git("rev-list", "--count", "--first-parent", base+"..main"); got != fmt.Sprint(tt.want) {
 				t.Errorf("the target moved %s times, want %d", got, tt.want)
 			}
-			if got := r.git("ls-files", "d*"); len(strings.Fields(got)) != 20 {
+			if got := r.git("ls-files", "d*"); len(strings.Fields(got)) != 10 {
 				t.Errorf("files: %s", got)
 			}
 			r.audit(base)

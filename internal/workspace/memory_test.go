@@ -27,7 +27,7 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	folder := func() string { return pick("", "d/", "d/e/", "new/", "new/x/") }
-	for step := range 60 {
+	for step := range 30 {
 		if got, want := look(p.c), look(open(t, p.top, other)); got != want {
 			t.Fatalf("step %d: the tree is %s, without memory %s:\n%s", step, got, want, p.git("diff-tree", "-r", want, got))
 		}
