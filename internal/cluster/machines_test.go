@@ -657,7 +657,8 @@ echo "<promise>COMPLETE</promise>"
 	}
 	owner, err := process.Identify(worker.Process.Pid)
 	must(t, err)
-	now, run := time.Now(), engine.NewID() // not that of a test beside this one, which ends what runs under its name
+	now := time.Now()
+	run := engine.NewID() // who takes a run over ends all of its name, in a test beside this one too
 	_, err = m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Agent: "script"}})
@@ -692,7 +693,8 @@ func TestCompleteWorkThatDidNotTravel(t *testing.T) {
 echo one > one.txt
 echo "<promise>COMPLETE</promise>"
 `)
-	now, run := time.Now(), engine.NewID() // not that of a test beside this one, which ends what runs under its name
+	now := time.Now()
+	run := engine.NewID() // who takes a run over ends all of its name, in a test beside this one too
 	_, err := m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{

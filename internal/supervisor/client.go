@@ -181,10 +181,13 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 	if errors.Is(err, errLeft) {
 		s, err = startProcess(ctx, o, log)
 	}
-	if err != nil && !errors.Is(err, ErrRunning) {
+	switch {
+	case errors.Is(err, ErrRunning):
+		return nil, ErrRunning
+	case err != nil:
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}
-	return s, err
+	return s, nil
 }
 
 // startProcess starts a process that is connected from birth: no path is looked up,
