@@ -184,6 +184,9 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 	switch {
 	case errors.Is(err, ErrRunning):
 		return nil, ErrRunning
+	case errors.Is(err, errLeft):
+		return nil, fmt.Errorf("cannot start a supervisor: %v, two times; something ends it: see whether memory is short "+
+			"(free, dmesg), and what %s says", err, logPath(o.RunDir))
 	case err != nil:
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}
