@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/script"
 	"github.com/pawl-dev/pawl/internal/egress"
 	"github.com/pawl-dev/pawl/internal/gate"
+	"github.com/pawl-dev/pawl/internal/gittest"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
 	"github.com/pawl-dev/pawl/internal/reexec"
@@ -40,11 +41,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == driveCommand {
 		os.Exit(playPawl(os.Stdin, os.Stdout))
 	}
-	// Of a program that is built with -race each end takes a second, else; git's start a third longer.
-	if err := errors.Join(os.Setenv("GORACE", "atexit_sleep_ms=0"), os.Setenv("LC_ALL", "C")); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+	// Of a program that is built with -race each end takes a second, else.
+	os.Exit(gittest.Run(m, "GORACE=atexit_sleep_ms=0"))
 }
 
 // order is what a pawl in a process of its own does.
@@ -230,17 +228,7 @@ func (w *world) read(name string) string {
 	return string(data)
 }
 
-func (w *world) git(args ...string) string {
-	w.t.Helper()
-	c := exec.CommandContext(w.t.Context(), "git", args...)
-	c.Dir = w.o.Root
-	c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
-	out, err := c.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %q: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
+func (w *world) git(args ...string) string { w.t.Helper(); return gittest.Git(w.t, w.o.Root, args...) }
 
 func (w *world) commit(message string) {
 	w.t.Helper()

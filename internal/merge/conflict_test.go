@@ -260,7 +260,7 @@ func TestWhatCanNeverBeMergedGoesToAPerson(t *testing.T) {
 	r.add(q, alien, root, "Alien")
 	gone, commit := r.task("Gone", "main", "x.txt", "x\n")
 	r.add(q, gone, commit, "Gone")
-	for _, ref := range []string{"refs/keep/" + commit, "refs/pawl/queue/" + gone} {
+	for _, ref := range strings.Fields(r.git("for-each-ref", "--format=%(refname)", "--points-at="+commit)) {
 		r.git("update-ref", "-d", ref)
 	}
 	r.git("-c", "gc.reflogExpireUnreachable=now", "gc", "-q", "--prune=now")

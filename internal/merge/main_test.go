@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,7 +181,7 @@ func (r *rig) read(name string) string {
 }
 
 // task makes a task in review on the board, and a commit on top of a base that
-// changes files, in a clone of its own. "-" as text deletes a file.
+// changes files: names and texts in turn. "-" as text deletes a file.
 func (r *rig) task(title, base string, files ...string) (id, commit string) {
 	r.t.Helper()
 	cases, err := r.store.AddCases(r.t.Context(), []board.Draft{{Case: board.Case{Type: board.Task, Title: title}}}, board.Person, time.Now())
@@ -191,32 +192,13 @@ func (r *rig) task(title, base string, files ...string) (id, commit string) {
 	return id, r.commit(title, base, files...)
 }
 
+// kept is how many commits of tests have a ref of their own.
+var kept atomic.Int64
+
 // commit makes a commit in the repository without touching its checkout.
 func (r *rig) commit(title, base string, files ...string) string {
 	r.t.Helper()
-	clone := folder(r.t)
-	gittest.Git(r.t, clone, "clone", "-q", "--shared", "--no-checkout", r.dir, ".")
-	gittest.Git(r.t, clone, "checkout", "-q", "--detach", base)
-	for i := 0; i+1 < len(files); i += 2 {
-		path := filepath.Join(clone, files[i])
-		if files[i+1] == "-" {
-			gittest.Git(r.t, clone, "rm", "-q", files[i])
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			r.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	gittest.Git(r.t, clone, "add", "-A")
-	gittest.Git(r.t, clone, "commit", "-q", "--allow-empty", "-m", title)
-	commit := gittest.Git(r.t, clone, "rev-parse", "HEAD")
-	r.git("fetch", "-q", clone, commit+":refs/heads/tmp/"+commit)
-	r.git("update-ref", "refs/keep/"+commit, commit)
-	r.git("update-ref", "-d", "refs/heads/tmp/"+commit)
-	return commit
+	return gittest.Commit(r.t, r.dir, fmt.Sprintf("refs/kept/%d", kept.Add(1)), title, base, files...)
 }
 
 func (r *rig) queue() *Queue {
