@@ -108,7 +108,7 @@ func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 	o.RunDir, o.Mark = l.folder(l.made)
 	client, err := supervisor.Start(context.WithoutCancel(ctx), o)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the supervisor: %v", err)
+		return nil, err
 	}
 	l.busy[client] = true
 	return client, nil

@@ -185,8 +185,8 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 	case errors.Is(err, ErrRunning):
 		return nil, ErrRunning
 	case errors.Is(err, errLeft):
-		return nil, fmt.Errorf("cannot start a supervisor: %v, two times; something ends it: see whether memory is short "+
-			"(free, dmesg), and what %s says", err, logPath(o.RunDir))
+		return nil, fmt.Errorf("cannot start a supervisor: %v, two times; where the system ends it, as when memory is "+
+			"short, dmesg says so", err)
 	case err != nil:
 		return nil, fmt.Errorf("cannot start a supervisor: %v", err)
 	}

@@ -59,7 +59,7 @@ func TestASupervisorIsKilledWhileItStarts(t *testing.T) {
 		want       string
 	}{
 		{"once", `[ -e "$0.died" ] || { touch "$0.died"; kill -9 $$; }`, 2, ""},
-		{"always", `kill -9 $$`, 2, "ended before it answered, two times; something ends it: "},
+		{"always", `kill -9 $$`, 2, "cannot start a supervisor: it ended before it answered, two times; "},
 		{"and says why", `echo "no such library" >&2; exit 127`, 2, "(its log ends: no such library)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

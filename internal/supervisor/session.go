@@ -19,7 +19,7 @@ import (
 var errSilent = errors.New("the supervisor does not answer")
 
 // errLeft: the supervisor ended before it answered.
-var errLeft = errors.New("the supervisor ended before it answered")
+var errLeft = errors.New("it ended before it answered")
 
 // session is one connection of a client, with the goroutines that read it and
 // renew the lease. It ends once and is not used again.
