@@ -202,27 +202,13 @@ func (c *Checkout) refs(ctx context.Context, run, prefix string) ([]git.Ref, err
 	if kept == nil {
 		return c.Repo.Refs(ctx, prefix)
 	}
-	all, err := c.Repo.Refs(ctx, prefix)
-	if err == nil && asKept(all, kept, prefix) {
-		return all, nil
-	}
 	_, rerr := c.restoreRefs(ctx, prefix, kept)
-	all, err = c.Repo.Refs(ctx, prefix)
+	all, err := c.Repo.Refs(ctx, prefix)
 	if err != nil {
 		return nil, errors.Join(err, rerr)
 	}
 	// One that could not be put back has lost its objects.
 	return slices.DeleteFunc(all, func(ref git.Ref) bool { return kept[ref.Name] != ref.Commit }), nil
-}
-
-// asKept is whether the refs below a prefix are those that were recorded.
-func asKept(all []git.Ref, kept map[string]string, prefix string) bool {
-	now, was := map[string]string{}, maps.Clone(kept)
-	for _, ref := range all {
-		now[ref.Name] = ref.Commit
-	}
-	maps.DeleteFunc(was, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
-	return maps.Equal(now, was)
 }
 
 // A ref below refs/replace makes git read another object in the place of the one that
