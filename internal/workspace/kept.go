@@ -203,6 +203,7 @@ func (c *Checkout) refs(ctx context.Context, run, prefix string) ([]git.Ref, err
 		return c.Repo.Refs(ctx, prefix)
 	}
 	_, rerr := c.restoreRefs(ctx, prefix, kept)
+	// Not before: git reads what they lead to, and an agent can make that of any size.
 	all, err := c.Repo.Refs(ctx, prefix)
 	if err != nil {
 		return nil, errors.Join(err, rerr)
