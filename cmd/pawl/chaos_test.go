@@ -122,7 +122,7 @@ func newChaosRun(t *testing.T, random *rand.Rand, tasks int, dir, home string) *
 	if err := os.WriteFile(filepath.Join(c.home, "agent.sh"), []byte(chaosAgent), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n"
+	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 	if err := os.WriteFile(filepath.Join(c.home, ".gitconfig"), []byte(gitconfig), 0o644); err != nil {
 		t.Fatal(err)
 	}
