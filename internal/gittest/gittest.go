@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Run runs the tests with a home folder of their own: the user Ann, the branch
@@ -64,14 +65,14 @@ func Git(t testing.TB, dir string, args ...string) string {
 	return strings.TrimRight(string(out), "\n")
 }
 
-// Commit makes a commit on top of base, and a ref to it, without a checkout: in one call
-// of git, where a clone takes ten. Files are names and texts in turn; "-" as text deletes
-// one. It returns the commit's id.
+// Commit makes a commit on top of base, and a ref to it, and touches no checkout: in one
+// call of git, since a clone for it would take ten. Files are names and texts in turn; "-"
+// as text deletes one. It returns the commit's id.
 func Commit(t testing.TB, dir, ref, title, base string, files ...string) string {
 	t.Helper()
 	var in strings.Builder
-	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter Ann <ann@example.com> now\ndata %d\n%s\nfrom %s^0\n",
-		ref, len(title), title, base)
+	fmt.Fprintf(&in, "commit %s\nmark :1\ncommitter Ann <ann@example.com> %d +0000\ndata %d\n%s\nfrom %s^0\n",
+		ref, time.Now().Unix(), len(title), title, base)
 	for i := 0; i+1 < len(files); i += 2 {
 		if name, text := files[i], files[i+1]; text == "-" {
 			fmt.Fprintf(&in, "D %s\n", name)
@@ -80,8 +81,14 @@ func Commit(t testing.TB, dir, ref, title, base string, files ...string) string 
 		}
 	}
 	in.WriteString("get-mark :1\n")
-	cmd := exec.CommandContext(t.Context(), "git", "fast-import", "--quiet", "--date-format=now")
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(in.String())
+	return Import(t, dir, in.String())
+}
+
+// Import has git fast-import read a stream, and returns what that prints.
+func Import(t testing.TB, dir, stream string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "fast-import", "--quiet")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stream)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("git fast-import: %v\n%s", err, out)

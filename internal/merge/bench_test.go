@@ -2,12 +2,12 @@ package merge
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/board"
+	"github.com/pawl-dev/pawl/internal/gittest"
 )
 
 // BenchmarkLandings lands tasks that do not conflict, without gates, in batches
@@ -45,11 +45,7 @@ func (r *rig) many(n int) []string {
 		text := fmt.Sprintf("file %d\n", i)
 		fmt.Fprintf(&in, "commit refs/keep/%d\ncommitter Ann <ann@example.com> 1770372000 +0000\ndata 4\nmake\nfrom %s\nM 100644 inline d%d/f%d.txt\ndata %d\n%s\n", i, base, i%10, i, len(text), text)
 	}
-	cmd := exec.Command("git", "fast-import", "--quiet")
-	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(in.String())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.t.Fatalf("git fast-import: %v\n%s", err, out)
-	}
+	gittest.Import(r.t, r.dir, in.String())
 	commits := make([]string, n)
 	for i := range n {
 		commits[i] = r.git("rev-parse", fmt.Sprintf("refs/keep/%d", i))

@@ -192,13 +192,13 @@ func (r *rig) task(title, base string, files ...string) (id, commit string) {
 	return id, r.commit(title, base, files...)
 }
 
-// kept is how many commits of tests have a ref of their own.
-var kept atomic.Int64
+// commits counts those of tests: each has a ref of its own, so that git keeps it.
+var commits atomic.Int64
 
 // commit makes a commit in the repository without touching its checkout.
 func (r *rig) commit(title, base string, files ...string) string {
 	r.t.Helper()
-	return gittest.Commit(r.t, r.dir, fmt.Sprintf("refs/kept/%d", kept.Add(1)), title, base, files...)
+	return gittest.Commit(r.t, r.dir, fmt.Sprintf("refs/commits/%d", commits.Add(1)), title, base, files...)
 }
 
 func (r *rig) queue() *Queue {
