@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -158,13 +157,9 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 // configuration.
 func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 	dir := config.StateDir(r.Root, p.Env)
-	tree, err := p.Tree(ctx, r)
-	if err != nil {
-		tree = nil
-	}
-	_, err = engine.Resume(ctx, engine.Options{
-		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir,
-		Store: p.Store, Tree: tree, Log: p.Log(r.Root),
+	_, err := engine.Resume(ctx, engine.Options{
+		Settles: true, Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root}, StateDir: dir,
+		Store: p.Store, Log: p.Log(r.Root),
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {
 				p.Say("Warning: %s", report.Line(n.Text, 500))
@@ -180,18 +175,30 @@ func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 	switch rep.Choice.Do {
 	case control.Accept:
 		p.Say("Run %s is completed: you accepted its work as it is.", r.ID)
+		return p.applyAfter(ctx, r)
 	case control.TakeOver:
-		p.Say("Run %s is stopped, and the work is yours: the files are as the last iteration left them.", r.ID)
-		if OnCopy(r) {
-			p.Say("  Get it from its copy:  pawl apply %s", r.ID)
-		}
+		p.Say("Run %s is stopped, and the work is yours, as the last iteration left it.", r.ID)
+		err := p.applyAfter(ctx, r)
 		p.Say("  What happened:         pawl show %s, pawl show %s --diff", r.ID, r.ID)
 		p.Say("  Give it back to pawl:  pawl resume %s --max-iterations %d", r.ID, r.Iteration+3)
+		return err
 	case control.GiveUp:
 		p.Say("Run %s is given up.", r.ID)
-		return p.undo(ctx, r, tree, rep.Choice.To)
+		return p.undo(ctx, r, rep.Choice.To)
 	}
 	return nil
+}
+
+// applyAfter brings what a run came to into the person's files after they chose so.
+func (p *Operator) applyAfter(ctx context.Context, r store.Run) error {
+	if SetupOf(r).Private == "" {
+		return nil // it worked in them
+	}
+	out, err := p.Apply(ctx, r, ApplyOptions{})
+	if err == nil {
+		p.PrintApplied(out, false)
+	}
+	return err
 }
 
 // settledTask prints what an option that ended the run of a task means for it.
@@ -247,21 +254,14 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	return err
 }
 
-// undo puts the files of a run that was given up back to how an iteration left them,
-// 0 for before the run.
-func (p *Operator) undo(ctx context.Context, r store.Run, tree *workspace.Checkout, to int) error {
-	if tree == nil {
-		p.Say("There are no snapshots here: the files stay as they are.")
-		return nil
-	}
-	if OnCopy(r) && to > 0 {
-		p.Say("It worked on a copy, and your files have nothing of it. Get what it left: pawl apply %s", r.ID)
-		return nil
-	}
-	if OnCopy(r) {
-		return p.discard(ctx, tree, r)
-	}
+// undo takes what a run that was given up delivered back, to how an iteration left it, 0
+// for before the run. What was not delivered stays out of the files.
+func (p *Operator) undo(ctx context.Context, r store.Run, to int) error {
 	run, err := p.Store.Run(ctx, r.ID)
+	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {
+		p.Say("Nothing of it was delivered: your files stay as they are.")
+		return engine.DropUndelivered(ctx, p.Store, r.ID)
+	}
 	if err == nil {
 		err = p.Rollback(ctx, run, BackTo{N: to})
 	}
@@ -269,5 +269,5 @@ func (p *Operator) undo(ctx context.Context, r store.Run, tree *workspace.Checko
 		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).
 			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
 	}
-	return nil
+	return engine.DropUndelivered(ctx, p.Store, r.ID)
 }

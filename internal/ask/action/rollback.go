@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -28,109 +29,144 @@ type BackTo struct {
 	Undo bool
 }
 
+// Back is what a rollback did, or would do.
+type Back struct {
+	delivery.TakenBack
+	Where string // it went, in words
+}
+
 // Foresee says which files a rollback to the snapshot n would put back, and where it goes.
-func (p *Operator) Foresee(ctx context.Context, r store.Run, n int) (back workspace.Rollback, where string, err error) {
-	tree, err := p.goesBack(ctx, r)
-	if err != nil {
-		return back, "", err
-	}
-	if OnCopy(r) {
-		return back, "", noSnapshots(r)
-	}
-	if n, err = snapshotOf(ctx, tree, r.ID, n); err != nil {
-		return back, "", err
-	}
-	back, err = tree.Foresee(ctx, r.ID, n)
-	return back, snapshotName(n), err
+func (p *Operator) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
+	return p.rollback(ctx, r, BackTo{N: n}, true)
 }
 
-// goesBack is the tree of a run that may be rolled back, or why it may not.
-func (p *Operator) goesBack(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
-	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return nil, fault.Refuse("run %s is running; a rollback under a working agent helps nobody", r.ID).
-			Hint("Stop it first: pawl stop %s", r.ID)
-	}
-	tree, err := p.Tree(ctx, r)
-	if err != nil && p.Store.Board() != "" {
-		return nil, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
-			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
-	}
-	return tree, err
-}
-
-func noSnapshots(r store.Run) error {
-	return fault.Refuse("run %s works on a copy: your files have no snapshots of its iterations", r.ID).
-		Hint("Undo an 'apply': pawl rollback %s --undo", r.ID)
-}
-
-// Rollback puts the files of a run back; what was there before is kept, so that
-// it can be undone. A run that is being worked on refuses.
+// Rollback takes what a run delivered back; it can be undone. A run that is being worked
+// on refuses.
 func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if r.Kind == string(loop.Task) {
 		return fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name).
 			Hint("Roll the task back: pawl case rollback %s", r.Name)
 	}
-	tree, err := p.goesBack(ctx, r)
+	back, err := p.rollback(ctx, r, to, false)
 	if err != nil {
 		return err
 	}
-	if OnCopy(r) {
-		if to.N >= 0 {
-			return noSnapshots(r)
-		}
-		to.Undo = true
-	}
-	where := "what was there before the last rollback"
-	var back workspace.Rollback
-	if to.Undo {
-		back, err = undoRollback(ctx, tree, r)
-	} else if to.N, err = snapshotOf(ctx, tree, r.ID, to.N); err == nil {
-		where = snapshotName(to.N)
-		back, err = tree.Rollback(ctx, r.ID, to.N, workspace.RollbackOptions{Ended: r.EndedAt})
-	}
-	if err != nil {
-		return err
-	}
-	if to.N > 0 || to.Undo { // an agent's files
-		p.doubt(r, tree, back.Restored)
-	}
-	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack,
-		journal.Rollback{To: max(to.N, 0), Snapshot: back.To.Commit, Recovery: back.Recovery}); err != nil {
-		p.Say("Warning: %v", err)
-	}
-	p.sayBack(back, where)
-	p.Say("What was there before is kept as %s. To get it back: pawl rollback %s --undo", back.Recovery, r.ID)
+	p.sayBack(back)
+	p.Say("To get back what was there before: pawl rollback %s --undo", r.ID)
 	return nil
 }
 
-// doubt has the next start ask before it takes commands from files of an agent's.
-func (p *Operator) doubt(r store.Run, tree *workspace.Checkout, paths []string) {
-	if err := trust.Doubt(config.StateDir(r.Root, p.Env), r.ID, r.Name, tree.Repo.Top, paths); err != nil {
+// rollback takes back what iterations after a number delivered, or undoes that.
+func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
+	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+		return Back{}, fault.Refuse("run %s is running: what it delivers next would be on top of what is taken back", r.ID).
+			Hint("Stop it first: pawl stop %s", r.ID)
+	}
+	person, err := p.RootTree(ctx, r.Root)
+	if err != nil && p.Store.Board() != "" {
+		return Back{}, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
+			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
+	}
+	if err != nil {
+		return Back{}, err
+	}
+	where, steps, deliveries, n, err := p.wayBack(ctx, person, r, to)
+	if err != nil {
+		return Back{}, err
+	}
+	o := delivery.BackOptions{
+		Key: handKey, Steps: steps, Deliveries: deliveries, Dry: dry,
+		Hold: filepath.Join(config.StateDir(r.Root, p.Env), "queue", "checkout.lock"),
+	}
+	before, err := p.lookByHand(ctx, person)
+	if err != nil {
+		return Back{}, err
+	}
+	taken, err := delivery.TakeBack(ctx, person, o)
+	back := Back{TakenBack: taken, Where: where}
+	if err != nil || dry {
+		return back, err
+	}
+	after, err := person.See(ctx, handKey)
+	if err != nil {
+		return back, err
+	}
+	done := journal.Rollback{To: n, Before: before.Tree, After: after.Tree, FromHead: before.Head.Commit,
+		ToHead: after.Head.Commit, Branch: before.Head.Branch}
+	if err := person.KeepTree(ctx, "rollback-"+r.ID, before.Tree); err != nil {
 		p.Say("Warning: %v", err)
 	}
+	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done); err != nil {
+		p.Say("Warning: %v", err)
+	}
+	return back, nil
 }
 
-func (p *Operator) sayBack(back workspace.Rollback, where string) {
-	p.Say("Put back to %s: %s restored, %d removed.", where, fault.Numbered(len(back.Restored), "file"), len(back.Removed))
-	if back.BranchMoved {
-		p.Say("The branch was moved too, to %s.", cmp.Or(back.To.Head, "where it had no commit"))
+// wayBack is what has to be undone, in words too, and the number of the iteration that
+// it leads to.
+func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
+) (where string, steps []delivery.Step, moves []delivery.Delivered, n int, err error) {
+	if to.Undo {
+		where = "what was there before the last rollback"
+		last, ok, err := p.lastRollback(ctx, r.ID)
+		if err == nil && !ok {
+			err = fault.Refuse("there is no rollback of run %s to undo", r.ID)
+		}
+		return where, []delivery.Step{{Before: last.Before, After: last.After}},
+			[]delivery.Delivered{{From: last.FromHead, To: last.ToHead, Branch: last.Branch}}, -1, err
 	}
-	for _, n := range back.Notes {
-		p.Say("Note: %s", n)
+	if n, err = snapshotOf(ctx, person, r.ID, to.N); err != nil {
+		return "", nil, nil, n, err
 	}
-}
-
-// undoRollback goes back to what was kept before the last rollback. That is a
-// rollback too, so undoing twice changes nothing in the end.
-func undoRollback(ctx context.Context, tree *workspace.Checkout, r store.Run) (workspace.Rollback, error) {
-	kept, err := tree.Recoveries(ctx, r.ID)
+	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
-		return workspace.Rollback{}, err
+		return "", nil, nil, n, err
 	}
-	if len(kept) == 0 {
-		return workspace.Rollback{}, fault.Refuse("there is no rollback of run %s to undo", r.ID)
+	for _, rec := range records {
+		if rec.Number > n && rec.TreeBefore != "" && rec.TreeAfter != "" {
+			steps = append(steps, delivery.Step{Before: rec.TreeBefore, After: rec.TreeAfter})
+		}
 	}
-	return tree.RollbackTo(ctx, kept[len(kept)-1].Ref, workspace.RollbackOptions{Ended: r.EndedAt})
+	for _, d := range SetupOf(r).Deliveries {
+		if d.Iteration > n {
+			moves = append(moves, d)
+		}
+	}
+	return snapshotName(n), steps, moves, n, nil
+}
+
+// lastRollback is the last rollback of a run.
+func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.Rollback, ok bool, err error) {
+	for e, err := range journal.Read(ctx, p.Store, run, 0) {
+		if err != nil {
+			return last, false, err
+		}
+		if e.Kind == journal.RolledBack {
+			var back journal.Rollback
+			if err := json.Unmarshal(e.Data, &back); err != nil {
+				return last, false, err
+			}
+			last, ok = back, back.After != ""
+		}
+	}
+	return last, ok, nil
+}
+
+func (p *Operator) sayBack(back Back) {
+	p.Say("Put back to %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"), len(back.Removed))
+	switch {
+	case back.BranchTo != "":
+		p.Say("The branch was moved too, to %s.", back.BranchTo)
+	case back.WhyNot != "":
+		p.Say("Note: only files were changed, the branch was not moved: %s", back.WhyNot)
+	}
+	const most = 100
+	for _, left := range back.Left[:min(len(back.Left), most)] {
+		p.Say("Note: %s stays as it is: %s", report.Line(left.Path, 300), left.Why)
+	}
+	if n := len(back.Left) - most; n > 0 {
+		p.Say("Note: %d more stay as they are", n)
+	}
 }
 
 // snapshotOf checks the number of a snapshot; -1 is the one before the last.
@@ -177,29 +213,27 @@ func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) 
 	})
 }
 
-// Tree is the tree that a run worked on: for a task that of its workspace.
+// Tree is what the snapshots of a run are read with.
 func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
-	dir := PlaceOf(r)
-	if dir == r.Root {
-		return p.RootTree(ctx, r.Root)
-	}
-	tree, err := workspace.Open(ctx, dir,
-		workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(r.Root, p.Env), r.Name)})
-	if err != nil {
-		return nil, fault.Refuse("the workspace of %s is gone", r.Name).
-			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
-	}
-	return tree, nil
+	return p.RootTree(ctx, r.Root)
 }
 
 // Setup is how a run was started last, as far as others than its process need it.
 type Setup struct {
-	Flags   planner.Flags  `json:"flags"`
-	Host    string         `json:"host"`    // the machine that has its work
-	Place   string         `json:"place"`   // where its agents work; "" is the root
-	Copy    bool           `json:"copy"`    // of the work tree, on which it works
-	Sandbox string         `json:"sandbox"` // what was enforced
-	Checks  []engine.Check `json:"checks"`  // that its work goes through; nil: not stored
+	Flags planner.Flags `json:"flags"`
+	Host  string        `json:"host"`  // the machine that has its work
+	Place string        `json:"place"` // where its agents work; "" is the root
+	// Private is the workspace that it works in, where its work is delivered to the root.
+	Private string `json:"private"`
+	// Deliveries are those that were made, and Undelivered says why there is work that is not.
+	Deliveries  []delivery.Delivered `json:"deliveries"`
+	Undelivered string               `json:"undelivered"`
+	// UndeliveredFiles is how many files that work changes.
+	UndeliveredFiles int `json:"undelivered_files"`
+	// UndeliveredNeeds: it takes a person to bring it there.
+	UndeliveredNeeds bool           `json:"undelivered_needs"`
+	Sandbox          string         `json:"sandbox"` // what was enforced
+	Checks           []engine.Check `json:"checks"`  // that its work goes through; nil: not stored
 }
 
 // SetupOf reads it; of a run that has none it says nothing.
@@ -210,6 +244,3 @@ func SetupOf(r store.Run) (s Setup) {
 
 // PlaceOf is the folder in which the agents of a run worked.
 func PlaceOf(r store.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
-
-// OnCopy is whether the run works on a copy of the work tree.
-func OnCopy(r store.Run) bool { return SetupOf(r).Copy }

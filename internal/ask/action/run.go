@@ -66,8 +66,7 @@ func (p *Operator) ask(ctx context.Context, r store.Run, kind, text string) erro
 	return err
 }
 
-// DiscardRun ends a run that waits for somebody. Its files, snapshots and history stay; what
-// it did in a copy goes.
+// DiscardRun ends a run that waits for somebody. Its snapshots and history stay.
 func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	switch {
 	case r.Kind == "task":
@@ -76,17 +75,8 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	case engine.Alive(r.Owner):
 		return fault.Refuse("run %s works: %v drives it", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
-	case !waits(r) && !OnCopy(r):
+	case !waits(r) && SetupOf(r).Undelivered == "":
 		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
-	}
-	if OnCopy(r) {
-		tree, err := p.applicable(ctx, r)
-		if err == nil {
-			err = p.discard(ctx, tree, r)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	if waits(r) {
 		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
@@ -98,7 +88,11 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		err = statefile.Remove(r.Root, r.Name)
 	}
 	if err == nil {
-		p.Say("Run %s is discarded; its files stay as they are. Put them back: pawl rollback %s --to 0", r.ID, r.ID)
+		err = engine.DropUndelivered(ctx, p.Store, r.ID)
+	}
+	if err == nil {
+		p.Say("Run %s is discarded; your files stay as they are. What it had delivered goes with: pawl rollback %s --to 0",
+			r.ID, r.ID)
 	}
 	return err
 }

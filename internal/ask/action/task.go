@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -184,13 +183,6 @@ func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to
 	if to.N == 0 {
 		return pool.Point{}, "how it began", nil
 	}
-	e, ok, err := clones.Find(ctx, id)
-	if err != nil {
-		return pool.Point{}, "", err
-	}
-	if !ok {
-		return pool.Point{}, "", fault.Refuse("%s has no workspace", id)
-	}
 	run, err := p.Store.Latest(ctx, clones.Root(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		return pool.Point{}, "", fault.Refuse("%s has no run whose snapshots could be gone back to", id)
@@ -198,10 +190,9 @@ func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to
 	if err != nil {
 		return pool.Point{}, "", err
 	}
-	tree, err := workspace.Open(ctx, e.Root,
-		workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(clones.Root(), p.Env), id)})
+	tree, err := p.RootTree(ctx, clones.Root())
 	if err != nil {
-		return pool.Point{}, "", fmt.Errorf("the snapshots of %s cannot be read: %v", id, err)
+		return pool.Point{}, "", err
 	}
 	snaps, err := tree.Snapshots(ctx, run.ID)
 	if err != nil {

@@ -28,7 +28,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -37,10 +36,10 @@ type Options struct {
 	Config   *config.Config
 	Plan     engine.Plan // its root, level, environment and agents
 	StateDir string
-	// Tree is what git knows of the root; nil is outside of git. Lender is the repository
-	// of which it is a clone for a task or a landing; nil where it is the user's own.
-	Tree   *workspace.Checkout
-	Lender *git.Repo
+	// Repo is the user's repository; nil is outside of git. Top is the top level of the clone
+	// that is worked in, or of the user's files, which a clone takes the place of later.
+	Repo *git.Repo
+	Top  string
 	// Env is what pawl was started with, K=V.
 	Env []string
 	// Outside is the environment of programs that run outside of the boxes.
@@ -67,19 +66,14 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	place := sandbox.Place{
-		Root: o.Plan.Root, Home: home, Homes: otherHomes(home), Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
+		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, Homes: otherHomes(home), Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
 		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets, Path: filepath.SplitList(m.getenv("PATH")),
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
-	var nested []string
 	var settings []git.Setting
-	if o.Tree != nil {
-		var leads []string
-		settings, _ = o.Tree.Repo.Config(ctx) // without, git runs nothing by it either
-		leads, nested = o.Tree.Leads(ctx, settings)
-		place.Keep = slices.Concat(leads, o.Tree.OfOthers())
-		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
+	if o.Repo != nil {
+		settings, _ = o.Repo.Config(ctx) // without, git signs nothing either
 	}
 	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
@@ -91,9 +85,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
-	lent, lender := m.lent(v, nested), m.lender()
+	lender := m.lender()
 	box.Gates = place.Policy(level, v, limits, nil, lender)
-	box.Gates.Binds = lent
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
@@ -115,8 +108,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		}
 	}
 	box.Setup = place.Policy(level, v, limits, nil, lender)
-	binds := slices.Concat(sums, lent)
-	box.Setup.Binds = binds
+	box.Setup.Binds = sums
 	one := func(name string, ag engine.Agent) sandbox.Policy {
 		program, args, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
@@ -124,7 +116,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Path = slices.Concat(place.Path, args)
 		place.Keep = slices.Concat(place.Keep, below(own, filepath.SplitList(m.getenv("PATH"))))
 		policy := place.Policy(level, v, limits, own, lender)
-		policy.Binds = binds
+		policy.Binds = sums
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		return policy
 	}
@@ -160,30 +152,13 @@ func agentsOf(homes, path []string) []string {
 	return slices.DeleteFunc(out, func(folder string) bool { return len(below([]string{folder}, path)) > 0 })
 }
 
-// lent are the folders that are shown in the place of the user's object stores. At
-// paranoid the whole repository is a copy.
-func (m maker) lent(v sandbox.Verdict, nested []string) []sandbox.Bind {
-	if m.Tree == nil || m.Lender != nil || !v.Means.Mounts || m.Plan.Safety == sandbox.Paranoid {
-		return nil
-	}
-	views, err := m.Tree.Lend(nested)
-	if err != nil {
-		m.Say("Warning: git's objects are not kept from agents: %v", err)
-	}
-	binds := make([]sandbox.Bind, len(views))
-	for i, view := range views {
-		binds[i] = sandbox.Bind{From: view.From, To: view.To, ReadOnly: view.ReadOnly, Objects: !view.ReadOnly}
-	}
-	return binds
-}
-
 // lender is the store that a clone borrows objects from: in a repository that lies among
 // temporary files nobody would see it otherwise, and git in the clone would have no HEAD.
 func (m maker) lender() []string {
-	if m.Lender == nil {
+	if m.Repo == nil {
 		return nil
 	}
-	return []string{m.Lender.Objects}
+	return []string{m.Repo.Objects}
 }
 
 // hidden are the folders to hide. They are made: only what is there can be hidden.
@@ -354,12 +329,12 @@ func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []str
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
 	}
-	if m.Tree == nil || slices.ContainsFunc(write, shown) {
+	if m.Repo == nil || slices.ContainsFunc(write, shown) {
 		return nil
 	}
 	var keys []string
 	for _, key := range []string{"commit.gpgSign", "tag.gpgSign"} {
-		if on, err := m.Tree.Repo.ConfigBool(ctx, settings, key); err == nil && on {
+		if on, err := m.Repo.ConfigBool(ctx, settings, key); err == nil && on {
 			keys = append(keys, key)
 		}
 	}

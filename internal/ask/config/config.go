@@ -19,6 +19,7 @@ type Config struct {
 	Prompt           Prompt               `yaml:"prompt"`
 	Procedures       map[string]Procedure `yaml:"procedures"`
 	Loop             Loop                 `yaml:"loop"`
+	Run              Run                  `yaml:"run"`
 	Verification     Verification         `yaml:"verification"`
 	Review           Review               `yaml:"review"`
 	IterationControl IterationControl     `yaml:"iteration_control"`
@@ -181,6 +182,8 @@ type Safety struct {
 	Hide   []Path    `yaml:"hide"`
 	Env    SafetyEnv `yaml:"env"`
 
+	Confirm []string `yaml:"confirm" default:"what runs by itself"`
+
 	ShareTmp    bool `yaml:"share_tmp"`
 	UnixSockets bool `yaml:"unix_sockets"`
 }
@@ -232,6 +235,11 @@ type Workspace struct {
 	Copy          []string `yaml:"copy"`
 	Retention     Duration `yaml:"retention" default:"168h"`
 	KeepOnSuccess bool     `yaml:"keep_on_success" default:"false"`
+}
+
+// Run is what becomes of the work of procedures and workflows.
+type Run struct {
+	Deliver string `yaml:"deliver" default:"each" enum:"each|end|ask"`
 }
 
 // Snapshot is what snapshots hold and how long they are kept.

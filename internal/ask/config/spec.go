@@ -127,6 +127,9 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 	if level, ok := strings.CutPrefix(sp.def, "level "); ok {
 		sp.def = levelDefault(safety.Level(level))
 	}
+	if sp.def == "what runs by itself" {
+		sp.def = `["` + strings.Join(safety.RunsItself(), `", "`) + `"]`
+	}
 	sp.name, _, sp.inline = strings.Cut(f.Tag.Get("yaml"), ",")
 	if e := f.Tag.Get("enum"); e != "" {
 		sp.enum = strings.Split(e, "|")

@@ -92,6 +92,8 @@ func jsonEvent(n engine.Notice) *Event {
 		e.Event, e.Until, e.Why = "waiting", &until, n.Command.Why
 	case engine.LimitsRaised:
 		e.Event, e.Text = "limits_raised", n.Text
+	case engine.Delivered:
+		e.Event, e.Text = "delivered", n.Text
 	case engine.Warning:
 		e.Event, e.Text = "warning", n.Text
 	default:

@@ -98,6 +98,8 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.begins(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
 	case engine.LimitsRaised:
 		s.line(n.At, "Limits raised: %s", n.Text)
+	case engine.Delivered:
+		s.line(n.At, "Delivered: %s", report.Line(n.Text, 400))
 	case engine.RunEnded:
 		s.runEnded(n)
 	case engine.Note:

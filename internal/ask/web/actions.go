@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -115,11 +116,11 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 // applyRun refuses a result that does not fit.
 func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
 	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
-		out, err := p.Apply(ctx, r, false)
+		out, err := p.Apply(ctx, r, action.ApplyOptions{})
 		if err != nil {
 			return err
 		}
-		if out.Status == "conflict" {
+		if out.Status == "conflict" || out.Status == "confirm" {
 			said, _ := p.Heard(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
 			return fault.Refuse("%s", strings.Join(said, " "))
 		}
@@ -387,13 +388,19 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	back, where, err := s.o.Foresee(ctx, r, in.To)
+	back, err := s.o.Foresee(ctx, r, in.To)
 	if err != nil {
 		return nil, err
 	}
 	names := func(all []string) []string { return lists.Each(all[:min(len(all), maxForeseen)], valid) }
-	return answer(Foreseen{Where: where, Restored: names(back.Restored), Removed: names(back.Removed),
-		Files: len(back.Restored) + len(back.Removed), Notes: list(back.Notes)}), nil
+	notes := lists.Each(back.Left[:min(len(back.Left), maxForeseen)], func(c workspace.Conflict) string {
+		return c.Path + " stays as it is: " + c.Why
+	})
+	if back.WhyNot != "" {
+		notes = append(notes, "the branch is not moved: "+back.WhyNot)
+	}
+	return answer(Foreseen{Where: back.Where, Restored: names(back.Written), Removed: names(back.Removed),
+		Files: len(back.Written) + len(back.Removed), Notes: list(notes)}), nil
 }
 
 func (s *Server) rollbackRun(ctx context.Context, in *struct {

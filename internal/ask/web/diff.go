@@ -9,7 +9,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -217,11 +216,6 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 }
 
 func (s *Server) snapshots(ctx context.Context, tree *workspace.Checkout, r store.Run) ([]workspace.Snapshot, error) {
-	if action.OnCopy(r) {
-		if err := s.o.Gather(ctx, r); err != nil {
-			return nil, err
-		}
-	}
 	return tree.Snapshots(ctx, r.ID)
 }
 

@@ -237,7 +237,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	p := state.Policy
 	out := RunDetail{
 		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy,
-		Sandbox: setup.Sandbox, Copy: setup.Copy, Best: state.Best.Number,
+		Sandbox: setup.Sandbox, Copy: setup.Undelivered != "", Best: state.Best.Number,
 		Limits: Limits{
 			Iterations: state.Limit, CostUSD: p.MaxCost.Dollars(p.MaxCost >= 0), Timeout: seconds(p.Timeout),
 			TaskTime: seconds(p.TaskTimeout), Iteration: seconds(p.IterationTimeout),
@@ -253,7 +253,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	} else {
 		out.Question = showQuestion(state.Question, rows)
 	}
-	if setup.Copy && !out.Live {
+	if setup.Undelivered != "" && !out.Live {
 		out.Actions = append(out.Actions, "apply")
 	}
 	return answer(out), nil

@@ -138,7 +138,8 @@ func (s *State) takeTryBack() {
 }
 
 // throttled answers a command that could not be begun: another run met a limit in
-// the meantime, or was quicker to try whether one is over.
+// the meantime, or was quicker to try whether one is over. With a text the run rests:
+// a person has to put something in order first.
 func (s *State) throttled(e *Event) {
 	kinds := []CommandKind{Run, RunReview}
 	if s.Status != Running || e.For != s.Command.Seq || !slices.Contains(kinds, s.Command.Kind) {
@@ -146,6 +147,10 @@ func (s *State) throttled(e *Event) {
 	}
 	s.tick(e.At)
 	c := s.Command
+	if e.Text != "" {
+		s.finish(&Command{Status: Paused, Why: e.Text})
+		return
+	}
 	if s.StopAsked != NoCause || s.PauseAsked {
 		if c.Kind == RunReview {
 			s.takeTryBack()

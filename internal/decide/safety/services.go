@@ -156,6 +156,10 @@ var listTable string
 
 var words = sync.OnceValue(func() map[string][]string { return wordsOf(listTable) })
 
+// RunsItself are patterns of files that programs of the person run or obey without being
+// asked.
+func RunsItself() []string { return list("runs by itself") }
+
 // list is a list of lists.txt.
 func list(name string) []string { return words()[name] }
 

@@ -3,7 +3,6 @@ package autopilot
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -133,14 +132,9 @@ type Notice struct {
 	Note       queue.Note
 }
 
-// TreeDir is where pawl keeps what it knows of the tree of a task's workspace.
-func TreeDir(stateDir, id string) string { return filepath.Join(stateDir, "tasks", id) }
-
 // Forget removes what pawl keeps beside the workspace of a task, once that is
 // gone.
-func Forget(stateDir, id string) error {
-	return errors.Join(os.RemoveAll(TreeDir(stateDir, id)), os.RemoveAll(setupDir(stateDir, id)))
-}
+func Forget(stateDir, id string) error { return os.RemoveAll(setupDir(stateDir, id)) }
 
 // setupDir has the outputs of the commands that set a task's workspace up.
 func setupDir(stateDir, id string) string { return filepath.Join(stateDir, "setup", id) }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -271,7 +269,7 @@ func (p *pilot) merit(ctx context.Context, r *racer) (schedule.Merit, error) {
 	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
 		return m, err
 	}
-	tree, err := workspace.Open(ctx, r.w.Dir, workspace.Options{StateDir: TreeDir(p.o.StateDir, r.name)})
+	tree, err := p.o.Pool.Tree(ctx, r.w, 0)
 	if err != nil {
 		return m, err
 	}
@@ -284,7 +282,6 @@ func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
 	if r == first {
 		return nil
 	}
-	own, task := TreeDir(p.o.StateDir, r.name), TreeDir(p.o.StateDir, l.task.ID)
 	w, err := p.o.Pool.Swap(ctx, l.task.ID, r.w)
 	if err != nil {
 		return err
@@ -293,12 +290,6 @@ func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
 		first.w.ID = r.w.ID
 	}
 	r.w = w
-	between := own + ".swap"
-	for _, move := range [][2]string{{task, between}, {own, task}, {between, own}} {
-		if err := os.Rename(move[0], move[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("cannot give a task what its winner knew of the tree: %w", err)
-		}
-	}
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -266,29 +265,10 @@ func (p *pilot) free(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	p.forget(ctx, w)
-	return p.o.Pool.Release(ctx, w, pool.Landed)
-}
-
-// forget drops the snapshots of a task that has landed: its work is on the
-// target, and whatever is in the clone besides goes to a recovery ref.
-func (p *pilot) forget(ctx context.Context, w pool.Workspace) {
-	tree, err := workspace.Open(ctx, w.Dir, workspace.Options{StateDir: TreeDir(p.o.StateDir, w.ID)})
-	var runs []string
-	if err == nil {
-		runs, err = tree.Kept(ctx)
-	}
-	for _, run := range runs {
-		if ferr := tree.Forget(ctx, run); ferr != nil {
-			err = ferr
-		}
-	}
-	if err == nil {
-		err = Forget(p.o.StateDir, w.ID)
-	}
-	if err != nil {
+	if err := Forget(p.o.StateDir, w.ID); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
+	return p.o.Pool.Release(ctx, w, pool.Landed)
 }
 
 // run starts the task's run, or goes on with it, and returns its state when it

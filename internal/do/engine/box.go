@@ -174,7 +174,7 @@ func allowance(p sandbox.Policy, lines, connections []string, offline bool) stri
 
 // exposed are the sources that an agent or a gate can write.
 func (p *Plan) exposed() []trust.File {
-	if p.Copy {
+	if p.Project != "" { // agents work elsewhere
 		return nil
 	}
 	if p.Box == nil {
@@ -202,44 +202,11 @@ func (d *Driver) keepSources() error {
 	return nil
 }
 
-// releaseSources forgets those that did not change, and notes which files that commands
-// could be taken from the agents left in the project; tree is that of now. Where nobody
-// can tell, all that changed stays in doubt, as after a crash.
-func (d *Driver) releaseSources(ctx context.Context, tree string) {
-	seen, err := d.doubt(ctx, tree)
-	if seen && err == nil {
-		err = trust.Release(d.o.StateDir, d.id, d.plan.project())
-	}
-	if err != nil {
+// releaseSources forgets those that did not change.
+func (d *Driver) releaseSources() {
+	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil {
 		d.warn(err.Error())
 	}
-}
-
-// inCheckout is true where agents work in the user's checkout of a repository.
-func (d *Driver) inCheckout() bool {
-	return d.o.Tree != nil && d.worker.trees.base != "" && !d.plan.Copy && d.plan.project() == d.plan.Root
-}
-
-// doubt notes which files the run changed. Where they cannot be looked at, seen is false: all
-// stays in doubt then, and the next start asks.
-func (d *Driver) doubt(ctx context.Context, tree string) (seen bool, err error) {
-	if !d.inCheckout() {
-		return true, nil
-	}
-	if tree == "" {
-		return false, nil
-	}
-	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
-	defer cancel()
-	changes, _, err := d.worker.changes(ctx, d.worker.trees.base, tree)
-	if err != nil {
-		return false, err
-	}
-	paths := slices.Clone(d.worker.trees.hidden)
-	for _, c := range without(changes, d.worker.trees.lifted) {
-		paths = append(paths, c.Path)
-	}
-	return true, trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
 }
 
 // SourceNames are the sources as seen from the top level of a work tree at root, of

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -38,8 +39,13 @@ type Options struct {
 	// Store is nil when the database cannot be opened: the run goes on in
 	// memory, with its limits.
 	Store *store.Store
-	// Tree is nil outside of git: no snapshots.
+	// Tree is the files that agents work on, in a clone; nil outside of git: no snapshots.
 	Tree *workspace.Checkout
+	// Private is the workspace of a run whose verified work is delivered to the person's
+	// files; then its files are the tree. Nil is a run whose work goes elsewhere.
+	Private *delivery.Workspace
+	// Settles: the event that the run is resumed with ends it, and nothing is carried out.
+	Settles bool
 	// BaseTree is the tree that the work began at, for a run that was on another
 	// machine; "" where there is no other.
 	BaseTree string
@@ -66,17 +72,15 @@ type Options struct {
 // session is what the owner of a run and its worker share. It is settled
 // before the first command, but for what has a lock.
 type session struct {
-	o        Options
-	plan     Plan
-	id       string
-	self     process.Identity
-	owner    store.Owner
-	runDir   string
-	hasty    context.Context     // done: what comes after agents has had its time
-	copied   *workspace.Copy     // what the run works on, if it is a copy
-	original *workspace.Checkout // the user's own; nil outside of git
-	watched  string              // the folder in which the agent's changes are seen
-	jobs     *supervisors
+	o       Options
+	plan    Plan
+	id      string
+	self    process.Identity
+	owner   store.Owner
+	runDir  string
+	hasty   context.Context // done: what comes after agents has had its time
+	watched string          // the folder in which the agent's changes are seen
+	jobs    *supervisors
 
 	notifying sync.Mutex // over shown and the notifying itself
 	shown     loop.State // the kernel's state, for whoever watches
@@ -124,6 +128,11 @@ type worker struct {
 	near    *nearTime
 	trees   trees
 	hearing hearing
+	// outcomes are what became of the work, for the owner.
+	outcomes struct {
+		sync.Mutex
+		list []delivery.Delivered
+	}
 	red     string        // what was red before the first agent, as its prompt says it
 	missing bool          // the run's folder was gone when the run was taken up
 	longest time.Duration // what the wait that the run was taken up in was to last, at most; 0 is any time
@@ -152,7 +161,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 	runDir := filepath.Join(o.StateDir, "runs", id)
 	s := &session{
 		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
-		original: o.Tree, watched: o.Plan.Root, hasty: context.Background(),
+		watched: o.Plan.Root, hasty: context.Background(),
 	}
 	if s.o.after == nil {
 		s.o.after = s.aftermath
@@ -283,6 +292,7 @@ func (d home) Take(ctx context.Context, in input) error {
 		in.event.At = time.Now()
 	default:
 		d.keepTrees()
+		d.keepDeliveries(ctx)
 	}
 	d.apply(ctx, in)
 	goesOn := !in.ask && d.state.Status.Active()
@@ -308,6 +318,7 @@ func (d *Driver) hear(in *input) {
 func (w *worker) perform(ctx context.Context, s loop.State) input {
 	switch s.Command.Kind {
 	case loop.Wait:
+		_ = w.deliverWork(ctx, s) // the next iteration says what is in its way
 		return input{event: w.wait(ctx, s.Command)}
 	case loop.RunReview:
 		return w.review(ctx, s)
@@ -404,9 +415,10 @@ func rest(s loop.Status) (kind string, over bool) {
 
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
-	d.harvest(ctx)
+	d.deliverAtRest(ctx)
 	d.worker.giveUp(ctx)
-	d.releaseSources(ctx, d.lookAtRest(ctx))
+	d.lookAtRest(ctx)
+	d.releaseSources()
 	now := time.Now()
 	kind, over := rest(d.state.Status)
 	end := d.row(now)

@@ -59,6 +59,9 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if why := w.homeless(); why != "" {
 		return w.over(c, w.cannotStart(c, errors.New(why)))
 	}
+	if in := w.beforeIteration(ctx, s); in != nil {
+		return *in
+	}
 	if !w.awaitRoom(ctx) {
 		return w.throttled(c)
 	}
@@ -162,9 +165,6 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 		return b, err
 	}
 	w.baseSnapshot(ctx)
-	if c.Rewind != 0 {
-		w.rewind(ctx, c)
-	}
 	w.look(ctx, c, &b)
 	said, rows := w.messages(ctx)
 	b.Messages, b.Said = rows, said

@@ -203,6 +203,7 @@ const (
 	StepEnded        NoticeKind = "step ended"        // Step
 	WaitStarted      NoticeKind = "wait started"      // Command.Until, Command.Why
 	LimitsRaised     NoticeKind = "limits raised"     // Text: what the run may from now on
+	Delivered        NoticeKind = "delivered"         // Text: what came into the person's files
 	RunEnded         NoticeKind = "run ended"         // Command, State
 	Warning          NoticeKind = "warning"           // Text
 	Note             NoticeKind = "note"              // Text: what pawl does; it is stored nowhere

@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -59,9 +58,6 @@ type begun struct {
 	Job        supervisor.Job `json:"job"`
 	TreeBefore string         `json:"tree_before,omitempty"`
 	HeadBefore string         `json:"head_before,omitempty"`
-	// Guarded is git's hooks and configuration as they were before the run,
-	// which no agent may change.
-	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
 	// Messages are the control rows whose texts are in the prompt.
 	Messages []int64  `json:"messages,omitempty"`
 	Said     []string `json:"said,omitempty"` // their texts

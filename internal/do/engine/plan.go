@@ -40,9 +40,6 @@ type Plan struct {
 	Box *Box
 	// Sources are the files that the plan was made of.
 	Sources []trust.File
-	// Copy: agents and gates work on a copy of the work tree, which the box shows
-	// them in its place.
-	Copy bool
 	// Sandbox says for reports what is enforced.
 	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.

@@ -71,7 +71,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 // beginReview prepares a try: prompt, command line, and the tree to compare with.
 func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun, error) {
 	c := s.Command
-	b := begun{Attempt: c.Attempt, At: time.Now(), Guarded: w.trees.guarded}
+	b := begun{Attempt: c.Attempt, At: time.Now()}
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return b, fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
@@ -218,13 +218,6 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 		withdraw(v, "the files cannot be seen any more")
 		return
 	}
-	if b.Guarded != nil {
-		if now, err := w.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
-			w.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on",
-				v.Agent))
-			withdraw(v, v.Agent+" changed git's hooks or configuration")
-		}
-	}
 	if tree == b.TreeBefore && head == b.HeadBefore {
 		return
 	}
@@ -249,12 +242,12 @@ func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes [
 	if len(changes) == 0 {
 		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
 	}
-	back, err := w.o.Tree.RollbackTo(ctx, b.Back, workspace.RollbackOptions{Expect: now})
+	back, err := w.o.Tree.RewindTo(ctx, w.id, b.Back, now)
 	switch {
 	case err != nil || back.Refused != "":
 		w.warn(fmt.Sprintf("%s, and that could not be put back: %s", what, why(back, err)))
-	case len(back.Notes) > 0:
-		w.warn(fmt.Sprintf("%s; not all was put back: %s", what, back.Notes[0]))
+	case len(back.Left) > 0:
+		w.warn(fmt.Sprintf("%s; %s was not put back: %s", what, back.Left[0].Path, back.Left[0].Why))
 	default:
 		w.warn(fmt.Sprintf("%s; all was put back (what was there is kept as %s)", what, back.Recovery))
 	}
@@ -267,7 +260,7 @@ func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes [
 	}
 }
 
-func why(back workspace.Rollback, err error) string {
+func why(back workspace.Rewound, err error) string {
 	if err != nil {
 		return err.Error()
 	}

@@ -113,15 +113,15 @@ func (d *Driver) flushAll(ctx context.Context) {
 // homeless says why the run cannot go on: the folder that it works in was removed, or
 // what it is stored in. "" is that it can.
 func (s *session) homeless() (why string) {
-	if _, err := os.Stat(s.plan.Root); errors.Is(err, fs.ErrNotExist) {
-		return "the folder " + s.plan.Root + " was removed while the run worked in it, with what had not landed; a task " +
+	if _, err := os.Stat(s.watched); errors.Is(err, fs.ErrNotExist) {
+		return "the folder " + s.watched + " was removed while the run worked in it, with what had not landed; a task " +
 			"begins anew, in a new folder, by pawl case retry"
 	}
 	if s.o.Store == nil {
 		return ""
 	}
 	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
-		return err.Error() + "; what the agent did is in " + s.plan.Root
+		return err.Error() + "; what the agent did is in " + s.watched
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	if err := d.makeRunDir(); err != nil {
 		return nil, err
 	}
-	if err := d.startCopy(ctx); err != nil {
+	if err := d.enterNew(ctx); err != nil {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
@@ -49,13 +49,11 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	in := input{event: d.worker.event(started)}
 	s, c, err := d.step(ctx, loop.State{}, in.event)
 	if err != nil {
-		d.dropCopy(ctx)
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
 	d.setState(s)
 	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {
-		d.dropCopy(ctx)
 		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}

@@ -23,11 +23,11 @@ func (d *Driver) saveStateFile(last bool) {
 	}
 	var err error
 	if last && d.state.Status == loop.Completed {
-		err = statefile.Remove(d.plan.Root, d.plan.Name)
+		err = statefile.Remove(d.stateRoot(), d.plan.Name)
 	} else {
 		// While the run goes on, the next iteration writes it again, and the
 		// database rules; only what stays must outlive a power loss.
-		err = statefile.Write(d.plan.Root, d.plan.Name, d.stateFile(), !d.state.Status.Active())
+		err = statefile.Write(d.stateRoot(), d.plan.Name, d.stateFile(), !d.state.Status.Active())
 	}
 	if err != nil && !d.stale {
 		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))

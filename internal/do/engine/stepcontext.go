@@ -58,13 +58,12 @@ func (h *StepContext) Plan() Plan { return h.w.plan }
 func (h *StepContext) Dir() string { return h.p.dir }
 
 // Inner is what a run inside of this one works with: its plan is given, and it
-// works where this one does, which may be a copy.
+// works where this one does.
 func (h *StepContext) Inner(plan Plan) Options {
 	o := h.w.o
-	o.Plan, o.Work, o.Stops, o.Kill = plan, nil, nil, nil
-	if k := h.w.copied; k != nil {
-		repo := h.w.original.Repo
-		o.Plan.Box = boxThroughCopy(plan.Box, k, repo.Top, repo.Dir, repo.Common)
+	o.Plan, o.Work, o.Stops, o.Kill, o.Private = plan, nil, nil, nil, nil
+	if h.w.o.Private != nil {
+		o.Plan = h.w.inWorkspace(plan)
 	}
 	return o
 }
@@ -304,6 +303,9 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 			w.warn(err.Error())
 		}
 	} else {
+		if in := w.beforeIteration(ctx, s); in != nil {
+			return *in
+		}
 		var err error
 		if b, err = w.beginWork(ctx, c, p); err != nil {
 			return w.over(c, w.cannotStart(c, err))

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -26,16 +26,24 @@ type setup struct {
 	// Checks are the gates that the run's work goes through, in their order; nil
 	// of an older pawl.
 	Checks []Check `json:"checks"`
-	// Copy: the run works on a copy of the work tree.
+	// Copy: the run works on a copy of the work tree, as those of older versions did.
 	Copy bool `json:"copy,omitempty"`
+	// Private is the id of the workspace that the run works in, where its work is delivered
+	// to the root; "" is none. Deliveries are those that were made.
+	Private    string               `json:"private,omitempty"`
+	Deliveries []delivery.Delivered `json:"deliveries,omitempty"`
+	// Undelivered says why verified work of the run is not in the checkout; "" is that there
+	// is none, or that it is there.
+	Undelivered      string `json:"undelivered,omitempty"`
+	UndeliveredFiles int    `json:"undelivered_files,omitempty"`
+	// Needs: it takes a person to bring it there.
+	UndeliveredNeeds bool `json:"undelivered_needs,omitempty"`
 	// Host is the machine that has its work, and Place where its agents worked there, when
 	// that is not the run's root.
 	Host  string `json:"host,omitempty"`
 	Place string `json:"place,omitempty"`
-	// Base is the tree and Guarded git's hooks and configuration that
-	// tampering is measured against.
-	Base    string                 `json:"base,omitempty"`
-	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	// Base is the tree that tampering is measured against.
+	Base string `json:"base,omitempty"`
 	// Lifted are paths that a person changed between two sessions.
 	Lifted []string `json:"lifted,omitempty"`
 	// Rest is the tree when the last session came to rest.

@@ -31,7 +31,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	if err := d.makeRunDir(); err != nil {
 		return err
 	}
-	if err := d.findCopy(ctx); err != nil {
+	if err := d.enterAgain(ctx); err != nil {
 		return err
 	}
 	adopted, err := d.takeUp(ctx)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -22,14 +20,10 @@ import (
 
 // trees is what is known of the work tree during a session.
 type trees struct {
-	base    string                 // tree that tampering is measured against; "" is not known
-	guarded *workspace.Fingerprint // git's hooks and configuration that it is measured against
-	tried   bool                   // the base was looked for
-	rest    string                 // the tree at the end of the session
-	lifted  []string               // paths that the user changed between sessions
-
-	undoing sync.Mutex
-	undone  []gate.Violation // what was put back in .git, and is not yet part of a record
+	base   string   // tree that tampering is measured against; "" is not known
+	tried  bool     // the base was looked for
+	rest   string   // the tree at the end of the session
+	lifted []string // paths that the user changed between sessions
 
 	hidden      []string           // files that the newest snapshot lacks and that must not hide
 	unread      []string           // files that it has as they were before
@@ -55,118 +49,36 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 	w.skipped(snap.Skipped)
 	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
 	w.beyond(ctx) // those of a first look are what later ones are compared with
-	guarded, err := w.o.Tree.ConfigFingerprint(ctx)
-	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
-		return
-	}
-	w.trees.guarded = &guarded
 }
 
 // knowBase takes over what an attempt began with, where nothing better is known.
 func (w *worker) knowBase(b begun) {
 	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
-	if w.trees.guarded == nil {
-		w.trees.guarded = b.Guarded
-	}
 	w.trees.tried = true
 }
 
-// do carries out a job, and puts back what it made of .git before anybody runs git
-// there.
+// do carries out a job.
 func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
-	since := time.Now()
 	res, err := w.jobs.do(ctx, job, onEvent)
 	w.spent(job, &res)
-	w.dropLocks(since)
-	w.undoGit(ctx)
-	w.tellRefs()
 	return res, err
 }
 
-// dropLocks takes locks of git away that a job left: it has ended, so nobody holds
-// them, and they are in everybody's way.
-func (w *worker) dropLocks(since time.Time) {
-	if w.o.Tree == nil || since.IsZero() {
-		return
-	}
-	names, err := w.o.Tree.DropLocks(since)
-	if len(names) > 0 {
-		w.warn(fmt.Sprintf("git was cut off and left %s; it was moved to .git/pawl-aside", strings.Join(names, ", ")))
-	}
-	if err != nil {
-		w.warn(err.Error())
-	}
-}
-
-// resume is that of the session, and puts back as do does.
+// resume is that of the session.
 func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, Fate, error) {
 	res, fate, err := w.session.resume(ctx, job, onEvent)
 	w.spent(job, &res)
-	w.dropLocks(res.StartedAt)
-	w.undoGit(ctx)
-	w.tellRefs()
 	return res, fate, err
-}
-
-// maxRefs is how many refs are told of one job.
-const maxRefs = 5
-
-// tellRefs says which of the person's branches, tags and stashes a job moved.
-func (w *worker) tellRefs() {
-	if w.o.Tree == nil || w.plan.Copy || w.plan.project() != w.plan.Root {
-		return // they are those of a copy
-	}
-	moved := w.o.Tree.MovedRefs()
-	for _, text := range moved[:min(len(moved), maxRefs)] {
-		w.warn(text)
-	}
-	if len(moved) > maxRefs {
-		w.warn(fmt.Sprintf("%d more refs were moved; git reflog knows where branches were", len(moved)-maxRefs))
-	}
-}
-
-// undoGit takes in what was added to git's objects, before anybody looks at what
-// refers to them. It notes what was no object and what it put back as tampering.
-func (w *worker) undoGit(ctx context.Context) {
-	t := &w.trees
-	t.undoing.Lock()
-	defer t.undoing.Unlock()
-	if w.o.Tree == nil {
-		return
-	}
-	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
-	defer cancel()
-	bad, err := w.o.Tree.Accept(ctx)
-	if len(bad) > 0 {
-		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: workspace.BadObjects(bad)})
-	}
-	if err != nil {
-		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: err.Error()})
-	}
-	if t.guarded == nil {
-		return
-	}
-	// What an agent added may have taken all of the time.
-	late, end := w.aftermath(context.WithoutCancel(ctx))
-	defer end()
-	names, err := w.o.Tree.PutBack(late, *t.guarded)
-	for _, name := range names {
-		t.undone = append(t.undone, gate.Violation{Path: name, Why: "git would act on it, and it was put back as it was"})
-	}
-	if err != nil {
-		t.undone = append(t.undone, gate.Violation{Path: ".git", Why: err.Error()})
-	}
 }
 
 // keepTrees makes what is known of the trees part of the next commit.
 func (d *Driver) keepTrees() {
 	s, t := &d.setup, &d.worker.trees
-	if s.Base == t.base && s.Guarded == t.guarded && s.Rest == t.rest {
+	if s.Base == t.base && s.Rest == t.rest {
 		return
 	}
-	s.Base, s.Guarded, s.Rest = t.base, t.guarded, t.rest
+	s.Base, s.Rest = t.base, t.rest
 	d.fresh = true
 }
 
@@ -174,7 +86,7 @@ func (d *Driver) keepTrees() {
 // two sessions are lifted: they are no tampering of the agent.
 func (d *Driver) restoreTrees(ctx context.Context) {
 	s, t := &d.setup, &d.worker.trees
-	t.base, t.guarded, t.lifted = s.Base, s.Guarded, s.Lifted
+	t.base, t.lifted = s.Base, s.Lifted
 	rest := s.Rest
 	s.Rest = ""
 	if d.o.Tree == nil {
@@ -210,22 +122,11 @@ func (d *Driver) arrive(ctx context.Context) {
 	if _, _, err := d.o.Tree.Changes(ctx, t.base, d.o.BaseTree); t.base == "" || err != nil {
 		t.base = d.o.BaseTree
 	}
-	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
-	if err != nil {
-		d.worker.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
-		return
-	}
-	t.guarded = &guarded
 }
 
-// lift notes what differs from the tree at rest, and what git's hooks and
-// configuration are now: nobody but a person was there to change them.
+// lift notes what differs from the tree at rest: nobody but a person was there to
+// change it.
 func (d *Driver) lift(ctx context.Context, rest string) {
-	if t := &d.worker.trees; t.guarded != nil {
-		if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil && now != *t.guarded {
-			t.guarded = &now
-		}
-	}
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
 	if err != nil || rest == "" || tree == rest {
 		return
@@ -248,16 +149,12 @@ func (d *Driver) lift(ctx context.Context, rest string) {
 // lookAtRest notes the tree when the session ends, so that the next one knows
 // what a person changed in between. It is "" where nobody asks for it, or it cannot be seen.
 func (d *Driver) lookAtRest(ctx context.Context) (tree string) {
-	completed := d.state.Status == loop.Completed
-	if d.o.Tree == nil || d.worker.trees.base == "" || completed && !d.inCheckout() {
+	if d.o.Tree == nil || d.worker.trees.base == "" || d.state.Status == loop.Completed {
 		return ""
 	}
 	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
 	tree, _, err := d.o.Tree.Look(ctx, d.id)
-	if completed {
-		return tree
-	}
 	if err == nil {
 		d.worker.trees.rest = tree
 	}
@@ -289,7 +186,6 @@ func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
 	if w.o.Tree == nil {
 		return
 	}
-	b.Guarded = w.trees.guarded
 	if t := &w.trees; time.Since(t.headAt) < freshFor && c.Rewind == 0 {
 		b.TreeBefore, b.HeadBefore = t.head.Tree, t.head.Head
 		return
@@ -450,13 +346,16 @@ func (w *worker) skipped(paths []string) {
 		fault.Numbered(len(paths), "path"), paths[0]))
 }
 
-// rewind puts the tree back to the best snapshot. In the user's own checkout
-// it is done only if nothing changed since the agent's end.
+// rewind puts the tree back to the best snapshot, if nothing changed since the agent's
+// end.
 func (w *worker) rewind(ctx context.Context, c loop.Command) {
 	if w.o.Tree == nil {
 		return
 	}
 	back, err := w.o.Tree.Rewind(ctx, w.id, c.Rewind, w.trees.head.Tree)
+	if p := w.o.Private; p != nil && err == nil && back.Refused == "" {
+		err = p.BackTo(ctx, c.Rewind)
+	}
 	why := back.Refused
 	if err != nil {
 		why = err.Error()

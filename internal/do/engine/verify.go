@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
@@ -52,7 +51,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	}
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
-	v := w.differs(after, w.trees.base, w.trees.guarded, r.TreeAfter, w.trees.lifted)
+	v := w.differs(after, w.tamperBase(), r.TreeAfter, w.trees.lifted)
 	if len(v) == 0 {
 		return
 	}
@@ -276,27 +275,11 @@ func ending(path string, limit int64) string {
 }
 
 // differs lists the protected paths that are not in the tree now as they were
-// in a base, and git's hooks and configuration if they changed. What cannot be
-// compared does not pass.
-func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string,
-	lifted []string) []gate.Violation {
+// in a base. What cannot be compared does not pass.
+func (w *worker) differs(ctx context.Context, base, tree string, lifted []string) (found []gate.Violation) {
 	t := &w.trees
-	t.undoing.Lock()
-	found := t.undone
-	t.undone = nil
-	t.undoing.Unlock()
 	if w.o.Tree == nil || base == "" {
-		return found
-	}
-	if guarded != nil {
-		now, err := w.o.Tree.ConfigFingerprint(ctx)
-		if err != nil {
-			found = append(found, gate.Violation{Path: ".git", Why: fmt.Sprintf("it cannot be read: %v", err)})
-		} else {
-			for _, part := range guarded.Differs(now) {
-				found = append(found, gate.Violation{Path: ".git", Why: part + " changed"})
-			}
-		}
+		return nil
 	}
 	if tree == "" {
 		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
@@ -326,7 +309,7 @@ func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fi
 // protected are the rules of the run, with the files that pawl takes commands from.
 func (w *worker) protected() gate.Protect {
 	rules := w.plan.Protect
-	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)
+	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.watched, w.plan.project(), w.plan.Sources)
 	return rules
 }
 
@@ -386,12 +369,10 @@ func without(changes []gate.Change, paths []string) []gate.Change {
 	return left
 }
 
-// Watched is what protected files are compared with: the tree before a step, and
-// git's hooks and configuration. What is stored outlives the code: names must
-// not change.
+// Watched is what protected files are compared with: the tree before a step. What is
+// stored outlives the code: names must not change.
 type Watched struct {
-	Tree    string                 `json:"tree"`
-	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	Tree string `json:"tree"`
 }
 
 // Watch notes what protected files are now; nil where they are not watched, as
@@ -408,11 +389,7 @@ func (h *StepContext) Watch(ctx context.Context) *Watched {
 		}
 		return nil
 	}
-	now := &Watched{Tree: tree}
-	if guarded, err := w.o.Tree.ConfigFingerprint(ctx); err == nil {
-		now.Guarded = &guarded
-	}
-	return now
+	return &Watched{Tree: tree}
 }
 
 // Tampered are the protected files that are not what they were, and the failure
@@ -429,7 +406,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 		tree = "" // cannot be read
 	}
 	w.findHidden(ctx)
-	found := w.differs(ctx, before.Tree, before.Guarded, tree, nil)
+	found := w.differs(ctx, before.Tree, tree, nil)
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,42 +10,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Borrow makes a repository with the work tree top, an empty folder, that
-// reads the objects of r without having them: at the folder objects, which is
-// made beside it and leads to the store of r. It gets the checked-out branch,
-// branches, tags, the index and who commits, and nothing else: no remotes, no
-// hooks, no stash, no other configuration. No file is checked out.
-//
-// Whoever shows the new repository where r's own store is out of sight shows
-// that store at objects.
-func (r *Repo) Borrow(ctx context.Context, top, objects string) error {
-	if strings.Contains(objects+r.Objects, "\n") {
-		return errors.New("cannot borrow objects: there is a newline in a path")
-	}
-	m, err := r.borrowed(ctx)
-	if err != nil {
-		return err
-	}
-	m.objects = objects
-	info := filepath.Join(objects, "info")
-	if err := os.MkdirAll(info, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(info, "alternates"), []byte(r.Objects+"\n"), 0o600); err != nil {
-		return err
-	}
-	dir := filepath.Join(top, ".git")
-	if err := r.lay(dir, m); err != nil {
-		return err
-	}
-	all, err := r.IndexEntries(ctx)
-	if err != nil {
-		return err
-	}
-	c := call{dir: top, env: []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + top}}
-	return setEntries(ctx, c, all)
-}
 
 // borrowed is a .git with what r has checked out, its branches and tags, and who
 // commits.
@@ -84,6 +47,12 @@ func (r *Repo) Take(ctx context.Context, other *Repo, dir, have string, want ...
 
 // take is Take whose objects no gc removes until done is called. That is never nil.
 func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
+	return takeInto(ctx, r.call, r, pack, dir, have, want)
+}
+
+// takeInto copies objects as [Repo.Take] does, by calls that store into the objects of r.
+func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack call, dir, have string, want []string,
+) (done func(), err error) {
 	done = func() {}
 	f, err := os.CreateTemp(dir, "pack-*")
 	if err != nil {
@@ -104,7 +73,7 @@ func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []str
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return done, err
 	}
-	return r.store(ctx, f)
+	return r.store(ctx, calls, f)
 }
 
 // Hold stores the commits want once more, with all that have does not have, so that
@@ -122,7 +91,7 @@ const (
 // store keeps the objects of a pack as a pack. A gc of the user's, which may run at any
 // time and remove at once what no ref leads to, leaves it alone while there is a file
 // that keeps it: until done is called.
-func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) (done func(), err error) {
+func (r *Repo) store(ctx context.Context, calls func(...string) call, pack io.ReadSeeker) (done func(), err error) {
 	done = func() {}
 	head := make([]byte, 12)
 	if _, err := io.ReadFull(pack, head); err != nil || string(head[:4]) != "PACK" {
@@ -135,7 +104,7 @@ func (r *Repo) store(ctx context.Context, pack io.ReadSeeker) (done func(), err 
 		return done, err
 	}
 	r.dropKeeps()
-	keep := r.call("index-pack", "--stdin", "--strict", "--fix-thin", "--keep="+keepNote)
+	keep := calls("index-pack", "--stdin", "--strict", "--fix-thin", "--keep="+keepNote)
 	keep.stdin = pack
 	out, err := run(ctx, keep)
 	if err != nil {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Clone struct {
 	Top string // the work tree; an agent's
 	Own string // pawl's folder for it, outside of Top: git directory, index, packs
 
+	// Lent is where the agent's git reads the objects of the lender; "" is where they are.
+	Lent string
+
+	more     []string
 	shadow   *Shadow
 	index    *Index
 	settings []Setting // of the lender, as they were when the clone was opened
@@ -42,17 +47,13 @@ type CloneRefs struct {
 // OpenClone makes or refreshes pawl's own git directory of a clone; the clone
 // itself need not be there. Paths with a newline are refused. Git inherits lock,
 // under which one process at a time uses the clone, so that it is held until git
-// has ended too.
-func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*Clone, error) {
+// has ended too. more are further folders of objects that pawl's own calls read.
+func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File, more ...string) (*Clone, error) {
 	if strings.Contains(top+own+of.Objects, "\n") {
 		return nil, errors.New("cannot make a clone: there is a newline in a path")
 	}
-	dir := filepath.Join(own, "git")
-	c := &Clone{Of: of, Top: top, Own: own}
-	c.shadow = &Shadow{Dir: dir, Repo: &Repo{
-		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
-		Index: filepath.Join(own, "index"), Objects: filepath.Join(dir, "objects"), Format: of.Format,
-	}}
+	c := of.CloneAt(top, own, more...)
+	dir := c.shadow.Dir
 	c.index = c.shadow.Index(c.shadow.Repo.Index, lock)
 	settings, err := of.Config(ctx)
 	if err != nil {
@@ -85,7 +86,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*
 // trust lets pawl's own git directory read the objects of the lender, and of the
 // clone when it has a .git.
 func (c *Clone) trust() error {
-	from := c.Of.Objects + "\n"
+	from := c.trusted()
 	objects := filepath.Join(c.Top, ".git", "objects")
 	if info, err := os.Stat(objects); err == nil && info.IsDir() {
 		from = objects + "\n" + from
@@ -94,6 +95,12 @@ func (c *Clone) trust() error {
 		return fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return nil
+}
+
+// trusted are the folders of objects that no agent writes, as the file of alternates
+// has them.
+func (c *Clone) trusted() string {
+	return strings.Join(append([]string{c.Of.Objects}, c.more...), "\n") + "\n"
 }
 
 // takeOver copies to a git directory what r says about ignored files and missing
@@ -217,7 +224,7 @@ func (c *Clone) CreateRepository(ctx context.Context, refs CloneRefs) error {
 		return err
 	}
 	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch,
-		objects: c.Of.Objects}
+		objects: c.borrows()}
 	if err := c.Of.lay(filepath.Join(c.Top, ".git"), made); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
@@ -260,11 +267,14 @@ func (r *Repo) lay(dir string, m made) error {
 	return nil
 }
 
+// borrows is the folder that the clone's .git names as where more objects are.
+func (c *Clone) borrows() string { return cmp.Or(c.Lent, c.Of.Objects) }
+
 // RestoreAlternates makes the clone borrow from its lender again, and reports whether it
 // did not: an agent wrote something else, or the lender was moved.
 func (c *Clone) RestoreAlternates() (bool, error) {
 	const name = "objects/info/alternates"
-	want := c.Of.Objects + "\n"
+	want := c.borrows() + "\n"
 	changed := false
 	err := c.within(func(root *os.Root) error {
 		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
@@ -369,7 +379,7 @@ func (c *Clone) Forget() error {
 // files which are entered after it are stored anew. It lasts until the clone
 // is opened again.
 func (c *Clone) DropAgentObjects() error {
-	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.Of.Objects+"\n")); err != nil {
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.trusted())); err != nil {
 		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
 	}
 	return c.Forget()

@@ -93,10 +93,14 @@ func (c *Clone) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 // Filtered returns those paths that .gitattributes gives to a program which
 // filters content.
 func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
+	return filteredBy(ctx, c.call(), paths)
+}
+
+func filteredBy(ctx context.Context, c call, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	values, err := attributes(ctx, c.call(), paths, "filter")
+	values, err := attributes(ctx, c, paths, "filter")
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +153,31 @@ func (c *Clone) Deliver(ctx context.Context, have string, want ...string) (done 
 // committed for it. The files stay as they are.
 func (c *Clone) MoveHead(head Head, commit string) error {
 	return c.point([2]string{cmp.Or(head.Branch, "HEAD"), commit})
+}
+
+// SetHead makes a commit what is checked out in the clone, on a branch or, without one,
+// detached, and gives it the index of that commit. The files stay as they are. An empty
+// commit is a branch before its first one.
+func (c *Clone) SetHead(ctx context.Context, to Head) error {
+	if err := c.trust(); err != nil {
+		return err
+	}
+	var err error
+	if to.Commit == "" {
+		_, err = run(ctx, c.call("read-tree", "--empty"))
+	} else {
+		err = c.ResetIndex(ctx, to.Commit)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case to.Branch == "":
+		return c.point([2]string{"HEAD", to.Commit})
+	case to.Commit == "":
+		return c.point([2]string{"HEAD", "ref: " + to.Branch})
+	}
+	return c.point([2]string{to.Branch, to.Commit}, [2]string{"HEAD", "ref: " + to.Branch})
 }
 
 // point writes files of the agent's .git that say what is checked out, and gives

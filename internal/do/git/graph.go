@@ -36,6 +36,17 @@ func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// FilesOf are the paths of all files of a commit or a tree.
+func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
+	c := r.call("ls-tree", "-r", "-z", "--name-only", commit)
+	c.max = namesMost
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the files of %s: %w", commit, err)
+	}
+	return records(out), nil
+}
+
 // IsAncestor reports whether one commit can be reached from another, or is it.
 // A commit that is not in the store is no ancestor.
 func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) {

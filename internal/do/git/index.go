@@ -240,6 +240,27 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 	return err
 }
 
+// Fill makes the files and the index those of a tree, byte for byte. Only what differs
+// is written. Files that the tree does not have go, ignored ones aside.
+func (x *Index) Fill(ctx context.Context, tree string) error {
+	fill := x.call("read-tree", "--reset", "-u", tree)
+	if _, err := run(ctx, fill); err != nil {
+		return err
+	}
+	_, err := run(ctx, x.call("clean", "-ffdq"))
+	return err
+}
+
+// Refresh looks at files whose times are not those that the index knows.
+func (x *Index) Refresh(ctx context.Context) error {
+	c := x.call("update-index", "-q", "--refresh")
+	_, err := run(ctx, c)
+	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
+		return err
+	}
+	return nil
+}
+
 // WriteTree stores the index as a tree. Objects that a partial clone has not
 // fetched may be missing.
 func (x *Index) WriteTree(ctx context.Context) (string, error) {
@@ -276,7 +297,7 @@ func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
 	}
-	empty, err := r.emptyTree(ctx)
+	empty, err := r.EmptyTree(ctx)
 	if err != nil {
 		return err
 	}
@@ -284,7 +305,8 @@ func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
 	return err
 }
 
-func (r *Repo) emptyTree(ctx context.Context) (string, error) {
+// EmptyTree is the tree without files.
+func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
 	c := r.call("mktree")
 	c.stdin = strings.NewReader("")
 	out, err := run(ctx, c)
@@ -305,9 +327,9 @@ func (e Entry) Unsafe() bool {
 	})
 }
 
-// RemakeIndex makes the user's index anew, where there is none, of entries with their
-// flags. What is staged stays staged.
-func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
+// writeIndex makes the index of a repository that has none yet, of entries with their
+// flags.
+func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 	if err := setEntries(ctx, r.call(), all); err != nil {
 		return err
 	}
@@ -321,17 +343,16 @@ func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
 				paths = append(paths, e.Path)
 			}
 		}
+		if len(paths) == 0 {
+			continue
+		}
 		c := r.call("update-index", "-z", flag, "--stdin")
 		c.stdin = list(paths)
 		if _, err := run(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, err := run(ctx, r.call("update-index", "-q", "--refresh"))
-	if exitCode(err) == 1 {
-		return nil // files differ from it
-	}
-	return err
+	return nil
 }
 
 // Untracked lists the files that git does not track and that fit one of the

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,12 +11,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// Shadow is a git directory of pawl's own over the work tree and the object
-// store of a [Repo]. It has no refs and shares no file but objects.
+// Shadow is a git directory of pawl's own over the work tree of a [Repo]. It has
+// no refs. What it stores goes to an object store of pawl's own.
 type Shadow struct {
-	Repo *Repo
-	Dir  string
-	Who  Person // who commits in the repository: in git's configuration, else pawl
+	Repo    *Repo
+	Dir     string
+	Who     Person // who commits in the repository: in git's configuration, else pawl
+	objects string // where it stores; "" is the store of Repo
 }
 
 // plain switches off every conversion for every path. It stands in
@@ -24,13 +26,14 @@ const plain = "* -text !eol -crlf -ident !filter !working-tree-encoding !diff !m
 
 // OpenShadow makes or refreshes the git directory at dir, which must lie
 // outside of the work tree. It takes over what the repository says about
-// ignored files and letter case, and nothing else of its configuration.
-func OpenShadow(ctx context.Context, r *Repo, dir string) (*Shadow, error) {
+// ignored files and letter case, and nothing else of its configuration. What it
+// stores goes to the objects of store.
+func OpenShadow(ctx context.Context, r, store *Repo, dir string) (*Shadow, error) {
 	settings, err := r.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{Repo: r, Dir: dir, Who: identity(settings)}
+	s := &Shadow{Repo: r, Dir: dir, Who: identity(settings), objects: store.Objects}
 	config, err := s.config(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -58,9 +61,10 @@ func keepGitDir(dir, config, attributes string) error {
 // Over is the same git directory over the files of another folder, which need
 // be no repository. What is stored goes to the same object store.
 func (s *Shadow) Over(dir string) *Shadow {
-	over := *s.Repo
-	over.Top = dir
-	return &Shadow{Repo: &over, Dir: s.Dir}
+	over, repo := *s, *s.Repo
+	repo.Top = dir
+	over.Repo = &repo
+	return &over
 }
 
 func (s *Shadow) config(ctx context.Context, settings []Setting) (string, error) {
@@ -94,7 +98,7 @@ func (s *Shadow) SetExclude(rules []byte) error {
 // call makes a call in the shadow, without an index.
 func (s *Shadow) call(args ...string) call {
 	return call{dir: s.Repo.Top, args: args, trees: s.Repo.Trees(), env: []string{
-		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + s.Repo.Objects,
+		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + cmp.Or(s.objects, s.Repo.Objects),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 	}}
 }

@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}
 	var err error
-	if q.shadow, err = git.OpenShadow(ctx, o.Repo, filepath.Join(o.Dir, "git")); err != nil {
+	if q.shadow, err = git.OpenShadow(ctx, o.Repo, o.Repo, filepath.Join(o.Dir, "git")); err != nil {
 		return nil, err
 	}
 	if !o.Local {

@@ -121,7 +121,6 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		goes := old || tooMany
 		hasSnapshots := len(snapshots[run.ID]) > 0
 		switch {
-		case workspace.HasCopy(engine.CopyDir(o.StateDir, run.ID)):
 		case goes && !hasSnapshots:
 			err = errors.Join(err, o.dropRun(ctx, run, dir, r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
@@ -142,14 +141,14 @@ func (o *Options) worked(run *store.EndedRun) bool {
 	return justNow || engine.Alive(run.Owner)
 }
 
-// snapshots are those of runs in the user's repository.
+// snapshots are those of runs.
 func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
 	kept := map[string][]git.Ref{}
 	if o.Tree == nil {
 		return kept, nil
 	}
 	const prefix = "refs/pawl/runs/"
-	refs, err := o.Tree.Repo.Refs(ctx, prefix)
+	refs, err := o.Tree.Store.Refs(ctx, prefix)
 	for _, ref := range refs {
 		run, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, prefix), "/")
 		kept[run] = append(kept[run], ref)
@@ -157,21 +156,11 @@ func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
 	return kept, err
 }
 
-// forget drops the snapshots of a run and its copy, unless that has work that was neither
-// applied nor given up.
+// forget drops the snapshots of a run.
 func (o *Options) forget(ctx context.Context, run string, snapshots map[string][]git.Ref) error {
-	dir := engine.CopyDir(o.StateDir, run)
-	if workspace.HasCopy(dir) {
-		if applied, err := o.Tree.Applied(ctx, run); err != nil || !applied {
-			return err
-		}
-	}
 	delete(snapshots, run)
 	if o.Dry {
 		return nil
-	}
-	if err := workspace.RemoveCopy(dir); err != nil {
-		return err
 	}
 	return o.Tree.Forget(ctx, run)
 }
@@ -296,16 +285,16 @@ func (o *Options) open(ctx context.Context, clone string) (bool, error) {
 
 // pack puts loose objects into packs when they are many.
 func (o *Options) pack(ctx context.Context, r *Report) error {
-	n, err := o.Tree.Repo.Loose(ctx)
+	n, err := o.Tree.Store.Loose(ctx)
 	if err != nil || n <= looseMost {
 		return err
 	}
 	if r.Packed = n; o.Dry {
 		return nil
 	}
-	err = o.Tree.Repo.PackLoose(ctx)
+	err = o.Tree.Store.PackLoose(ctx)
 	if err == nil { // the first call makes the pack, the second removes the files
-		err = o.Tree.Repo.PackLoose(ctx)
+		err = o.Tree.Store.PackLoose(ctx)
 	}
 	return err
 }

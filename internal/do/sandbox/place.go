@@ -19,7 +19,6 @@ type Place struct {
 	Path    []string // where programs are looked for, and what they are told to read
 	State   string   // pawl's own folder of the repository, out of reach
 	Cache   string   // the tools' caches, in State
-	Git     []string // git's folders, where they are outside of Root, too
 	Keep    []string // files that may not be changed, wherever they are
 	Write   []string // what the user adds
 	Hide    []string // further secrets: other agents' folders, sockets that variables name
@@ -31,7 +30,7 @@ type Place struct {
 // write besides, its state folders say, and show what it may read in State.
 func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Policy {
 	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid, Sockets: p.Sockets}
-	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Git, p.Write, own))
+	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
 	temp := present(append([]string{"/dev/shm"}, p.Temp...))
 	shared := p.Share && !pol.Closed
 	if ownTemp := v.Means.Mounts && !shared; ownTemp {
@@ -44,11 +43,6 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	} else {
 		pol.Write = present(append(pol.Write, temp...))
 	}
-	for _, dir := range present(append([]string{filepath.Join(p.Root, ".git")}, p.Git...)) {
-		for _, name := range ofGit {
-			pol.Keep = append(pol.Keep, filepath.Join(dir, name))
-		}
-	}
 	pol.Keep = append(pol.Keep, p.Keep...)
 	pol.Hide = present(slices.Concat([]string{p.State, p.Runtime}, p.credentials(), p.sockets(), p.Hide))
 	if pol.Closed {
@@ -57,14 +51,6 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(pol.Write, path) })
 	pol.Show = present(append(p.found(pol), show...))
 	return pol
-}
-
-// ofGit is what git takes commands or places from, in a git folder, and pawl's own refs. What is not
-// there yet is watched, since only what is there can be mounted over.
-var ofGit = []string{
-	"hooks", "config", "config.worktree", "commondir", "gitdir",
-	"info/attributes", "info/grafts", "objects/info/alternates",
-	"shallow", "refs/pawl",
 }
 
 // found are the programs and the home folder, where they lie among what is not

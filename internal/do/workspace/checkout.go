@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,75 +19,165 @@ import (
 // DefaultMaxFile is the size in bytes over which a file is left out.
 const DefaultMaxFile = 50 << 20
 
-// Options say how a checkout is used.
+// Options say how files are looked at.
 type Options struct {
 	// StateDir holds the private indexes and the ignore rules of runs. It must
 	// lie outside of the work tree, where no agent writes.
 	StateDir string
+	// Store is the folder of pawl's own repository, in which snapshots are kept; "" is
+	// "store" in StateDir.
+	Store string
 	// MaxFile is the size in bytes over which a file is left out of
 	// snapshots; 0 is DefaultMaxFile.
 	MaxFile int64
+	// Hide are files and folders, relative to the top level with slashes, that no
+	// snapshot and no clone gets.
+	Hide []string
 }
 
-// Checkout is the user's own work tree. Its methods may be called from several
-// goroutines and processes; those on one run wait for each other.
+// Checkout is a folder of files that git knows: the user's own work tree, or the clone
+// of a task or a run. Its methods may be called from several goroutines and processes;
+// those on one run wait for each other.
 type Checkout struct {
-	Root string    // where pawl.yaml is: the top level of the work tree or a folder in it
-	Repo *git.Repo // the repository
+	Root string // where pawl.yaml is: the top level or a folder in it
+	// Repo is the user's repository. Of a clone it has the folder of its files, and the
+	// user's rules; the clone's own .git is an agent's, and no git obeys it.
+	Repo *git.Repo
+	// Store is pawl's own repository, which has the snapshots.
+	Store *git.Repo
 
+	of       *git.Repo  // the user's repository
+	clone    *git.Clone // nil for the user's own work tree
 	shadow   *git.Shadow
 	stateDir string
 	maxFile  int64
+	hide     []string
 
-	mostNames int // see placesLimit
+	mu     sync.Mutex
+	runs   map[string]memory
+	last   git.Head // what a clone had checked out when that could be read last
+	broken string   // why it cannot be read now; "" it can
+}
 
-	mu       sync.Mutex
-	runs     map[string]memory
-	unmade   map[string]bool // refs that are recorded and not made yet
-	links    []string        // nested repositories in the user's index, now or before
-	folded   []string        // folders of its files, now or before
-	linksKey string          // state of the index file then
-	marks    string          // see markOf: what it has of them
-	unsafe   bool            // it has an entry that no checkout may write
-	base     string          // commit that was checked out when refs were first looked at
-	seen     map[string]bool // what refs were at
-	moved    []string        // nested repositories in what refs were moved to
-	refsKey  string          // state of the files of refs then
-	refsWere map[string]string
-	refsTold []string // what became of refs and was not asked for yet
+// Place is where a clone is.
+type Place struct {
+	Top  string // its top level
+	Root string // where work is done: Top, or a folder in it
+	Own  string // pawl's folder for it, outside of Top
+	Base string // the commit that it was made at; "" is before the first one
+	Lent string // where its git reads the user's objects; "" is where they are
 }
 
 // Open makes ready to take snapshots of the work tree that root is in. Outside
 // of a repository the error is [git.ErrNotRepository], without a git command
 // [git.ErrNoGit]: the caller goes on without snapshots and says so.
 func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
-	if o.StateDir == "" {
-		return nil, errors.New("cannot open the work tree: no folder for its state was given")
-	}
-	o.MaxFile = cmp.Or(o.MaxFile, DefaultMaxFile)
-	root, err := filepath.EvalSymlinks(root)
+	root, err := realPath(root)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the work tree: %w", err)
-	}
-	if root, err = filepath.Abs(root); err != nil {
-		return nil, fmt.Errorf("cannot open the work tree: %w", err)
+		return nil, err
 	}
 	repo, err := git.Open(ctx, root)
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, root, repo, repo, o)
+}
+
+// OpenClone makes ready to take snapshots of a clone of the user's repository.
+func OpenClone(ctx context.Context, of *git.Repo, at Place, o Options) (*Checkout, error) {
+	root, err := realPath(at.Root)
+	if err != nil {
+		return nil, err
+	}
+	top, err := realPath(at.Top)
+	if err != nil {
+		return nil, err
+	}
+	repo := *of
+	repo.Top = top
+	c, err := open(ctx, root, of, &repo, o)
+	if err != nil {
+		return nil, err
+	}
+	c.clone, c.last = of.CloneAt(top, at.Own, c.Store.Objects), git.Head{Commit: at.Base}
+	c.clone.Lent = at.Lent
+	return c, nil
+}
+
+func realPath(dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot open the work tree: %w", err)
+	}
+	return dir, nil
+}
+
+func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Checkout, error) {
+	if o.StateDir == "" {
+		return nil, errors.New("cannot open the work tree: no folder for its state was given")
+	}
 	state, err := filepath.Abs(o.StateDir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the work tree: %w", err)
 	}
-	shadow, err := git.OpenShadow(ctx, repo, filepath.Join(state, "git"))
+	store, err := of.OpenOwn(ctx, cmp.Or(o.Store, filepath.Join(state, "store")))
+	if err != nil {
+		return nil, err
+	}
+	shadow, err := git.OpenShadow(ctx, of, store, filepath.Join(state, "git"))
 	if err != nil {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, shadow: shadow, stateDir: state, maxFile: o.MaxFile, runs: map[string]memory{},
-		mostNames: placesLimit,
+		Root: root, Repo: repo, Store: store, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
+		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: o.Hide, runs: map[string]memory{},
 	}, nil
+}
+
+// Head is what is checked out. What a clone's agent committed comes into the store; a
+// clone whose repository cannot be read has what it had last, and [Checkout.Broken]
+// says why.
+func (c *Checkout) Head(ctx context.Context) (git.Head, error) {
+	if c.clone == nil {
+		return c.Repo.Head(ctx)
+	}
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	head, err := c.clone.Head()
+	if err == nil && head.Commit != "" && head.Commit != last.Commit {
+		err = c.clone.Import(ctx, c.Store, last.Commit, head.Commit)
+	}
+	if err != nil && !errors.Is(err, git.ErrBroken) {
+		return head, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken = ""; err != nil {
+		c.broken = err.Error()
+		return c.last, nil
+	}
+	c.last = head
+	return head, nil
+}
+
+// Broken is why the repository of a clone could not be read when it was looked at last;
+// "" when it could.
+func (c *Checkout) Broken() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// Clone is the clone; nil for the user's own work tree.
+func (c *Checkout) Clone() *git.Clone { return c.clone }
+
+// isHidden reports whether a path is to be kept from snapshots and clones.
+func (c *Checkout) isHidden(p string) bool {
+	return slices.ContainsFunc(c.hide, func(h string) bool { return p == h || strings.HasPrefix(p, h+"/") })
 }
 
 // inside is Root relative to the top level, with slashes; empty if it is the
@@ -174,7 +265,7 @@ func (c *Checkout) Changes(ctx context.Context, from, to string) (all []git.Chan
 // Commits is the number of commits that to has and from has not. Either may
 // be empty: no commit.
 func (c *Checkout) Commits(ctx context.Context, from, to string) (int, error) {
-	return c.Repo.Count(ctx, from, to)
+	return c.Store.Count(ctx, from, to)
 }
 
 // Diff is the patch from one tree or commit to another, of some paths or of all,

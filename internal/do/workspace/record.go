@@ -118,7 +118,7 @@ func recoveryNumber(ref string) int {
 }
 
 func (c *Checkout) list(ctx context.Context, run, prefix string) ([]Snapshot, error) {
-	refs, err := c.refs(ctx, run, prefix)
+	refs, err := c.Store.Refs(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -145,38 +145,12 @@ type Keep struct {
 // Prune drops the refs of a run's other snapshots and returns their number.
 // Their objects go when git collects. Attempts stay with their iteration.
 func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error) {
-	kept, err := c.kept(run)
-	if err != nil {
-		return 0, err
-	}
-	var named []Snapshot
-	for name := range kept {
-		if s, ok := parse(git.Ref{Name: name}); ok && strings.HasPrefix(name, runPrefix) {
-			named = append(named, s)
-		}
-	}
-	if kept != nil && len(keep.others(named)) == 0 {
-		return 0, nil // as most often: git is not asked
-	}
 	all, err := c.Snapshots(ctx, run)
 	if err != nil {
 		return 0, err
 	}
-	var drop []git.Ref
-	var gone []string
-	for _, s := range keep.others(all) {
-		drop = append(drop, git.Ref{Name: s.Ref, Commit: s.Commit})
-		gone = append(gone, s.Ref, "")
-	}
-	if len(drop) == 0 {
-		return 0, nil
-	}
-	r, err := c.open(ctx, run)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
-	return len(drop), r.change(ctx, func() error { return c.Repo.DeleteRefs(ctx, drop) }, gone...)
+	drop := lists.Each(keep.others(all), func(s Snapshot) git.Ref { return git.Ref{Name: s.Ref, Commit: s.Commit} })
+	return len(drop), c.Store.DeleteRefs(ctx, drop)
 }
 
 // others are the snapshots that do not stay.
@@ -192,7 +166,7 @@ func (k Keep) others(all []Snapshot) []Snapshot {
 
 // Kept lists the runs that snapshots are kept of, in the order of their ids.
 func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
-	names, err := c.Repo.RefNames(ctx, runPrefix)
+	names, err := c.Store.RefNames(ctx, runPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +194,7 @@ func (c *Checkout) forget(ctx context.Context, run string) error {
 		return err
 	}
 	defer r.close()
-	if err := c.Repo.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/"); err != nil {
+	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/"); err != nil {
 		return err
 	}
 	*r.mem = memory{}

@@ -124,6 +124,18 @@ func (w *restorer) findFile(at int, base string) (found, error) {
 	return out, nil
 }
 
+// at reads what is at a path.
+func (w *restorer) at(p string) (here found, err error) {
+	err = w.within(p, 0, func(at int, base string) (err error) {
+		here, err = w.find(at, base)
+		return err
+	})
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, errBlocked) {
+		return found{}, nil // a folder on its way is none: nothing is there
+	}
+	return here, err
+}
+
 func (f found) is(mode, object string) bool { return f.mode == mode && f.object == object }
 
 // remove takes away what is at p if it is object, and then the folders above
@@ -172,7 +184,7 @@ func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, 
 			if err := unix.Unlinkat(at, base, unix.AT_REMOVEDIR); err != nil {
 				return errFolder
 			}
-		case here.mode != "" && !here.is(ch.OldMode, ch.OldObject):
+		case !here.is(ch.OldMode, ch.OldObject):
 			return errMeanwhile
 		}
 		temp := tempPrefix + rand.Text()

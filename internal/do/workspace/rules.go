@@ -132,7 +132,7 @@ func (c *Checkout) composeRules(ctx context.Context, files []string) ([]byte, er
 
 // globalIgnore is the user's own ignore file.
 func (c *Checkout) globalIgnore(ctx context.Context) (string, error) {
-	set, err := c.Repo.ConfigPath(ctx, "core.excludesFile")
+	set, err := c.of.ConfigPath(ctx, "core.excludesFile")
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -122,18 +123,6 @@ func fileKey(name string) string {
 	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
 }
 
-// indexKey changes when the user's index does, which may be in two files.
-func (c *Checkout) indexKey() string {
-	key := fileKey(c.Repo.Index)
-	entries, _ := os.ReadDir(c.Repo.Dir) // without it there is no index
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "sharedindex.") {
-			key += " " + fileKey(filepath.Join(c.Repo.Dir, e.Name()))
-		}
-	}
-	return key
-}
-
 // present returns a test for whether something is at a path of the work tree.
 func (c *Checkout) present() func(string) bool {
 	folder := c.folders()
@@ -200,16 +189,16 @@ func (r *session) newest(ctx context.Context) (string, error) {
 	return all[len(all)-1].Tree, nil
 }
 
-// seed enters what the user's index has, so that a file which is tracked although it is
-// ignored counts as tracked. The next scan reads each file. What a sparse checkout leaves
-// out is left out.
+// seed enters what git tracks, so that a file which is tracked although it is ignored
+// counts as tracked. The next scan reads each file. What a sparse checkout leaves out is
+// left out.
 func (r *session) seed(ctx context.Context) error {
+	if r.c.clone != nil {
+		return r.seedFromCommit(ctx)
+	}
 	all, err := r.c.Repo.IndexEntries(ctx)
 	if err != nil { // it is broken: the commit stands in
-		all, err = r.committed(ctx)
-	}
-	if err != nil {
-		return err
+		return r.seedFromCommit(ctx)
 	}
 	there := r.c.present()
 	all = slices.DeleteFunc(all, func(e git.Entry) bool {
@@ -219,20 +208,29 @@ func (r *session) seed(ctx context.Context) error {
 	if len(all) == 0 {
 		return r.index.ReadTree(ctx, "")
 	}
-	_ = os.Remove(r.indexFile()) // the commit may have stood in
 	return r.index.Set(ctx, all)
 }
 
-// committed is what the commit has that is checked out.
-func (r *session) committed(ctx context.Context) ([]git.Entry, error) {
-	head, err := r.c.Repo.Head(ctx)
+// seedFromCommit enters what the commit has that is checked out.
+func (r *session) seedFromCommit(ctx context.Context) error {
+	head, err := r.c.Head(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.index.ReadTree(ctx, head.Commit); err != nil {
-		return nil, err
+	return r.index.ReadTree(ctx, head.Commit)
+}
+
+// tracked are the files that git tracks now.
+func (c *Checkout) tracked(ctx context.Context) ([]string, error) {
+	if c.clone != nil {
+		head, err := c.Head(ctx)
+		if err != nil || head.Commit == "" {
+			return nil, err
+		}
+		return c.Store.FilesOf(ctx, head.Commit)
 	}
-	return r.index.Entries(ctx)
+	all, err := c.Repo.IndexEntries(ctx)
+	return lists.Each(all, func(e git.Entry) string { return e.Path }), err
 }
 
 // knowNested lists the submodules of the private index, which does not change them.

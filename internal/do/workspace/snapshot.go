@@ -59,7 +59,7 @@ func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOp
 		}
 		snap, err = c.snapshot(ctx, run, n, o, true)
 	}
-	for _, dir := range []string{c.Repo.Common, c.stateDir} {
+	for _, dir := range []string{c.Store.Dir, c.stateDir} {
 		if err != nil && files.Full(dir) { // git does not always say so
 			return snap, fmt.Errorf("%w; the disk of %s is full, make room", machine{err}, dir)
 		}
@@ -95,7 +95,7 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 			return Snapshot{}, err
 		}
 	}
-	before := c.Repo.Collected()
+	before := c.of.Collected()
 	s, err := r.scan(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
@@ -113,13 +113,11 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 			return Snapshot{}, err
 		}
 	}
-	set := func() error { return c.Repo.SetRefs(ctx, snap.Ref, snap.Commit) }
-	if err := r.change(ctx, set, snap.Ref, snap.Commit); err != nil {
+	if err := c.Store.SetRefs(ctx, snap.Ref, snap.Commit); err != nil {
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
-	if snap.Commit != r.mem.last.Commit && c.Repo.Collected() != before && !c.Repo.Whole(ctx, snap.Head, snap.Commit) {
-		drop := func() error { return c.Repo.DropRefs(ctx, snap.Ref) }
-		err := errors.Join(errTorn, r.change(ctx, drop, snap.Ref, ""))
+	if snap.Commit != r.mem.last.Commit && c.of.Collected() != before && !c.Store.Whole(ctx, snap.Head, snap.Commit) {
+		err := errors.Join(errTorn, c.Store.DropRefs(ctx, snap.Ref))
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
 	r.mem.last = snap
@@ -138,6 +136,65 @@ func torn(err error) bool {
 	var said *git.Error
 	return errors.Is(err, errTorn) || errors.As(err, &said) && !git.OfMachine(err)
 }
+
+// Seen is how files are now.
+type Seen struct {
+	Tree    string
+	Head    git.Head
+	Skipped []string // what the tree does not have; see [Snapshot.Skipped]
+}
+
+// See looks at the files, as [Checkout.Look] does.
+func (c *Checkout) See(ctx context.Context, run string) (Seen, error) {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return Seen{}, err
+	}
+	defer r.close()
+	s, err := r.scan(ctx)
+	return Seen{Tree: s.tree, Head: s.head, Skipped: s.skipped}, err
+}
+
+// Renew forgets what was ignored when a run began to be looked at: the rules of now
+// hold from here. What is known of files stays.
+func (c *Checkout) Renew(ctx context.Context, run string) error {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return unlessGone(os.Remove(filepath.Join(r.dir, "rules")))
+}
+
+// Fill makes all files of a clone those of a tree, of which nothing else is left but
+// what is ignored. What it knows of files it has from the run before, so that only what
+// differs is written.
+func (c *Checkout) Fill(ctx context.Context, run, before, tree string) error {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if was := filepath.Join(c.runDir(before), "index"); before != "" && before != run {
+		_ = os.Rename(was, r.indexFile()) // without it each file is looked into
+	}
+	if err := c.shadow.SetExclude(readRules(c.Repo.Exclude)); err != nil {
+		return err
+	}
+	if err := r.index.Fill(ctx, tree); err != nil {
+		return fmt.Errorf("cannot fill the workspace: %w", err)
+	}
+	*r.mem = memory{}
+	return nil
+}
+
+// KeepTree keeps a tree of the store from being collected, under a name of its own.
+func (c *Checkout) KeepTree(ctx context.Context, name, tree string) error {
+	return c.Store.SetRefs(ctx, treePrefix+name, tree)
+}
+
+// treePrefix begins the names of refs to trees that a workspace goes on from.
+const treePrefix = "refs/pawl/trees/"
 
 func same(a, b Snapshot) bool {
 	return a.Tree == b.Tree && a.Head == b.Head && a.Branch == b.Branch && slices.Equal(a.Skipped, b.Skipped)
@@ -163,7 +220,7 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err := r.knowNested(ctx); err != nil {
 		return state{}, err
 	}
-	head, err := r.c.Repo.Head(ctx)
+	head, err := r.c.Head(ctx)
 	if err != nil {
 		return state{}, err
 	}
@@ -302,12 +359,12 @@ func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []stri
 	if len(ask) == 0 {
 		return nil
 	}
-	all, err := r.c.Repo.IndexEntries(ctx)
+	tracked, err := r.c.tracked(ctx)
 	if err != nil {
 		return nil // an index that cannot be read: what was tracked stays so
 	}
-	for _, e := range all {
-		pinned[e.Path] = true
+	for _, p := range tracked {
+		pinned[p] = true
 	}
 	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] })
 }
@@ -340,9 +397,9 @@ func (c *Checkout) look(p string) kind {
 	switch {
 	case err != nil:
 		return absent
-	case info.Mode()&os.ModeSymlink != 0:
+	case info.Mode()&os.ModeSymlink != 0 && !c.isHidden(p):
 		return takeable
-	case !info.Mode().IsRegular() || info.Size() > c.maxFile:
+	case !info.Mode().IsRegular() || info.Size() > c.maxFile || c.isHidden(p):
 		return leftAlone
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -380,7 +437,7 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 // ofMachine reports whether an error is nobody's fault: git was killed, or a disk that
 // snapshots are written to is full, which git does not always say.
 func (c *Checkout) ofMachine(err error) bool {
-	full := files.Full(c.Repo.Common) || files.Full(c.stateDir)
+	full := files.Full(c.Store.Dir) || files.Full(c.stateDir)
 	return full || git.OfMachine(err)
 }
 

@@ -49,6 +49,7 @@ const (
 	Finished          = "finished"       // End
 	RolledBack        = "rolled-back"    // Rollback
 	Applied           = "applied"        // Application
+	WorkDelivered     = "delivered"      // delivery.Delivered
 	Warning           = "warning"        // Notice
 	// Of a workflow; beside the run's own story, so without a number.
 	StepStarted = "step.started" // Step
@@ -159,6 +160,13 @@ type Rollback struct {
 	To       int    `json:"to"`                 // iteration; 0 is before the run
 	Snapshot string `json:"snapshot,omitempty"` // what the tree is now
 	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
+	// Before and After are the trees of the person's files, FromHead and ToHead what was
+	// checked out, on Branch.
+	Before   string `json:"before,omitempty"`
+	After    string `json:"after,omitempty"`
+	FromHead string `json:"from_head,omitempty"`
+	ToHead   string `json:"to_head,omitempty"`
+	Branch   string `json:"branch,omitempty"`
 }
 
 // Application is a run's result that was brought from its copy into the files.

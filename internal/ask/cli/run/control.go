@@ -83,16 +83,18 @@ func rollbackCommand(a *command.App) *cobra.Command {
 }
 
 func applyCommand(a *command.App) *cobra.Command {
-	var check bool
-	cmd := a.OnRun("apply RUN", "Bring what a run did in its copy into your files",
-		func(ctx context.Context, p *action.Operator, r store.Run) error { return apply(ctx, a, p, r, check) })
-	cmd.Flags().BoolVar(&check, "check", false, "say what would be done, and do nothing")
+	var o action.ApplyOptions
+	cmd := a.OnRun("apply RUN", "Bring what a run came to, and what was not delivered, into your files",
+		func(ctx context.Context, p *action.Operator, r store.Run) error { return apply(ctx, a, p, r, o) })
+	cmd.Flags().BoolVar(&o.Check, "check", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
+		"also apply files that programs of yours run by themselves, such as git hooks")
 	return cmd
 }
 
 // apply prints what became of a result. That it does not fit is a failure.
-func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run, check bool) error {
-	out, err := p.Apply(ctx, r, check)
+func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run, o action.ApplyOptions) error {
+	out, err := p.Apply(ctx, r, o)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,10 @@ func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 	} else if err := a.Document(out); err != nil {
 		return err
 	}
-	if out.Status == "conflict" {
+	switch out.Status {
+	case "confirm":
+		return command.StatusError(command.ExitPerson)
+	case "conflict":
 		return command.StatusError(command.ExitFailed)
 	}
 	return nil

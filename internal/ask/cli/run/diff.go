@@ -37,11 +37,6 @@ func snapshots(
 	if err != nil {
 		return nil, nil, err
 	}
-	if action.OnCopy(r) {
-		if err := p.Gather(ctx, r); err != nil {
-			return nil, nil, err
-		}
-	}
 	snaps, err := tree.Snapshots(ctx, r.ID)
 	return tree, snaps, err
 }

@@ -267,7 +267,7 @@ func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []
 		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}
 	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
-	if action.OnCopy(r) {
+	if action.SetupOf(r).Undelivered != "" {
 		undo = report.Advice{What: "Bring it into your files", Command: "pawl apply " + r.ID}
 	}
 	switch {

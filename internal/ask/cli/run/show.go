@@ -173,9 +173,8 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.Result("\nSandbox %s", box)
 	}
-	if action.OnCopy(r) {
-		a.Result("\nIt works on a copy: 'pawl show %s --diff' shows its result, 'pawl apply %s' brings it into your files",
-			r.ID, r.ID)
+	if why := action.SetupOf(r).Undelivered; why != "" {
+		a.Result("\nNot in your files: %s. See it: pawl show %s --diff. Apply it: pawl apply %s", why, r.ID, r.ID)
 	}
 	a.Result("\n\n")
 	showIterations(a, records)

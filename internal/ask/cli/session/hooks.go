@@ -13,15 +13,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 )
 
 // StartHooks makes the runner of hooks and notifications, which lives until
 // the session is closed. Hooks run in the box of the run's gates.
-func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Copy, s.warn) }
+func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Safety == sandbox.Paranoid, s.warn) }
 
 // StartHooksIn is startHooks with a box for hooks, in which the root may be
 // kept; say reports problems.
@@ -197,8 +197,8 @@ func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	}
 	shadow := &Session{App: s.App, Config: s.Config, Plan: s.Plan, StateDir: s.StateDir}
 	shadow.Plan.Agents = nil
-	if tree, err := workspace.Open(ctx, s.Config.Root, workspace.Options{StateDir: s.StateDir}); err == nil {
-		shadow.Tree = tree
+	if repo, err := git.Open(ctx, s.Config.Root); err == nil {
+		shadow.Repo, shadow.Top = repo, repo.Top
 	}
 	return shadow.policies(ctx, v)
 }

@@ -184,13 +184,8 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 
 // gateBox is the box of gates in a folder.
 func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
-	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Lender: l.Repo}
-	s.Plan.Root, s.Plan.Agents = dir, nil
-	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.StateDir, "queue", "box")})
-	if err != nil {
-		return nil, err
-	}
-	s.Tree = tree
+	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
+	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, dir
 	return s.policies(ctx, l.verdict), nil
 }
 
@@ -289,9 +284,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 		return plan, nil, err
 	}
 	Adapt(ctx, t.a, t.c, t.Store, &plan.Policy)
-	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
-		StateDir: autopilot.TreeDir(t.stateDir, task.RunName()), MaxFile: plan.SnapshotMaxFile,
-	})
+	tree, err := pool.OpenTree(ctx, t.repo, t.stateDir, task.Workspace, plan.SnapshotMaxFile)
 	if err != nil {
 		return plan, nil, err
 	}
@@ -306,7 +299,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	}
 	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
 	if verdict.Boxed {
-		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree, Lender: t.repo}
+		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Repo: t.repo, Top: tree.Repo.Top}
 		plan.Box = s.policies(ctx, verdict)
 	}
 	return plan, tree, nil

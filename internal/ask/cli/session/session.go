@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/boxpolicy"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -25,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
@@ -32,6 +35,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -44,10 +48,9 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
 	if v.Boxed {
 		s.Plan.Box = s.policies(ctx, v)
-		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
 	}
-	if s.Plan.Copy && s.Tree == nil {
-		return command.Usage("cannot run at the level paranoid outside of git: the agent works on a copy, " +
+	if s.Plan.Safety == sandbox.Paranoid && s.Repo == nil {
+		return command.Usage("cannot run at the level paranoid outside of git: the agent works in a private workspace, " +
 			"and only git can tell what it changed").
 			Hint("Make a repository: git init").Hint("Or run with --safety normal")
 	}
@@ -82,7 +85,7 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	outside, _ := s.outside(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
-		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Lender: s.Lender, Env: s.App.Env,
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Repo: s.Repo, Top: s.Top, Env: s.App.Env,
 		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
@@ -153,8 +156,9 @@ type Session struct {
 	Plan     engine.Plan
 	StateDir string
 	Store    *store.Store
-	Tree     *workspace.Checkout
-	Lender   *git.Repo // of which the tree is a clone; nil where it is the user's own
+	Tree     *workspace.Checkout // the person's own files; nil outside of git
+	Repo     *git.Repo           // the person's repository; nil outside of git
+	Top      string              // top level of the files that are worked in
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
@@ -171,8 +175,9 @@ type Session struct {
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
+	s.openTree(ctx)
 	db, err := a.Database(ctx, c)
-	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure
+	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure || s.Tree != nil
 	switch {
 	case errors.Is(err, store.ErrNewer):
 		return nil, fault.Of(fault.Refused, err)
@@ -186,7 +191,6 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 		db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
 	}
 	Adapt(ctx, a, c, db, &s.Plan.Policy)
-	s.openTree(ctx)
 	if err := s.Box(ctx, unsandboxed); err != nil {
 		s.Close()
 		return nil, err
@@ -200,25 +204,18 @@ func (s *Session) openTree(ctx context.Context) {
 		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
-		s.App.Say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
+		s.App.Say("Note: %v; agents work in your files themselves, and nothing can be rolled back.", err)
 		return
 	case err != nil:
 		s.App.Say("Warning: no snapshots: %v", err)
 		return
 	}
-	s.Tree = tree
+	s.Tree, s.Repo, s.Top = tree, tree.Repo, tree.Repo.Top
 	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
 	for _, note := range notes {
 		s.App.Say("Warning: %s.", note)
 	}
 	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
-		s.App.Say("Warning: %v", err)
-	}
-	bad, err := tree.Accept(ctx) // what an earlier pawl that was killed left
-	if len(bad) > 0 {
-		s.App.Say("Warning: %s", workspace.BadObjects(bad))
-	}
-	if err != nil {
 		s.App.Say("Warning: %v", err)
 	}
 }
@@ -279,14 +276,23 @@ func (s *Session) Drive(ctx context.Context,
 	start func(context.Context, engine.Options) (*engine.Driver, error)) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
+	private, err := s.takeWorkspace(ctx)
+	if err != nil {
+		return err
+	}
 	notify, sent := s.watched(ctx)
 	d, err := start(ctx, engine.Options{
-		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Tree: s.Tree, Notify: notify,
+		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Private: private, Notify: notify,
 		Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 	})
 	s.Screen.Done()
 	sent()
+	if private != nil {
+		if rerr := private.Release(ctx, "its run rests"); rerr != nil {
+			s.App.Say("Warning: %v", rerr)
+		}
+	}
 	if running, ok := errors.AsType[*store.RunningError](err); ok {
 		return command.Usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
 	}
@@ -353,8 +359,11 @@ func (s *Session) driveError(err error) error {
 // terminal a question can be answered at once, and the run resumes.
 func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
-	s.sayCopy(ctx, d.ID())
 	code := exitCode(st, cause)
+	setup := s.setupOf(ctx, d.ID())
+	if code == command.ExitOK && setup.UndeliveredNeeds {
+		code = command.ExitPerson
+	}
 	if s.App.JSON {
 		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why,
 			Exit: code}); err == nil {
@@ -369,11 +378,12 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 			}
 		}
 	}
-	switch code {
-	case command.ExitOK:
-		return nil
-	case command.ExitLimit:
+	if code == command.ExitLimit {
 		s.sayLimit(d.ID(), st)
+	}
+	s.sayUndelivered(d.ID(), setup)
+	if code == command.ExitOK {
+		return nil
 	}
 	return command.StatusError(code)
 }
@@ -414,18 +424,58 @@ func exitCode(s loop.State, cause loop.Cause) int {
 	return command.ExitFailed
 }
 
-// sayCopy says where the result of a run that worked on a copy is.
-func (s *Session) sayCopy(ctx context.Context, run string) {
-	if !s.Plan.Copy || s.Tree == nil {
+// takeWorkspace takes the private workspace of the run; nil outside of git.
+func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error) {
+	if s.Tree == nil || s.Store == nil {
+		return nil, nil
+	}
+	w, err := action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.note)
+	if errors.Is(err, pool.ErrTaken) {
+		return nil, command.Usage("%s is already running, in the same workspace: %v", s.Plan.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.DeliverWhen(action.When(s.Config, s.Plan.Safety))
+	if run, d, ok := w.Finished(); ok {
+		if err := engine.RecordDelivery(ctx, s.Store, run, d); err != nil {
+			s.App.Say("Warning: %v", err)
+		}
+	}
+	return w, nil
+}
+
+// setupOf is what is stored of a run beside its state.
+func (s *Session) setupOf(ctx context.Context, run string) action.Setup {
+	if s.Store == nil {
+		return action.Setup{}
+	}
+	r, err := s.Store.Run(ctx, run)
+	if err != nil {
+		return action.Setup{}
+	}
+	return action.SetupOf(r)
+}
+
+// note shows what pawl does, without breaking the live line.
+func (s *Session) note(text string) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.Screen.Notice(engine.Notice{Kind: engine.Note, At: time.Now(), Text: text, Run: s.running})
+}
+
+// sayUndelivered says what of a run's work is not in the person's files, and how it gets
+// there.
+func (s *Session) sayUndelivered(run string, setup action.Setup) {
+	if s.App.JSON || setup.Undelivered == "" {
 		return
 	}
-	snaps, err := s.Tree.Snapshots(ctx, run)
-	if err != nil || len(snaps) == 0 || snaps[0].Tree == snaps[len(snaps)-1].Tree {
-		return
-	}
-	s.App.Say("Your files were not touched: the result is in a copy.")
-	s.App.Say("  See it:   pawl show %s --diff", run)
-	s.App.Say("  Apply it: pawl apply %s", run)
+	s.App.Say("Not in your files: %s of the run's work; %s.", fault.Numbered(setup.UndeliveredFiles, "file"),
+		setup.Undelivered)
+	s.App.Say("  See it:     pawl show %s --diff", run)
+	s.App.Say("  Apply it:   pawl apply %s", run)
+	s.App.Say("  Go on:      pawl resume %s", run)
+	s.App.Say("  Give it up: pawl discard %s", run)
 }
 
 // WorkflowSession makes ready what a workflow runs with.
@@ -478,7 +528,7 @@ func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
 	if err != nil {
 		return plan, err
 	}
-	plan.Sandbox, plan.Copy = s.Plan.Sandbox, false
+	plan.Sandbox = s.Plan.Sandbox
 	if s.Plan.Box != nil {
 		box := *s.Plan.Box
 		box.Agents = map[string]sandbox.Policy{}

@@ -120,7 +120,7 @@ func hookSession(ctx context.Context, a *command.App) (*session.Session, error) 
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir})
 	if err == nil {
-		s.Tree = tree
+		s.Tree, s.Repo, s.Top = tree, tree.Repo, tree.Repo.Top
 	} else if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
 		a.Say("Warning: %v", err)
 	}

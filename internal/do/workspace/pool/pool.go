@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -127,6 +128,8 @@ type Workspace struct {
 	ID     string
 	Dir    string // where work is done: where pawl.yaml is, in the clone
 	Top    string // top level of the clone
+	Own    string // pawl's folder for it, which no agent reaches
+	Lent   string // where its git reads the user's objects; "" is where they are
 	Branch string // without refs/heads/
 	Base   string // commit that the work begins at
 	Ports  int    // first of the 20 ports that are this workspace's
@@ -136,6 +139,20 @@ type Workspace struct {
 	// says so with [Pool.SetupDone].
 	Setup []string
 	Notes []string // what a person should know
+}
+
+// Tree makes ready to take snapshots of a workspace, into pawl's own repository.
+func (p *Pool) Tree(ctx context.Context, w Workspace, maxFile int64) (*workspace.Checkout, error) {
+	return OpenTree(ctx, p.repo, p.o.StateDir, w, maxFile)
+}
+
+// OpenTree is [Pool.Tree] for a workspace of the repository of.
+func OpenTree(ctx context.Context, of *git.Repo, stateDir string, w Workspace, maxFile int64,
+) (*workspace.Checkout, error) {
+	at := workspace.Place{Top: w.Top, Root: w.Dir, Own: w.Own, Base: w.Base, Lent: w.Lent}
+	return workspace.OpenClone(ctx, of, at, workspace.Options{
+		StateDir: filepath.Join(w.Own, "tree"), Store: filepath.Join(stateDir, "store"), MaxFile: maxFile,
+	})
 }
 
 // Env is what programs in the workspace have in their environment.
@@ -332,7 +349,7 @@ func (p *Pool) clone(ctx context.Context, r store.Workspace) (*git.Clone, func()
 		return nil, nil, err
 	}
 	release := func() { _ = lock.Close() } // nothing was written to it
-	c, err := git.OpenClone(ctx, p.repo, r.Dir, r.Own, lock)
+	c, err := git.OpenClone(ctx, p.repo, r.Dir, r.Own, lock, filepath.Join(p.o.StateDir, "store", "objects"))
 	if err != nil {
 		release()
 		return nil, nil, err
@@ -346,7 +363,10 @@ func (p *Pool) workspace(r store.Workspace) Workspace {
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)
 	}
-	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, Branch: r.Branch, Base: r.Base, Ports: r.Ports}
+	w := Workspace{ID: r.ID, Dir: dir, Top: r.Dir, Own: r.Own, Branch: r.Branch, Base: r.Base, Ports: r.Ports}
+	if r.Kind == kindRun {
+		w.Lent = filepath.Join(r.Own, lentFolder)
+	}
 	if r.Setup != p.setupHash() {
 		w.Setup = p.o.Setup
 	}

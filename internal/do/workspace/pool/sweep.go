@@ -292,7 +292,7 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 	for _, r := range rows {
 		over := false
 		switch r.Kind {
-		case kindTask:
+		case kindTask, kindRun:
 			expired := !r.KeepUntil.IsZero() && process.Cautious().After(r.KeepUntil)
 			given := r.Landed && !p.o.KeepOnSuccess
 			over = expired || given

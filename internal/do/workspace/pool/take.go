@@ -150,7 +150,7 @@ func decide(all []store.Workspace, want store.Workspace, own string, busy func(s
 		return r, was, store.WorkspaceChange{Put: []store.Workspace{r}}, nil
 	}
 	for _, r := range all {
-		if r.Kind == kindWarm && r.State == warm && r.Repo == want.Repo && r.Owner.PID == 0 {
+		if want.Kind != kindRun && r.Kind == kindWarm && r.State == warm && r.Repo == want.Repo && r.Owner.PID == 0 {
 			row := want
 			row.Own, row.Folder = r.Own, r.Folder
 			return row, warm, store.WorkspaceChange{Drop: []string{r.ID}, Put: []store.Workspace{row}}, nil

@@ -1,0 +1,405 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Application is what became of undelivered work: `apply --json`.
+type Application struct {
+	Run string `json:"run"`
+	// Status is applied, already, nothing, conflict, confirm or check.
+	Status  string `json:"status"`
+	Changed int    `json:"changed"` // files that the work changes
+	// Written and Removed are the paths that were changed, or with check that would be.
+	Written []string `json:"written,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	Commits int      `json:"commits,omitempty"` // that came with it
+	// Conflicts are why nothing was changed.
+	Conflicts []workspace.Conflict `json:"conflicts,omitempty"`
+	// Confirm are the paths of what runs by itself, which a person has to say yes to.
+	Confirm []string `json:"confirm,omitempty"`
+	Why     string   `json:"why,omitempty"` // it was not applied
+}
+
+// ApplyOptions are how work is applied.
+type ApplyOptions struct {
+	Check bool // only say what would be done
+	// Confirmed: a person has seen by name what runs by itself.
+	Confirmed bool
+}
+
+// Apply brings what a run came to and what is not in the person's files yet into them,
+// verified or not: a person asked for it. That some of it cannot be applied is an
+// outcome: then nothing was written.
+func (p *Operator) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
+	if r.Kind == string(loop.Task) {
+		return Application{}, fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name).
+			Hint("What becomes of it: pawl case show %s", r.Name)
+	}
+	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+		return Application{}, fault.Refuse("run %s is running; what it comes to is not there yet", r.ID).
+			Hint("Stop it first: pawl stop %s", r.ID)
+	}
+	w, err := p.workspaceOf(ctx, r)
+	if errors.Is(err, delivery.ErrGone) {
+		return p.applySnapshots(ctx, r, o)
+	}
+	if err != nil {
+		return Application{}, err
+	}
+	out, err := p.applyFrom(ctx, w, r, o)
+	return out, errors.Join(err, w.Release(ctx, "its run rests"))
+}
+
+// workspaceOf takes the private workspace of a run that nobody works on; the error is
+// [delivery.ErrGone] when the run has none any more.
+func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspace, error) {
+	id := SetupOf(r).Private
+	if id == "" {
+		return nil, delivery.ErrGone
+	}
+	pl, err := p.configOf(r.Root)
+	if err != nil {
+		return nil, err
+	}
+	if _, there, err := p.Store.Workspace(ctx, id); err != nil || !there {
+		return nil, errors.Join(delivery.ErrGone, err)
+	}
+	w, err := OpenPrivate(ctx, pl, p.Env, p.Store, id, func(text string) { p.Say("Note: %s", text) })
+	if err != nil {
+		return nil, err
+	}
+	if err := p.recordFinished(ctx, w); err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "its run rests"))
+	}
+	if err := w.Continue(ctx, r.ID); err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "a later run has it"))
+	}
+	return w, nil
+}
+
+// recordFinished notes a delivery that was cut off and is finished now.
+func (p *Operator) recordFinished(ctx context.Context, w *delivery.Workspace) error {
+	run, d, ok := w.Finished()
+	if !ok {
+		return nil
+	}
+	return engine.RecordDelivery(ctx, p.Store, run, d)
+}
+
+// OpenPrivate takes the private workspace of runs with an id, for a configuration. Nothing
+// is delivered but what is asked for, until [delivery.Workspace.DeliverWhen] says otherwise.
+func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.Store, id string, tell func(string),
+) (*delivery.Workspace, error) {
+	dir := config.StateDir(c.Root, env)
+	person, err := workspace.Open(ctx, c.Root, workspace.Options{
+		StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenIn(c),
+	})
+	if err != nil {
+		return nil, err
+	}
+	clones, err := Pool(ctx, c, env, db)
+	if err != nil {
+		return nil, err
+	}
+	return delivery.Take(ctx, delivery.Options{
+		Person: person, Pool: clones, ID: id, StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenIn(c),
+		When: deliver.Asked, Tell: tell, Confirm: c.Safety.Confirm,
+	})
+}
+
+// hiddenIn are the paths of safety.hide that lie in the repository's root.
+func hiddenIn(c *config.Config) []string {
+	var in []string
+	for _, path := range c.Safety.Hide {
+		if name, ok := strings.CutPrefix(string(path), c.Root+"/"); ok {
+			in = append(in, name)
+		}
+	}
+	return in
+}
+
+// When is at which times verified work of a run at a level is delivered. Nothing of the
+// level paranoid is delivered unseen.
+func When(c *config.Config, level string) deliver.When {
+	if level == string(safety.Paranoid) {
+		return deliver.Asked
+	}
+	return deliver.When(c.Run.Deliver)
+}
+
+// PrivateID names the workspace of runs with a name.
+func PrivateID(name string) string {
+	id := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name)
+	return pool.RunPrefix + id[:min(len(id), 80)]
+}
+
+// applyFrom applies what the workspace of a run has.
+func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run, o ApplyOptions,
+) (Application, error) {
+	u, err := w.AtSnapshot(ctx, -1)
+	if err != nil {
+		return Application{}, err
+	}
+	out := p.applied(ctx, w.Person(), r, u.Changes)
+	out.Commits = u.Commits
+	switch {
+	case out.Status == "nothing" && u.Commits == 0:
+		return out, nil
+	case len(out.Confirm) > 0 && !o.Confirmed && !o.Check:
+		out.Status = "confirm"
+		return out, nil
+	case o.Check:
+		return out, nil
+	}
+	d, err := w.Deliver(ctx, delivery.Verdict{Iteration: -1, Requested: true})
+	if err == nil && d.Kind == deliver.Combine {
+		if in, berr := w.BringIn(ctx, r.Iteration); berr != nil || len(in.Conflicts) > 0 || in.Rest != "" {
+			out.Status, out.Conflicts = "conflict", conflictsOf(in)
+			return out, berr
+		}
+		d, err = w.Deliver(ctx, delivery.Verdict{Iteration: -1, Requested: true})
+	}
+	if err != nil {
+		return out, err
+	}
+	if d.Kind != deliver.Deliver {
+		out.Status, out.Why, out.Written, out.Removed = "conflict", d.Why, nil, nil
+		out.Conflicts = lists.Each(d.Paths, func(path string) workspace.Conflict {
+			return workspace.Conflict{Path: path, Why: "it was changed here too since the run began"}
+		})
+		return out, nil
+	}
+	out.Status = "applied"
+	return out, engine.RecordDelivery(ctx, p.Store, r.ID, d)
+}
+
+func conflictsOf(in delivery.BroughtIn) []workspace.Conflict {
+	return lists.Each(in.Conflicts, func(c delivery.Conflict) workspace.Conflict {
+		return workspace.Conflict{Path: c.Path, Why: "you and the agent both changed it"}
+	})
+}
+
+// applied is what changes come to in the person's files as they are.
+func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
+) Application {
+	out := Application{Run: r.ID, Status: "check", Changed: len(changes)}
+	differs := lists.Set(person.Differing(changes))
+	for _, ch := range changes {
+		switch {
+		case differs[ch.Path]:
+			out.Conflicts = append(out.Conflicts, workspace.Conflict{Path: ch.Path,
+				Why: "it was changed here too since the run began"})
+		case person.Has(ch.Path, ch.NewMode, ch.NewObject):
+		case ch.NewObject == "":
+			out.Removed = append(out.Removed, ch.Path)
+		default:
+			out.Written = append(out.Written, ch.Path)
+		}
+	}
+	paths := lists.Each(changes, func(ch git.Change) string { return ch.Path })
+	if c, err := p.configOf(r.Root); err == nil {
+		out.Confirm, _ = delivery.RunsItself(ctx, person.Repo, paths, c.Safety.Confirm) // the delivery says why not
+	}
+	switch {
+	case len(changes) == 0:
+		out.Status = "nothing"
+	case len(out.Conflicts) > 0:
+		out.Status = "conflict"
+	case len(out.Written)+len(out.Removed) == 0:
+		out.Status = "already"
+	}
+	return out
+}
+
+// applySnapshots applies what the snapshots of a run have whose workspace is gone, or
+// works for a later run: files only.
+func (p *Operator) applySnapshots(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
+	person, err := p.RootTree(ctx, r.Root)
+	if err != nil {
+		return Application{}, err
+	}
+	snaps, err := person.Snapshots(ctx, r.ID)
+	if err != nil {
+		return Application{}, err
+	}
+	if len(snaps) == 0 {
+		return Application{}, fault.Refuse("run %s has nothing to apply: its snapshots are gone, or it has none", r.ID)
+	}
+	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
+	if d := SetupOf(r).Deliveries; len(d) > 0 {
+		from = d[len(d)-1].After
+	}
+	changes, err := person.TreeChanges(ctx, from, to)
+	if err != nil {
+		return Application{}, err
+	}
+	out := p.applied(ctx, person, r, changes)
+	switch {
+	case o.Check || out.Status != "check":
+		return out, nil
+	case len(out.Confirm) > 0 && !o.Confirmed:
+		out.Status = "confirm"
+		return out, nil
+	}
+	before, err := p.lookByHand(ctx, person)
+	if err != nil {
+		return out, err
+	}
+	if _, err := person.Carry(ctx, handKey, changes); err != nil {
+		return out, err
+	}
+	after, err := person.See(ctx, handKey)
+	if err != nil {
+		return out, err
+	}
+	out.Status = "applied"
+	return out, engine.RecordDelivery(ctx, p.Store, r.ID, delivery.Delivered{
+		Decision: deliver.Decision{Kind: deliver.Deliver, Why: "a person asked for it"}, Iteration: r.Iteration,
+		Before: before.Tree, After: after.Tree, Files: len(changes),
+	})
+}
+
+// lookByHand looks at the person's files as they are, by the ignore rules of now.
+func (p *Operator) lookByHand(ctx context.Context, person *workspace.Checkout) (workspace.Seen, error) {
+	if err := person.Renew(ctx, handKey); err != nil {
+		return workspace.Seen{}, err
+	}
+	return person.See(ctx, handKey)
+}
+
+// handKey names what is known of the person's files when a person acts by hand.
+const handKey = "by-hand"
+
+// PrintApplied prints what became of an application; verbose lists its paths.
+func (p *Operator) PrintApplied(out Application, verbose bool) {
+	switch out.Status {
+	case "nothing":
+		p.Result("All that run %s came to is in your files.\n", out.Run)
+	case "already":
+		p.Result("Run %s is applied already: %s as it left them.\n", out.Run, fault.Numbered(out.Changed, "file"))
+	case "conflict":
+		p.printConflicts(out)
+	case "confirm":
+		p.Result("Nothing was changed: programs of yours run these by themselves, and run %s changed them.\n", out.Run)
+		for _, path := range out.Confirm {
+			p.Result("  %s\n", report.Line(path, 300))
+		}
+		p.Say("Look at them: pawl show %s --diff. Apply them: pawl apply %s --yes", out.Run, out.Run)
+	case "check":
+		p.Result("Run %s can be applied: %s would be written, %d removed.\n", out.Run,
+			fault.Numbered(len(out.Written), "file"), len(out.Removed))
+		p.listPaths(out)
+	case "applied":
+		commits := ""
+		if out.Commits > 0 {
+			commits = ", " + fault.Numbered(out.Commits, "commit")
+		}
+		p.Result("Applied run %s: %s written, %d removed%s. All other files are as they were.\n",
+			out.Run, fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
+		if verbose {
+			p.listPaths(out)
+		}
+		p.Say("To take it back: pawl rollback %s --to 0", out.Run)
+	}
+}
+
+func (p *Operator) printConflicts(out Application) {
+	if len(out.Conflicts) == 0 {
+		p.Result("Nothing was changed: %s.\n", out.Why)
+		return
+	}
+	p.Result("Nothing was changed: %s of run %s cannot be applied.\n", fault.Numbered(len(out.Conflicts), "file"), out.Run)
+	for _, c := range out.Conflicts {
+		p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
+	}
+	p.Say("Move your changes of these files away and apply again, or merge by hand: "+
+		"pawl show %s --diff | git apply --3way", out.Run)
+}
+
+func (p *Operator) listPaths(out Application) {
+	for _, path := range out.Written {
+		p.Result("  write  %s\n", report.Line(path, 300))
+	}
+	for _, path := range out.Removed {
+		p.Result("  remove %s\n", report.Line(path, 300))
+	}
+}
+
+// configOf is the configuration of a root.
+func (p *Operator) configOf(root string) (*config.Config, error) {
+	pl, err := p.Planner(root, planner.Flags{})
+	if err != nil {
+		return nil, err
+	}
+	return pl.Config, nil
+}
+
+// Conflicts are what both a person and an agent changed, for which a run rests.
+func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]delivery.Conflict, error) {
+	w, err := p.workspaceOf(ctx, r)
+	if errors.Is(err, delivery.ErrGone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.Conflicts()
+	return all, errors.Join(err, w.Release(ctx, "its run rests"))
+}
+
+// SettleConflict stores what a person chose for a path; of an edit, edit makes the text
+// from the one with markers. left is how many are open.
+func (p *Operator) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
+	edit func(text []byte) ([]byte, error)) (left int, err error) {
+	w, err := p.workspaceOf(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, w.Release(ctx, "its run rests")) }()
+	var text []byte
+	if choice == delivery.Edited {
+		all, err := w.Conflicts()
+		if err != nil {
+			return 0, err
+		}
+		for _, c := range all {
+			if c.Path == path {
+				if text, err = w.Text(ctx, c); err == nil {
+					text, err = edit(text)
+				}
+				if err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	left, err = w.Settle(ctx, path, choice, text)
+	if err != nil {
+		return left, fmt.Errorf("cannot settle the conflict: %w", err)
+	}
+	return left, nil
+}

@@ -1,0 +1,158 @@
+// Package deliver decides what becomes of work in a private workspace: whether it goes
+// into the person's checkout now, waits, or needs a person.
+//
+//	the iteration ended well,         in the checkout nothing        ─▶ Deliver
+//	its gates are green               of it was touched
+//	                                  the person committed meanwhile ─▶ Combine
+//	                                  a path of it was changed       ─▶ Wait
+//	                                  another branch is there now    ─▶ Rest
+//	                                  it changes what runs by itself ─▶ Ask
+//	anything else                                                    ─▶ Nothing
+//
+// Data in, data with a reason out: no clock, no files, no git. Package delivery finds
+// the facts out and carries the decision out.
+package deliver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// When says at which times verified work is delivered.
+type When string
+
+// What run.deliver may be.
+const (
+	Each  When = "each" // after each iteration that ends green
+	AtEnd When = "end"  // once, when the run completes
+	Asked When = "ask"  // when a person says so: pawl apply
+)
+
+// Place is how what is checked out is to what the work began with.
+type Place int
+
+// What may have become of the person's branch.
+const (
+	Same      Place = iota // as it was
+	Ahead                  // the person committed on top of it
+	Rewritten              // reset, rebased or amended
+	Switched               // another branch, or none
+)
+
+// Facts are what is known when it is decided.
+type Facts struct {
+	When      When
+	Completed bool // the run is complete
+	Green     bool // the agent ended well, required gates are green, nothing protected changed
+	Requested bool // a person asked for it now: what is green or not is theirs to know
+
+	Commits int // that the branch does not have
+	Files   int // that differ from the checkout's, committed or not
+
+	Place Place
+	Began string // the branch that the work began on; "" is a detached HEAD
+	Now   string // what is checked out now
+	Busy  string // an operation that is half done in the checkout, such as a rebase
+
+	Overlap []string // paths of the work that the person changed meanwhile, too
+	Staged  []string // paths of its commits for which the person staged something else
+	Apart   []string // paths that its commits change and that a program filters, which pawl does not run
+	Broken  string   // why the commits cannot be read
+	// Unseen are paths of what runs by itself that no person has said yes to.
+	Unseen []string
+}
+
+// Kind is what is to be done.
+type Kind string
+
+// What may be decided.
+const (
+	Nothing Kind = "nothing" // there is nothing to deliver, or not yet
+	Deliver Kind = "deliver"
+	Combine Kind = "combine" // put it together with the person's commits, and judge that
+	Wait    Kind = "wait"    // it is tried again after the next iteration, or by pawl apply
+	Rest    Kind = "rest"    // the run rests until a person has put the checkout in order
+	Ask     Kind = "ask"     // a person has to say yes: pawl apply
+)
+
+// Decision is what is to be done, and why.
+type Decision struct {
+	Kind  Kind
+	Why   string
+	Paths []string // that it is about
+}
+
+// Decide says what is to be done with the work.
+func Decide(f Facts) Decision {
+	due := f.Green && f.When == Each || f.Green && f.When == AtEnd && f.Completed
+	switch {
+	case f.Files == 0 && f.Commits == 0:
+		return Decision{Kind: Nothing, Why: "nothing is new"}
+	case !f.Requested && !f.Green:
+		return Decision{Kind: Nothing, Why: "it is not verified"}
+	case !f.Requested && f.When == Asked:
+		return Decision{Kind: Ask, Why: "run.deliver is ask"}
+	case !f.Requested && !due:
+		return Decision{Kind: Nothing, Why: "it is delivered when the run completes (run.deliver: end)"}
+	}
+	if d, stands := f.elsewhere(); stands {
+		return d
+	}
+	switch {
+	case f.Busy != "":
+		return Decision{Kind: Wait, Why: fmt.Sprintf("a %s is going on in the checkout", f.Busy)}
+	case f.Commits > 0 && f.Broken != "":
+		return Decision{Kind: Wait, Why: "the commits of the agent cannot be read: " + f.Broken}
+	case len(f.Apart) > 0:
+		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes gives to a " +
+			"program that filters it; left uncommitted, it is delivered as a file"}
+	case len(f.Unseen) > 0 && !f.Requested:
+		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours run by " +
+			"themselves"}
+	case f.Place == Ahead && f.Commits > 0:
+		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
+	case len(f.Overlap) > 0:
+		return Decision{Kind: Wait, Paths: f.Overlap, Why: "you changed " + Some(f.Overlap) + " meanwhile, too"}
+	case len(f.Staged) > 0:
+		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged)}
+	}
+	return Decision{Kind: Deliver, Why: "it is verified"}
+}
+
+// elsewhere is what is decided where the checkout is not on the branch that the work
+// began on, or that was rewritten.
+func (f Facts) elsewhere() (Decision, bool) {
+	switch f.Place {
+	case Switched:
+		return Decision{Kind: Rest, Why: fmt.Sprintf("the work began on %s, and %s is checked out now",
+			branchName(f.Began), branchName(f.Now))}, true
+	case Rewritten:
+		if f.Commits > 0 {
+			return Decision{Kind: Rest, Why: branchName(f.Began) + " was reset, rebased or amended meanwhile"}, true
+		}
+	}
+	return Decision{}, false
+}
+
+func branchName(ref string) string {
+	if ref == "" {
+		return "a commit without a branch"
+	}
+	return strings.TrimPrefix(ref, "refs/heads/")
+}
+
+// named is how many paths a reason names.
+const named = 3
+
+// Some names paths, of many the first.
+func Some(paths []string) string {
+	quoted := make([]string, 0, named)
+	for _, p := range paths[:min(len(paths), named)] {
+		quoted = append(quoted, fmt.Sprintf("%q", p))
+	}
+	text := strings.Join(quoted, ", ")
+	if n := len(paths) - named; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

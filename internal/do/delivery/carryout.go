@@ -1,0 +1,362 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Verdict is what is known of the work when it is to be delivered.
+type Verdict struct {
+	Iteration int  // whose snapshot it is; negative is the newest
+	Green     bool // see [deliver.Facts]
+	Completed bool
+	Requested bool // a person asked for it
+}
+
+// Delivered is what was delivered, or why not.
+type Delivered struct {
+	deliver.Decision
+	Iteration int `json:"iteration"`
+	// From and To are what the branch was at and is at; they are the same where it was not
+	// moved.
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	// Before and After are the trees of all files.
+	Before  string   `json:"before,omitempty"`
+	After   string   `json:"after,omitempty"`
+	Commits int      `json:"commits,omitempty"`
+	Files   int      `json:"files,omitempty"` // that were to be changed
+	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
+}
+
+// Deliver brings the work into the checkout, if that is what is decided about it.
+func (w *Workspace) Deliver(ctx context.Context, v Verdict) (Delivered, error) {
+	d, err := w.deliver(ctx, v)
+	if err != nil {
+		return d, fmt.Errorf("cannot deliver the work: %w", err)
+	}
+	return d, nil
+}
+
+func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
+	hold, err := w.hold(ctx)
+	if err != nil {
+		return Delivered{}, err
+	}
+	defer hold.Close()
+	u, err := w.AtSnapshot(ctx, v.Iteration)
+	if err != nil {
+		return Delivered{}, err
+	}
+	f, err := w.facts(ctx, v, u)
+	if err != nil {
+		return Delivered{}, err
+	}
+	d := Delivered{Decision: deliver.Decide(f), Iteration: v.Iteration, Branch: w.agreed.Branch, Commits: u.Commits,
+		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree, After: u.Tree}
+	if u.Commits == 0 {
+		d.To = d.From
+	}
+	if d.Kind != deliver.Deliver {
+		return d, nil
+	}
+	return w.carryOut(ctx, d, u, f, hold)
+}
+
+// hold keeps other pawls from moving files of the same checkout.
+func (w *Workspace) hold(ctx context.Context) (*os.File, error) {
+	dir := filepath.Join(w.o.StateDir, "queue")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return files.Lock(ctx, filepath.Join(dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+}
+
+// facts are what is known of the checkout and the work.
+func (w *Workspace) facts(ctx context.Context, v Verdict, u Undelivered) (deliver.Facts, error) {
+	f := deliver.Facts{
+		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
+		Files: len(u.Changes), Began: w.agreed.Branch, Broken: w.tree.Broken(),
+	}
+	if f.Files == 0 && f.Commits == 0 {
+		return f, nil
+	}
+	head, err := w.o.Person.Repo.Head(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.Now, f.Busy = head.Branch, ""
+	if f.Place, err = w.placeOf(ctx, head); err != nil {
+		return f, err
+	}
+	if f.Busy = w.o.Person.Repo.Busy(); f.Busy == "bisect" && u.Commits == 0 {
+		f.Busy = ""
+	}
+	paths := lists.Each(u.Changes, func(ch git.Change) string { return ch.Path })
+	if f.Unseen, err = RunsItself(ctx, w.o.Person.Repo, paths, w.o.Confirm); err != nil {
+		return f, err
+	}
+	if u.Commits > 0 {
+		if f.Apart, err = w.apart(ctx, u); err != nil {
+			return f, err
+		}
+	}
+	f.Overlap = w.o.Person.Differing(u.Changes)
+	return f, nil
+}
+
+// apart are the paths that the agent's commits change and that a program filters.
+func (w *Workspace) apart(ctx context.Context, u Undelivered) ([]string, error) {
+	from := w.agreed.Head
+	if from == "" {
+		var err error
+		if from, err = w.o.Person.Store.EmptyTree(ctx); err != nil {
+			return nil, err
+		}
+	}
+	changes, err := w.tree.TreeChanges(ctx, from, u.Head.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return w.o.Person.Repo.Filtered(ctx, lists.Each(changes, func(ch git.Change) string { return ch.Path }))
+}
+
+// intention is what a delivery is about to do, stored before it is done. What is stored
+// outlives the code: names must not change.
+type intention struct {
+	Delivered
+	Run string `json:"run"`
+	// Boot is of the machine: after its end files may be half written.
+	Boot string    `json:"boot"`
+	At   time.Time `json:"at"`
+}
+
+// carryOut moves branch, files and index.
+func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f deliver.Facts, hold *os.File,
+) (Delivered, error) {
+	repo := w.o.Person.Repo
+	done := func() {}
+	if u.Commits > 0 {
+		var err error
+		if done, err = repo.TakeHeld(ctx, w.o.Person.Store, w.at.Own, d.From, d.To); err != nil {
+			return d, err
+		}
+	}
+	defer done()
+	var move *git.FastForward
+	if u.Commits > 0 {
+		var err error
+		if move, err = w.beginIndex(ctx, d, hold); err != nil {
+			return d, err
+		}
+		defer move.End()
+		if f.Staged, err = move.StagedOver(ctx, entriesOf(u.Changes)); err != nil {
+			return d, err
+		}
+		if d.Decision = deliver.Decide(f); d.Kind != deliver.Deliver {
+			return d, nil
+		}
+	}
+	if err := w.intend(intention{Delivered: d, Run: w.run, Boot: process.Boot(), At: time.Now()}); err != nil {
+		return d, err
+	}
+	w.o.point("intended")
+	if u.Commits > 0 {
+		changed, err := w.moveBranch(ctx, d)
+		if err != nil || changed {
+			d.Decision = deliver.Decision{Kind: deliver.Wait, Why: "the branch was moved in that moment"}
+			return d, errors.Join(err, w.dropIntention())
+		}
+		w.o.point("branch")
+	}
+	return w.carryFiles(ctx, d, u.Changes, move)
+}
+
+// entriesOf is what the work began with at the paths that it changed.
+func entriesOf(changes []git.Change) map[string]git.Entry {
+	built := make(map[string]git.Entry, len(changes))
+	for _, ch := range changes {
+		built[ch.Path] = git.Entry{Mode: ch.OldMode, Object: ch.OldObject}
+	}
+	return built
+}
+
+const (
+	lockWaits = 20 // tries for an index that another git has
+	lockPause = 100 * time.Millisecond
+)
+
+// beginIndex locks the person's index; it waits a little for a git that has it.
+func (w *Workspace) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*git.FastForward, error) {
+	for try := 0; ; try++ {
+		move, err := w.o.Person.Repo.BeginIndexMove(ctx, d.From, d.To, hold)
+		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || !process.Sleep(ctx, lockPause) {
+			return move, err
+		}
+	}
+}
+
+// moveBranch moves what was checked out; changed is true where somebody else did.
+func (w *Workspace) moveBranch(ctx context.Context, d Delivered) (changed bool, err error) {
+	repo := w.o.Person.Repo
+	name, from := cmp.Or(d.Branch, "HEAD"), cmp.Or(d.From, repo.Zero())
+	if err := repo.SyncObjects(ctx, d.From, d.To); err != nil {
+		return false, err
+	}
+	if d.Branch != "" {
+		if head, err := repo.Head(ctx); err != nil || head.Branch != d.Branch {
+			return true, err
+		}
+	}
+	reason := fmt.Sprintf("pawl: deliver run %s, iteration %d", w.run, d.Iteration)
+	return repo.SetRef(ctx, name, d.To, from, reason)
+}
+
+// carryFiles writes the files and the index, and then that both agree.
+func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *git.FastForward,
+) (Delivered, error) {
+	carried, err := w.o.Person.Carry(ctx, w.o.ID, changes)
+	if err != nil {
+		return d, err
+	}
+	w.o.point("files")
+	if err := w.syncFiles(carried.Written); err != nil {
+		return d, err
+	}
+	if move != nil {
+		if err := move.MoveIndex(ctx); err != nil {
+			return d, err
+		}
+		w.o.point("index")
+	}
+	after := d.After
+	if len(carried.Left) > 0 {
+		d.Left = nil
+		var back []git.Change
+		for _, left := range carried.Left {
+			d.Left = append(d.Left, left.Path)
+			for _, ch := range changes {
+				if ch.Path == left.Path {
+					back = append(back, ch)
+				}
+			}
+		}
+		if after, err = w.tree.TreeWithout(ctx, w.run, d.After, back); err != nil {
+			return d, err
+		}
+	}
+	if err := w.keep(ctx, d.Iteration, Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch}); err != nil {
+		return d, err
+	}
+	w.o.point("agreed")
+	return d, w.dropIntention()
+}
+
+func (w *Workspace) syncFiles(written []string) error {
+	top := w.o.Person.Repo.Top
+	var paths []string
+	for _, p := range written {
+		name := filepath.Join(top, filepath.FromSlash(p))
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			paths = append(paths, name)
+		}
+		paths = append(paths, files.Folders(name, top)...)
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	if err := files.Sync(paths...); err != nil {
+		return fmt.Errorf("cannot keep the files on the disk: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) intend(i intention) error {
+	data, err := json.Marshal(i)
+	if err == nil {
+		err = files.Replace(filepath.Join(w.at.Own, intentionFile), data, 0o600, true)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) dropIntention() error {
+	return unlessGone(os.Remove(filepath.Join(w.at.Own, intentionFile)))
+}
+
+// finishInterrupted finishes a delivery that was cut off, or forgets one that had not
+// moved anything yet.
+func (w *Workspace) finishInterrupted(ctx context.Context) error {
+	data, err := os.ReadFile(filepath.Join(w.at.Own, intentionFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var i intention
+	if err == nil {
+		err = json.Unmarshal(data, &i)
+	}
+	if err == nil {
+		err = w.finish(ctx, i)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot finish the delivery that was cut off: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) finish(ctx context.Context, i intention) error {
+	hold, err := w.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Close()
+	repo := w.o.Person.Repo
+	moved := i.From == i.To
+	if !moved {
+		tip, err := repo.Find(ctx, cmp.Or(i.Branch, "HEAD"))
+		if err != nil {
+			return err
+		}
+		if moved, err = repo.IsAncestor(ctx, i.To, tip); tip == "" || err != nil {
+			moved = false
+		}
+	}
+	var move *git.FastForward
+	if i.From != i.To {
+		if move, err = w.beginIndex(ctx, i.Delivered, hold); err != nil {
+			return err
+		}
+		defer move.End()
+	}
+	if !moved { // only the lock of the index can be left
+		return w.dropIntention()
+	}
+	changes, err := w.tree.TreeChanges(ctx, i.Before, i.After)
+	if err != nil {
+		return err
+	}
+	d, err := w.carryFiles(ctx, i.Delivered, changes, move)
+	if err == nil {
+		i.Delivered = d
+		w.finished = &i
+		w.o.Tell(fmt.Sprintf("the delivery of run %s after iteration %d, which was cut off, is finished: %d files", i.Run,
+			i.Iteration, d.Files-len(d.Left)))
+	}
+	return err
+}

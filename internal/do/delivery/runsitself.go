@@ -1,0 +1,32 @@
+package delivery
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+// RunsItself are those of the paths, relative to the top level, that programs of the
+// person run or obey without being asked: what patterns cover, where git looks for hooks,
+// files of settings that git's own include, and attributes where git's settings have
+// programs that these could name.
+func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	places, drivers, err := repo.Obeyed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		obeyed := slices.ContainsFunc(places, func(place string) bool {
+			return p == place || strings.HasPrefix(p, place+"/")
+		})
+		attributes := drivers && path.Base(p) == ".gitattributes"
+		return !obeyed && !attributes && !slices.ContainsFunc(patterns, func(one string) bool { return gate.Match("**/"+one, p) })
+	}), nil
+}

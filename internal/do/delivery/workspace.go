@@ -1,0 +1,335 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Options say whose work is done where.
+type Options struct {
+	Person *workspace.Checkout // the person's own files
+	Pool   *pool.Pool
+	// ID names the workspace: runs of one procedure use the same one after each other.
+	ID       string
+	StateDir string // pawl's folder for the repository
+	MaxFile  int64  // see [workspace.Options]
+	Hide     []string
+	When     deliver.When
+	// Confirm are patterns of what runs by itself; see [RunsItself].
+	Confirm []string
+	// Tell is told how far a long copy is, and what a person should know.
+	Tell func(text string)
+
+	point func(name string) // tests end the process here
+}
+
+// Workspace is the private workspace of a run.
+type Workspace struct {
+	o      Options
+	at     pool.Workspace
+	tree   *workspace.Checkout
+	run    string
+	agreed Agreed
+
+	finished *intention // a delivery that was cut off, and is finished now
+}
+
+// Finished is a delivery that was cut off and was finished as the workspace was taken,
+// with its run; ok is false for none.
+func (w *Workspace) Finished() (run string, d Delivered, ok bool) {
+	if w.finished == nil {
+		return "", d, false
+	}
+	return w.finished.Run, w.finished.Delivered, true
+}
+
+// Agreed is what the checkout and the workspace had in common last. What is stored
+// outlives the code: names must not change.
+type Agreed struct {
+	Run    string `json:"run"`  // that works, or worked, in the workspace
+	Tree   string `json:"tree"` // of all files
+	Head   string `json:"head"` // commit that was checked out; "" before the first one
+	Branch string `json:"branch,omitempty"`
+	// After has, for each snapshot of the run by its number, what was agreed when it was
+	// taken; the newest maxAfter.
+	After map[int]Agreed `json:"after,omitempty"`
+}
+
+// maxAfter is how many snapshots the workspace can go back to.
+const maxAfter = 200
+
+const (
+	agreedFile    = "agreed.json"
+	intentionFile = "delivery.json"
+)
+
+// Take takes the workspace for this process. The caller releases it.
+func Take(ctx context.Context, o Options) (*Workspace, error) {
+	if o.Tell == nil {
+		o.Tell = func(string) {}
+	}
+	if o.point == nil {
+		o.point = func(string) {}
+	}
+	at, err := o.Pool.TakeRun(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workspace{o: o, at: at}
+	if err := w.open(ctx); err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "it could not be used"))
+	}
+	return w, nil
+}
+
+func (w *Workspace) open(ctx context.Context) error {
+	data, err := os.ReadFile(filepath.Join(w.at.Own, agreedFile))
+	if err == nil {
+		err = json.Unmarshal(data, &w.agreed)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
+	}
+	at := workspace.Place{Top: w.at.Top, Root: w.at.Top, Own: w.at.Own, Base: w.agreed.Head, Lent: w.at.Lent}
+	w.tree, err = workspace.OpenClone(ctx, w.o.Person.Repo, at, workspace.Options{
+		StateDir: filepath.Join(w.at.Own, "tree"), Store: w.o.Person.Store.Dir, MaxFile: w.o.MaxFile, Hide: w.o.Hide,
+	})
+	if err != nil {
+		return err
+	}
+	return w.finishInterrupted(ctx)
+}
+
+// Release gives the workspace back; why is shown to people.
+func (w *Workspace) Release(ctx context.Context, why string) error {
+	return w.o.Pool.Release(context.WithoutCancel(ctx), w.at, pool.Keep(why))
+}
+
+// DeliverWhen says at which times verified work is delivered from now on.
+func (w *Workspace) DeliverWhen(when deliver.When) { w.o.When = when }
+
+// Tree is the files of the workspace.
+func (w *Workspace) Tree() *workspace.Checkout { return w.tree }
+
+// Place is where the workspace is: Dir is where work is done.
+func (w *Workspace) Place() pool.Workspace { return w.at }
+
+// Person is the person's own files.
+func (w *Workspace) Person() *workspace.Checkout { return w.o.Person }
+
+// Agreed is what the checkout and the workspace had in common last.
+func (w *Workspace) Agreed() Agreed { return w.agreed }
+
+// Begin fills the workspace with what the person has, for a new run, and takes its
+// snapshot 0.
+func (w *Workspace) Begin(ctx context.Context, run string) error {
+	if err := w.begin(ctx, run); err != nil {
+		return fmt.Errorf("cannot fill the workspace of the run: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) begin(ctx context.Context, run string) error {
+	person, before := w.o.Person, w.agreed.Run
+	if err := person.Renew(ctx, w.o.ID); err != nil {
+		return err
+	}
+	now, err := person.See(ctx, w.o.ID)
+	if err != nil {
+		return err
+	}
+	w.run = run
+	w.agreed.After = nil
+	if err := w.keep(ctx, 0, Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}); err != nil {
+		return err
+	}
+	if err := w.open(ctx); err != nil { // what it has checked out is another commit now
+		return err
+	}
+	if err := w.tree.Fill(ctx, run, before, now.Tree); err != nil {
+		return err
+	}
+	apart, err := w.filtered(ctx, now.Tree)
+	if err != nil {
+		return err
+	}
+	if err := w.tree.Clone().NewRepository(ctx, apart); err != nil {
+		return err
+	}
+	if err := w.tree.SameTimes(ctx, person, run); err != nil {
+		return err
+	}
+	if err := w.mirror(ctx, now.Skipped); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace
+		return err
+	}
+	_, err = w.tree.Snapshot(ctx, run, 0, workspace.SnapshotOptions{Message: "pawl " + run + ": before the run"})
+	return err
+}
+
+// mirror brings what no snapshot has.
+func (w *Workspace) mirror(ctx context.Context, skipped []string) error {
+	left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, func(n int) {
+		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
+	})
+	if n := len(left); n > 0 {
+		w.o.Tell(fmt.Sprintf("the workspace lacks %s that git ignores and that are too large to be copied, first: %s",
+			fault.Numbered(n, "path"), left[0]))
+	}
+	return err
+}
+
+// filtered are the files of a tree whose content a program filters, by .gitattributes.
+func (w *Workspace) filtered(ctx context.Context, tree string) ([]string, error) {
+	names, err := w.o.Person.Store.FilesOf(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	return w.o.Person.Repo.Filtered(ctx, names)
+}
+
+// Continue goes on with the run that works in the workspace. The error is [ErrGone] when
+// another run has it now, or it was removed.
+func (w *Workspace) Continue(ctx context.Context, run string) error {
+	if w.agreed.Run != run {
+		return ErrGone
+	}
+	w.run = run
+	_, err := os.Lstat(w.at.Dir)
+	if err != nil {
+		return ErrGone
+	}
+	return ctx.Err()
+}
+
+// ErrGone is that the workspace of a run is not there any more.
+var ErrGone = errors.New("the workspace of the run is gone, or a later run of the same name has it")
+
+// keep stores what the checkout and the workspace have in common, as of the snapshot n.
+func (w *Workspace) keep(ctx context.Context, n int, a Agreed) error {
+	if err := w.o.Person.KeepTree(ctx, w.o.ID, a.Tree); err != nil {
+		return err
+	}
+	after := maps.Clone(w.agreed.After)
+	if after == nil {
+		after = map[int]Agreed{}
+	}
+	a.After = nil
+	after[n] = a
+	for _, old := range slices.Sorted(maps.Keys(after))[:max(0, len(after)-maxAfter)] {
+		delete(after, old)
+	}
+	a.After = after
+	data, err := json.Marshal(a)
+	if err == nil {
+		err = files.Replace(filepath.Join(w.at.Own, agreedFile), data, 0o600, true)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store what the workspace began with: %w", err)
+	}
+	w.agreed = a
+	return nil
+}
+
+// Undelivered is what the workspace has and the checkout has not.
+type Undelivered struct {
+	Tree    string // of the workspace
+	Head    git.Head
+	Commits int
+	Changes []git.Change // of files, from what both had
+}
+
+// BackTo goes back to what was agreed when the snapshot n was taken, whose files the
+// workspace has again.
+func (w *Workspace) BackTo(ctx context.Context, n int) error {
+	at := 0
+	for taken := range w.agreed.After {
+		if taken <= n {
+			at = max(at, taken)
+		}
+	}
+	a, ok := w.agreed.After[at]
+	if !ok {
+		return nil
+	}
+	return w.keep(ctx, n, a)
+}
+
+// Here is what the workspace has now and the checkout has not.
+func (w *Workspace) Here(ctx context.Context) (Undelivered, error) {
+	seen, err := w.tree.See(ctx, w.run)
+	if err != nil {
+		return Undelivered{}, err
+	}
+	return w.undelivered(ctx, seen.Tree, seen.Head)
+}
+
+// AtSnapshot is what the snapshot after iteration n, or the newest with a negative n,
+// has and the checkout has not: what gates and agents that were cut off wrote since is
+// no part of it.
+func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) {
+	snaps, err := w.tree.Snapshots(ctx, w.run)
+	if err != nil {
+		return Undelivered{}, err
+	}
+	for _, s := range slices.Backward(snaps) {
+		if s.N == n && s.Attempt == "" || n < 0 {
+			return w.undelivered(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
+		}
+	}
+	return Undelivered{Tree: w.agreed.Tree, Head: w.agreed.head()}, nil
+}
+
+func (w *Workspace) undelivered(ctx context.Context, tree string, head git.Head) (u Undelivered, err error) {
+	u = Undelivered{Tree: tree, Head: head}
+	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
+		return u, err
+	}
+	if u.Commits, err = w.o.Person.Store.Count(ctx, w.agreed.Head, u.Head.Commit); err != nil {
+		return u, err
+	}
+	u.Changes, err = w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
+	return u, err
+}
+
+// onTop is the commit of an agent as one that follows what was checked out. A history
+// that was rewritten beyond that, as by an amended commit, becomes one commit on it:
+// the files are what counts.
+func (w *Workspace) onTop(ctx context.Context, head string) (string, error) {
+	began, store := w.agreed.Head, w.o.Person.Store
+	if head == began || head == "" || began == "" {
+		return cmp.Or(head, began), nil
+	}
+	if follows, err := store.IsAncestor(ctx, began, head); err != nil || follows {
+		return head, err
+	}
+	if before, err := store.IsAncestor(ctx, head, began); err != nil || before {
+		return began, err
+	}
+	tree, err := store.TreeOf(ctx, head)
+	if err != nil {
+		return "", err
+	}
+	was, err := store.TreeOf(ctx, began)
+	if err != nil || was == tree {
+		return began, err
+	}
+	return store.CommitAgain(ctx, head, tree, began)
+}

@@ -1,0 +1,402 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is about runs in a private workspace: how they get into it, how what the
+// person did comes in before an iteration, and how verified work is delivered.
+
+// enterNew fills the private workspace for a new run.
+func (d *Driver) enterNew(ctx context.Context) error {
+	p := d.o.Private
+	if p == nil {
+		return nil
+	}
+	if err := p.Begin(ctx, d.id); err != nil {
+		return err
+	}
+	d.setup.Private = p.Place().ID
+	d.useWorkspace()
+	return nil
+}
+
+// stateRoot is where the image of the run's state is kept: for the person, where their
+// own files are.
+func (d *Driver) stateRoot() string {
+	if d.o.Private != nil {
+		return d.plan.project()
+	}
+	return d.plan.Root
+}
+
+// enterAgain goes on in the private workspace of the run. A run stays where it began.
+func (d *Driver) enterAgain(ctx context.Context) error {
+	p := d.o.Private
+	switch {
+	case d.setup.Copy && !d.o.Settles:
+		return fmt.Errorf("an older version of pawl began the run, on a copy that this one does not know; what it came to "+
+			"is in the snapshots: pawl apply %s", d.id)
+	case d.o.Settles:
+		return nil
+	case p == nil && d.setup.Private != "":
+		return errors.New("the run works in a private workspace, and there is no git repository here any more")
+	case p == nil:
+		return nil
+	case d.setup.Private == "":
+		return fmt.Errorf("an older version of pawl began the run, in your own files, where what it did is; go on anew from "+
+			"there: pawl run %s --fresh", d.plan.Name)
+	}
+	if err := p.Continue(ctx, d.id); err != nil {
+		if errors.Is(err, delivery.ErrGone) {
+			return fmt.Errorf("%w; what it came to is in its snapshots: pawl apply %s", err, d.id)
+		}
+		return err
+	}
+	d.useWorkspace()
+	return nil
+}
+
+// useWorkspace makes the workspace what the run works in.
+func (d *Driver) useWorkspace() {
+	p := d.o.Private
+	d.o.Tree, d.watched = p.Tree(), p.Place().Dir
+	d.plan = d.inWorkspace(d.plan)
+	if d.plan.Root != d.plan.Project {
+		d.notify(Notice{Kind: Note, Text: "agents and gates work in " + d.plan.Root +
+			", a private workspace; what is verified is delivered to " + d.plan.Project})
+	}
+}
+
+// inWorkspace is a plan that is carried out in the private workspace. A box shows it in
+// the place of the person's files, so that paths hold; without mounts it has a path of
+// its own.
+func (s *session) inWorkspace(plan Plan) Plan {
+	w := s.o.Private
+	top, at := w.Person().Repo.Top, w.Place()
+	plan.Project = cmp.Or(plan.Project, plan.Root)
+	plan.Marks = append(slices.Clone(plan.Marks), at.Env()...)
+	mounted := plan.Box != nil && plan.Box.Gates.Means.Mounts
+	if !mounted {
+		plan.Root = at.Dir
+	}
+	if plan.Box == nil {
+		return plan
+	}
+	box := *plan.Box
+	into := func(p sandbox.Policy) sandbox.Policy { return intoWorkspace(p, w, top, mounted) }
+	box.Gates, box.Setup = into(box.Gates), into(box.Setup)
+	box.Agents = maps.Clone(box.Agents)
+	for name, p := range box.Agents {
+		box.Agents[name] = into(p)
+	}
+	plan.Box = &box
+	return plan
+}
+
+// intoWorkspace is a box in which the workspace is writable and the person's files are
+// out of reach. The objects that the workspace borrows can be read.
+func intoWorkspace(p sandbox.Policy, w *delivery.Workspace, top string, mounted bool) sandbox.Policy {
+	at, repo := w.Place(), w.Person().Repo
+	inPerson := func(path string) bool {
+		_, below := files.Below(top, path)
+		return below || path == top || path == repo.Dir || path == repo.Common
+	}
+	p.Write = slices.DeleteFunc(slices.Clone(p.Write), inPerson)
+	p.Show = slices.DeleteFunc(slices.Clone(p.Show), func(path string) bool { return path == repo.Objects })
+	if !mounted {
+		p.Write = append(p.Write, at.Top)
+		p.Show = append(p.Show, at.Lent, repo.Objects)
+		return p
+	}
+	p.Keep = slices.DeleteFunc(slices.Clone(p.Keep), func(path string) bool { return path == repo.Dir || path == repo.Common })
+	for _, dir := range []string{repo.Dir, repo.Common} {
+		if _, below := files.Below(top, dir); !below {
+			p.Hide = append(slices.Clone(p.Hide), dir)
+		}
+	}
+	p.Binds = append(slices.Clone(p.Binds),
+		sandbox.Bind{From: at.Top, To: top}, sandbox.Bind{From: repo.Objects, To: at.Lent, ReadOnly: true})
+	return p
+}
+
+// tamperBase is the tree that protected files are compared with: what the person has,
+// where the run has a private workspace.
+func (w *worker) tamperBase() string {
+	if p := w.o.Private; p != nil {
+		return p.Agreed().Tree
+	}
+	return w.trees.base
+}
+
+// bringIn brings what the person did meanwhile into the workspace before an iteration.
+// rest says why the run has to rest; "" is that it need not.
+func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
+	if w.o.Private == nil {
+		return "", nil
+	}
+	in, err := w.o.Private.BringIn(ctx, n)
+	switch {
+	case err != nil:
+		return "", err
+	case in.Rest != "":
+		return in.Rest + "; put that in order and go on with: pawl resume " + w.id, nil
+	case len(in.Conflicts) > 0:
+		paths := make([]string, len(in.Conflicts))
+		for i, c := range in.Conflicts {
+			paths[i] = c.Path
+		}
+		return fmt.Sprintf("you and the agent both changed %s; see both sides: pawl settle %s", deliver.Some(paths), w.id), nil
+	case in.Files > 0 || in.Commits:
+		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
+		w.notify(Notice{Kind: Note, Text: broughtIn(in)})
+	}
+	return "", nil
+}
+
+func broughtIn(in delivery.BroughtIn) string {
+	text := "what you changed meanwhile is in the workspace"
+	if in.Files > 0 {
+		text += ": " + fault.Numbered(in.Files, "file")
+	}
+	if in.Commits {
+		text += ", and your commits"
+	}
+	return text
+}
+
+// beforeIteration is [worker.exchange] for a command that is not begun yet; nil when it
+// may begin.
+func (w *worker) beforeIteration(ctx context.Context, s loop.State) *input {
+	rest, err := w.exchange(ctx, s)
+	var in input
+	switch c := s.Command; {
+	case err != nil:
+		in = w.over(c, w.cannotStart(c, err))
+	case rest != "":
+		in = input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq, Text: rest})}
+	default:
+		return nil
+	}
+	return &in
+}
+
+// exchange is what comes before an iteration: verified work is delivered, the files go
+// back to a snapshot where that is asked for, and what the person did comes in. rest
+// says why the run has to rest; "" is that it need not.
+func (w *worker) exchange(ctx context.Context, s loop.State) (rest string, err error) {
+	if rest = w.deliverWork(ctx, s); rest != "" {
+		return rest, nil
+	}
+	if n := s.Command.Rewind; n != 0 {
+		w.rewind(ctx, s.Command)
+	}
+	return w.bringIn(ctx, s.Iteration)
+}
+
+// lastVerdict is what is known of the work after the last iteration that ended.
+func lastVerdict(s loop.State) delivery.Verdict {
+	v := delivery.Verdict{Iteration: s.Iteration, Completed: s.Status == loop.Completed}
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Number == s.Iteration {
+			v.Green = p.Outcome == loop.Success
+			break
+		}
+	}
+	return v
+}
+
+// combineTries is how often work and what a person commits meanwhile are put together.
+const combineTries = 3
+
+// deliverWork delivers what the last iteration ended with, where that is verified. rest
+// says why the run has to rest; "" is that it need not.
+func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
+	p := w.o.Private
+	if p == nil || s.PendingReview != nil || s.Iteration == 0 {
+		return ""
+	}
+	v := lastVerdict(s)
+	for range combineTries {
+		d, err := p.Deliver(ctx, v)
+		if err != nil {
+			w.warn(err.Error())
+			w.note(delivery.Delivered{Decision: deliver.Decision{Kind: deliver.Wait, Why: err.Error()}})
+			return ""
+		}
+		if d.Kind != deliver.Combine {
+			w.note(d)
+			if d.Kind == deliver.Rest {
+				return d.Why + "; put that in order and go on with: pawl resume " + w.id
+			}
+			return ""
+		}
+		if rest, green := w.combine(ctx, s); rest != "" || !green {
+			w.note(d)
+			return rest
+		}
+	}
+	return ""
+}
+
+// combine puts the work together with what the person committed meanwhile, and has the
+// gates judge that.
+func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green bool) {
+	rest, err := w.bringIn(ctx, s.Iteration)
+	if err != nil {
+		w.warn(err.Error())
+	}
+	if rest != "" || err != nil || len(w.plan.Gates) == 0 {
+		return rest, err == nil && rest == ""
+	}
+	w.notify(Notice{Kind: Note, Text: "the gates judge the agent's work together with your commits"})
+	c := s.Command
+	c.Iteration, c.Attempt = s.Iteration, s.Attempts+combinedAttempt
+	defer w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
+	rep, red, err := w.baseGates(ctx, c)
+	switch {
+	case err != nil:
+		w.warn(err.Error())
+		return "", false
+	case rep.Stopped || ctx.Err() != nil:
+		return "", false
+	case len(red) > 0 || rep.Failure != nil:
+		w.red = "Together with what a person committed meanwhile the work is red: " + firstOf(red, rep.Summary)
+		w.warn("together with your commits the work is red, so it is not delivered: " + firstOf(red, rep.Summary))
+		return "", false
+	}
+	return "", true
+}
+
+// combinedAttempt is added to the attempts of an iteration whose work is judged again.
+const combinedAttempt = 1000
+
+func firstOf(list []string, otherwise string) string {
+	if len(list) > 0 {
+		return list[0]
+	}
+	return otherwise
+}
+
+// note tells what became of the work, and hands it to the owner.
+func (w *worker) note(d delivery.Delivered) {
+	if d.Kind == deliver.Deliver {
+		w.notify(Notice{Kind: Delivered, Text: deliveredText(d)})
+	}
+	w.outcomes.Lock()
+	defer w.outcomes.Unlock()
+	w.outcomes.list = append(w.outcomes.list, d)
+}
+
+// keepDeliveries makes what became of the work part of the next commit, and tells it.
+func (d *Driver) keepDeliveries(ctx context.Context) {
+	d.worker.outcomes.Lock()
+	list := d.worker.outcomes.list
+	d.worker.outcomes.list = nil
+	d.worker.outcomes.Unlock()
+	for _, one := range list {
+		before := d.setup.Undelivered
+		d.fresh, d.setup.UndeliveredFiles = true, one.Files
+		asked := one.Kind == deliver.Ask && len(one.Paths) > 0
+		d.setup.UndeliveredNeeds = asked || one.Kind == deliver.Wait || one.Kind == deliver.Rest || one.Kind == deliver.Combine
+		switch one.Kind {
+		case deliver.Deliver:
+			d.setup.Deliveries, d.setup.Undelivered = append(d.setup.Deliveries, one), ""
+			d.store(ctx, d.newEvent(journal.WorkDelivered, time.Now(), one), nil, nil)
+		case deliver.Nothing:
+			d.setup.Undelivered = ""
+			if one.Files > 0 || one.Commits > 0 {
+				d.setup.Undelivered = one.Why
+			}
+		default:
+			d.setup.Undelivered = one.Why
+			byPolicy := one.Kind == deliver.Ask && len(one.Paths) == 0
+			if one.Why != before && !byPolicy {
+				d.notify(Notice{Kind: Warning, Text: "the work is not delivered: " + one.Why})
+			}
+		}
+	}
+}
+
+func deliveredText(d delivery.Delivered) string {
+	text := fmt.Sprintf("iteration %d: %s", d.Iteration, fault.Numbered(d.Files-len(d.Left), "file"))
+	if d.Commits > 0 {
+		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
+	}
+	if len(d.Left) > 0 {
+		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
+	}
+	return text
+}
+
+// deliverAtRest delivers what is verified when the run comes to rest, and notes what is
+// not.
+func (d *Driver) deliverAtRest(ctx context.Context) {
+	if d.o.Private == nil || d.lost != nil {
+		return
+	}
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	_ = d.worker.deliverWork(ctx, d.state) // the run rests already
+	d.keepDeliveries(ctx)
+}
+
+// RecordDelivery notes that work of a run at rest was delivered.
+func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
+	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) {
+		s.Deliveries, s.Undelivered = append(s.Deliveries, d), ""
+	})
+}
+
+// DropUndelivered notes that a person gave up what a run did not deliver.
+func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
+	run, err := db.Run(ctx, id)
+	var s setup
+	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
+		return err
+	}
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "what was not delivered was given up"},
+		func(s *setup) { s.Undelivered = "" })
+}
+
+// editSetup changes what is stored of a run at rest, with an event.
+func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, edit func(*setup)) error {
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
+	if err != nil {
+		return err
+	}
+	var s setup
+	if len(run.Setup) > 0 {
+		if err := json.Unmarshal(run.Setup, &s); err != nil {
+			return fmt.Errorf("cannot read the set-up of run %s: %v", id, err)
+		}
+	}
+	edit(&s)
+	run.Setup = encode(s)
+	e, err := journal.New(id, run.N+1, time.Now(), kind, data)
+	if err != nil {
+		return err
+	}
+	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
+}

@@ -1,0 +1,246 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// The most that one ignored folder, one large file or one nested repository may have to
+// be copied; what has more is left out.
+const (
+	mostBytes = 4 << 30
+	mostFiles = 500_000
+)
+
+// Mirror makes what no snapshot has in the clone c as it is in the user's own files:
+// what git ignores, nested repositories and large files. The user's files have been
+// looked at as key, the clone's as run. A file of the same size and time is not copied again. Each is copied, or shares
+// its blocks where the file system can: none is the same file. left are paths that are
+// too large; copied is told now and then how many files were copied.
+func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, copied func(n int),
+) (left []string, err error) {
+	there, err := from.beside(ctx, key, skipped)
+	if err != nil {
+		return nil, err
+	}
+	here, err := c.beside(ctx, run, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := mirror{ctx: ctx, from: from, copied: copied}
+	if m.a, err = os.OpenRoot(from.Repo.Top); err != nil {
+		return nil, err
+	}
+	defer m.a.Close()
+	if m.b, err = os.OpenRoot(c.Repo.Top); err != nil {
+		return nil, err
+	}
+	defer m.b.Close()
+	known := lists.Set(there)
+	for _, p := range here {
+		if !known[p] {
+			err = errors.Join(err, m.b.RemoveAll(p))
+		}
+	}
+	for _, p := range there {
+		if m.isTooLarge(p) {
+			left = append(left, p)
+			continue
+		}
+		if err = errors.Join(err, m.makeParents(p), m.same(p)); err != nil {
+			break
+		}
+	}
+	return left, err
+}
+
+// beside are the paths that no snapshot has: ignored ones, and those that it skips. A
+// folder of which all is ignored is one path.
+func (c *Checkout) beside(ctx context.Context, key string, skipped []string) ([]string, error) {
+	r, err := c.open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	ignored, err := r.index.IgnoredFolded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(ignored, skipped)
+	for i, p := range all {
+		all[i] = strings.TrimSuffix(p, "/")
+	}
+	return slices.DeleteFunc(all, func(p string) bool { return ours(p) || c.isHidden(p) }), nil
+}
+
+// mirror copies from the folder a to the folder b.
+type mirror struct {
+	ctx    context.Context
+	from   *Checkout
+	a, b   *os.Root
+	n      int
+	copied func(n int)
+}
+
+// tellEvery is after how many files it is told how many were copied.
+const tellEvery = 2000
+
+// same makes what is at a path in b what it is in a. What cannot be read, or goes
+// meanwhile, is passed over.
+func (m *mirror) same(p string) error {
+	if err := m.ctx.Err(); err != nil {
+		return err
+	}
+	want, err := m.a.Lstat(p)
+	gitFile := path.Base(p) == ".git" && err == nil && !want.IsDir() // of a submodule: it leads to the user's .git
+	if err != nil || gitFile || ours(p) || m.from.isHidden(p) {
+		return m.b.RemoveAll(p)
+	}
+	have, err := m.b.Lstat(p)
+	there := err == nil
+	switch {
+	case want.IsDir():
+		return m.sameFolder(p, there && have.IsDir())
+	case want.Mode()&fs.ModeSymlink != 0:
+		return m.sameLink(p)
+	case !want.Mode().IsRegular():
+		return nil
+	case there && have.Mode() == want.Mode()|0o200 && have.Size() == want.Size() && have.ModTime().Equal(want.ModTime()):
+		return nil
+	}
+	if there {
+		if err := m.b.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	_, err = files.Copy(m.a, m.b, p, mostBytes)
+	if m.n++; m.n%tellEvery == 0 {
+		m.copied(m.n)
+	}
+	return unlessGone(err)
+}
+
+func (m *mirror) sameLink(p string) error {
+	want, err := m.a.Readlink(p)
+	if err != nil {
+		return unlessGone(err)
+	}
+	if have, err := m.b.Readlink(p); err == nil && have == want {
+		return nil
+	}
+	if err := m.b.RemoveAll(p); err != nil {
+		return err
+	}
+	return m.b.Symlink(want, p)
+}
+
+func (m *mirror) sameFolder(p string, there bool) error {
+	if !there {
+		if err := m.b.RemoveAll(p); err != nil {
+			return err
+		}
+		if err := m.b.Mkdir(p, 0o755); err != nil { //nolint:gosec // a folder of the workspace, as a checkout makes it
+			return err
+		}
+	}
+	names, err := folderNames(m.a, p)
+	if err != nil {
+		return unlessGone(err)
+	}
+	for _, name := range names {
+		if err := m.same(path.Join(p, name)); err != nil {
+			return err
+		}
+	}
+	if !there {
+		return nil
+	}
+	known := lists.Set(names)
+	more, err := folderNames(m.b, p)
+	for _, name := range more {
+		if !known[name] {
+			err = errors.Join(err, m.b.RemoveAll(path.Join(p, name)))
+		}
+	}
+	return err
+}
+
+func folderNames(in *os.Root, p string) ([]string, error) {
+	dir, err := in.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Readdirnames(-1)
+}
+
+func (m *mirror) makeParents(p string) error {
+	if dir := path.Dir(p); dir != "." {
+		return m.b.MkdirAll(dir, 0o755)
+	}
+	return nil
+}
+
+// unlessGone is nil for an error of what went meanwhile or may not be read.
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// isTooLarge measures what is at a path. Counting ends where it is too much.
+func (m *mirror) isTooLarge(p string) bool {
+	bytes, count := int64(0), 0
+	_ = fs.WalkDir(m.a.FS(), p, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not copied
+		}
+		count++
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		if bytes > mostBytes || count > mostFiles {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return bytes > mostBytes || count > mostFiles
+}
+
+// SameTimes gives the files of the clone c the times of those of the user, where both
+// have the same size: what was built there from them is not older than they are here.
+// Both were just filled with, or seen as, the same tree.
+func (c *Checkout) SameTimes(ctx context.Context, from *Checkout, run string) error {
+	names, err := c.Names(ctx, run)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for _, name := range names {
+		want, werr := os.Lstat(path.Join(from.Repo.Top, name))
+		have, herr := os.Lstat(path.Join(c.Repo.Top, name))
+		if werr != nil || herr != nil || !have.Mode().IsRegular() || !want.Mode().IsRegular() ||
+			want.Size() != have.Size() || want.ModTime().Equal(have.ModTime()) {
+			continue
+		}
+		changed = files.SetTime(path.Join(c.Repo.Top, name), want.ModTime()) == nil || changed
+	}
+	if !changed {
+		return nil
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return r.index.Refresh(ctx)
+}
