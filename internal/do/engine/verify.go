@@ -303,7 +303,32 @@ func (w *worker) differs(ctx context.Context, base, tree string, lifted []string
 	for _, name := range t.unread {
 		changes = append(changes, gate.Change{Path: name, Status: 'M'})
 	}
+	if changes, err = w.tracked(ctx, changes); err != nil {
+		return append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("the files of the commit cannot be listed: %v", err)})
+	}
 	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
+}
+
+// tracked makes new files that the commit has which is checked out changed ones: a sparse
+// checkout leaves them out, and they are protected all the same.
+func (w *worker) tracked(ctx context.Context, changes []gate.Change) ([]gate.Change, error) {
+	p := w.o.Private
+	isNew := func(c gate.Change) bool { return c.Status == 'A' && w.plan.Protect.CoversOne(c.Path) }
+	if p == nil || p.Agreed().Head == "" || !slices.ContainsFunc(changes, isNew) {
+		return changes, nil
+	}
+	names, err := w.o.Tree.Store.FilesOf(ctx, p.Agreed().Head)
+	if err != nil {
+		return nil, err
+	}
+	committed := lists.Set(names)
+	changes = slices.Clone(changes)
+	for i, c := range changes {
+		if isNew(c) && committed[c.Path] {
+			changes[i].Status = 'M'
+		}
+	}
+	return changes, nil
 }
 
 // protected are the rules of the run, with the files that pawl takes commands from.
