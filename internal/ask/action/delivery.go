@@ -358,8 +358,15 @@ func (p *Operator) configOf(root string) (*config.Config, error) {
 	return pl.Config, nil
 }
 
+// Conflict is a file that both a person and an agent changed, as a person sees it.
+type Conflict struct {
+	delivery.Conflict
+	State string `json:"state"`          // in words
+	Text  string `json:"text,omitempty"` // both sides, with markers; "" where one side is no text
+}
+
 // Conflicts are what both a person and an agent changed, for which a run rests.
-func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]delivery.Conflict, error) {
+func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Conflict, error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil
@@ -368,7 +375,18 @@ func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]delivery.Confl
 		return nil, err
 	}
 	all, err := w.Conflicts()
-	return all, errors.Join(err, w.Release(ctx, "its run rests"))
+	shown := lists.Each(all, func(c delivery.Conflict) Conflict {
+		text, terr := w.Text(ctx, c)
+		state := "you and the agent both changed it"
+		switch {
+		case c.Settled != nil:
+			state = "it is settled"
+		case terr != nil:
+			state = terr.Error()
+		}
+		return Conflict{c, state, string(text)}
+	})
+	return shown, errors.Join(err, w.Release(ctx, "its run rests"))
 }
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text
