@@ -1,6 +1,6 @@
-// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer, message,
-// rollback, apply, ps, show, logs, stats, gc and demo. What they change is changed by
-// action.
+// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer,
+// message, rollback, apply, settle, ps, show, logs, stats, gc and demo. What they change is
+// changed by action.
 package run
 
 import (
@@ -33,7 +33,7 @@ func Commands(a *command.App) []*cobra.Command {
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
 		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a),
 		answerCommand(a),
-		messageCommand(a), rollbackCommand(a), applyCommand(a), gcCommand(a),
+		messageCommand(a), rollbackCommand(a), applyCommand(a), settleCommand(a), gcCommand(a),
 	}
 }
 
