@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -361,8 +362,14 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 	for i, c := range all {
 		if s, ok := settled[c]; ok {
 			all[i].Settled = &s
+			delete(settled, c)
 		}
 	}
+	for c, s := range settled { // they are merged already, in a result that nobody has yet
+		c.Settled = &s
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
 	data, err := json.Marshal(all)
 	if err == nil {
 		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
