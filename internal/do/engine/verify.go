@@ -303,7 +303,33 @@ func (w *worker) differs(ctx context.Context, base, tree string, lifted []string
 	for _, name := range t.unread {
 		changes = append(changes, gate.Change{Path: name, Status: 'M'})
 	}
+	if err := w.markTracked(ctx, changes); err != nil {
+		return append(found, gate.Violation{Path: ".", Why: err.Error()})
+	}
 	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
+}
+
+// markTracked makes a file that git tracks, and that a sparse checkout leaves out, one that
+// was changed and not added.
+func (w *worker) markTracked(ctx context.Context, changes []gate.Change) error {
+	added := func(c gate.Change) bool { return c.Status == 'A' }
+	if w.o.Private == nil || !slices.ContainsFunc(changes, added) {
+		return nil
+	}
+	all, err := w.o.Private.Person().Repo.IndexEntries(ctx)
+	if err != nil {
+		return err
+	}
+	left := map[string]bool{}
+	for _, e := range all {
+		left[e.Path] = e.Sparse
+	}
+	for i, c := range changes {
+		if added(c) && left[c.Path] {
+			changes[i].Status = 'M'
+		}
+	}
+	return nil
 }
 
 // protected are the rules of the run, with the files that pawl takes commands from.
