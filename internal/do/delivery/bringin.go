@@ -168,7 +168,10 @@ func (w *Workspace) take(ctx context.Context, n int, todo []git.Change, tree, he
 	if _, err := w.tree.Snapshot(ctx, w.run, n, o); err != nil {
 		return err
 	}
-	if err := w.keep(ctx, n, Agreed{Run: w.run, Tree: tree, Head: now.Commit, Branch: now.Branch}); err != nil {
+	own := slices.DeleteFunc(slices.Clone(w.agreed.Own), func(path string) bool {
+		return slices.ContainsFunc(todo, func(ch git.Change) bool { return ch.Path == path })
+	})
+	if err := w.keep(ctx, n, Agreed{Run: w.run, Tree: tree, Head: now.Commit, Branch: now.Branch, Own: own}); err != nil {
 		return err
 	}
 	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -310,10 +311,20 @@ func (w *worker) differs(ctx context.Context, base, tree string, lifted []string
 }
 
 // markTracked makes a file that git tracks, and that a sparse checkout leaves out, one that
-// was changed and not added.
+// was changed and not added; and one that the run itself added, and that is delivered
+// already, one that is added still.
 func (w *worker) markTracked(ctx context.Context, changes []gate.Change) error {
+	if w.o.Private == nil {
+		return nil
+	}
+	own := lists.Set(w.o.Private.Agreed().Own)
+	for i, c := range changes {
+		if own[cmp.Or(c.From, c.Path)] {
+			changes[i].Status, changes[i].From = 'A', ""
+		}
+	}
 	added := func(c gate.Change) bool { return c.Status == 'A' }
-	if w.o.Private == nil || !slices.ContainsFunc(changes, added) {
+	if !slices.ContainsFunc(changes, added) {
 		return nil
 	}
 	all, err := w.o.Private.Person().Repo.IndexEntries(ctx)
