@@ -80,6 +80,10 @@ func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Work
 	if err != nil {
 		return nil, err
 	}
+	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok && loop.Status(r.Status).Active() {
+		return nil, fault.Refuse("run %s is running unattended: its pawl is gone, the agent ends in %s", r.ID, left).
+			Hint("Take it up again: pawl resume %s", r.ID)
+	}
 	if _, there, err := p.Store.Workspace(ctx, id); err != nil || !there {
 		return nil, errors.Join(delivery.ErrGone, err)
 	}
@@ -358,15 +362,15 @@ func (p *Operator) configOf(root string) (*config.Config, error) {
 	return pl.Config, nil
 }
 
-// Conflict is a file that both a person and an agent changed, as a person sees it.
-type Conflict struct {
+// Clash is a conflict that a run rests for, as a person sees it.
+type Clash struct {
 	delivery.Conflict
-	State string `json:"state"`          // in words
-	Text  string `json:"text,omitempty"` // both sides, with markers; "" where one side is no text
+	Text string `json:"text,omitempty"` // both sides, with markers: mine and agent
+	Why  string `json:"why,omitempty"`  // there is no text
 }
 
 // Conflicts are what both a person and an agent changed, for which a run rests.
-func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Conflict, error) {
+func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil
@@ -375,18 +379,14 @@ func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Conflict, erro
 		return nil, err
 	}
 	all, err := w.Conflicts()
-	shown := lists.Each(all, func(c delivery.Conflict) Conflict {
-		text, terr := w.Text(ctx, c)
-		state := "you and the agent both changed it"
-		switch {
-		case c.Settled != nil:
-			state = "it is settled"
-		case terr != nil:
-			state = terr.Error()
+	clashes := lists.Each(all, func(c delivery.Conflict) Clash {
+		text, err := w.Text(ctx, c)
+		if err != nil {
+			return Clash{Conflict: c, Why: err.Error()}
 		}
-		return Conflict{c, state, string(text)}
+		return Clash{Conflict: c, Text: string(text)}
 	})
-	return shown, errors.Join(err, w.Release(ctx, "its run rests"))
+	return clashes, errors.Join(err, w.Release(ctx, "its run rests"))
 }
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text

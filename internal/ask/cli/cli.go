@@ -181,7 +181,7 @@ func describe(root *cobra.Command) {
 // groups are the commands as help shows them; those in none come last.
 var groups = [][2]string{
 	{"Begin here:", "demo init doctor config"},
-	{"One piece of work:", "run ps logs show answer message pause stop resume discard rollback apply workflow"},
+	{"One piece of work:", "run ps logs show answer message pause stop resume apply discard rollback settle workflow"},
 	{"A board of tasks:", "case plan autopilot sprint top serve queue forge cluster stats"},
 	{"Loops and logs of your own:", "check explain mcp"},
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -167,7 +168,10 @@ func (w *Workspace) take(ctx context.Context, n int, todo []git.Change, tree, he
 	if _, err := w.tree.Snapshot(ctx, w.run, n, o); err != nil {
 		return err
 	}
-	if err := w.keep(ctx, n, Agreed{Run: w.run, Tree: tree, Head: now.Commit, Branch: now.Branch}); err != nil {
+	own := slices.DeleteFunc(slices.Clone(w.agreed.Own), func(path string) bool {
+		return slices.ContainsFunc(todo, func(ch git.Change) bool { return ch.Path == path })
+	})
+	if err := w.keep(ctx, n, Agreed{Run: w.run, Tree: tree, Head: now.Commit, Branch: now.Branch, Own: own}); err != nil {
 		return err
 	}
 	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
@@ -361,8 +365,14 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 	for i, c := range all {
 		if s, ok := settled[c]; ok {
 			all[i].Settled = &s
+			delete(settled, c)
 		}
 	}
+	for c, s := range settled { // they are merged already, in a result that nobody has yet
+		c.Settled = &s
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
 	data, err := json.Marshal(all)
 	if err == nil {
 		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)

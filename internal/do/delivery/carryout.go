@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
@@ -259,7 +260,14 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 			return d, err
 		}
 	}
-	if err := w.keep(ctx, d.Iteration, Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch}); err != nil {
+	own := slices.Clone(w.agreed.Own)
+	for _, ch := range changes {
+		if ch.OldObject == "" {
+			own = append(own, ch.Path)
+		}
+	}
+	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own}
+	if err := w.keep(ctx, d.Iteration, now); err != nil {
 		return d, err
 	}
 	w.o.point("agreed")

@@ -35,10 +35,10 @@ type BackOptions struct {
 	Dry        bool        // only say what would be done
 }
 
-// TakeBack undoes steps of agents in the person's files: each file that is still as the last of the steps left it becomes what the first of
-// them began with. Any other is the person's: it stays, and is named. The branch goes
-// back over the deliveries of these iterations, the newest first, if its tip is what the
-// newest delivered.
+// TakeBack undoes steps of agents in the person's files: each file that is still as one of
+// the steps left it becomes what the first of them began with. Any other is the person's:
+// it stays, and is named. The branch goes back over the deliveries of these iterations, if
+// its tip is what one of them delivered.
 func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (TakenBack, error) {
 	var back TakenBack
 	if err := os.MkdirAll(filepath.Dir(o.Hold), 0o700); err != nil {
@@ -54,7 +54,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	moved := slices.DeleteFunc(slices.Clone(o.Deliveries), func(d Delivered) bool { return d.From == d.To })
-	to, why, err := branchBack(ctx, person, moved)
+	moved, to, why, err := branchBack(ctx, person, moved)
 	if err != nil {
 		return back, err
 	}
@@ -124,6 +124,7 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 ) (changes []git.Change, broken []workspace.Conflict, err error) {
 	type span struct {
 		git.Change
+		left   []Side // by the steps but the last
 		broken bool
 	}
 	paths := map[string]*span{}
@@ -141,6 +142,7 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 				continue
 			}
 			p.broken = p.broken || sideAfter(p.Change) != sideBefore(ch)
+			p.left = append(p.left, sideAfter(p.Change))
 			p.NewMode, p.NewObject = ch.NewMode, ch.NewObject
 		}
 	}
@@ -152,6 +154,11 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 		case p.broken:
 			broken = append(broken, workspace.Conflict{Path: path, Why: "you changed it between two iterations"})
 		default:
+			for _, s := range p.left { // a rollback to there went before
+				if person.Has(path, s.Mode, s.Object) {
+					p.NewMode, p.NewObject = s.Mode, s.Object
+				}
+			}
 			changes = append(changes, git.Change{Path: path, OldMode: p.NewMode, OldObject: p.NewObject, NewMode: p.OldMode,
 				NewObject: p.OldObject})
 		}
@@ -159,29 +166,37 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 	return changes, broken, nil
 }
 
-// branchBack is the commit that the branch goes back to; nil is nowhere, and why.
-func branchBack(ctx context.Context, person *workspace.Checkout, moved []Delivered) (to *string, why string, err error) {
+// branchBack is the commit that the branch goes back to, over those of the deliveries that
+// its tip has; nil is nowhere, and why.
+func branchBack(ctx context.Context, person *workspace.Checkout, moved []Delivered,
+) (over []Delivered, to *string, why string, err error) {
 	if len(moved) == 0 {
-		return nil, "", nil
+		return nil, nil, "", nil
 	}
-	newest := moved[len(moved)-1]
 	head, err := person.Repo.Head(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
+	}
+	last := len(moved) - 1
+	for last > 0 && moved[last].To != head.Commit {
+		last--
 	}
 	switch {
-	case head.Branch != newest.Branch:
-		return nil, "another branch is checked out now", nil
-	case head.Commit != newest.To:
-		return nil, fmt.Sprintf("its tip %.10s is not the commit that was delivered last", head.Commit), nil
+	case head.Branch != moved[last].Branch:
+		return nil, nil, "another branch is checked out now", nil
+	case head.Commit == moved[0].From:
+		return nil, nil, "", nil
+	case head.Commit != moved[last].To:
+		return nil, nil, fmt.Sprintf("its tip %.10s is not a commit that was delivered", head.Commit), nil
 	}
 	if op := person.Repo.Busy(); op != "" {
-		return nil, "a " + op + " is going on", nil
+		return nil, nil, "a " + op + " is going on", nil
 	}
+	moved = moved[:last+1]
 	for i := 1; i < len(moved); i++ {
 		if moved[i].From != moved[i-1].To {
-			return nil, "there are commits of yours between those that were delivered", nil
+			return nil, nil, "there are commits of yours between those that were delivered", nil
 		}
 	}
-	return &moved[0].From, "", nil
+	return moved, &moved[0].From, "", nil
 }

@@ -65,6 +65,8 @@ type Agreed struct {
 	Tree   string `json:"tree"` // of all files
 	Head   string `json:"head"` // commit that was checked out; "" before the first one
 	Branch string `json:"branch,omitempty"`
+	// Own are the paths that deliveries of the run added, and that no person changed since.
+	Own []string `json:"own,omitempty"`
 	// After has, for each snapshot of the run by its number, what was agreed when it was
 	// taken; the newest maxAfter.
 	After map[int]Agreed `json:"after,omitempty"`

@@ -71,7 +71,7 @@ func (w *worker) setUpFirst() string {
 	if len(w.plan.SetUp) == 0 {
 		return ""
 	}
-	return "; a run works on your own files, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
+	return "; a run begins with your files as they are, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
 }
 
 // baseGates runs all gates, the ones after a red one too, and says what is red. The

@@ -94,12 +94,13 @@ type Driver struct {
 	worker *worker
 	cut    context.CancelFunc // cuts off what comes after an agent
 
-	state loop.State
-	n     int64 // number of the last event
-	setup setup
-	fresh bool        // setup differs from the stored one
-	from  string      // the status that the run was resumed from
-	again *loop.Event // see [Driver.restedBefore]
+	state   loop.State
+	n       int64 // number of the last event
+	setup   setup
+	fresh   bool        // setup differs from the stored one
+	foreign bool        // the run comes from a state file, and did nothing here
+	from    string      // the status that the run was resumed from
+	again   *loop.Event // see [Driver.restedBefore]
 
 	elapsed []time.Duration   // of each iteration, for the state file
 	seen    map[int64]bool    // control rows that were noticed

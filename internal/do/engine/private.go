@@ -60,6 +60,8 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 		return errors.New("the run works in a private workspace, and there is no git repository here any more")
 	case p == nil:
 		return nil
+	case d.setup.Private == "" && d.foreign:
+		return d.enterNew(ctx)
 	case d.setup.Private == "":
 		return fmt.Errorf("an older version of pawl began the run, in your own files, where what it did is; go on anew from "+
 			"there: pawl run %s --fresh", d.plan.Name)

@@ -108,6 +108,7 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 	if d.plan.Sandbox != "" {
 		d.setup.Sandbox = d.plan.Sandbox
 	}
+	d.foreign = d.setup.Checks == nil
 	d.setup.Checks = d.plan.checks()
 	d.settle()
 	d.setState(s)

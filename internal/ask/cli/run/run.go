@@ -1,6 +1,6 @@
-// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer, message,
-// rollback, apply, ps, show, logs, stats, gc and demo. What they change is changed by
-// action.
+// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer,
+// message, rollback, apply, settle, ps, show, logs, stats, gc and demo. What they change is
+// changed by action.
 package run
 
 import (

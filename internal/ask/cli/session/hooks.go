@@ -42,6 +42,9 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 			policy.Write = slices.DeleteFunc(slices.Clone(policy.Write), func(path string) bool { return path == s.Plan.Root })
 			policy.Keep = append(slices.Clone(policy.Keep), s.Plan.Root)
 		}
+		if s.Tree != nil {
+			policy.Keep = append(slices.Clone(policy.Keep), s.Tree.Repo.Dir, s.Tree.Repo.Common)
+		}
 		o.Box, o.Environ = &policy, slices.Concat(o.Environ, box.Caches)
 	}
 	o.Log, o.Say = command.OpenLog(s.Plan.Root), say

@@ -130,8 +130,8 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
 	if len(p.Setup) > 0 {
-		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' works on your own files: set them up, "+
-			"too.", strings.Join(p.Setup, " && "))
+		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' begins with your files as they are: "+
+			"set them up, too.", strings.Join(p.Setup, " && "))
 	}
 	sayNext(ctx, a, root, p.Agent != "")
 	return nil
