@@ -351,6 +351,7 @@ func (w *Workspace) finish(ctx context.Context, i intention) error {
 	if err != nil {
 		return err
 	}
+	w.run = i.Run
 	d, err := w.carryFiles(ctx, i.Delivered, changes, move)
 	if err == nil {
 		i.Delivered = d
