@@ -244,7 +244,7 @@ func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r st
 func (p *Operator) applySnapshots(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
 	person, err := p.RootTree(ctx, r.Root)
 	if err != nil {
-		return Application{}, err
+		return Application{}, fault.Refuse("run %s has nothing to apply: %v", r.ID, err)
 	}
 	snaps, err := person.Snapshots(ctx, r.ID)
 	if err != nil {

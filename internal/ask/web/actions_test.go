@@ -89,14 +89,15 @@ func TestReviewOfARun(t *testing.T) {
 func TestRollbackIsForeseen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.repository("abc123", map[string]string{"a": "0", "b": "0", "same": "0"}, map[string]string{"a": "1", "new": "1"}, map[string]string{"b": ""})
+	snaps := r.repository("abc123", map[string]string{"a": "0", "b": "0", "same": "0"}, map[string]string{"a": "1", "new": "1"}, map[string]string{"b": ""})
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
+	r.steps("abc123", snaps)
 	// A person has worked in it since.
 	if err := os.WriteFile(filepath.Join(r.s.o.Root, "mine"), []byte("m"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"to=0": "how it was before the run: [a b] [mine new]", "to=1": "the snapshot after iteration 1: [b] [mine]", "": "the snapshot after iteration 1: [b] [mine]",
+		"to=0": "how it was before the run: [a b] [new]", "to=1": "the snapshot after iteration 1: [b] []", "": "the snapshot after iteration 1: [b] []",
 	} {
 		var f Foreseen
 		r.get("/runs/abc123/rollback?"+path, &f)
@@ -116,8 +117,9 @@ func TestRollbackIsForeseen(t *testing.T) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.repository("abc123", map[string]string{"a": "0"}, map[string]string{"a": "1"}, map[string]string{"a": "2"})
+	snaps := r.repository("abc123", map[string]string{"a": "0"}, map[string]string{"a": "1"}, map[string]string{"a": "2"})
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
+	r.steps("abc123", snaps)
 	file := filepath.Join(r.s.o.Root, "a")
 	for _, c := range []struct{ body, says, want string }{
 		{`{}`, "the snapshot after iteration 1", "1"},
@@ -141,7 +143,7 @@ func TestRefusedActions(t *testing.T) {
 	for path, want := range map[string]string{
 		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
 		"/runs/abc123/pause":  "run abc123 does not run: it is completed",
-		"/runs/abc123/apply":  "run abc123 worked on your files themselves: there is nothing to apply",
+		"/runs/abc123/apply":  "run abc123 has nothing to apply: there are no snapshots: cannot open the work tree: lstat /repo: no such file or directory",
 	} {
 		p := r.refused(http.MethodPost, path, map[bool]string{true: `{"choice":1}`, false: `{}`}[strings.HasSuffix(path, "answer")], http.StatusConflict)
 		if p.Code != "REFUSED" || p.Message != want {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -353,8 +354,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// repository makes the rig's runs have snapshots.
-func (r *rig) repository(run string, versions ...map[string]string) {
+// repository makes the rig's runs have snapshots; it returns them.
+func (r *rig) repository(run string, versions ...map[string]string) (snaps []workspace.Snapshot) {
 	r.t.Helper()
 	root := r.t.TempDir()
 	git := func(args ...string) {
@@ -365,7 +366,7 @@ func (r *rig) repository(run string, versions ...map[string]string) {
 		}
 	}
 	git("init", "-q")
-	tree, err := workspace.Open(r.t.Context(), root, workspace.Options{StateDir: r.dir})
+	tree, err := workspace.Open(r.t.Context(), root, workspace.Options{StateDir: config.StateDir(root, r.s.o.Env)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -383,11 +384,24 @@ func (r *rig) repository(run string, versions ...map[string]string) {
 				r.t.Fatal(err)
 			}
 		}
-		if _, err := tree.Snapshot(r.t.Context(), run, n, workspace.SnapshotOptions{}); err != nil {
+		snap, err := tree.Snapshot(r.t.Context(), run, n, workspace.SnapshotOptions{})
+		if err != nil {
 			r.t.Fatal(err)
 		}
+		snaps = append(snaps, snap)
 	}
 	r.s.o.Tree, r.s.o.Root = tree, root
+	return snaps
+}
+
+// steps records an iteration for each snapshot after the first.
+func (r *rig) steps(run string, snaps []workspace.Snapshot) {
+	r.t.Helper()
+	for n := 1; n < len(snaps); n++ {
+		rec := record(n, loop.Success)
+		rec.TreeKnown, rec.TreeBefore, rec.TreeAfter = true, snaps[n-1].Tree, snaps[n].Tree
+		r.step(run, int64(n+1), rec, loop.Command{})
+	}
 }
 
 // A diff lists files with counts; what differs in one is asked for alone.

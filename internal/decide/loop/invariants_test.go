@@ -108,7 +108,7 @@ func (w *world) event(b byte, p loop.Policy) loop.Event {
 		return loop.Event{Kind: []loop.EventKind{loop.Resumed, loop.Raised}[b>>4&1], Policy: &p}
 	case 14:
 		if w.s.Status == loop.Running {
-			return loop.Event{Kind: loop.Throttled, For: w.s.Command.Seq}
+			return loop.Event{Kind: loop.Throttled, For: w.s.Command.Seq, Text: []string{"", "put it in order"}[b>>4&1]}
 		}
 	case 13:
 		return loop.Event{Kind: loop.Recovered, For: w.s.Command.Seq, Record: w.record(b, loop.Exit{Code: -1, Ended: loop.EndedLost})}

@@ -95,7 +95,8 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		}
 		return loop.Event{Kind: loop.WaitOver, For: p.s.Command.Seq}, true
 	case "barred":
-		return loop.Event{Kind: loop.Throttled, For: p.s.Command.Seq}, true
+		why, _, _ := strings.Cut(strings.TrimPrefix(line, "barred"), "limited=")
+		return loop.Event{Kind: loop.Throttled, For: p.s.Command.Seq, Text: strings.TrimSpace(why)}, true
 	case "answer":
 		answer, _, _ := strings.Cut(line, " limited=")
 		return loop.Event{Kind: loop.Answered, Text: strings.TrimPrefix(answer, "answer ")}, true

@@ -67,7 +67,7 @@ func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	d := Delivered{Decision: deliver.Decide(f), Iteration: v.Iteration, Branch: w.agreed.Branch, Commits: u.Commits,
+	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
 		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree, After: u.Tree}
 	if u.Commits == 0 {
 		d.To = d.From
@@ -359,6 +359,7 @@ func (w *Workspace) finish(ctx context.Context, i intention) error {
 	if err != nil {
 		return err
 	}
+	w.run = i.Run
 	d, err := w.carryFiles(ctx, i.Delivered, changes, move)
 	if err == nil {
 		i.Delivered = d

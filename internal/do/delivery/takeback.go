@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,9 +37,10 @@ type BackOptions struct {
 }
 
 // TakeBack undoes steps of agents in the person's files: each file that is still as one of
-// the steps left it becomes what the first of them began with. Any other is the person's:
-// it stays, and is named. The branch goes back over the deliveries of these iterations, if
-// its tip is what one of them delivered.
+// the steps left it (later ones may never have been delivered, or are taken back already)
+// becomes what the first of them began with. Any other is the person's: it stays, and is
+// named. The branch goes back over the deliveries of these iterations, the newest first,
+// if its tip is what one of them delivered.
 func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (TakenBack, error) {
 	var back TakenBack
 	if err := os.MkdirAll(filepath.Dir(o.Hold), 0o700); err != nil {
@@ -53,8 +55,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	if err != nil {
 		return back, err
 	}
-	moved := slices.DeleteFunc(slices.Clone(o.Deliveries), func(d Delivered) bool { return d.From == d.To })
-	moved, to, why, err := branchBack(ctx, person, moved)
+	moved, why, err := branchBack(ctx, person, o.Deliveries)
 	if err != nil {
 		return back, err
 	}
@@ -65,11 +66,11 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	back.Left = append(back.Left, broken...)
-	if to == nil || o.Dry {
+	if len(moved) == 0 || o.Dry {
 		return back, nil
 	}
-	newest := moved[len(moved)-1]
-	move, err := person.Repo.BeginIndexMove(ctx, newest.To, *to, lock)
+	to, newest := moved[0].From, moved[len(moved)-1]
+	move, err := person.Repo.BeginIndexMove(ctx, newest.To, to, lock)
 	if err != nil {
 		back.WhyNot = err.Error()
 		return back, nil //nolint:nilerr // the files are back, and the reason is told
@@ -81,16 +82,16 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	name := cmp.Or(newest.Branch, "HEAD")
-	if *to == "" {
+	if to == "" {
 		err = person.Repo.DeleteRef(ctx, name, newest.To, "pawl: roll back")
 	} else {
-		err = person.Repo.UpdateRef(ctx, name, *to, newest.To, "pawl: roll back")
+		err = person.Repo.UpdateRef(ctx, name, to, newest.To, "pawl: roll back")
 	}
 	if err != nil {
 		back.WhyNot = err.Error()
 		return back, nil //nolint:nilerr // as above
 	}
-	back.BranchTo = cmp.Or(*to, "before its first commit")
+	back.BranchTo = cmp.Or(to, "before its first commit")
 	return back, move.MoveIndex(ctx)
 }
 
@@ -122,81 +123,78 @@ func first(list []string) string {
 // changed between two of them.
 func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 ) (changes []git.Change, broken []workspace.Conflict, err error) {
-	type span struct {
-		git.Change
-		left   []Side // by the steps but the last
-		broken bool
+	type history struct {
+		first  Side   // what the first step began with
+		left   []Side // what each left
+		broken bool   // one began with neither
 	}
-	paths := map[string]*span{}
-	var order []string
+	paths := map[string]*history{}
 	for _, s := range steps {
 		list, err := person.TreeChanges(ctx, s.Before, s.After)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, ch := range list {
-			p, known := paths[ch.Path]
-			if !known {
-				paths[ch.Path] = &span{Change: ch}
-				order = append(order, ch.Path)
-				continue
+			p := paths[ch.Path]
+			if p == nil {
+				p = &history{first: sideBefore(ch)}
+				paths[ch.Path] = p
 			}
-			p.broken = p.broken || sideAfter(p.Change) != sideBefore(ch)
-			p.left = append(p.left, sideAfter(p.Change))
-			p.NewMode, p.NewObject = ch.NewMode, ch.NewObject
+			before := sideBefore(ch)
+			p.broken = p.broken || before != p.first && !slices.Contains(p.left, before)
+			p.left = append(p.left, sideAfter(ch))
 		}
 	}
-	slices.Sort(order)
-	for _, path := range order {
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		p := paths[path]
+		is := func(s Side) bool { return person.Has(path, s.Mode, s.Object) }
+		now := p.left[len(p.left)-1]
+		if i := slices.IndexFunc(p.left, is); i >= 0 {
+			now = p.left[i]
+		}
 		switch {
-		case sideBefore(p.Change) == sideAfter(p.Change):
+		case now == p.first || is(p.first):
 		case p.broken:
 			broken = append(broken, workspace.Conflict{Path: path, Why: "you changed it between two iterations"})
 		default:
-			for _, s := range p.left { // a rollback to there went before
-				if person.Has(path, s.Mode, s.Object) {
-					p.NewMode, p.NewObject = s.Mode, s.Object
-				}
-			}
-			changes = append(changes, git.Change{Path: path, OldMode: p.NewMode, OldObject: p.NewObject, NewMode: p.OldMode,
-				NewObject: p.OldObject})
+			changes = append(changes, git.Change{Path: path, OldMode: now.Mode, OldObject: now.Object, NewMode: p.first.Mode,
+				NewObject: p.first.Object})
 		}
 	}
 	return changes, broken, nil
 }
 
-// branchBack is the commit that the branch goes back to, over those of the deliveries that
-// its tip has; nil is nowhere, and why.
-func branchBack(ctx context.Context, person *workspace.Checkout, moved []Delivered,
-) (over []Delivered, to *string, why string, err error) {
+// branchBack are those of the deliveries that moved the branch and that it still has,
+// oldest first; none, and why, where it stays.
+func branchBack(ctx context.Context, person *workspace.Checkout, all []Delivered) (moved []Delivered, why string, err error) {
+	moved = slices.DeleteFunc(slices.Clone(all), func(d Delivered) bool { return d.From == d.To })
 	if len(moved) == 0 {
-		return nil, nil, "", nil
+		return nil, "", nil
 	}
 	head, err := person.Repo.Head(ctx)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, "", err
 	}
-	last := len(moved) - 1
-	for last > 0 && moved[last].To != head.Commit {
-		last--
+	here := func(d Delivered) bool { return head == git.Head{Commit: d.To, Branch: d.Branch} }
+	for len(moved) > 1 && !here(moved[len(moved)-1]) && slices.ContainsFunc(moved, here) {
+		moved = moved[:len(moved)-1] // it was taken back already
 	}
+	newest := moved[len(moved)-1]
 	switch {
-	case head.Branch != moved[last].Branch:
-		return nil, nil, "another branch is checked out now", nil
-	case head.Commit == moved[0].From:
-		return nil, nil, "", nil
-	case head.Commit != moved[last].To:
-		return nil, nil, fmt.Sprintf("its tip %.10s is not a commit that was delivered", head.Commit), nil
+	case head == git.Head{Commit: moved[0].From, Branch: moved[0].Branch}:
+		return nil, "", nil
+	case head.Branch != newest.Branch:
+		return nil, "another branch is checked out now", nil
+	case head.Commit != newest.To:
+		return nil, fmt.Sprintf("its tip %.10s is not the commit that was delivered last", head.Commit), nil
 	}
 	if op := person.Repo.Busy(); op != "" {
-		return nil, nil, "a " + op + " is going on", nil
+		return nil, "a " + op + " is going on", nil
 	}
-	moved = moved[:last+1]
 	for i := 1; i < len(moved); i++ {
 		if moved[i].From != moved[i-1].To {
-			return nil, nil, "there are commits of yours between those that were delivered", nil
+			return nil, "there are commits of yours between those that were delivered", nil
 		}
 	}
-	return moved, &moved[0].From, "", nil
+	return moved, "", nil
 }

@@ -252,6 +252,7 @@ func (w *Workspace) keep(ctx context.Context, n int, a Agreed) error {
 
 // Undelivered is what the workspace has and the checkout has not.
 type Undelivered struct {
+	N       int    // of the snapshot that it is of
 	Tree    string // of the workspace
 	Head    git.Head
 	Commits int
@@ -293,10 +294,12 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 	}
 	for _, s := range slices.Backward(snaps) {
 		if s.N == n && s.Attempt == "" || n < 0 {
-			return w.undelivered(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
+			u, err := w.undelivered(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
+			u.N = s.N
+			return u, err
 		}
 	}
-	return Undelivered{Tree: w.agreed.Tree, Head: w.agreed.head()}, nil
+	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.head()}, nil
 }
 
 func (w *Workspace) undelivered(ctx context.Context, tree string, head git.Head) (u Undelivered, err error) {

@@ -88,7 +88,7 @@ func TestKilledBeforeTheFirstAgent(t *testing.T) {
 	if w.starts() != 2 {
 		t.Errorf("%d starts", w.starts())
 	}
-	if tree := w.git("ls-tree", "--name-only", "refs/pawl/runs/"+w.run()+"/0"); tree != "kept.txt" {
+	if tree := w.snapshot("ls-tree", "--name-only", "refs/pawl/runs/"+w.run()+"/0"); tree != "kept.txt" {
 		t.Errorf("snapshot 0 has %q", tree)
 	}
 }
@@ -109,7 +109,7 @@ func TestKilledDuringTheSnapshot(t *testing.T) {
 	w.know(onlyRun(w))
 	w.resume().await("end completed")
 	w.holds(loop.Completed, "1.1 success")
-	if got := w.git("show", "refs/pawl/runs/"+w.run()+"/1:a.txt"); got != "one" || w.starts() != 1 {
+	if got := w.snapshot("show", "refs/pawl/runs/"+w.run()+"/1:a.txt"); got != "one" || w.starts() != 1 {
 		t.Errorf("the snapshot has %q after %d starts", got, w.starts())
 	}
 }
@@ -209,8 +209,8 @@ func (w *world) attemptKept(n, attempt string) {
 			w.t.Errorf("%s of the attempt or of the iteration is not kept", name)
 		}
 	}
-	w.git("show", "refs/pawl/runs/"+w.run()+"/"+n+"-"+attempt+":half.txt")
-	w.git("show", "refs/pawl/runs/"+w.run()+"/"+n+":a.txt")
+	w.snapshot("show", "refs/pawl/runs/"+w.run()+"/"+n+"-"+attempt+":half.txt")
+	w.snapshot("show", "refs/pawl/runs/"+w.run()+"/"+n+":a.txt")
 }
 
 // An attempt's files are moved after the wait is stored; killed in between, the

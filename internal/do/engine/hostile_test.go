@@ -161,24 +161,6 @@ func TestAnAgentRemovesTheRepository(t *testing.T) {
 	}
 }
 
-// A hook that was changed stays tampering, also when the iteration that changed
-// it was never verified.
-func TestAHookThatAFailedIterationChanged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `
-  - - write: {path: .git/hooks/pre-commit, content: "#!/bin/sh", mode: "755"}
-    - exit: 1
-  - - append: {path: a.txt, content: "x"}
-    - say: "<promise>COMPLETE</promise>"
-`)
-	w.gate("tests", "true")
-	w.within().start()
-	_, records, _ := w.stored()
-	if len(records) != 2 || records[1].Outcome != loop.Failed || !slices.Equal(records[1].Tampered, []string{".git"}) {
-		t.Errorf("records %+v", records)
-	}
-}
-
 func TestTamperingIsMeasuredAgainstTheBase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `

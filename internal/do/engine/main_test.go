@@ -16,9 +16,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -26,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
@@ -49,6 +53,7 @@ func TestMain(m *testing.M) {
 type order struct {
 	Root, State, DB string
 	NoGit           bool
+	Private         bool   // work in a private workspace, as runs in git do
 	Resume          string // a run; "" starts a new one
 	Answer          string
 	Policy          loop.Policy
@@ -85,13 +90,34 @@ func (o order) options(ctx context.Context) (Options, error) {
 	if o.Accounts != "" {
 		opts.Accounts = ratelimit.NewStore(o.Accounts)
 	}
-	if !o.NoGit {
+	switch {
+	case o.Private:
+		opts.Private, err = o.takeWorkspace(ctx, db)
+	case !o.NoGit:
 		opts.Tree, err = workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})
 		if err == nil {
 			err = opts.Tree.Exclude(ctx)
 		}
 	}
 	return opts, err
+}
+
+// takeWorkspace takes the private workspace of the order's runs.
+func (o order) takeWorkspace(ctx context.Context, db *store.Store) (*delivery.Workspace, error) {
+	person, err := workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})
+	if err != nil {
+		return nil, err
+	}
+	if err := person.Exclude(ctx); err != nil {
+		return nil, err
+	}
+	clones, err := pool.Open(ctx, pool.Options{Root: o.Root, StateDir: o.State, Store: db, Retention: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	return delivery.Take(ctx, delivery.Options{
+		Person: person, Pool: clones, ID: pool.RunPrefix + "build", StateDir: o.State, When: deliver.Each, Confirm: []string{".envrc"},
+	})
 }
 
 // playPawl carries out an order, says on out what happens, and is its exit code.
@@ -229,6 +255,12 @@ func (w *world) read(name string) string {
 }
 
 func (w *world) git(args ...string) string { w.t.Helper(); return gittest.Git(w.t, w.o.Root, args...) }
+
+// snapshot is what git says of the repository in which snapshots of runs are.
+func (w *world) snapshot(args ...string) string {
+	w.t.Helper()
+	return gittest.Git(w.t, w.path("state/store"), args...)
+}
 
 func (w *world) commit(message string) {
 	w.t.Helper()

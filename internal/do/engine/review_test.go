@@ -205,7 +205,7 @@ func TestReviewerEditsFiles(t *testing.T) {
 	}
 }
 
-// Commits of a reviewer's go, too.
+// Commits of a reviewer's go, too, and are never delivered.
 func TestReviewerCommits(t *testing.T) {
 	t.Parallel()
 	w := reviewedWorld(t, doneTurn, `
@@ -213,11 +213,14 @@ func TestReviewerCommits(t *testing.T) {
   say: "<promise>APPROVE</promise>"
 - say: "<promise>APPROVE</promise>"
 `)
+	w.o.Private = true
 	before := w.git("rev-parse", "HEAD")
-	w.start().await("end completed")
+	p := w.start()
+	p.await("review ended 1 critic pending: critic changed what it was to review")
+	p.await("end completed")
 	w.holds(loop.Completed, "1.1 success")
-	if now := w.git("rev-parse", "HEAD"); now != before {
-		t.Errorf("HEAD is %s, was %s", now, before)
+	if now := w.git("rev-parse", "HEAD"); now != before || w.read("repo/work.txt") != "worked\n" {
+		t.Errorf("HEAD is %s, was %s; the work is %q", now, before, w.read("repo/work.txt"))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestStopWhileTheAgentRuns(t *testing.T) {
 		h.on["agent text up"] = func() { h.stops <- cause }
 		h.start()
 		w.holds(status, "1.1 neutral stop")
-		if got := w.git("show", "refs/pawl/runs/"+w.run()+"/1:half.txt"); got != "half" {
+		if got := w.snapshot("show", "refs/pawl/runs/"+w.run()+"/1:half.txt"); got != "half" {
 			t.Errorf("%s: the snapshot has %q", cause, got)
 		}
 		if run, _, _ := w.stored(); run.Cost != 500_000 {
@@ -221,7 +221,7 @@ func TestStopInASnapshot(t *testing.T) {
 	w.letGit()
 	p.await("end stopped")
 	w.holds(loop.Stopped, "1.1 success")
-	if got := w.git("show", "refs/pawl/runs/"+w.run()+"/1:a.txt"); got != "one" {
+	if got := w.snapshot("show", "refs/pawl/runs/"+w.run()+"/1:a.txt"); got != "one" {
 		t.Errorf("the snapshot has %q", got)
 	}
 }

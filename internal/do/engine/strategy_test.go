@@ -197,7 +197,7 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	w.holds(loop.TimedOut, "1.1 success", "2.1 success")
 	run, _, _ := w.stored()
 	var s setup
-	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" || s.Guarded == nil {
+	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" {
 		t.Errorf("set-up %s, %v", run.Setup, err)
 	}
 	if want := []Check{{"build", "true", true, time.Minute}, {"exit 0", "exit 0", false, 0}}; !slices.Equal(s.Checks, want) {
