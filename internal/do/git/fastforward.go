@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,28 +59,52 @@ const lockMark = "pawl moves this work tree\n"
 // BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
 func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	sum := sha256.Sum256([]byte(r.Dir))
-	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
-	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
 	if _, err := r.trusts(ctx, ofFilters); err != nil {
 		return nil, fmt.Errorf("cannot move the files of %s: %w", r.Top, err)
 	}
+	a, err := r.BeginIndexMove(ctx, from, to, hold)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.refresh(ctx); err != nil {
+		a.End()
+		return nil, err
+	}
+	return a, nil
+}
+
+// BeginIndexMove locks the index of r for a move from one commit to another whose files
+// the caller moves itself: the branch is moved, then the files, then
+// [FastForward.MoveIndex]. An empty commit is none. The error is [ErrIndexLocked] when
+// another program has the index. The caller ends it in any case.
+func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
+	sum := sha256.Sum256([]byte(r.Dir))
+	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
+	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
 	if err := a.lock(); err != nil {
 		return nil, err
 	}
-	changes, err := r.Changes(ctx, from, to)
+	err := a.compare(ctx)
 	if err == nil {
-		a.changes = changes
 		err = a.copyIndex()
-	}
-	if err == nil {
-		err = a.refresh(ctx)
 	}
 	if err != nil {
 		a.End()
 		return nil, err
 	}
 	return a, nil
+}
+
+// compare finds what the move changes.
+func (a *FastForward) compare(ctx context.Context) error {
+	if a.from == a.to {
+		return nil
+	}
+	none, err := a.repo.EmptyTree(ctx)
+	if err == nil {
+		a.changes, err = a.repo.Changes(ctx, cmp.Or(a.from, none), cmp.Or(a.to, none))
+	}
+	return err
 }
 
 func (a *FastForward) lock() error {
@@ -304,10 +329,11 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 	if err := a.copyIndex(); err != nil {
 		return nil, err
 	}
-	staged, err := a.staged(ctx)
+	over, err := a.StagedOver(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
+	staged := lists.Set(over) // the user's
 	before, err := a.differs(ctx, a.from, staged)
 	if err != nil {
 		return nil, err
@@ -403,29 +429,6 @@ func isHalf(data, whole []byte) bool {
 	return true
 }
 
-// staged are the changed paths whose index entry is neither that of before nor
-// that of after: the user's.
-func (a *FastForward) staged(ctx context.Context) (map[string]bool, error) {
-	all, err := entries(ctx, a.call(lsEntries...))
-	if err != nil {
-		return nil, err
-	}
-	has := make(map[string]Entry, len(all))
-	for _, e := range all {
-		has[e.Path] = e
-	}
-	set := map[string]bool{}
-	for _, c := range a.changes {
-		e := has[c.Path]
-		old := e.Object == c.OldObject && e.Mode == c.OldMode
-		now := e.Object == c.NewObject && e.Mode == c.NewMode
-		if ours := old || now; !ours || e.Stage > 0 {
-			set[c.Path] = true
-		}
-	}
-	return set, nil
-}
-
 // differs puts the changed paths of the index to what a commit has, but for
 // staged ones, and returns those whose file is another. A file where the commit
 // has none differs.
@@ -466,35 +469,6 @@ func (a *FastForward) differs(ctx context.Context, commit string, staged map[str
 		}
 	}
 	return set, nil
-}
-
-// BeginIndexMove locks the index of r for a move from one commit to another whose files
-// the caller moves itself: the branch is moved, then the files, then [FastForward.MoveIndex].
-// An empty from is no commit. The caller ends it in any case.
-func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	sum := sha256.Sum256([]byte(r.Dir))
-	a := &FastForward{repo: r, from: from, to: to, hold: hold,
-		private: hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"}
-	if err := a.lock(); err != nil {
-		return nil, err
-	}
-	err := error(nil)
-	if from != to {
-		if from == "" {
-			from, err = r.EmptyTree(ctx)
-		}
-		if err == nil {
-			a.changes, err = r.Changes(ctx, from, to)
-		}
-	}
-	if err == nil {
-		err = a.copyIndex()
-	}
-	if err != nil {
-		a.End()
-		return nil, err
-	}
-	return a, nil
 }
 
 // StagedOver are the paths that the move changes for which something is staged that is
@@ -548,6 +522,3 @@ func (a *FastForward) MoveIndex(ctx context.Context) error {
 	a.cut = false
 	return nil
 }
-
-// Changes are the paths that differ between the two commits of the move.
-func (a *FastForward) Changes() []Change { return a.changes }
