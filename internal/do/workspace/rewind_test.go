@@ -12,45 +12,47 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
-func TestRollbackPutsRandomEditsBack(t *testing.T) {
+func TestRewindPutsRandomEditsBack(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
-			p := newPlace(t, "a", "1", "d/b", "2", "d/e/c", "3", ".gitignore", "*.log\n")
+			person := newPlace(t, "a", "1", "d/b", "2", "d/e/c", "3", ".gitignore", "*.log\n")
+			before, files := person.private(), person.files()
+			p := person.clone()
 			p.write("keep.log", "ignored")
 			var states []map[string]string
+			var snaps []Snapshot
 			for n := range 5 {
 				if n > 0 {
 					agent(p, r)
 				}
 				states = append(states, p.files())
-				p.snap(n)
+				snaps = append(snaps, p.snap(n))
 			}
 			for range 6 {
 				n := r.IntN(5)
-				foreseen, err := p.c.Foresee(t.Context(), "r1", n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := p.back(n)
-				slices.Sort(b.Removed)
-				slices.Sort(foreseen.Removed)
-				if !slices.Equal(b.Removed, foreseen.Removed) || len(b.Restored) != len(foreseen.Restored) {
-					t.Errorf("foreseen was %q and %q, done %q and %q", foreseen.Restored, foreseen.Removed, b.Restored, b.Removed)
-				}
-				if len(b.Notes) > 0 {
-					t.Errorf("notes: %q", b.Notes)
+				if b := p.back(n); len(b.Left) > 0 {
+					t.Errorf("left: %q", b.Left)
 				}
 				sameMap(t, fmt.Sprintf("back at %d", n), p.files(), states[n])
+				if got := p.git("rev-parse", "HEAD"); got != snaps[n].Head {
+					t.Errorf("back at %d: head is %s, want %s", n, got, snaps[n].Head)
+				}
+				if got := p.git("diff", "--cached", "--name-only"); got != "" {
+					t.Errorf("back at %d these are staged: %s", n, got)
+				}
 			}
 			for _, n := range p.emptyFolders() {
 				t.Errorf("%q is left empty", n)
 			}
+			sameMap(t, "the person's git directory", person.private(), before)
+			sameMap(t, "the person's files", person.files(), files)
 		})
 	}
 }
@@ -120,159 +122,7 @@ func (p *place) emptyFolders() []string {
 	return empty
 }
 
-func TestRollbackIsUndoable(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, "a", "1", "b", "2")
-	p.snap(0)
-	p.write("a", "agent")
-	p.write("c", "agent")
-	p.git("add", "a", "c")
-	p.git("commit", "-qm", "agent")
-	p.write("b", "agent, not committed")
-	p.write("user", "made by a person after the last snapshot")
-	p.git("add", "user")
-	files, head := p.files(), p.git("rev-parse", "HEAD")
-	b := p.back(0)
-	if !b.BranchMoved || p.read("a") != "1" || p.read("b") != "2" {
-		t.Fatalf("%+v", b)
-	}
-	sameList(t, "removed", slices.Sorted(slices.Values(b.Removed)), "c", "user")
-	if got := p.git("show", b.Recovery+"^2:0/user"); !strings.HasPrefix(got, "made by") {
-		t.Errorf("staged file in the recovery: %q", got)
-	}
-	b, err := p.c.RollbackTo(t.Context(), b.Recovery, RollbackOptions{})
-	if err != nil || !b.BranchMoved {
-		t.Fatal(err, b)
-	}
-	sameMap(t, "undone", p.files(), files)
-	if got := p.git("rev-parse", "HEAD"); got != head {
-		t.Errorf("head is %s, was %s", got, head)
-	}
-	all, err := p.c.Recoveries(t.Context(), "r1")
-	if err != nil || len(all) != 2 || all[0].Head != head || all[0].Run != "r1" {
-		t.Errorf("recoveries %+v, %v", all, err)
-	}
-}
-
-// A commit that a person made after the run's end stays on the branch.
-func TestCommitsAfterTheEndStay(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, "a", "0")
-	p.snap(0)
-	p.write("a", "agent")
-	p.git("commit", "-qam", "agent")
-	later := gitCommand(p, "commit", "-q", "--allow-empty", "-m", "person")
-	later.Env = append(os.Environ(), "GIT_COMMITTER_DATE="+time.Now().Add(time.Hour).Format(time.RFC3339))
-	if err := later.Run(); err != nil {
-		t.Fatal(err)
-	}
-	head := p.git("rev-parse", "HEAD")
-	b, err := p.c.Rollback(t.Context(), "r1", 0, RollbackOptions{Ended: time.Now()})
-	if err != nil || b.BranchMoved || p.git("rev-parse", "HEAD") != head || p.read("a") != "0" {
-		t.Errorf("%+v, %v, a is %q", b, err, p.read("a"))
-	}
-	if len(b.Notes) != 1 || !strings.Contains(b.Notes[0], head+" would go") {
-		t.Errorf("notes %q", b.Notes)
-	}
-}
-
-func TestBranchIsMovedOnlyWhenTheRunMadeTheCommits(t *testing.T) {
-	t.Parallel()
-	commit := func(p *place) {
-		p.write("a", "agent")
-		p.git("commit", "-qam", "agent")
-	}
-	tests := map[string]struct {
-		agent func(p *place)
-		moved bool
-		note  string
-	}{
-		"commits of the run": {commit, true, ""},
-		"amended": {func(p *place) {
-			p.write("a", "agent")
-			p.git("commit", "-qa", "--amend", "-m", "agent")
-		}, true, ""},
-		"reset to before": {func(p *place) { p.git("reset", "-q", "--hard", "HEAD^") }, true, ""},
-		"another branch": {func(p *place) {
-			p.git("checkout", "-qb", "other")
-			commit(p)
-		}, false, "refs/heads/other is checked out"},
-		"detached": {func(p *place) {
-			p.git("checkout", "-q", "--detach")
-			commit(p)
-		}, false, "detached"},
-		"pulled": {func(p *place) {
-			commit(p)
-			p.git("update-ref", "refs/remotes/origin/main", "HEAD")
-		}, false, "on a remote"},
-		"older commit came in": {func(p *place) {
-			cmd := gitCommand(p, "commit", "-q", "--allow-empty", "-m", "old")
-			cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2020-01-01T00:00:00Z")
-			if err := cmd.Run(); err != nil {
-				p.t.Fatal(err)
-			}
-			commit(p)
-		}, false, "not made during the run"},
-		"merge going on": {func(p *place) {
-			commit(p)
-			p.write(".git/MERGE_HEAD", p.git("rev-parse", "HEAD"))
-		}, false, "a merge is going on"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPlace(t, "a", "0")
-			p.write("a", "1")
-			p.git("commit", "-qam", "second")
-			zero := p.snap(0)
-			tt.agent(p)
-			head, index := p.git("rev-parse", "HEAD"), p.read(".git/index")
-			b := p.back(0)
-			if p.read("a") != "1" || b.BranchMoved != tt.moved {
-				t.Errorf("a is %q, %+v", p.read("a"), b)
-			}
-			now := p.git("rev-parse", "HEAD")
-			if tt.moved {
-				if now != zero.Head || p.git("status", "--porcelain") != "" {
-					t.Errorf("head %s, status %q", now, p.git("status", "--porcelain"))
-				}
-				return
-			}
-			if now != head || p.read(".git/index") != index {
-				t.Error("HEAD or the index was touched")
-			}
-			if len(b.Notes) != 1 || !strings.Contains(b.Notes[0], tt.note) {
-				t.Errorf("notes %q", b.Notes)
-			}
-		})
-	}
-}
-
-func TestStagedWorkStaysStaged(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, "a", "1", "b", "1")
-	p.write("b", "staged by a person")
-	p.git("add", "b")
-	p.snap(0)
-	p.write("a", "agent")
-	p.git("commit", "-qm", "agent", "a")
-	p.back(0)
-	if got := p.git("status", "--porcelain"); got != "M  b" {
-		t.Errorf("status %q", got)
-	}
-	// Staged on top of what goes: then the index stays as it is.
-	p.write("a", "agent")
-	p.git("commit", "-qm", "agent", "a")
-	p.write("a", "staged on top")
-	p.git("add", "a")
-	index := p.read(".git/index")
-	b := p.back(0)
-	if !b.BranchMoved || p.read(".git/index") != index || len(b.Notes) != 1 {
-		t.Errorf("%+v", b)
-	}
-}
-
-func TestRollbackNeverLeavesTheTree(t *testing.T) {
+func TestRewindNeverLeavesTheTree(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "d/b", "1", "e/pre-commit", "2")
 	p.snap(0)
@@ -289,12 +139,12 @@ func TestRollbackNeverLeavesTheTree(t *testing.T) {
 		t.Errorf("d/b is %q", p.read("d/b"))
 	}
 	p.back(1)
-	// Now the links are ignored, so a rollback must not replace them either.
+	// Now the links are ignored, so a way back must not replace them either.
 	p.write(".gitignore", "/d\n/e\n")
 	p.snap(2)
 	b := p.back(0)
-	if len(b.Notes) != 2 || !strings.Contains(b.Notes[0], errBlocked.Error()) {
-		t.Errorf("notes %q", b.Notes)
+	if len(b.Left) != 2 || b.Left[0].Why != errBlocked.Error() {
+		t.Errorf("left %q", b.Left)
 	}
 	if data, err := os.ReadFile(filepath.Join(outside, "b")); err != nil || string(data) != "not ours" {
 		t.Errorf("outside: %q %v", data, err)
@@ -332,13 +182,13 @@ func TestWhatIsInNoSnapshotIsKept(t *testing.T) {
 	if p.read("a/cache.tmp") == "" || p.read("new/x.tmp") != "ignored" || p.read("new/y") != "(no such file or directory)" {
 		t.Errorf("files: %q", p.files())
 	}
-	if len(b.Notes) != 1 || !strings.Contains(b.Notes[0], errFolder.Error()) {
-		t.Errorf("notes %q", b.Notes)
+	if len(b.Left) != 1 || b.Left[0] != (Conflict{"a", errFolder.Error()}) {
+		t.Errorf("left %q", b.Left)
 	}
 	if info, err := os.Stat(p.path("private")); err != nil || info.Mode().Perm() != 0o600 || p.read("private") != "p" {
 		t.Errorf("private: %v %v", info, err)
 	}
-	if got := p.git("show", b.Recovery+":user"); got == "" {
+	if got := p.stored("show", b.Recovery+":user"); got == "" {
 		t.Error("the person's file is not in the recovery")
 	}
 }
@@ -367,24 +217,82 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	}
 }
 
-func TestRollbackErrors(t *testing.T) {
+// What a rewind took away can be had again, with the commits.
+func TestRewindIsUndoable(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "a", "1")
+	p := newPlace(t, "a", "1", "b", "2").clone()
+	zero := p.snap(0)
+	p.write("a", "agent")
+	p.write("c", "agent")
+	p.git("add", "a", "c")
+	p.git("commit", "-qm", "agent")
+	p.write("b", "agent, not committed")
+	files, head := p.files(), p.git("rev-parse", "HEAD")
+	p.snap(1)
+	b := p.back(0)
+	sameList(t, "removed", b.Removed, "c")
+	if p.read("a") != "1" || p.read("b") != "2" || p.git("rev-parse", "HEAD") != zero.Head || p.git("status", "--porcelain") != "" {
+		t.Fatalf("%+v, status %q", b, p.git("status", "--porcelain"))
+	}
+	p.backTo(b.Recovery)
+	sameMap(t, "undone", p.files(), files)
+	if got := p.git("rev-parse", "HEAD"); got != head || p.git("symbolic-ref", "HEAD") != "refs/heads/main" {
+		t.Errorf("head is %s, was %s", got, head)
+	}
+	all, err := p.c.Recoveries(t.Context(), "r1")
+	if err != nil || len(all) != 2 || all[0].Head != head || all[0].Run != "r1" {
+		t.Errorf("recoveries %+v, %v", all, err)
+	}
+}
+
+// Also before the first commit, and from a branch or a detached HEAD to another.
+func TestRewindOfWhatIsCheckedOut(t *testing.T) {
+	t.Parallel()
+	bare := barePlace(t)
+	bare.git("init", "-q")
+	bare.write("a", "1")
+	bare.open(Options{})
+	for name, p := range map[string]*place{"unborn": bare.clone(), "born": newPlace(t, "a", "1").clone()} {
+		zero := p.snap(0)
+		p.write("a", "agent")
+		p.git("checkout", "-qb", "other")
+		p.git("add", "a")
+		p.git("commit", "-qm", "agent")
+		p.git("checkout", "-q", "--detach")
+		one := p.snap(1)
+		if one.Branch != "" || one.Head == zero.Head {
+			t.Errorf("%s: %+v", name, one)
+		}
+		for _, want := range []Snapshot{zero, one, zero} {
+			p.back(want.N)
+			if head, err := p.c.Head(t.Context()); err != nil || head.Commit != want.Head || head.Branch != want.Branch {
+				t.Errorf("%s: head is %+v, want %+v; %v", name, head, want, err)
+			}
+		}
+		if got := p.git("symbolic-ref", "HEAD"); got != "refs/heads/main" || p.read("a") != "1" {
+			t.Errorf("%s: on %s, a is %q", name, got, p.read("a"))
+		}
+	}
+}
+
+func TestRewindErrors(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1").clone()
 	p.snap(0)
 	p.write("a", "2")
-	p.snap(1)
+	tree := p.snap(1).Tree
 	ctx := t.Context()
-	if _, err := p.c.Rollback(ctx, "r1", 9, RollbackOptions{}); err == nil || !strings.Contains(err.Error(), "no such snapshot") {
+	if _, err := p.c.Rewind(ctx, "r1", 9, tree); err == nil || !strings.Contains(err.Error(), "no such snapshot") {
 		t.Errorf("got %v", err)
 	}
 	for _, ref := range []string{"refs/heads/main", "refs/pawl/runs/", "refs/pawl/runs/../x/1", "main"} {
-		if _, err := p.c.RollbackTo(ctx, ref, RollbackOptions{}); err == nil {
+		if _, err := p.c.RewindTo(ctx, "r1", ref, tree); err == nil {
 			t.Errorf("went to %q", ref)
 		}
 	}
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := p.c.Rollback(stopped, "r1", 0, RollbackOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := p.c.Rewind(stopped, "r1", 0, tree); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if p.read("a") != "2" {
@@ -392,9 +300,9 @@ func TestRollbackErrors(t *testing.T) {
 	}
 }
 
-// TestKilledRollbackIsFinishedByTheNext kills a rollback at each of its git
-// calls, and in the middle of writing files, and runs it again.
-func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
+// TestKilledRewindIsFinishedByTheNext kills a rewind at each of its git calls, and in
+// the middle of writing files, and runs it again.
+func TestKilledRewindIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -404,12 +312,13 @@ func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t)
+	person := newPlace(t)
 	for i := range 40 {
-		p.write(fmt.Sprintf("d/f%d", i), strings.Repeat("one\n", 1000+i))
+		person.write(fmt.Sprintf("d/f%d", i), strings.Repeat("one\n", 1000+i))
 	}
-	p.git("add", "-A")
-	p.git("commit", "-qm", "one")
+	person.git("add", "-A")
+	person.git("commit", "-qm", "one")
+	p := person.clone()
 	want, zero := p.files(), p.snap(0)
 	edit := func() {
 		p.remove("d")
@@ -427,28 +336,28 @@ func TestKilledRollbackIsFinishedByTheNext(t *testing.T) {
 	killed := 0
 	for point := 1; point < 60; point++ {
 		edit()
-		whole := killAt(t, p, self, program, bin, point)
+		whole := killAt(t, self, program, bin, point, person.top, p.top, p.state, person.c.Store.Dir)
 		if !whole {
 			killed++
 		}
 		b := p.back(0)
 		sameMap(t, fmt.Sprintf("killed at %d", point), p.files(), want)
 		if got := p.git("status", "--porcelain"); got != "" || p.git("rev-parse", "HEAD") != zero.Head {
-			t.Errorf("killed at %d: status %q, notes %q", point, got, b.Notes)
+			t.Errorf("killed at %d: status %q, left %q", point, got, b.Left)
 		}
 		if t.Failed() || whole {
 			break
 		}
 	}
-	if killed < 20 {
+	if killed < 15 {
 		t.Errorf("killed at %d points only", killed)
 	}
 }
 
-// killAt runs a rollback in a process that is killed at its nth git call; at
-// the call that streams files, after part of the stream. It reports whether
-// the rollback came to its end before.
-func killAt(t *testing.T, p *place, self, program, bin string, n int) (whole bool) {
+// killAt runs a rewind in a process that is killed at its nth git call; at the call that
+// streams files, after part of the stream. It reports whether the rewind came to its end
+// before.
+func killAt(t *testing.T, self, program, bin string, n int, args ...string) (whole bool) {
 	t.Helper()
 	count := filepath.Join(bin, "count")
 	script := fmt.Sprintf(`#!/bin/sh
@@ -464,8 +373,8 @@ exec '%[3]s' "$@"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, p.top, p.state)
-	cmd.Env = append(os.Environ(), "PAWL_TEST_ROLLBACK=r1", "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), "PAWL_TEST_REWIND=r1", "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return true
@@ -477,16 +386,116 @@ exec '%[3]s' "$@"
 	return false
 }
 
-// rollbackChild is the process that is killed.
-func rollbackChild(run string) int {
+// rewindChild is the process that is killed. Its arguments are the person's repository,
+// the clone, pawl's folder for that, and pawl's own repository.
+func rewindChild(run string) int {
 	ctx := context.Background()
-	c, err := Open(ctx, os.Args[1], Options{StateDir: os.Args[2]})
+	of, err := git.Open(ctx, os.Args[1])
+	var c *Checkout
 	if err == nil {
-		_, err = c.Rollback(ctx, run, 0, RollbackOptions{})
+		at := Place{Top: os.Args[2], Root: os.Args[2], Own: os.Args[3]}
+		c, err = OpenClone(ctx, of, at, Options{StateDir: filepath.Join(os.Args[3], "tree"), Store: os.Args[4]})
+	}
+	var tree string
+	if err == nil {
+		tree, _, err = c.Look(ctx, run)
+	}
+	if err == nil {
+		_, err = c.Rewind(ctx, run, 0, tree)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// A path is changed only if it is what the change begins with. What is as the change
+// ends is no news, and any other is somebody's: it stays, and why is said.
+func TestCarry(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	object := func(text string) string {
+		id, err := p.c.StoreFile(t.Context(), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	edit := func(name, from, to string) git.Change {
+		ch := git.Change{Path: name}
+		if from != "" {
+			ch.OldMode, ch.OldObject = git.ModeFile, object(from)
+		}
+		if to != "" {
+			ch.NewMode, ch.NewObject = git.ModeFile, object(to)
+		}
+		return ch
+	}
+	for name, text := range map[string]string{
+		"as it began": "1", "as it ends": "2", "somebody's": "3", "to go": "1", "to go, somebody's": "3", "mode": "1",
+		"new, there": "3", "folder/in": "3", "file": "3", "hard": "1",
+	} {
+		p.write(name, text)
+	}
+	p.chmod("mode", 0o755)
+	p.link("as it began", "a link")
+	outside := t.TempDir()
+	p.link(outside, "out")
+	p.write(".git/hooks/keep", "3")
+	if err := os.Link(p.path("hard"), filepath.Join(outside, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	changes := []git.Change{
+		edit("as it began", "1", "2"), edit("as it ends", "1", "2"), edit("somebody's", "1", "2"), edit("to go", "1", ""),
+		edit("to go, somebody's", "1", ""), edit("gone already", "1", ""), edit("gone, to change", "1", "2"), edit("mode", "1", "2"),
+		edit("new, there", "", "2"), edit("new/deep", "", "2"), edit("folder", "", "2"), edit("file/in", "", "2"),
+		edit("a link", "1", "2"), edit("out/x", "", "2"), edit(".git/hooks/pre-commit", "", "2"), edit(".git/hooks/keep", "3", ""),
+		edit("../x", "", "2"), edit("hard", "1", "2"),
+		{Path: "nested", OldMode: git.ModeNested, OldObject: p.c.Repo.Zero(), NewMode: git.ModeNested, NewObject: p.c.Repo.Zero()},
+	}
+	differing := p.c.Differing(changes)
+	done, err := p.c.Carry(t.Context(), "r1", changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameList(t, "written", done.Written, "as it began", "new/deep", "hard")
+	sameList(t, "removed", done.Removed, "to go")
+	var left []string
+	for _, l := range done.Left {
+		if left = append(left, l.Path); l.Why == "" {
+			t.Errorf("nobody says why %s is left", l.Path)
+		}
+	}
+	slices.Sort(left)
+	sameList(t, "left", left, "../x", ".git/hooks/keep", ".git/hooks/pre-commit", "a link", "file/in", "folder", "gone, to change",
+		"mode", "nested", "new, there", "out/x", "somebody's", "to go, somebody's")
+	for name, want := range map[string]string{
+		"as it began": "2", "as it ends": "2", "somebody's": "3", "to go, somebody's": "3", "mode": "1", "new, there": "3", "new/deep": "2",
+		"folder/in": "3", "file": "3", ".git/hooks/keep": "3", "hard": "2",
+	} {
+		if got := p.read(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(outside, "hard")); err != nil || string(data) != "1" {
+		t.Errorf("the other name of a file has %q, %v", data, err)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("outside are %v, %v", entries, err)
+	}
+	for _, name := range []string{"somebody's", "gone, to change", "new, there", "mode", "a link", "to go, somebody's"} {
+		if !slices.Contains(differing, name) {
+			t.Errorf("nobody foresaw that %s differs", name)
+		}
+	}
+	for _, name := range []string{"as it began", "as it ends", "to go", "gone already", "new/deep"} {
+		if slices.Contains(differing, name) {
+			t.Errorf("%s was said to differ", name)
+		}
+	}
+	again, err := p.c.Carry(t.Context(), "r1", changes)
+	if err != nil || len(again.Written)+len(again.Removed) > 0 || len(again.Left) != len(done.Left) {
+		t.Errorf("and again: %+v, %v", again, err)
+	}
 }
