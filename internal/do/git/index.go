@@ -3,7 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -288,18 +287,12 @@ func attributes(ctx context.Context, c call, paths []string, names ...string) (m
 	return values, nil
 }
 
-// EmptyTree is the tree without files.
+// EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
-	c := r.call("mktree")
+	c := r.call("hash-object", "-t", "tree", "--stdin")
 	c.stdin = strings.NewReader("")
 	out, err := run(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	if len(out) == 0 {
-		return "", errors.New("git mktree said nothing")
-	}
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(string(out)), err
 }
 
 // writeIndex makes the index of a repository that has none yet, of entries with their
