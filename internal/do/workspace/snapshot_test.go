@@ -678,3 +678,35 @@ func TestUnread(t *testing.T) {
 	p.snap(2)
 	unread()
 }
+
+// What a power loss broke of the snapshots is taken away when a checkout is opened first
+// after it, so that the next snapshot is whole.
+func TestSnapshotsAfterAPowerLoss(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1")
+	p.write("b", "2")
+	zero := p.snap(0)
+	object := p.stored("rev-parse", zero.Commit+":b")
+	file := filepath.Join(p.c.Store.Objects, object[:2], object[2:])
+	for name, text := range map[string]string{file: "", filepath.Join(p.c.Store.Dir, "boot"): "an earlier one\n"} {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.open(Options{})
+	if len(p.c.Notes) != 2 || !strings.Contains(p.c.Notes[0], "1 objects in") || !strings.Contains(p.c.Notes[1], zero.Ref) {
+		t.Errorf("told: %q", p.c.Notes)
+	}
+	if err := os.RemoveAll(filepath.Join(p.state, "runs")); err != nil { // the private index speaks of it
+		t.Fatal(err)
+	}
+	if one := p.snap(1); one.Tree != zero.Tree || p.stored("cat-file", "blob", one.Commit+":b") != "2" {
+		t.Errorf("%+v", one)
+	}
+	if p.open(Options{}); len(p.c.Notes) > 0 {
+		t.Errorf("told again: %q", p.c.Notes)
+	}
+}

@@ -210,7 +210,7 @@ func (s *Session) openTree(ctx context.Context) {
 	}
 	s.Tree, s.Repo, s.Top = tree, tree.Repo, tree.Repo.Top
 	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
-	for _, note := range notes {
+	for _, note := range slices.Concat(notes, tree.Notes) {
 		s.App.Say("Warning: %s.", note)
 	}
 	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
