@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
@@ -206,11 +206,10 @@ func TestUnsigned(t *testing.T) {
 	r := newRig(t, "GIT_CONFIG_COUNT=2")
 	gittest.Git(t, r.path("project"), "init", "-q")
 	gittest.Git(t, r.path("project"), "config", "commit.gpgSign", "true")
-	tree, err := workspace.Open(t.Context(), r.path("project"), workspace.Options{StateDir: r.path("state")})
-	if err != nil {
+	var err error
+	if r.o.Repo, err = git.Open(t.Context(), r.path("project")); err != nil {
 		t.Fatal(err)
 	}
-	r.o.Tree = tree
 	want := []string{"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_2=commit.gpgSign", "GIT_CONFIG_VALUE_2=false"}
 	caches := r.make(true).Run.Caches
 	for _, variable := range want {

@@ -96,7 +96,7 @@ func must(t *testing.T, err error) {
 func (d *desk) planOf(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 	p := d.plan
 	p.Name, p.Root, p.Project, p.Prompt.Procedure = task.Case.ID, task.Workspace.Dir, d.repo, task.Case.ID
-	tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(d.o.StateDir, task.Case.ID)})
+	tree, err := d.o.Pool.Tree(ctx, task.Workspace, 0)
 	return p, tree, err
 }
 

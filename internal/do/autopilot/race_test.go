@@ -47,7 +47,7 @@ func course(t *testing.T, agents map[string]string, race ...string) *desk {
 		if task.Agent != "" {
 			p.Policy.Agent = task.Agent
 		}
-		tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(d.o.StateDir, task.RunName())})
+		tree, err := d.o.Pool.Tree(ctx, task.Workspace, 0)
 		return p, tree, err
 	}
 	return d
@@ -198,7 +198,7 @@ func TestAWonRaceIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, inTheWay := range map[string]string{
 		"before the swap is stored": "repo/.git/refs/pawl/base/task-001/of-base/x",
-		"after it":                  "state/tasks/task-001-race2.swap/x",
+		"after it":                  "repo/.git/refs/pawl/tasks/task-001/x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

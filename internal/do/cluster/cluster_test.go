@@ -184,7 +184,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 		if s.Lacks != "" {
 			return p, nil, errors.Join(engine.ErrNoProgram, os.WriteFile(s.Lacks, []byte("x\n"), 0o600))
 		}
-		tree, err := workspace.Open(ctx, p.Root, workspace.Options{StateDir: autopilot.TreeDir(s.State, task.Case.ID)})
+		tree, err := o.Pool.Tree(ctx, task.Workspace, 0)
 		return p, tree, err
 	}
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {

@@ -3,8 +3,6 @@ package git
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -59,24 +57,14 @@ const lockMark = "pawl moves this work tree\n"
 // BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
 func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	sum := sha256.Sum256([]byte(r.Dir))
-	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
-	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
 	if _, err := r.trusts(ctx, ofFilters); err != nil {
 		return nil, fmt.Errorf("cannot move the files of %s: %w", r.Top, err)
 	}
-	if err := a.lock(); err != nil {
+	a, err := r.BeginIndexMove(ctx, from, to, hold)
+	if err != nil {
 		return nil, err
 	}
-	changes, err := r.Changes(ctx, from, to)
-	if err == nil {
-		a.changes = changes
-		err = a.copyIndex()
-	}
-	if err == nil {
-		err = a.refresh(ctx)
-	}
-	if err != nil {
+	if err := a.refresh(ctx); err != nil {
 		a.End()
 		return nil, err
 	}
@@ -330,10 +318,11 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 	if err := a.copyIndex(); err != nil {
 		return nil, err
 	}
-	staged, err := a.staged(ctx)
+	over, err := a.StagedOver(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
+	staged := lists.Set(over) // the user's
 	before, err := a.differs(ctx, a.from, staged)
 	if err != nil {
 		return nil, err
@@ -429,29 +418,6 @@ func isHalf(data, whole []byte) bool {
 	return true
 }
 
-// staged are the changed paths whose index entry is neither that of before nor
-// that of after: the user's.
-func (a *FastForward) staged(ctx context.Context) (map[string]bool, error) {
-	all, err := entries(ctx, a.call(lsEntries...))
-	if err != nil {
-		return nil, err
-	}
-	has := make(map[string]Entry, len(all))
-	for _, e := range all {
-		has[e.Path] = e
-	}
-	set := map[string]bool{}
-	for _, c := range a.changes {
-		e := has[c.Path]
-		old := e.Object == c.OldObject && e.Mode == c.OldMode
-		now := e.Object == c.NewObject && e.Mode == c.NewMode
-		if ours := old || now; !ours || e.Stage > 0 {
-			set[c.Path] = true
-		}
-	}
-	return set, nil
-}
-
 // differs puts the changed paths of the index to what a commit has, but for
 // staged ones, and returns those whose file is another. A file where the commit
 // has none differs.
@@ -493,87 +459,3 @@ func (a *FastForward) differs(ctx context.Context, commit string, staged map[str
 	}
 	return set, nil
 }
-
-// BeginIndexMove locks the index of r for a move from one commit to another whose files
-// the caller moves itself: the branch is moved, then the files, then [FastForward.MoveIndex].
-// An empty from is no commit. The caller ends it in any case.
-func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	sum := sha256.Sum256([]byte(r.Dir))
-	a := &FastForward{repo: r, from: from, to: to, hold: hold,
-		private: hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"}
-	if err := a.lock(); err != nil {
-		return nil, err
-	}
-	err := error(nil)
-	if from != to {
-		if from == "" {
-			from, err = r.EmptyTree(ctx)
-		}
-		if err == nil {
-			a.changes, err = r.Changes(ctx, from, to)
-		}
-	}
-	if err == nil {
-		err = a.copyIndex()
-	}
-	if err != nil {
-		a.End()
-		return nil, err
-	}
-	return a, nil
-}
-
-// StagedOver are the paths that the move changes for which something is staged that is
-// neither what was there, nor what is to be, nor what built has: the content that the
-// work began with.
-func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([]string, error) {
-	all, err := entries(ctx, a.call(lsEntries...))
-	if err != nil {
-		return nil, err
-	}
-	has := make(map[string]Entry, len(all))
-	for _, e := range all {
-		has[e.Path] = e
-	}
-	var over []string
-	for _, c := range a.changes {
-		e := has[c.Path]
-		old := e.Object == c.OldObject && e.Mode == c.OldMode
-		now := e.Object == c.NewObject && e.Mode == c.NewMode
-		b, known := built[c.Path]
-		began := known && e.Object == b.Object && e.Mode == b.Mode
-		if e.Stage > 0 || !old && !now && !began {
-			over = append(over, c.Path)
-		}
-	}
-	return over, nil
-}
-
-// MoveIndex makes the index entries of the paths that the move changes those of its end.
-// Their files are compared when git looks at them next.
-func (a *FastForward) MoveIndex(ctx context.Context) error {
-	a.cut = true
-	var in bytes.Buffer
-	for _, c := range a.changes {
-		mode, object := c.NewMode, c.NewObject
-		if object == "" {
-			mode, object = "0", a.repo.Zero()
-		}
-		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
-	}
-	if in.Len() > 0 {
-		put := a.call("update-index", "-z", "--add", "--replace", "--index-info")
-		put.stdin = &in
-		if _, err := run(ctx, put); err != nil {
-			return fmt.Errorf("cannot move the index of %s: %w", a.repo.Top, err)
-		}
-		if err := copyIndex(a.private, a.repo.Index, true); err != nil {
-			return fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
-		}
-	}
-	a.cut = false
-	return nil
-}
-
-// Changes are the paths that differ between the two commits of the move.
-func (a *FastForward) Changes() []Change { return a.changes }

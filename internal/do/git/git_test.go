@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
@@ -237,45 +236,16 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-func TestCommitOutside(t *testing.T) {
-	t.Parallel()
-	dir, r := repository(t, "r")
-	base := gittest.Git(t, dir, "rev-parse", "HEAD")
-	began := time.Now()
-	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
-	head := gittest.Git(t, dir, "rev-parse", "HEAD")
-	ask := func(keep, to string, since, until time.Time) string {
-		t.Helper()
-		got, err := r.CommitOutside(t.Context(), keep, to, since, until)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	if got := ask(base, head, began, time.Time{}); got != "" {
-		t.Errorf("a commit of now: %q", got)
-	}
-	if got := ask(base, head, began.Add(time.Hour), time.Time{}); got != head {
-		t.Errorf("a commit from before: %q", got)
-	}
-	if got := ask(head, base, began.Add(time.Hour), time.Time{}); got != "" {
-		t.Errorf("nothing goes: %q", got)
-	}
-	if got := ask(base, head, began, time.Now()); got != "" {
-		t.Errorf("a commit from before the end: %q", got)
-	}
-	if got := ask(base, head, began.Add(-time.Hour), began.Add(-time.Minute)); got != head {
-		t.Errorf("a commit from after the end: %q", got)
-	}
-	gittest.Git(t, dir, "tag", "v1")
-	if got := ask(base, head, began, time.Time{}); got != head {
-		t.Errorf("tagged: %q", got)
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
 func shadow(t *testing.T, r *Repo) *Shadow {
 	t.Helper()
-	s, err := OpenShadow(t.Context(), r, filepath.Join(t.TempDir(), "state", "git"))
+	s, err := OpenShadow(t.Context(), r, r, filepath.Join(t.TempDir(), "state", "git"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,32 +308,6 @@ func TestShadowKeepsBytes(t *testing.T) {
 	sizes, err := s.Sizes(t.Context(), []string{r.Zero(), id})
 	if err != nil || !slices.Equal(sizes, []int64{-1, 6}) {
 		t.Errorf("sizes %v, %v", sizes, err)
-	}
-}
-
-func TestMoveIndexKeepsWhatIsStaged(t *testing.T) {
-	t.Parallel()
-	dir, r := repository(t, "r")
-	first := gittest.Git(t, dir, "rev-parse", "HEAD")
-	put(t, filepath.Join(dir, "b"), "b")
-	gittest.Git(t, dir, "add", "b")
-	gittest.Git(t, dir, "commit", "-qm", "second")
-	second := gittest.Git(t, dir, "rev-parse", "HEAD")
-	put(t, filepath.Join(dir, "a"), "staged")
-	gittest.Git(t, dir, "add", "a")
-	if err := r.MoveIndex(t.Context(), second, first); err != nil {
-		t.Fatal(err)
-	}
-	if got := gittest.Git(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta" {
-		t.Errorf("staged against the first: %q", got)
-	}
-	put(t, filepath.Join(dir, "b"), "other")
-	gittest.Git(t, dir, "add", "b")
-	if err := r.MoveIndex(t.Context(), first, second); err == nil {
-		t.Error("went over staged work")
-	}
-	if got := gittest.Git(t, dir, "diff", "--cached", "--name-status", first); got != "M\ta\nA\tb" {
-		t.Errorf("after the refusal: %q", got)
 	}
 }
 

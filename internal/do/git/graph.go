@@ -172,36 +172,6 @@ func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, e
 // Landing is a merge on the first-parent line of a branch.
 type Landing struct{ Commit, Message string }
 
-// linksMemory is enough for a million files that differ.
-const linksMemory = 512 << 20
-
-// Links are the nested repositories that commits name and base does not. What cannot be
-// read names none.
-func (r *Repo) Links(ctx context.Context, base string, commits []string) ([]string, error) {
-	var in strings.Builder
-	for _, id := range commits {
-		fmt.Fprintln(&in, strings.TrimSpace(id+" "+base)) // compared as if it were its parent
-	}
-	c := r.call("diff-tree", "--stdin", "--root", "-r", "-z", "--raw", "--no-renames")
-	c.stdin, c.memory = strings.NewReader(in.String()), linksMemory
-	out, err := run(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("cannot look for nested repositories: %w", err)
-	}
-	var links []string
-	all := records(out)
-	for i := 0; i+1 < len(all); i++ {
-		if !strings.HasPrefix(all[i], ":") {
-			continue // the commit
-		}
-		if f := strings.Fields(all[i]); len(f) > 1 && f[1] == ModeNested {
-			links = append(links, all[i+1])
-		}
-		i++
-	}
-	return links, nil
-}
-
 // Landings lists the merges on the first-parent line of to that cannot be
 // reached from from and change one of the paths, the last first, at most limit.
 func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {

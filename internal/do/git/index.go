@@ -2,9 +2,7 @@ package git
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -289,42 +287,12 @@ func attributes(ctx context.Context, c call, paths []string, names ...string) (m
 	return values, nil
 }
 
-// MoveIndex moves the user's index from one commit to another, as a checkout
-// would, and leaves the files alone. What is staged stays staged; where it
-// stands in the way, nothing changes and the error says so. An empty id is
-// the tree without files.
-func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
-	if from == to {
-		return nil
-	}
-	empty, err := r.EmptyTree(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = run(ctx, r.call("read-tree", "-i", "-m", cmp.Or(from, empty), cmp.Or(to, empty)))
-	return err
-}
-
-// EmptyTree is the tree without files.
+// EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
-	c := r.call("mktree")
+	c := r.call("hash-object", "-t", "tree", "--stdin")
 	c.stdin = strings.NewReader("")
 	out, err := run(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	if len(out) == 0 {
-		return "", errors.New("git mktree said nothing")
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
-// Unsafe is whether an entry would be written where no checkout may write. Git refuses
-// to make one, and obeys one that an index has.
-func (e Entry) Unsafe() bool {
-	return slices.ContainsFunc(strings.Split(e.Path, "/"), func(part string) bool {
-		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
-	})
+	return strings.TrimSpace(string(out)), err
 }
 
 // writeIndex makes the index of a repository that has none yet, of entries with their

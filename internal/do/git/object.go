@@ -2,10 +2,13 @@ package git
 
 import (
 	"bufio"
+	"bytes"
+	"compress/zlib"
 	"context"
 	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -234,4 +237,35 @@ func (r *Repo) syncRefs(names ...string) error {
 		return fmt.Errorf("cannot keep refs on the disk: %v", err)
 	}
 	return nil
+}
+
+// maxObject is the size in bytes up to which an object may have a file of its own. Git puts
+// large ones into packs: see core.bigFileThreshold, which is half of it.
+const maxObject = 1 << 30
+
+// isObject reports whether what is read is the file of the object id, and nothing more.
+// Of one that unpacks to more than it says, or than maxObject, no more is read.
+func (r *Repo) isObject(from io.Reader, id string) bool {
+	in := bufio.NewReader(from)
+	z, err := zlib.NewReader(in)
+	if err != nil {
+		return false
+	}
+	content := bufio.NewReader(z)
+	begin, _ := content.Peek(len("commit 18446744073709551615\x00")) // a small object ends before
+	head, _, _ := bytes.Cut(begin, []byte{0})
+	_, number, _ := strings.Cut(string(head), " ")
+	size, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || size < 0 || size > maxObject {
+		return false
+	}
+	h := r.newHash()
+	if _, err := io.CopyN(h, content, int64(len(head))+1+size); err != nil {
+		return false
+	}
+	if _, err := content.ReadByte(); !errors.Is(err, io.EOF) {
+		return false
+	}
+	_, err = in.ReadByte() // git cannot read an object with something behind it
+	return errors.Is(err, io.EOF) && hex.EncodeToString(h.Sum(nil)) == id
 }

@@ -77,7 +77,13 @@ func (c *Clone) Import(ctx context.Context, into *Repo, have, commit string) err
 	if err != nil && ctx.Err() == nil && !OfMachine(err) {
 		return fmt.Errorf("%w: %v", ErrBroken, err)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if found, err := into.Find(ctx, commit); err != nil || found == commit {
+		return err
+	}
+	return fmt.Errorf("%w: %s, which it has checked out, is no commit", ErrBroken, commit)
 }
 
 // TakeHeld is [Repo.Take] whose objects no gc removes until done is called. That is

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -51,21 +50,6 @@ func plainRef(name string) bool {
 func (r *Repo) RefNames(ctx context.Context, prefix string) ([]string, error) {
 	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname)", prefix))
 	return strings.Fields(string(out)), err
-}
-
-// RefIDs lists the refs below a prefix, a line "name id" each, without looking at what
-// they lead to.
-func (r *Repo) RefIDs(ctx context.Context, prefix string) (string, error) {
-	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname) %(objectname)", prefix))
-	return string(out), err
-}
-
-// PutRef makes a ref what it was, wherever it leads now: an empty id is none.
-func (r *Repo) PutRef(ctx context.Context, name, id string) error {
-	if id == "" {
-		return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", "-d", name))
-	}
-	return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", name, id))
 }
 
 // Refs lists the refs whose names are below the given prefixes, by name. A
@@ -196,38 +180,6 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 		return 0, fmt.Errorf("cannot count commits: %w", err)
 	}
 	return strconv.Atoi(strings.TrimSpace(string(out)))
-}
-
-// CommitOutside returns one commit among those that can be reached from to and not
-// from keep, which was committed before since or after until (zero: no end), or can be
-// reached from a tag or a remote branch. It is empty when there is none. Times of commits
-// are seconds: one in the second of since or until is not outside.
-func (r *Repo) CommitOutside(ctx context.Context, keep, to string, since, until time.Time) (string, error) {
-	span := []string{to}
-	if keep != "" {
-		span = append(span, "^"+keep)
-	}
-	old := append([]string{"rev-list", "-n", "1", "--min-age=" + strconv.FormatInt(since.Unix()-1, 10)}, span...)
-	all := append([]string{"rev-list", "--count"}, span...)
-	own := append(append([]string{"rev-list", "--count"}, span...), "--not", "--remotes", "--tags")
-	calls := []call{r.call(all...), r.call(own...), r.call(old...)}
-	if !until.IsZero() {
-		late := append([]string{"rev-list", "-n", "1", "--max-age=" + strconv.FormatInt(until.Unix()+1, 10)}, span...)
-		calls = append(calls, r.call(late...))
-	}
-	outs, err := runAll(ctx, calls...)
-	if err != nil {
-		return "", fmt.Errorf("cannot list commits: %w", err)
-	}
-	for _, out := range outs[2:] {
-		if commit := strings.TrimSpace(string(out)); commit != "" {
-			return commit, nil
-		}
-	}
-	if !bytes.Equal(outs[0], outs[1]) {
-		return to, nil
-	}
-	return "", nil
 }
 
 // Resolve is the id of the commit that a name or an id stands for.

@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -119,7 +117,7 @@ func (r *Repo) whole(id string) bool {
 		return true
 	}
 	defer f.Close()
-	return isObject(f, id)
+	return r.isObject(f, id)
 }
 
 // putAside moves a file out of the way; of an empty one nothing is kept.
@@ -296,44 +294,6 @@ func (r *Repo) refLocks() map[string]os.FileInfo {
 	}
 	return locks
 }
-
-// LeftLocks are the locks of refs, index and configuration that came to be after a time
-// and that nobody can hold: no git works in the repository. Names are paths; a folder
-// is in git's way as a file is. Pawl's own locks do not count.
-func (r *Repo) LeftLocks(since time.Time) []string {
-	var left []string
-	add := func(path string) {
-		at, err := files.Changed(path)
-		if err == nil && !at.Before(since.Add(-clockStep)) && !ownLock(path) {
-			left = append(left, path)
-		}
-	}
-	for _, dir := range slices.Compact([]string{r.Dir, r.Common}) {
-		for _, name := range []string{"index", "HEAD", "packed-refs", "config", "config.worktree", "shallow"} {
-			add(filepath.Join(dir, name+".lock"))
-		}
-		_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".lock") {
-				return nil //nolint:nilerr // what cannot be read is left
-			}
-			add(path)
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		})
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	if holders, ok := process.Users("git", r.Top, r.Common, r.Dir); !ok || len(holders) > 0 {
-		return nil
-	}
-	return left
-}
-
-// clockStep is more than the clock of a file system is behind.
-const clockStep = time.Second
 
 // ownLock is whether a lock is a pawl's.
 func ownLock(path string) bool {

@@ -2,7 +2,11 @@ package git
 
 import (
 	"bufio"
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -190,4 +194,29 @@ func holdFile(t *testing.T) *os.File {
 	}
 	t.Cleanup(func() { _ = hold.Close() })
 	return hold
+}
+
+// An object that unpacks to more than it says, or than an object may have, is read no
+// further: a small file could be of any size.
+func TestObjectThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	r := &Repo{Format: "sha1"}
+	for said, want := range map[int]bool{5: true, 4: false, 6: false, maxObject + 1: false, -1: false} {
+		var b bytes.Buffer
+		z := zlib.NewWriter(&b)
+		text := fmt.Sprintf("blob %d\x00hello", said)
+		fmt.Fprint(z, text)
+		must(t, z.Close())
+		if id := fmt.Sprintf("%x", sha1.Sum([]byte(text))); r.isObject(&b, id) != want {
+			t.Errorf("one of 5 bytes that says %d: taken %v", said, !want)
+		}
+	}
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, err := z.Write(append([]byte("blob 5\x00"), make([]byte, 64<<20)...))
+	must(t, err)
+	must(t, z.Close())
+	if size := b.Len(); r.isObject(&b, strings.Repeat("0", 40)) || b.Len() < size/2 {
+		t.Errorf("of %d bytes %d were not read", size, b.Len())
+	}
 }

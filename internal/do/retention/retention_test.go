@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/retention"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -100,6 +99,14 @@ func (r *rig) store(id, kind, name, status string, at time.Time, ended, released
 	}
 }
 
+// snapshot takes one of a run.
+func (r *rig) snapshot(run string) {
+	r.t.Helper()
+	if _, err := r.o.Tree.Snapshot(r.t.Context(), run, 1, workspace.SnapshotOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *rig) sweep() retention.Report {
 	r.t.Helper()
 	report, err := retention.Sweep(r.t.Context(), r.o)
@@ -143,7 +150,7 @@ func TestSweep(t *testing.T) {
 	r.run("month", "procedure", "c", "failed", 31)
 	r.run("rests", "procedure", "d", "blocked", 0)
 	r.run("snap", "procedure", "e", "completed", 31)
-	gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/snap/1", "HEAD")
+	r.snapshot("snap")
 	r.run("earlier", "task", cases[0].ID, "timeout", 33)
 	r.run("waits", "task", cases[0].ID, "timeout", 32)
 	r.run("gone", "task", "task-099", "timeout", 32)
@@ -186,28 +193,21 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Snapshots go before their run does. A copy with work that nobody applied keeps its own.
+// Snapshots go before their run does.
 func TestSweepOfSnapshots(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.o.Keep = 24 * time.Hour
-	for run, days := range map[string]int{"young": 1, "old": 3, "copied": 3} {
+	for run, days := range map[string]int{"young": 1, "old": 3} {
 		r.run(run, "procedure", run, "completed", days)
-		gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/"+run+"/1", "HEAD")
-	}
-	copied := engine.CopyDir(r.o.StateDir, "copied")
-	if err := os.MkdirAll(copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(copied, "done"), nil, 0o600); err != nil {
-		t.Fatal(err)
+		r.snapshot(run)
 	}
 	r.sweep()
-	refs := gittest.Git(t, r.o.Tree.Repo.Top, "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
-	if want := "refs/pawl/runs/copied/1\nrefs/pawl/runs/young/1"; strings.TrimSpace(refs) != want {
+	refs := gittest.Git(t, r.o.Tree.Store.Dir, "--git-dir=.", "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
+	if want := "refs/pawl/runs/young/1"; strings.TrimSpace(refs) != want {
 		t.Errorf("these are left: %s", refs)
 	}
-	if got, want := r.left(), "copied+ old young+"; got != want || !workspace.HasCopy(copied) {
+	if got, want := r.left(), "old young+"; got != want {
 		t.Errorf("left %s, want %s", got, want)
 	}
 }
@@ -233,7 +233,8 @@ func TestSweepOfWhatWasKilled(t *testing.T) {
 	}
 }
 
-// What was collected for merging goes with its task, and many loose objects are packed.
+// What was collected for merging goes with its task, and the many loose objects of pawl's
+// own repository are packed: those of the user's are the user's.
 func TestSweepOfTheRepository(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -252,7 +253,7 @@ func TestSweepOfTheRepository(t *testing.T) {
 		gittest.Git(t, top, "update-ref", "refs/pawl/tasks/"+id, "HEAD")
 	}
 	dir := t.TempDir()
-	args := []string{"hash-object", "-w", "--"}
+	args := []string{"--git-dir=" + r.o.Tree.Store.Dir, "hash-object", "-w", "--"}
 	for i := range 1001 {
 		name := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.WriteFile(name, []byte(name), 0o600); err != nil {
@@ -268,8 +269,8 @@ func TestSweepOfTheRepository(t *testing.T) {
 	if want := "refs/pawl/tasks/" + cases[0].ID + "\nrefs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
 		t.Errorf("refs\n%s\nwant\n%s", refs, want)
 	}
-	if n, err := r.o.Tree.Repo.Loose(t.Context()); err != nil || n > 100 {
+	if n, err := r.o.Tree.Store.Loose(t.Context()); err != nil || n > 100 {
 		t.Errorf("%d objects are loose, %v", n, err)
 	}
-	gittest.Git(t, top, "cat-file", "-e", objects[0]) // which nothing leads to
+	gittest.Git(t, top, "--git-dir="+r.o.Tree.Store.Dir, "cat-file", "-e", objects[0]) // which nothing leads to
 }

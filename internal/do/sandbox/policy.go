@@ -55,9 +55,6 @@ type Bind struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
 	ReadOnly bool   `json:"read_only,omitempty"`
-	// Objects: To is an object store of git, which takes in what is new in From when
-	// a job has ended.
-	Objects bool `json:"objects,omitempty"`
 }
 
 // Over is a folder that may be changed in the box, and stays as it is outside:

@@ -151,9 +151,9 @@ func TestCaches(t *testing.T) {
 }
 
 func TestPlacePolicy(t *testing.T) {
-	p := Place{Root: "/w/sub", Home: "/home/ada", State: "/home/ada/.local/state/pawl/w", Git: []string{"/w/.git"}, Temp: []string{"/tmp", ""}, Write: []string{"/home/ada/.docker"}, UID: 1000}
+	p := Place{Root: "/w/sub", Home: "/home/ada", State: "/home/ada/.local/state/pawl/w", Temp: []string{"/tmp", ""}, Write: []string{"/home/ada/.docker"}, UID: 1000}
 	pol := p.Policy(Normal, Verdict{}, Limits{}, []string{"/home/ada/.codex"}, nil)
-	for _, path := range []string{"/w/sub", "/w/.git", "/tmp", "/home/ada/.codex", "/home/ada/.docker"} {
+	for _, path := range []string{"/w/sub", "/tmp", "/home/ada/.codex", "/home/ada/.docker"} {
 		if !slices.Contains(pol.Write, path) {
 			t.Errorf("%s cannot be written", path)
 		}
@@ -166,8 +166,8 @@ func TestPlacePolicy(t *testing.T) {
 	if slices.Contains(pol.Hide, "/home/ada/.docker") {
 		t.Error("what the user adds is hidden")
 	}
-	if !slices.Contains(pol.Keep, "/w/.git/hooks") || !slices.Contains(pol.Keep, "/w/.git/config") {
-		t.Error("git's hooks and configuration are not kept")
+	if slices.Contains(pol.Write, "/w/.git") {
+		t.Error("a .git outside of the workspace can be written")
 	}
 }
 

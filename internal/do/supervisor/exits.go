@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -334,27 +333,6 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	}
 	return child, nil
 }
-
-// takeObjects takes in what the job added to git's objects, so that it is there also
-// when pawl is not. Pawl takes the rest, and says what is wrong with it.
-func (t *task) takeObjects() {
-	if t.job.Box == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), objectsWithin)
-	defer cancel()
-	for _, b := range t.job.Box.Binds {
-		if !b.Objects || b.ReadOnly {
-			continue
-		}
-		if _, err := (git.Intake{Store: b.To, New: b.From}).AcceptLoose(ctx); err != nil {
-			t.logf("cannot take objects in: %v", err)
-		}
-	}
-}
-
-// objectsWithin is how long that may take.
-const objectsWithin = time.Minute
 
 // limitGroup puts the supervisor, and so the boxes of all its jobs, under the
 // limits of the first box. Jobs of one run have the same.

@@ -142,7 +142,6 @@ func (t *task) perform(r *Result) error {
 	r.Killed = why.killed + t.cleanUp(child)
 	r.Unreached = t.box.exits.refusals()
 	t.drain(o, r)
-	t.takeObjects()
 	return nil
 }
 

@@ -63,8 +63,8 @@ func BenchmarkFirstSnapshot5000(b *testing.B) {
 }
 
 // benchmarkIteration is all that the engine asks for in one iteration: a look
-// before the agent, its edits, a snapshot with the changes since then and
-// since the run's start, and git's settings twice.
+// before the agent, its edits, and a snapshot with the changes since then and since the
+// run's start.
 func benchmarkIteration(b *testing.B, files, edits int) {
 	p := newPlace(b)
 	many(files, p)
@@ -80,14 +80,12 @@ func benchmarkIteration(b *testing.B, files, edits int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		fingerprint(p)
 		spent := time.Since(begin)
 		for i := range edits {
 			p.write(fmt.Sprintf("d%02d/f%02d", i*7%(files/100), i), fmt.Sprintf("edit %d\n", n))
 		}
 		begin = time.Now()
 		after := p.snap(n)
-		fingerprint(p)
 		for _, from := range []string{before, first.Tree} {
 			if _, _, err := p.c.Changes(b.Context(), from, after.Tree); err != nil {
 				b.Fatal(err)

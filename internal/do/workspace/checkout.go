@@ -45,6 +45,8 @@ type Checkout struct {
 	Repo *git.Repo
 	// Store is pawl's own repository, which has the snapshots.
 	Store *git.Repo
+	// Notes say what the end of the machine broke of the snapshots, to people.
+	Notes []string
 
 	of       *git.Repo  // the user's repository
 	clone    *git.Clone // nil for the user's own work tree
@@ -127,12 +129,16 @@ func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Che
 	if err != nil {
 		return nil, err
 	}
+	notes, err := store.AfterBoot(ctx, store.Dir)
+	if err != nil {
+		return nil, err
+	}
 	shadow, err := git.OpenShadow(ctx, of, store, filepath.Join(state, "git"))
 	if err != nil {
 		return nil, err
 	}
 	return &Checkout{
-		Root: root, Repo: repo, Store: store, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
+		Root: root, Repo: repo, Store: store, Notes: notes, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
 		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: o.Hide, runs: map[string]memory{},
 	}, nil
 }

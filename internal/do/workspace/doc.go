@@ -1,16 +1,15 @@
-// Package workspace is the folder that agents work in: here the user's own
-// checkout, with a snapshot of the whole tree after every iteration and a way
-// back to each of them.
+// Package workspace knows the files that agents work in, in a user's own checkout or in a
+// clone of it: a snapshot of the whole tree after every iteration, the difference between
+// two, and a way back to each of them.
 //
-// A snapshot is a commit under refs/pawl/runs/<run>/ whose tree is every file
-// of the work tree, byte for byte, with execute bits and symbolic links. It is
-// made through a private index, so it works during a merge and while the
-// user's index is locked. Its parent is the commit that was checked out; it
-// never has another snapshot as a parent, so that one can be dropped alone.
+// A snapshot is a commit under refs/pawl/runs/<run>/ in a repository of pawl's own, which
+// borrows the user's objects. Its tree is every file of the work tree, byte for byte, with
+// execute bits and symbolic links. It is made through a private index, so it works during
+// a merge and while the user's index is locked. Its parent is the commit that was checked
+// out; it never has another snapshot as a parent, so that one can be dropped alone.
 //
-// The whole work tree is covered, also when the root of pawl is a folder in
-// it: an agent may edit a sibling package, and an undo that leaves half of it
-// is none.
+// The whole work tree is covered, also when the root of pawl is a folder in it: an agent
+// may edit a sibling package, and a way back that leaves half of it is none.
 //
 // What is not in a snapshot:
 //
@@ -22,24 +21,22 @@
 //     tracked for the whole run;
 //   - nested repositories, submodules, files over a limit, devices and files
 //     that cannot be read. They are left alone, listed in [Snapshot.Skipped],
-//     and a rollback passes them over.
+//     and a way back passes them over;
 //   - what a sparse checkout leaves out.
 //
-// A rollback changes only paths that differ between the snapshot of now and
-// the wanted one, and each only if its content on disk is what the snapshot of
-// now has: what is in no snapshot is never lost. Before it, everything is kept
-// under refs/pawl/recovery/<run>/: the tree, HEAD as first parent, and a
-// commit with the user's index as second parent (the file itself as "index",
-// and its entries by stage, so that no staged object can be collected).
+// [Checkout.Mirror] brings these into a clone, as the user has them.
 //
-// The branch goes back only if it is still checked out and every commit that
-// goes was made during the run; otherwise only files change, and a note says
-// why. The user's index follows a branch that is moved, as in a checkout:
-// staged work stays staged, and if it stands in the way, the index is left as
-// it is. Without a moved branch it is never written. Files come first, then
-// the index, then the branch; each step is safe to repeat, so a rollback that
-// was killed is finished by running it again.
+// The .git of a clone is an agent's. No git obeys it: HEAD and objects are read as data,
+// and each object is checked as it is taken over. When it cannot be read, what is checked
+// out is what was read last, and [Checkout.Broken] says why.
 //
-// The package never commits on a branch, never touches the stash, never
-// deletes an ignored file, and never writes through a symbolic link.
+// [Checkout.Carry] changes a path only if what is there is what its change begins with, so
+// what is in no snapshot is never lost. [Checkout.Rewind] changes only paths that differ
+// between the snapshot of now and the wanted one, and then what is checked out in the
+// clone. Before it, the tree and HEAD are kept under refs/pawl/recovery/<run>/. Each step
+// is safe to repeat, so a rewind that was killed is finished by running it again.
+//
+// The package never commits on a branch, never touches the stash, the index or a branch of
+// the user's, never deletes an ignored file of the user's, and never writes through a
+// symbolic link.
 package workspace

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-var everyPage = flag.Bool("full-disk-all", false, "fill the disk of a snapshot and a rollback up to each of many sizes")
+var everyPage = flag.Bool("full-disk-all", false, "fill the disk of a snapshot and of a way back up to each of many sizes")
 
-// A disk that is full but for so many bytes: a snapshot and a rollback that fail
+// A disk that is full but for so many bytes: a snapshot and a way back that fail
 // change nothing of the user's, and say that it is the disk; with room again both
 // do what they are to do.
 func TestAFullDisk(t *testing.T) {
@@ -63,10 +63,14 @@ func TestAFileThatTheMachineDoesNotLetIn(t *testing.T) {
 
 func onAFullDisk(t *testing.T, left int) {
 	p := barePlace(t)
-	if err := syscall.Mount("tmpfs", p.top, "tmpfs", 0, "size=4m"); err != nil {
+	disk := filepath.Dir(p.top) // of the files and of the snapshots
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skipf("cannot mount a small disk here: %v", err)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(p.top, syscall.MNT_DETACH) })
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	if err := os.Mkdir(p.top, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	p.git("init", "-q")
 	p.write("kept", "kept\n")
 	p.write("large", noise(1, 200<<10))
@@ -99,28 +103,26 @@ func onAFullDisk(t *testing.T, left int) {
 	if err != nil {
 		snap = p.snap(1)
 	}
-	if got := p.git("show", snap.Commit+":kept"); got != "changed" || len(p.git("show", snap.Commit+":new")) < 90<<10 {
+	if got := p.stored("show", snap.Commit+":kept"); got != "changed" || len(p.stored("show", snap.Commit+":new")) < 90<<10 {
 		t.Errorf("the snapshot has %q", got)
 	}
 
 	room = p.fill(left)
-	_, err = p.c.Rollback(t.Context(), "r1", 0, RollbackOptions{})
+	_, err = p.c.Rewind(t.Context(), "r1", 0, snap.Tree)
 	room()
 	if left == 0 && err == nil {
-		t.Error("rolled back without room")
+		t.Error("went back without room")
 	}
 	if err != nil {
 		if !strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "No space left on device") && !strings.Contains(err.Error(), "couldn't write") {
 			t.Errorf("said %q", err)
 		}
-		if _, err := p.c.Rollback(t.Context(), "r1", 0, RollbackOptions{}); err != nil {
-			t.Fatalf("with room again: %v", err)
-		}
+		p.back(0)
 	}
 	if tree, _, err := p.c.Look(t.Context(), "r1"); err != nil || tree != before.Tree {
-		t.Errorf("after the rollback the tree is %s, %v, want %s:\n%s", tree, err, before.Tree, p.git("status", "--porcelain"))
+		t.Errorf("on the way back the tree is %s, %v, want %s:\n%s", tree, err, before.Tree, p.git("status", "--porcelain"))
 	}
-	p.git("fsck", "--full")
+	p.stored("fsck", "--full")
 }
 
 // fill leaves so many bytes on the disk of the work tree; call what it returns to

@@ -28,7 +28,7 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }
 	folder := func() string { return pick("", "d/", "d/e/", "new/", "new/x/") }
 	for step := range 30 {
-		if got, want := look(p.c), look(open(t, p.top, other)); got != want {
+		if got, want := look(p.c), look(reopen(t, p.top, other)); got != want {
 			t.Fatalf("step %d: the tree is %s, without memory %s:\n%s", step, got, want, p.git("diff-tree", "-r", want, got))
 		}
 		switch name := folder() + pick("a", "b.log", "tmp", "log", "kept.log"); rnd.IntN(6) {
@@ -46,47 +46,6 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 			}
 		default:
 			p.write(name, fmt.Sprint(step))
-		}
-	}
-}
-
-func TestFingerprintIsNeverOutOfDate(t *testing.T) {
-	p := newPlace(t, "a", "1")
-	home := filepath.Join(filepath.Dir(p.state), "gitconfig")
-	t.Setenv("GIT_CONFIG_GLOBAL", home)
-	put := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	more := filepath.Join(p.top, ".git", "more")
-	for i, change := range []func(){
-		func() {},
-		func() { p.git("config", "core.pager", "one") },
-		func() { p.git("config", "core.pager", "two") },
-		func() { p.git("config", "extensions.worktreeConfig", "true") },
-		func() { p.git("config", "--worktree", "core.editor", "one") },
-		func() { p.git("config", "--worktree", "core.editor", "two") },
-		func() { put(home, "[core]\n\thooksPath = hooks\n") },
-		func() { p.write("hooks/pre-commit", "one") },
-		func() { put(home, "[core]\n\thooksPath = elsewhere\n") },
-		func() { p.git("config", "include.path", "more") },
-		func() { put(more, "[alias]\n\tx = one\n") },
-		func() { put(more, "[alias]\n\tx = two\n") },
-		func() { p.git("config", "--unset", "include.path") },
-		func() { put(filepath.Join(p.top, ".git", "config.worktree"), "[broken") },
-		func() { put(filepath.Join(p.top, ".git", "config.worktree"), "") },
-	} {
-		change()
-		fresh, err := (&Checkout{Root: p.c.Root, Repo: p.c.Repo, mostNames: placesLimit}).ConfigFingerprint(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if got := fingerprint(p); got != fresh {
-				t.Errorf("step %d: got %+v, want %+v", i, got, fresh)
-			}
 		}
 	}
 }
@@ -119,8 +78,6 @@ func counted(t *testing.T, do func()) int {
 func TestFewProcesses(t *testing.T) {
 	p := newPlace(t, "a", "1", "d/b", "1")
 	first := p.snap(0)
-	fingerprint(p)
-	fingerprint(p)
 	var last Snapshot
 	for _, c := range []struct {
 		name string
@@ -134,7 +91,6 @@ func TestFewProcesses(t *testing.T) {
 		{"a file that goes", 7, func() { p.remove("n/f"); last = p.snap(5) }},
 		{"a rule that changes", 8, func() { p.write(".gitignore", "x\n"); last = p.snap(6) }},
 		{"changes", 1, func() { p.compare(first.Tree, last.Tree) }},
-		{"the fingerprint", 1, func() { fingerprint(p) }},
 	} {
 		if n := counted(t, c.do); n > c.most {
 			t.Errorf("%s: %d processes, want at most %d", c.name, n, c.most)

@@ -13,14 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
 // TestMain gives git a home of its own, so that the settings of whoever runs
 // the tests do not matter.
 func TestMain(m *testing.M) {
-	if run := os.Getenv("PAWL_TEST_ROLLBACK"); run != "" {
-		os.Exit(rollbackChild(run))
+	if run := os.Getenv("PAWL_TEST_REWIND"); run != "" {
+		os.Exit(rewindChild(run))
 	}
 	os.Exit(gittest.Run(m))
 }
@@ -136,18 +137,70 @@ func (p *place) snap(n int) Snapshot {
 	return s
 }
 
-func (p *place) back(n int) Rollback {
+// back goes back to snapshot n from whatever the files are now.
+func (p *place) back(n int) Rewound {
 	p.t.Helper()
-	b, err := p.c.Rollback(p.t.Context(), "r1", n, RollbackOptions{})
+	return p.backTo(runRef("r1", n, ""))
+}
+
+func (p *place) backTo(ref string) Rewound {
+	p.t.Helper()
+	tree, _, err := p.c.Look(p.t.Context(), "r1")
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	b, err := p.c.RewindTo(p.t.Context(), "r1", ref, tree)
+	if err != nil || b.Refused != "" {
+		p.t.Fatal(err, b.Refused)
 	}
 	return b
 }
 
+// clone makes the workspace of a run: a clone with the files of p.
+func (p *place) clone() *place {
+	p.t.Helper()
+	ctx := p.t.Context()
+	seen, err := p.c.See(ctx, "person")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	dir := p.t.TempDir()
+	at := Place{Top: filepath.Join(dir, "work"), Own: filepath.Join(dir, "own"), Base: seen.Head.Commit}
+	at.Root = at.Top
+	for _, d := range []string{at.Top, at.Own} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	q := &place{t: p.t, top: at.Top, state: at.Own}
+	if _, err := git.OpenClone(ctx, p.c.Repo, at.Top, at.Own, nil, p.c.Store.Objects); err != nil {
+		p.t.Fatal(err)
+	}
+	if q.c, err = OpenClone(ctx, p.c.Repo, at, q.cloneOptions(p)); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := q.c.Fill(ctx, "r1", "", seen.Tree); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := q.c.Clone().NewRepository(ctx, nil); err != nil {
+		p.t.Fatal(err)
+	}
+	return q
+}
+
+func (p *place) cloneOptions(of *place) Options {
+	return Options{StateDir: filepath.Join(p.state, "tree"), Store: of.c.Store.Dir}
+}
+
+// stored runs git in pawl's own repository.
+func (p *place) stored(args ...string) string {
+	p.t.Helper()
+	return p.git(append([]string{"--git-dir=" + p.c.Store.Dir}, args...)...)
+}
+
 // names lists the paths of a snapshot.
 func (p *place) names(s Snapshot) []string {
-	out := p.git("ls-tree", "-r", "-z", "--name-only", s.Commit)
+	out := p.stored("ls-tree", "-r", "-z", "--name-only", s.Commit)
 	return slices.DeleteFunc(strings.Split(out, "\x00"), func(s string) bool { return s == "" })
 }
 
@@ -191,8 +244,7 @@ func (p *place) files() map[string]string {
 	return all
 }
 
-// private is all that is the user's in the git directory: everything but
-// objects and pawl's refs.
+// private is all that is in the user's git directory.
 func (p *place) private() map[string]string {
 	p.t.Helper()
 	all := map[string]string{}
@@ -202,9 +254,6 @@ func (p *place) private() map[string]string {
 			return err
 		}
 		rel, _ := filepath.Rel(top, name)
-		if rel == "objects" || rel == "refs/pawl" {
-			return filepath.SkipDir
-		}
 		if d.Type().IsRegular() {
 			data, err := os.ReadFile(name)
 			all[rel] = string(data)

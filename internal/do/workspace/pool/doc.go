@@ -1,4 +1,4 @@
-// Package pool keeps the private clones in which tasks are worked on: made or
+// Package pool keeps the private clones in which tasks and runs are worked on: made or
 // taken up again, collected, kept for a while, cleaned, and used again.
 //
 // A clone borrows the objects of the user's repository ([git.Clone]) and lies
@@ -8,6 +8,10 @@
 //	refs/pawl/base/<id>/…      what a clone borrows, so that git's collection keeps it
 //	refs/pawl/tasks/<id>       the work of a task, as it was collected last
 //	refs/pawl/recovery/<id>/n  what was in a clone before it was changed or removed
+//
+// The clone of a run, which runs of one name use one after another, has the person's files
+// and not those of a commit: whoever takes it fills it. Nothing of it is in the user's
+// repository; what came of it is in snapshots, and is delivered.
 //
 // # Who owns a clone
 //

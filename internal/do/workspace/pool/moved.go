@@ -109,10 +109,14 @@ func (p *Pool) follow(ctx context.Context) error {
 }
 
 // pinned reports whether the repository keeps the base of a row. A clone that waits
-// for a task borrows nothing.
+// for a task borrows nothing. For that of a run nothing is kept: its folder is the proof.
 func (p *Pool) pinned(ctx context.Context, r store.Workspace) bool {
-	if r.Kind == kindWarm {
+	switch r.Kind {
+	case kindWarm:
 		return true
+	case kindRun:
+		id, err := folderID(filepath.Join(p.o.Dir, filepath.Base(r.Dir)))
+		return err == nil && id == r.Folder
 	}
 	commit, err := p.repo.Resolve(ctx, basePrefix+r.ID+"/base")
 	return err == nil && commit == r.Base

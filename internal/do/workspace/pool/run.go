@@ -40,16 +40,23 @@ func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 		return fail(err)
 	}
 	p.set(row.ID, false)
-	w, err := p.openRun(ctx, row, was == leased || was == kept)
+	w, err := p.openRun(ctx, row, was)
 	if err != nil {
 		return fail(errors.Join(err, p.unclaim(ctx, row, was)))
 	}
 	return w, nil
 }
 
-func (p *Pool) openRun(ctx context.Context, row store.Workspace, kept bool) (Workspace, error) {
-	kept = kept && p.prove(row) == nil
-	if !kept {
+func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
+	row.Folder = p.renumbered(row)
+	proof := p.prove(row)
+	again := proof == nil && (was == leased || was == kept)
+	switch {
+	case again:
+	case was != making && !gone(row): // work may be in it
+		return Workspace{}, fmt.Errorf("%w; if nothing in it is of use, remove it", proof)
+	default:
+		row.Dir, row.Own = filepath.Join(p.o.Dir, row.ID), filepath.Join(p.o.StateDir, "pool", filepath.Base(row.Own))
 		for _, dir := range []string{row.Dir, row.Own} {
 			if err := files.RemoveAll(dir); err != nil {
 				return Workspace{}, fmt.Errorf("cannot remove what is left of an earlier workspace: %w", err)
@@ -66,10 +73,12 @@ func (p *Pool) openRun(ctx context.Context, row store.Workspace, kept bool) (Wor
 	if err := files.Replace(alternates, []byte(p.repo.Objects+"\n"), 0o600, false); err != nil {
 		return Workspace{}, fmt.Errorf("cannot make the folder of the workspace: %w", err)
 	}
-	_, release, err := p.clone(ctx, row) // makes pawl's own git directory of it
+	c, release, err := p.clone(ctx, row) // makes pawl's own git directory of it
 	if err != nil {
 		return Workspace{}, err
 	}
+	c.Lent = lent
+	_, _ = c.RestoreAlternates() // it has no repository yet, or a broken one, which is told where it is read
 	release()
 	ports, err := p.takePorts(ctx, row.Dir, row.Ports)
 	if err != nil {
@@ -80,13 +89,13 @@ func (p *Pool) openRun(ctx context.Context, row store.Workspace, kept bool) (Wor
 		return Workspace{}, err
 	}
 	row, err = p.edit(ctx, row.ID, func(r *store.Workspace) {
-		r.State, r.Folder, r.Ports, r.Repo = leased, folder, ports, p.repo.Common
+		r.State, r.Folder, r.Ports, r.Repo, r.Dir, r.Own = leased, folder, ports, p.repo.Common, row.Dir, row.Own
 	})
 	if err != nil {
 		return Workspace{}, err
 	}
 	w := p.workspace(row)
-	w.Kept, w.Setup = kept, nil
+	w.Kept, w.Setup = again, nil
 	return w, nil
 }
 

@@ -1,0 +1,97 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+)
+
+// BeginIndexMove locks the index of r for a move from one commit to another whose files
+// the caller moves itself: the branch is moved, then the files, then
+// [FastForward.MoveIndex]. An empty commit is none. The error is [ErrIndexLocked] when
+// another program has the index. The caller ends it in any case.
+func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
+	sum := sha256.Sum256([]byte(r.Dir))
+	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
+	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
+	if err := a.lock(); err != nil {
+		return nil, err
+	}
+	err := a.compare(ctx)
+	if err == nil {
+		err = a.copyIndex()
+	}
+	if err != nil {
+		a.End()
+		return nil, err
+	}
+	return a, nil
+}
+
+// compare finds what the move changes.
+func (a *FastForward) compare(ctx context.Context) error {
+	if a.from == a.to {
+		return nil
+	}
+	none, err := a.repo.EmptyTree(ctx)
+	if err == nil {
+		a.changes, err = a.repo.Changes(ctx, cmp.Or(a.from, none), cmp.Or(a.to, none))
+	}
+	return err
+}
+
+// StagedOver are the paths that the move changes for which something is staged that is
+// neither what was there, nor what is to be, nor what built has: the content that the
+// work began with.
+func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([]string, error) {
+	all, err := entries(ctx, a.call(lsEntries...))
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]Entry, len(all))
+	for _, e := range all {
+		has[e.Path] = e
+	}
+	var over []string
+	for _, c := range a.changes {
+		e := has[c.Path]
+		old := e.Object == c.OldObject && e.Mode == c.OldMode
+		now := e.Object == c.NewObject && e.Mode == c.NewMode
+		b, known := built[c.Path]
+		began := known && e.Object == b.Object && e.Mode == b.Mode
+		if e.Stage > 0 || !old && !now && !began {
+			over = append(over, c.Path)
+		}
+	}
+	return over, nil
+}
+
+// MoveIndex makes the index entries of the paths that the move changes those of its end.
+// Their files are compared when git looks at them next.
+func (a *FastForward) MoveIndex(ctx context.Context) error {
+	a.cut = true
+	var in bytes.Buffer
+	for _, c := range a.changes {
+		mode, object := c.NewMode, c.NewObject
+		if object == "" {
+			mode, object = "0", a.repo.Zero()
+		}
+		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
+	}
+	if in.Len() > 0 {
+		put := a.call("update-index", "-z", "--add", "--replace", "--index-info")
+		put.stdin = &in
+		if _, err := run(ctx, put); err != nil {
+			return fmt.Errorf("cannot move the index of %s: %w", a.repo.Top, err)
+		}
+		if err := copyIndex(a.private, a.repo.Index, true); err != nil {
+			return fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
+		}
+	}
+	a.cut = false
+	return nil
+}
