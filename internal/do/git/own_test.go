@@ -154,6 +154,7 @@ func TestNewRepository(t *testing.T) {
 	put(t, filepath.Join(dir, "new"), "staged\n")
 	put(t, filepath.Join(dir, "apart"), "staged\n")
 	git("add", "a", "new", "apart")
+	git("update-index", "--assume-unchanged", "new")
 	put(t, filepath.Join(dir, "a"), "not staged\n")
 	c := cloneOf(t, r, own(t, r).Objects)
 	for _, name := range []string{"a", "new"} {
@@ -168,6 +169,9 @@ func TestNewRepository(t *testing.T) {
 		agent := func(args ...string) string { return gittest.Git(t, c.Top, args...) }
 		if got := agent("status", "--porcelain"); got != "AM a" && got != "MM a\nA  apart\nA  new" {
 			t.Errorf("status:\n%s", got)
+		}
+		if got := agent("ls-files", "-v"); got != "H a\nh apart\nh new" {
+			t.Errorf("the index has\n%s", got)
 		}
 		if got, want := agent("for-each-ref", "--format=%(refname) %(objectname)"), git("for-each-ref", "--format=%(refname) %(objectname)",
 			"refs/heads", "refs/remotes", "refs/tags"); got != want {
