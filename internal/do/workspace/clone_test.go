@@ -125,7 +125,7 @@ func (p *place) pipe(name string) {
 func (p *place) loose(name string) string {
 	p.t.Helper()
 	id := p.git("rev-parse", name)
-	return filepath.Join(".git/objects", id[:2], id[2:])
+	return filepath.Join(".git", "objects", id[:2], id[2:])
 }
 
 // What stands in an agent's .git is nothing for pawl's git: no program that it names runs,

@@ -23,14 +23,6 @@ func (p *place) mirror(q *place) (told int) {
 	return told
 }
 
-// ignored is what of files is ignored or skipped: all but what is tracked.
-func (p *place) beside(files map[string]string, tracked ...string) map[string]string {
-	for _, name := range tracked {
-		delete(files, name)
-	}
-	return files
-}
-
 // What git ignores, what is too large and what is another repository comes into the clone
 // as the person has it, and never as the same file.
 func TestMirror(t *testing.T) {
@@ -160,7 +152,7 @@ func noSharedFile(t *testing.T, a, b string) {
 			}
 			info, err := d.Info()
 			if err == nil {
-				do(name, uint64(info.Sys().(*syscall.Stat_t).Ino))
+				do(name, info.Sys().(*syscall.Stat_t).Ino)
 			}
 			return err
 		})

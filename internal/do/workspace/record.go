@@ -98,7 +98,7 @@ func (c *Checkout) Snapshots(ctx context.Context, run string) ([]Snapshot, error
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
 	}
-	return c.list(ctx, run, runPrefix+run+"/")
+	return c.list(ctx, runPrefix+run+"/")
 }
 
 // Recoveries lists what was kept before each rollback and rewind of a run,
@@ -107,7 +107,7 @@ func (c *Checkout) Recoveries(ctx context.Context, run string) ([]Snapshot, erro
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the recoveries of %q: it is no run id", run)
 	}
-	all, err := c.list(ctx, run, recoveryPrefix+run+"/")
+	all, err := c.list(ctx, recoveryPrefix+run+"/")
 	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(recoveryNumber(a.Ref), recoveryNumber(b.Ref)) })
 	return all, err
 }
@@ -117,7 +117,7 @@ func recoveryNumber(ref string) int {
 	return n
 }
 
-func (c *Checkout) list(ctx context.Context, run, prefix string) ([]Snapshot, error) {
+func (c *Checkout) list(ctx context.Context, prefix string) ([]Snapshot, error) {
 	refs, err := c.Store.Refs(ctx, prefix)
 	if err != nil {
 		return nil, err

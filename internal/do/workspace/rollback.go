@@ -63,7 +63,7 @@ func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound
 		return Rewound{}, err
 	}
 	defer r.close()
-	want, err := c.find(ctx, run, ref)
+	want, err := c.find(ctx, ref)
 	if err != nil {
 		return Rewound{}, err
 	}
@@ -194,9 +194,9 @@ func (c *Checkout) named(ctx context.Context, from, to string) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// find reads the snapshot at a ref of the run.
-func (c *Checkout) find(ctx context.Context, run, ref string) (Snapshot, error) {
-	all, err := c.list(ctx, run, ref[:strings.LastIndexByte(ref, '/')+1])
+// find reads the snapshot at a ref.
+func (c *Checkout) find(ctx context.Context, ref string) (Snapshot, error) {
+	all, err := c.list(ctx, ref[:strings.LastIndexByte(ref, '/')+1])
 	if err != nil {
 		return Snapshot{}, err
 	}

@@ -99,7 +99,7 @@ func TestTheWorkspaceOfARunIsFoundAgain(t *testing.T) {
 	})
 	t.Run("a disk with another number", func(t *testing.T) {
 		t.Parallel()
-		r, w := left(t)
+		r, _ := left(t)
 		err := r.o.Store.EditWorkspaces(t.Context(), func(all []store.Workspace) (store.WorkspaceChange, error) {
 			_, inode, _ := strings.Cut(all[0].Folder, ":")
 			all[0].Folder = "9999:" + inode
@@ -108,7 +108,8 @@ func TestTheWorkspaceOfARunIsFoundAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w = r.takeRun(r.open(), "run-build"); !w.Kept {
+		w := r.takeRun(r.open(), "run-build")
+		if !w.Kept {
 			t.Error("it is made anew")
 		}
 		r.holds(w, map[string]string{"a": "work\n"})
