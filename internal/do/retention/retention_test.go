@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/retention"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -143,7 +142,9 @@ func TestSweep(t *testing.T) {
 	r.run("month", "procedure", "c", "failed", 31)
 	r.run("rests", "procedure", "d", "blocked", 0)
 	r.run("snap", "procedure", "e", "completed", 31)
-	gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/snap/1", "HEAD")
+	if _, err := r.o.Tree.Snapshot(t.Context(), "snap", 1, workspace.SnapshotOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	r.run("earlier", "task", cases[0].ID, "timeout", 33)
 	r.run("waits", "task", cases[0].ID, "timeout", 32)
 	r.run("gone", "task", "task-099", "timeout", 32)
@@ -186,28 +187,23 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Snapshots go before their run does. A copy with work that nobody applied keeps its own.
+// Snapshots go before their run does. They are in pawl's own repository.
 func TestSweepOfSnapshots(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.o.Keep = 24 * time.Hour
-	for run, days := range map[string]int{"young": 1, "old": 3, "copied": 3} {
+	for run, days := range map[string]int{"young": 1, "old": 3} {
 		r.run(run, "procedure", run, "completed", days)
-		gittest.Git(t, r.o.Tree.Repo.Top, "update-ref", "refs/pawl/runs/"+run+"/1", "HEAD")
-	}
-	copied := engine.CopyDir(r.o.StateDir, "copied")
-	if err := os.MkdirAll(copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(copied, "done"), nil, 0o600); err != nil {
-		t.Fatal(err)
+		if _, err := r.o.Tree.Snapshot(t.Context(), run, 1, workspace.SnapshotOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r.sweep()
-	refs := gittest.Git(t, r.o.Tree.Repo.Top, "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
-	if want := "refs/pawl/runs/copied/1\nrefs/pawl/runs/young/1"; strings.TrimSpace(refs) != want {
+	refs := gittest.Git(t, r.o.Tree.Store.Dir, "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
+	if want := "refs/pawl/runs/young/1"; strings.TrimSpace(refs) != want {
 		t.Errorf("these are left: %s", refs)
 	}
-	if got, want := r.left(), "copied+ old young+"; got != want || !workspace.HasCopy(copied) {
+	if got, want := r.left(), "old young+"; got != want {
 		t.Errorf("left %s, want %s", got, want)
 	}
 }
@@ -233,7 +229,7 @@ func TestSweepOfWhatWasKilled(t *testing.T) {
 	}
 }
 
-// What was collected for merging goes with its task, and many loose objects are packed.
+// What was collected for merging goes with its task, and many loose objects of snapshots are packed.
 func TestSweepOfTheRepository(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -260,7 +256,8 @@ func TestSweepOfTheRepository(t *testing.T) {
 		}
 		args = append(args, name)
 	}
-	objects := strings.Fields(gittest.Git(t, top, args...))
+	snapshots := r.o.Tree.Store
+	objects := strings.Fields(gittest.Git(t, snapshots.Dir, args...))
 	if got := r.sweep(); got.Refs != 2 || got.Packed < 1001 {
 		t.Errorf("did %+v", got)
 	}
@@ -268,8 +265,8 @@ func TestSweepOfTheRepository(t *testing.T) {
 	if want := "refs/pawl/tasks/" + cases[0].ID + "\nrefs/pawl/tasks/" + cases[0].ID + "-merge\nrefs/pawl/tasks/task-099"; strings.TrimSpace(refs) != want {
 		t.Errorf("refs\n%s\nwant\n%s", refs, want)
 	}
-	if n, err := r.o.Tree.Repo.Loose(t.Context()); err != nil || n > 100 {
+	if n, err := snapshots.Loose(t.Context()); err != nil || n > 100 {
 		t.Errorf("%d objects are loose, %v", n, err)
 	}
-	gittest.Git(t, top, "cat-file", "-e", objects[0]) // which nothing leads to
+	gittest.Git(t, snapshots.Dir, "cat-file", "-e", objects[0]) // which nothing leads to
 }
