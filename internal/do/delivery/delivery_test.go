@@ -221,7 +221,7 @@ func TestADeliveryIsKilled(t *testing.T) {
 				if a, b, c, mine := d.read("repo/a.txt"), d.read("repo/new/b.txt"), d.read("repo/c.txt"), d.read("repo/mine.txt"); a != "1\n2\n3\n4\n" || b != "b\n" || c != want || mine != "edited\n" {
 					t.Errorf("the files are %q, %q, %q, %q", a, b, c, mine)
 				}
-				if locks, _ := filepath.Glob(filepath.Join(d.dir, "repo/.git/*.lock")); len(locks) > 0 {
+				if locks, _ := filepath.Glob(filepath.Join(d.dir, "repo", ".git", "*.lock")); len(locks) > 0 {
 					t.Errorf("left are %q", locks)
 				}
 			})
@@ -268,7 +268,7 @@ func TestTakeBack(t *testing.T) {
 		if _, err := person.See(t.Context(), "by-hand"); err != nil {
 			t.Fatal(err)
 		}
-		b, err := TakeBack(t.Context(), person, BackOptions{Key: "by-hand", Steps: steps[n:], Deliveries: all[min(n, len(all)):], Hold: filepath.Join(d.dir, "state/queue/checkout.lock")})
+		b, err := TakeBack(t.Context(), person, BackOptions{Key: "by-hand", Steps: steps[n:], Deliveries: all[min(n, len(all)):], Hold: filepath.Join(d.dir, "state", "queue", "checkout.lock")})
 		if err != nil {
 			t.Fatal(err)
 		}

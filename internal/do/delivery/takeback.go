@@ -73,7 +73,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	move, err := person.Repo.BeginIndexMove(ctx, newest.To, to, lock)
 	if err != nil {
 		back.WhyNot = err.Error()
-		return back, nil //nolint:nilerr // the files are back, and the reason is told
+		return back, nil // the files are back, and the reason is told
 	}
 	defer move.End()
 	staged, err := move.StagedOver(ctx, nil)
@@ -89,7 +89,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	}
 	if err != nil {
 		back.WhyNot = err.Error()
-		return back, nil //nolint:nilerr // as above
+		return back, nil
 	}
 	back.BranchTo = cmp.Or(to, "before its first commit")
 	return back, move.MoveIndex(ctx)

@@ -34,7 +34,6 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	w.notify(Notice{Kind: Note, Text: "the gates run once on the files as they are, before the first agent"})
 	base := c
 	base.Iteration = 0
-	w.trees.headAt = time.Time{} // gates write files, too
 	defer w.dropCaches(w.place(0, c.Attempt).caches())
 	rep, red, err := w.baseGates(ctx, base)
 	f := rep.Failure
@@ -66,7 +65,7 @@ func (w *worker) noProgram(f *failure.Analysis) bool {
 	return f.Class == failure.MissingCommand && stays
 }
 
-// setUpFirst says how the user's own files get what a clone is given.
+// setUpFirst says how the user's own files get what the clone of a task is given.
 func (w *worker) setUpFirst() string {
 	if len(w.plan.SetUp) == 0 {
 		return ""
@@ -77,6 +76,14 @@ func (w *worker) setUpFirst() string {
 // baseGates runs all gates, the ones after a red one too, and says what is red. The
 // report is that of the last red one, or of one that cannot run here or could not be judged.
 func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Report, red []string, err error) {
+	if w.o.Tree != nil {
+		judged, err := w.o.Tree.See(ctx, w.id)
+		if err != nil {
+			return last, nil, err
+		}
+		w.trees.headAt = time.Time{} // gates write files, too
+		defer w.undoGates(ctx, judged)
+	}
 	specs := w.gates(c)
 	for from := 0; from < len(specs); {
 		rep, err := gate.Verify(ctx, specs[from:], func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {

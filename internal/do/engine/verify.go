@@ -17,7 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
@@ -71,6 +73,9 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
+	if head := w.trees.head; head.Tree == r.TreeAfter {
+		defer w.undoGates(ctx, workspace.Seen{Tree: head.Tree, Head: git.Head{Commit: head.Head, Branch: head.Branch}})
+	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		e, err := w.runGate(ctx, c, n, s)
 		w.trees.headAt = time.Time{} // gates write files, too
@@ -114,6 +119,29 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		r.Failure, r.Flagged = red, loop.FlaggedFiles(out)
 	}
 	return true
+}
+
+// undoGates puts the files, and what is checked out, back to what gates judged: what they
+// write is no work. What git ignores stays, as caches do.
+func (w *worker) undoGates(ctx context.Context, judged workspace.Seen) {
+	if w.o.Tree == nil || judged.Tree == "" || !w.trees.headAt.IsZero() { // seen to be as it was
+		return
+	}
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	now, err := w.o.Tree.See(ctx, w.id)
+	if err == nil && now.Tree != judged.Tree {
+		var changes []git.Change
+		if changes, err = w.o.Tree.TreeChanges(ctx, now.Tree, judged.Tree); err == nil {
+			_, err = w.o.Tree.Carry(ctx, w.id, changes)
+		}
+	}
+	if clone := w.o.Tree.Clone(); err == nil && clone != nil && now.Head != judged.Head {
+		err = clone.SetHead(ctx, judged.Head)
+	}
+	if err != nil {
+		w.warn(fmt.Sprintf("what gates wrote could not be taken back, so it counts as work: %v", err))
+	}
 }
 
 // notJudged is the failure of an iteration that pawl could not judge.
