@@ -276,11 +276,16 @@ func (s *State) remember(r *Record) {
 	if w := r.wrong(); w != "" || r.Verified {
 		s.Wrong = w
 	}
-	if green, required := r.Green(); green && required > 0 && r.Snapshot != "" {
+	passed, required := r.Green()
+	green := passed && required > 0 && r.Snapshot != ""
+	if green {
 		s.Green = r.Number
 	}
-	if r.Snapshot != "" && r.Score > s.Best.Score {
-		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
+	// The last of the best: what came after an equal one is not to be lost. A green one
+	// beats all that are not.
+	better := r.Score >= 0 && r.Score >= s.Best.Score && (green || !s.Best.Green)
+	if r.Snapshot != "" && (green && r.Score >= 0 && !s.Best.Green || better) {
+		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot, Green: green}
 	}
 }
 

@@ -196,6 +196,7 @@ type Trial struct {
 type Best struct {
 	Number   int    `json:"number,omitempty"`
 	Score    int    `json:"score,omitempty"`
+	Green    bool   `json:"green,omitempty"` // its required gates passed
 	Snapshot string `json:"snapshot,omitempty"`
 }
 

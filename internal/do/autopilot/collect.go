@@ -6,9 +6,13 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
 
@@ -32,10 +36,31 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 		return
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold
+	if o.Hold == "" && !o.Empty {
+		o.Hold = p.runsItself(ctx, w.Base, commit)
+	}
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
 		Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
 	}
+}
+
+// runsItself says why a person has to see the work before it lands: it changes what
+// programs of theirs run by themselves. "" is that it does not.
+func (p *pilot) runsItself(ctx context.Context, base, commit string) string {
+	changes, err := p.o.Repo.Changes(ctx, base, commit)
+	var found []string
+	if err == nil {
+		paths := lists.Each(changes, func(c git.Change) string { return c.Path })
+		found, err = delivery.RunsItself(ctx, p.o.Repo, paths, p.o.Confirm)
+	}
+	switch {
+	case err != nil:
+		return "it cannot be told whether it changes what programs run by themselves: " + err.Error()
+	case len(found) > 0:
+		return "it changes " + deliver.Some(found) + ", which programs of yours run by themselves"
+	}
+	return ""
 }
 
 // blameDisk makes of a run that ended since a disk was full what can go on later.

@@ -27,6 +27,8 @@ type Options struct {
 	Root     string // of the repository
 	StateDir string
 	Repo     *git.Repo
+	// Confirm are patterns of what runs by itself: work that changes one waits for a person.
+	Confirm  []string
 	Store    *store.Store
 	Settings schedule.Settings
 	// Asked are the keys of the configuration that the person set for this autopilot: who

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -291,7 +292,7 @@ func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.A
 func (w *worker) environ(inherited []string, iteration int, caches, add, unset []string) []string {
 	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(unset, name)
+		return slices.Contains(unset, name) || git.NamesRepository(name)
 	})
 	own := []string{"PAWL_RUN=" + w.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
 	return slices.Concat(env, caches, add, w.plan.Marks, own)

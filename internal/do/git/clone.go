@@ -342,10 +342,65 @@ func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, err
 		version, format = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
 	who := identity(settings)
+	modules, err := r.moduleURLs(ctx, settings)
+	if err != nil {
+		return "", err
+	}
 	return fmt.Sprintf("[core]\n\trepositoryformatversion = %d\n\tbare = false\n\tlogallrefupdates = true\n%s%s"+
 		"[user]\n\tname = %s\n\temail = %s\n[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n"+
-		"[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
-		version, conversions, format, quoteValue(who.Name), quoteValue(who.Email)), nil
+		"[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n%s",
+		version, conversions, format, quoteValue(who.Name), quoteValue(who.Email), modules), nil
+}
+
+// moduleURLs are the lines that say where submodules come from: as r resolved their
+// addresses, which may be relative to a remote that a clone does not have.
+func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, error) {
+	known := latest(settings)
+	file := filepath.Join(r.Top, ".gitmodules")
+	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
+		return "", nil //nolint:nilerr // it has none
+	}
+	out, err := run(ctx, r.call("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read .gitmodules: %w", err)
+	}
+	remote := cmp.Or(known["remote.origin.url"], r.Top)
+	var lines strings.Builder
+	for _, record := range records(out) {
+		key, url, _ := strings.Cut(record, "\n")
+		name := strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".url")
+		if own := known[key]; own != "" {
+			url = own
+		} else if strings.HasPrefix(url, "./") || strings.HasPrefix(url, "../") {
+			url = resolved(remote, url)
+		}
+		fmt.Fprintf(&lines, "[submodule %s]\n\turl = %s\n", quoteValue(name), quoteValue(url))
+	}
+	return lines.String(), nil
+}
+
+// resolved is a relative address of a submodule as git understands it: relative to a
+// remote's.
+func resolved(remote, relative string) string {
+	base := strings.TrimRight(remote, "/")
+	for {
+		switch rest, up := strings.CutPrefix(relative, "../"); {
+		case up:
+			relative = rest
+			if at := strings.LastIndexAny(base, "/:"); at >= 0 {
+				base = base[:at+strings.Count(base[at:at+1], ":")]
+			}
+		case strings.HasPrefix(relative, "./"):
+			relative = relative[2:]
+		case strings.HasSuffix(base, ":"):
+			return base + relative
+		default:
+			return base + "/" + relative
+		}
+	}
 }
 
 // packedHead is the first line of a file with many refs.

@@ -47,7 +47,8 @@ type FastForward struct {
 	// PowerLost: the machine went down while an earlier move went on.
 	PowerLost bool
 
-	cut bool // the move began, and did not end
+	cut      bool     // the move began, and did not end
+	unfilter []string // settings that leave the person's filters out, whose programs are not there
 }
 
 // ErrIndexLocked says that a git command of somebody else has the index.
@@ -163,17 +164,42 @@ func copyIndex(from, to string, synced bool) error {
 func (a *FastForward) call(args ...string) call {
 	c := a.repo.call(args...)
 	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
-	c.lock = a.hold
+	c.lock, c.settings = a.hold, a.unfilter
 	return c
 }
 
-// refresh looks at files whose times have changed. That some differ is no error.
+// refresh looks at files whose times have changed. That some differ is no error. Where
+// the program of a filter is not there, none is run: files that one filters, and whose
+// times have changed, then count as changed.
 func (a *FastForward) refresh(ctx context.Context) error {
 	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
-	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
+	code := exitCode(err)
+	if code == 128 && a.unfilter == nil {
+		settings, cerr := a.repo.Config(ctx)
+		if cerr != nil {
+			return cerr
+		}
+		if a.unfilter = withoutFilters(settings); len(a.unfilter) > 0 {
+			return a.refresh(ctx)
+		}
+	}
+	if err != nil && code <= 0 { // it was killed, or never began
 		return err
 	}
 	return nil
+}
+
+// withoutFilters are settings by which git runs no filter that others name.
+func withoutFilters(settings []Setting) []string {
+	none := map[string]string{"clean": "", "smudge": "", "process": "", "required": "false"}
+	var off []string
+	for _, s := range settings {
+		value, known := none[s.Key[strings.LastIndexByte(s.Key, '.')+1:]]
+		if known && strings.HasPrefix(s.Key, "filter.") {
+			off = append(off, "-c", s.Key+"="+value)
+		}
+	}
+	return off
 }
 
 // Overlap is what stands in the way: paths that the move changes and that have

@@ -136,7 +136,21 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 // CommitAgain stores a commit of a tree on a parent with author, committer, times and
 // message of another commit. An empty parent is none.
 func (r *Repo) CommitAgain(ctx context.Context, of, tree, parent string) (string, error) {
-	out, err := run(ctx, r.call("cat-file", "commit", of))
+	return commitAgain(ctx, r.call, of, tree, parent)
+}
+
+// CommitAgain stores what a commit of the clone holds as one on a parent, with its
+// author, committer, times and message.
+func (c *Clone) CommitAgain(ctx context.Context, of, parent string) (string, error) {
+	tree, err := c.TreeOf(ctx, of)
+	if err != nil {
+		return "", err
+	}
+	return commitAgain(ctx, c.call, of, tree, parent)
+}
+
+func commitAgain(ctx context.Context, calls func(...string) call, of, tree, parent string) (string, error) {
+	out, err := run(ctx, calls("cat-file", "commit", of))
 	if err != nil {
 		return "", fmt.Errorf("cannot read commit %s: %w", of, err)
 	}
@@ -151,7 +165,7 @@ func (r *Repo) CommitAgain(ctx context.Context, of, tree, parent string) (string
 			text += line + "\n"
 		}
 	}
-	c := r.call("hash-object", "-t", "commit", "-w", "--stdin")
+	c := calls("hash-object", "-t", "commit", "-w", "--stdin")
 	c.stdin = strings.NewReader(text + "\n" + message)
 	if out, err = run(ctx, c); err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)

@@ -260,7 +260,11 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 			continue
 		}
 		w := r
-		if path != r.Top {
+		switch isFirst := path == strings.TrimSuffix(r.Common, "/.git"); {
+		case path == r.Top, isFirst && r.Dir == r.Common:
+		case isFirst && path == r.Common:
+			continue // its git folder is elsewhere, and git does not know where its files are
+		default:
 			w, err = Open(ctx, path)
 		}
 		if errors.Is(err, ErrNotRepository) {

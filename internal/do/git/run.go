@@ -339,6 +339,16 @@ var inherited = []string{
 	"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
 }
 
+// NamesRepository reports whether a variable tells git which repository, index or objects
+// it works on, as git's hooks have it. It reaches no program that pawl starts.
+func NamesRepository(variable string) bool { return slices.Contains(ofRepository, variable) }
+
+var ofRepository = []string{
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_INDEX_VERSION", "GIT_OBJECT_DIRECTORY",
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE",
+	"GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
+}
+
 // environment drops every GIT_ variable that would aim git at another
 // repository, index or program, and adds those that keep it quiet.
 func environment(from []string) []string {

@@ -207,7 +207,8 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
+		Confirm: c.Safety.Confirm,
+		Root:    c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
 		PickBest: p.Pick == "best",
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
 		Settings: schedule.Settings{

@@ -313,7 +313,7 @@ func Shell(ctx context.Context, a *command.App, c *config.Config, task board.Cas
 	if !l.verdict.Boxed {
 		return job, nil, nil
 	}
-	box, err := l.gateBox(ctx, w.Root)
+	box, err := l.gateBox(ctx, w.Root, w.Dir)
 	if err != nil {
 		return job, nil, err
 	}

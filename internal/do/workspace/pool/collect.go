@@ -73,7 +73,8 @@ func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message stri
 	if err != nil {
 		return "", refuse("%v", err)
 	}
-	if err := p.based(ctx, c, head, row.Base); err != nil {
+	was := head
+	if head.Commit, err = p.onBase(ctx, c, head.Commit, row.Base); err != nil {
 		return "", err
 	}
 	commit, err := p.commit(ctx, c, head, row, message)
@@ -96,8 +97,8 @@ func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message stri
 	if _, err := p.edit(ctx, row.ID, func(r *store.Workspace) { r.Head = commit }); err != nil {
 		return "", err
 	}
-	if move && commit != head.Commit {
-		_ = c.MoveHead(head, commit) // an agent may have put something in the way; the work is collected all the same
+	if move && commit != was.Commit {
+		_ = c.MoveHead(was, commit) // an agent may have put something in the way; the work is collected all the same
 	}
 	return commit, nil
 }
@@ -123,22 +124,24 @@ func (p *Pool) full() bool {
 	return files.Full(p.o.Dir) || files.Full(p.o.StateDir) || files.Full(p.repo.Common)
 }
 
-// based refuses work whose history is another than that of the base.
-func (p *Pool) based(ctx context.Context, c *git.Clone, head git.Head, base string) error {
-	if head.Commit == "" {
-		return refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
+// onBase is what is checked out as a commit that follows the base. A history that was
+// rewritten beyond that, as by an amended commit, becomes one commit on it: the files are
+// what counts.
+func (p *Pool) onBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
+	if head == "" {
+		return "", refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
 	}
-	if head.Commit == base {
-		return nil
+	if head == base {
+		return head, nil
 	}
-	ok, err := c.BasedOn(ctx, head.Commit, base)
+	follows, err := c.BasedOn(ctx, head, base)
+	if err == nil && !follows {
+		head, err = c.CommitAgain(ctx, head, base)
+	}
 	if err != nil {
-		return p.broken(ctx, err)
+		return "", p.broken(ctx, err)
 	}
-	if !ok {
-		return refuse("its history does not begin at %s, where the work began; rebase it onto that commit", base)
-	}
-	return nil
+	return head, nil
 }
 
 // commit commits what is uncommitted and not ignored, and returns the commit
