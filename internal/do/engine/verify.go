@@ -304,48 +304,43 @@ func (w *worker) differs(ctx context.Context, base, tree string, lifted []string
 	for _, name := range t.unread {
 		changes = append(changes, gate.Change{Path: name, Status: 'M'})
 	}
-	if changes, err = w.tracked(ctx, changes); err != nil {
-		return append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("the files of the commit cannot be listed: %v", err)})
+	if err := w.markTracked(ctx, changes); err != nil {
+		return append(found, gate.Violation{Path: ".", Why: err.Error()})
 	}
-	return append(found, gate.Tampered(without(w.ownAsAdded(changes), lifted), w.protected())...)
+	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
 }
 
-// ownAsAdded makes a file that the run itself added, and that is delivered already, one
-// that is added still.
-func (w *worker) ownAsAdded(changes []gate.Change) []gate.Change {
+// markTracked makes a file that git tracks, and that a sparse checkout leaves out, one that
+// was changed and not added; and one that the run itself added, and that is delivered
+// already, one that is added still.
+func (w *worker) markTracked(ctx context.Context, changes []gate.Change) error {
 	if w.o.Private == nil {
-		return changes
+		return nil
 	}
 	own := lists.Set(w.o.Private.Agreed().Own)
-	changes = slices.Clone(changes)
 	for i, c := range changes {
 		if own[cmp.Or(c.From, c.Path)] {
 			changes[i].Status, changes[i].From = 'A', ""
 		}
 	}
-	return changes
-}
-
-// tracked makes new files that the commit has which is checked out changed ones: a sparse
-// checkout leaves them out, and they are protected all the same.
-func (w *worker) tracked(ctx context.Context, changes []gate.Change) ([]gate.Change, error) {
-	p := w.o.Private
-	isNew := func(c gate.Change) bool { return c.Status == 'A' && w.plan.Protect.CoversOne(c.Path) }
-	if p == nil || p.Agreed().Head == "" || !slices.ContainsFunc(changes, isNew) {
-		return changes, nil
+	added := func(c gate.Change) bool { return c.Status == 'A' }
+	if !slices.ContainsFunc(changes, added) {
+		return nil
 	}
-	names, err := w.o.Tree.Store.FilesOf(ctx, p.Agreed().Head)
+	all, err := w.o.Private.Person().Repo.IndexEntries(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	committed := lists.Set(names)
-	changes = slices.Clone(changes)
+	left := map[string]bool{}
+	for _, e := range all {
+		left[e.Path] = e.Sparse
+	}
 	for i, c := range changes {
-		if isNew(c) && committed[c.Path] {
+		if added(c) && left[c.Path] {
 			changes[i].Status = 'M'
 		}
 	}
-	return changes, nil
+	return nil
 }
 
 // protected are the rules of the run, with the files that pawl takes commands from.

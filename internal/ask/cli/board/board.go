@@ -4,10 +4,8 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/do/terminal"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
 
@@ -254,7 +251,7 @@ func caseShellCommand(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runJob(ctx, a, job, policy)
+			return session.RunJob(ctx, a, job, policy)
 		})
 	}
 	return cmd
@@ -285,33 +282,7 @@ func workspaceJob(ctx context.Context, a *command.App, p *action.Operator, clone
 	}
 	argv := args[1:]
 	if len(argv) == 0 {
-		argv = []string{shellOf(a)}
+		argv = []string{session.ShellOf(a)}
 	}
 	return session.Shell(ctx, a, conf, c, found, argv)
-}
-
-func shellOf(a *command.App) string {
-	if shell := a.Getenv("SHELL"); filepath.IsAbs(shell) {
-		return shell
-	}
-	return "/bin/sh"
-}
-
-// runJob runs a command for a person, or for a script.
-func runJob(ctx context.Context, a *command.App, job process.Command, policy *sandbox.Policy) error {
-	var screen *os.File
-	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-		defer func() { _ = tty.Close() }()
-		if a.Interactive() {
-			screen = tty
-		}
-	}
-	status, err := terminal.Run(ctx, job, policy, screen)
-	if by, ok := errors.AsType[terminal.SignalError](err); ok {
-		return command.ExitWith(128 + int(by)) // as a shell says it
-	}
-	if err == nil && status != 0 {
-		err = fault.Of(fault.Failed, fmt.Errorf("%s ended with status %d", job.Args[0], status))
-	}
-	return err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
@@ -70,7 +72,10 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 		case c.Text == "":
 			a.Result("%s: %s\n", report.Line(c.Path, 300), c.Why)
 		default:
-			a.Result("%s:\n%s\n", report.Line(c.Path, 300), c.Text)
+			a.Result("%s:\n", report.Line(c.Path, 300))
+			for line := range strings.Lines(c.Text) {
+				a.Result("%s\n", console.Printable(strings.TrimRight(line, "\r\n")))
+			}
 		}
 		open++
 	}
