@@ -41,6 +41,7 @@ import (
 //	workspace take|collect|keep|land VAR ID [WHY]
 //	                      what a loop does with the workspace of a task; VAR is
 //	                      set to its folder, or to the commit
+//	workspace of VAR NAME VAR is set to the folder in which runs of NAME work
 //	exec fetch METHOD PATH [BODY]   ask the server of 'pawl serve'; see fetch_test.go
 //	exec tools TOOL ARGUMENTS …      call the tools of 'pawl mcp'; see tools_test.go
 //	flaky VAR             serve on loopback at $VAR; /down never answers
@@ -171,7 +172,7 @@ func setup(env *testscript.Env) error {
 // ownHome makes a home without anything of the person's who runs the tests, and
 // returns the variables that lead to it.
 func ownHome(home string) (map[string]string, error) {
-	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config")} {
+	for _, dir := range []string{home, filepath.Join(home, "state"), filepath.Join(home, "config"), filepath.Join(home, "tmp")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -183,6 +184,7 @@ func ownHome(home string) (map[string]string, error) {
 	return map[string]string{
 		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
 		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8",
+		"TMPDIR": filepath.Join(home, "tmp"), // and not in the checkout
 		"GOGC": os.Getenv("GOGC"), exitsVar: filepath.Join(home, "exits"),
 		"GOPROXY": "off", // no test downloads a module; without it pawl asks Go, 600 times in the scripts
 		"GORACE":  "atexit_sleep_ms=0 log_path=" + filepath.Join(home, "race"),

@@ -13,14 +13,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// workspace does with the workspace of a task what a loop on it does.
+// workspace does with the workspace of a task what a loop on it does, or says where that of a run is.
 func workspace(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 || !slices.Contains([]string{"take", "keep", "collect", "land"}, args[0]) {
-		ts.Fatalf("usage: workspace take|keep|collect|land VAR ID [WHY]")
+	if neg || len(args) < 3 || !slices.Contains([]string{"of", "take", "keep", "collect", "land"}, args[0]) {
+		ts.Fatalf("usage: workspace of|take|keep|collect|land VAR ID [WHY]")
 	}
 	ctx := context.Background()
 	root := ts.MkAbs(".")
 	dir := config.StateDir(root, []string{"XDG_STATE_HOME=" + ts.Getenv("XDG_STATE_HOME")})
+	if args[0] == "of" {
+		ts.Setenv(args[1], filepath.Join(dir, "workspaces", "run-"+args[2]))
+		return
+	}
 	db, err := store.Open(ctx, filepath.Join(dir, "pawl.db"))
 	ts.Check(err)
 	defer func() { ts.Check(db.Close()) }()
