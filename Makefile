@@ -29,8 +29,9 @@ attack: ## try some seventy ways out of the box in every way that this machine c
 check: ## formatting, vet (linux and darwin), lint, the map
 	@scripts/check
 
-lint: ## golangci-lint alone
+lint: ## golangci-lint, and prettier and eslint for the pages
 	@"$$(scripts/tool golangci-lint)" run
+	@scripts/web lint
 
 e2e: ## drive real agent programs from npm against a scripted model server
 	@scripts/e2e
@@ -93,7 +94,7 @@ release: ## make the archives of a release in dist/, with checksums and lists of
 web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build
 
-web-check: ## types of the pages, and that what is committed is what the sources make
+web-check: ## format, lint, types and unit tests of the pages, and that what is committed is what they make
 	@scripts/web check
 
 web-browse: ## every page and key in chromium, over a real server

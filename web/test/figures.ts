@@ -90,7 +90,7 @@ async function board(p: Project, page: Page): Promise<void> {
     await page.evaluate((text) => {
       (window as unknown as { shown: Promise<number> }).shown = new Promise((resolve) => {
         const look = () =>
-          document.body.textContent!.includes(text) &&
+          document.body.textContent.includes(text) &&
           (o.disconnect(), requestAnimationFrame(() => resolve(Date.now())));
         const o = new MutationObserver(look);
         o.observe(document.body, { childList: true, subtree: true, characterData: true });

@@ -79,7 +79,7 @@ test('of a conversation of any length the place in view is there, and what comes
   await scroll(0);
   await seen(page, box, 'Thing 1 of');
   await scroll(0.5);
-  await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent!));
+  await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent));
   assert.ok(
     (await page.evaluate(() => document.querySelectorAll('[role=log] .turn').length)) < 1000,
     'most of it is not in the page',
@@ -90,7 +90,7 @@ test('of a conversation of any length the place in view is there, and what comes
     page.evaluate(() => {
       const box = document.querySelector('[role=log]')!;
       const edge = box.getBoundingClientRect().top;
-      return [...box.querySelectorAll('.turn')].find((t) => t.getBoundingClientRect().top >= edge)!.textContent!;
+      return [...box.querySelectorAll('.turn')].find((t) => t.getBoundingClientRect().top >= edge)!.textContent;
     });
   const before = await first();
   tell('The second thing that comes.');
@@ -104,7 +104,7 @@ test('of a conversation of any length the place in view is there, and what comes
   await seen(page, box, 'The second thing that comes.');
   // Who comes near the end sees it too: it may have moved on meanwhile.
   await scroll(0.5);
-  await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent!));
+  await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent));
   await scroll(1, (await page.evaluate(() => document.querySelector('[role=log]')!.clientHeight)) + 200);
   await seen(page, box, 'The second thing that comes.');
 

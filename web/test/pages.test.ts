@@ -54,7 +54,7 @@ for (const width of [1280, 400]) {
         );
         if (width === 1280 && name === 'board') {
           assert.equal(
-            await page.evaluate(() => ((c) => c.scrollWidth - c.clientWidth)(document.querySelector('.columns')!)),
+            await page.evaluate(() => ((c) => c.scrollWidth - c.clientWidth)(document.querySelector('.columns'))),
             0,
             'columns of the board are out of sight',
           );
@@ -157,7 +157,7 @@ test('tasks that wait change places by mouse and by key', async () => {
     await page.waitForFunction(
       (names) =>
         [...document.querySelectorAll('[role=listbox][aria-label=Pending] [role=option]')]
-          .map((o) => /Order: the (\w+)/.exec(o.textContent!)?.[1])
+          .map((o) => /Order: the (\w+)/.exec(o.textContent)?.[1])
           .join() === names.join(),
       names,
     );

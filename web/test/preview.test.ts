@@ -242,7 +242,7 @@ test('a hostile page in a preview can do nothing to the pages', async (t) => {
           document.body.append(s);
         });
       document.cookie = 'everywhere=1; Domain=localhost; Path=/';
-      document.cookie = `pawl_${new URL(ui!).port}=mine; Domain=127.0.0.1; Path=/`;
+      document.cookie = `pawl_${new URL(ui).port}=mine; Domain=127.0.0.1; Path=/`;
       document.cookie = 'here=1; Path=/';
       return {
         reads: await send(`${ui}/api/v1/overview`),
@@ -250,13 +250,13 @@ test('a hostile page in a preview can do nothing to the pages', async (t) => {
         asJSON: await send(`${ui}/api/v1/cases`, { method: 'POST', headers: json, body: '{"title":"evil"}' }),
         opens: await send(`${ui}/api/v1/cases/task-001/terminal`, { method: 'POST', headers: json, body: '{}' }),
         here: await send('/api/v1/overview'),
-        socket: await socket(`${ui!.replace('http', 'ws')}/api/v1/terminal?ticket=x`),
-        theirSocket: await socket(other!.replace('http', 'ws')),
-        theirs: await send(other!),
-        theirPost: await send(other!, { method: 'POST', mode: 'no-cors', body: 'x' }),
+        socket: await socket(`${ui.replace('http', 'ws')}/api/v1/terminal?ticket=x`),
+        theirSocket: await socket(other.replace('http', 'ws')),
+        theirs: await send(other),
+        theirPost: await send(other, { method: 'POST', mode: 'no-cors', body: 'x' }),
         script: await loaded(`${ui}/theme.js`),
         theirScript: await loaded(`${other}x.js`),
-        frames: [await framed(`${ui}/board`), await framed(`${ui}/terminal/task-001`), await framed(other!)].length,
+        frames: [await framed(`${ui}/board`), await framed(`${ui}/terminal/task-001`), await framed(other)].length,
         cookie: document.cookie,
         opener: String(window.opener),
         worker: await tried(navigator.serviceWorker.register('/w.js', { scope: '/' }).then((r) => r.scope)),
@@ -282,7 +282,7 @@ test('a hostile page in a preview can do nothing to the pages', async (t) => {
   assert.equal(frames.length, did.frames);
   assert.ok(
     frames.every((f) => f.startsWith('chrome-error:')),
-    `refused in frames: ${frames}`,
+    `refused in frames: ${frames.join(', ')}`,
   );
   assert.equal(did.cookie, 'here=1', 'it has no cookie but its own');
   assert.equal(did.opener, 'null');

@@ -282,8 +282,8 @@ export async function make(pawl: string, files: Record<string, string> = {}, por
         const url = /https?:\/\/\S+token=\w+/.exec(said)?.[0];
         if (url) resolve([child, url]);
       };
-      child.stdout!.on('data', read);
-      child.stderr!.on('data', read);
+      child.stdout.on('data', read);
+      child.stderr.on('data', read);
       child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
     });
   // A port that nobody has, below those that the system gives to clients.
@@ -296,7 +296,8 @@ export async function make(pawl: string, files: Record<string, string> = {}, por
       return first(tries - 1);
     }
   };
-  let [server, url] = await first(20);
+  const [begun, url] = await first(20);
+  let server = begun;
   const restart = async (meanwhile: () => unknown) => {
     await end(server);
     await meanwhile();

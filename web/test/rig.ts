@@ -150,8 +150,11 @@ export async function help(page: Page): Promise<void> {
     sections.flatMap((s) =>
       [...s.querySelectorAll('dt')].flatMap((dt) => {
         const keys: string[][] = [[]];
-        for (const part of dt.children) part.tagName === 'KBD' ? keys.at(-1)!.push(part.textContent!) : keys.push([]);
-        return keys.map((k) => [s.querySelector('h3')!.textContent!, k] as [string, string[]]);
+        for (const part of dt.children) {
+          if (part.tagName === 'KBD') keys.at(-1)!.push(part.textContent);
+          else keys.push([]);
+        }
+        return keys.map((k) => [s.querySelector('h3')!.textContent, k] as [string, string[]]);
       }),
     ),
   );
@@ -252,16 +255,14 @@ export async function violations(page: Page, colours = false): Promise<string[]>
   );
   return page.evaluate(
     async (runOnly) => {
-      const run = (
-        window as unknown as {
-          axe: {
-            run(
-              o: object,
-            ): Promise<{ violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[] }>;
-          };
-        }
-      ).axe.run;
-      const found = await run({ runOnly });
+      const { axe } = window as unknown as {
+        axe: {
+          run(
+            o: object,
+          ): Promise<{ violations: { id: string; nodes: { target: unknown[]; failureSummary?: string }[] }[] }>;
+        };
+      };
+      const found = await axe.run({ runOnly });
       return found.violations.map(
         (v) =>
           `${v.id}: ${v.nodes

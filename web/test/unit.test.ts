@@ -1,7 +1,7 @@
-// What needs no browser: run by node, after a build of the tests.
+// What needs no browser.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { Painter, plain } from '../src/lib/ansi';
 import { address } from '../src/lib/api';
 import { coalesce } from '../src/lib/coalesce';

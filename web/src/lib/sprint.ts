@@ -25,7 +25,7 @@ export function readStats(stats: unknown): Figures {
   const s = (typeof stats === 'object' && stats !== null ? stats : {}) as Record<string, unknown>;
   const t = (typeof s.target === 'object' && s.target !== null ? s.target : {}) as Record<string, unknown>;
   const type = (kinds.includes(String(t.type)) ? t.type : 'no_ready') as Target['type'];
-  const target = { type, value: t.value === undefined || t.value === null ? '' : String(t.value) };
+  const target = { type, value: typeof t.value === 'string' || typeof t.value === 'number' ? String(t.value) : '' };
   const number = (v: unknown) => (typeof v === 'number' && Number.isFinite(v) ? v : 0);
   const tasks = Array.isArray(s.taskStats) ? (s.taskStats as Record<string, unknown>[]) : [];
   const times = tasks.map((k) => (number(k?.completedAt) - number(k?.startedAt)) / 1000).filter((n) => n > 0);
