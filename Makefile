@@ -29,8 +29,9 @@ attack: ## try some seventy ways out of the box in every way that this machine c
 check: ## formatting, vet (linux and darwin), lint, the map
 	@scripts/check
 
-lint: ## golangci-lint alone
+lint: ## golangci-lint, and prettier and eslint for the pages
 	@"$$(scripts/tool golangci-lint)" run
+	@scripts/web lint
 
 e2e: ## drive real agent programs from npm against a scripted model server
 	@scripts/e2e
@@ -79,7 +80,7 @@ fuzz: ## run every fuzz test for FUZZTIME
 mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes an hour or two
 	@nice $(GO) run ./scripts/mutate
 
-size: ## lines of product code by room, and how they read
+size: ## lines of product code by room, and the figures that only get better
 	@$(GO) run ./scripts/size
 
 schema: ## write the JSON schema of pawl.yaml
@@ -93,7 +94,7 @@ release: ## make the archives of a release in dist/, with checksums and lists of
 web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build
 
-web-check: ## types of the pages, and that what is committed is what the sources make
+web-check: ## format, lint, types and unit tests of the pages, and that what is committed is what they make
 	@scripts/web check
 
 web-browse: ## every page and key in chromium, over a real server

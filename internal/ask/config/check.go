@@ -278,21 +278,14 @@ func (c Cluster) Folder() string {
 	return filepath.Clean(path)
 }
 
-// IsBucket is true when cluster.files is the address of a bucket.
-func (c Cluster) IsBucket() bool {
-	u, err := url.Parse(c.Files)
-	return err == nil && slices.Contains([]string{"s3", "gs"}, u.Scheme) && u.Host != "" && u.User == nil
-}
-
 func (k *checker) cluster() {
 	if scheme, _, ok := strings.Cut(k.Cluster.Store, "://"); ok && scheme != "postgres" && scheme != "postgresql" {
 		k.fail("cluster.store", "postgres://pawl@db.example.com/pawl", "cluster.store must be a database of PostgreSQL")
 	}
 	switch c := k.Cluster; {
 	case c.Files == "":
-	case c.Folder() == "" && !c.IsBucket():
-		k.fail("cluster.files", "file:///srv/pawl", "cluster.files must be a folder that all machines have, "+
-			"or a bucket: s3://NAME, gs://NAME")
+	case c.Folder() == "":
+		k.fail("cluster.files", "file:///srv/pawl", "cluster.files must be a folder that all machines have")
 	case c.Store == "":
 		k.fail("cluster.files", "", "cluster.files needs cluster.store as well: "+
 			"only a board in a database has several machines")

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
@@ -15,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -150,7 +148,6 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
 	if one != nil && (one.now.Iteration == r.Iteration || one.checks()) && one.same() && one.now.Phase != "waiting" &&
 		r.Status == string(loop.Running) {
-		outputs.Look(g.s.o.Store.Files(), r.ID, strconv.Itoa(one.now.Iteration))
 		return one
 	}
 	if one != nil {

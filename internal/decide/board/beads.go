@@ -32,7 +32,7 @@ type issue struct {
 // beads collects issues: what they mean is known when all are read.
 type beads struct{ issues []issue }
 
-func (b *beads) read(n int, text []byte, problems *ProblemsError) {
+func (b *beads) readIssue(n int, text []byte, problems *ProblemsError) {
 	var i issue
 	if err := json.Unmarshal(text, &i); err != nil {
 		problems.add(n, "%s", jsonError(err))
@@ -49,9 +49,9 @@ func (b *beads) read(n int, text []byte, problems *ProblemsError) {
 // notWork are types of issues that nobody works on.
 var notWork = []string{"message", "merge-request", "gate", "event", "molecule", "agent", "role", "convoy"}
 
-// drafts makes cases of issues. What is deleted or no work is left out, with
+// draftsOfIssues makes cases of issues. What is deleted or no work is left out, with
 // the links to it.
-func (b *beads) drafts() ([]Draft, []string) {
+func (b *beads) draftsOfIssues() ([]Draft, []string) {
 	left := map[string]bool{}
 	why := map[string]int{}
 	parents := map[string]bool{}
@@ -67,7 +67,7 @@ func (b *beads) drafts() ([]Draft, []string) {
 			left[i.ID] = true
 			why["no work (pinned)"]++
 		default:
-			parents[i.parent()] = true
+			parents[i.parentID()] = true
 		}
 	}
 	list := make([]Draft, 0, len(b.issues))
@@ -75,7 +75,7 @@ func (b *beads) drafts() ([]Draft, []string) {
 		if left[i.ID] {
 			continue
 		}
-		d := i.draft(left)
+		d := i.draftOfIssue(left)
 		if parents[i.ID] || i.Type == "epic" {
 			d.Case.Type = Operation
 		}
@@ -90,9 +90,9 @@ func (b *beads) drafts() ([]Draft, []string) {
 	return list, notes
 }
 
-// parent is the first that the issue is a child of; "" for none. An id such
+// parentID is the first that the issue is a child of; "" for none. An id such
 // as bd-1.2 says nothing by itself: the export has the link too.
-func (i *issue) parent() string {
+func (i *issue) parentID() string {
 	for _, d := range i.Dependencies {
 		if d.Type == "parent-child" {
 			return d.On
@@ -101,8 +101,10 @@ func (i *issue) parent() string {
 	return ""
 }
 
-func (i *issue) draft(left map[string]bool) Draft {
-	c := Case{Ref: i.ID, Type: Task, Title: i.Title, Tags: words(i.Labels), Acceptance: criteria(i.Acceptance)}
+func (i *issue) draftOfIssue(left map[string]bool) Draft {
+	c := Case{
+		Ref: i.ID, Type: Task, Title: i.Title, Tags: tagsOfLabels(i.Labels), Acceptance: readCriteria(i.Acceptance),
+	}
 	for _, part := range []struct{ head, text string }{
 		{"", i.Description}, {"Design:\n\n", i.Design}, {"Notes:\n\n", i.Notes},
 	} {
@@ -113,7 +115,7 @@ func (i *issue) draft(left map[string]bool) Draft {
 	if i.Priority != nil {
 		c.Priority = 2 - *i.Priority // 0 is the highest there, and 2 the usual one
 	}
-	if parent := i.parent(); !left[parent] {
+	if parent := i.parentID(); !left[parent] {
 		c.Parent = parent
 	}
 	for _, d := range i.Dependencies {
@@ -127,7 +129,7 @@ func (i *issue) draft(left map[string]bool) Draft {
 	switch i.Status {
 	case "closed":
 		c.Status, c.Why = Done, "closed in beads"
-		if reason := cut(i.CloseReason); reason != "" {
+		if reason := tidyReason(i.CloseReason); reason != "" {
 			c.Why += ": " + reason
 		}
 	case "blocked":
@@ -138,8 +140,8 @@ func (i *issue) draft(left map[string]bool) Draft {
 	return Draft{Line: i.line, Case: c}
 }
 
-// words are labels as tags: without blanks and commas.
-func words(labels []string) []string {
+// tagsOfLabels makes tags of labels: without blanks and commas.
+func tagsOfLabels(labels []string) []string {
 	tags := make([]string, len(labels))
 	for i, l := range labels {
 		tags[i] = strings.Join(strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }), "-")
@@ -147,19 +149,19 @@ func words(labels []string) []string {
 	return tags
 }
 
-// criteria are the lines of a list, or a text as a whole.
-func criteria(text string) []string {
+// readCriteria gives the lines of a list, or a text as a whole.
+func readCriteria(text string) []string {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil
 	}
 	var list []string
 	for _, l := range strings.Split(text, "\n") {
-		item, ok := bullet(strings.TrimSpace(l))
+		item, ok := cutBullet(strings.TrimSpace(l))
 		if !ok {
 			return []string{text}
 		}
-		if _, title, box := checkbox(item); box {
+		if _, title, box := readCheckbox(item); box {
 			item = title
 		}
 		list = append(list, item)
@@ -210,9 +212,9 @@ func parseStories(text []byte, problems *ProblemsError) (list List, ok bool) {
 	}
 	list.Format = Ralph
 	for i := range stories {
-		list.Drafts = append(list.Drafts, Draft{Line: lines[i], Case: stories[i].draft(i)})
+		list.Drafts = append(list.Drafts, Draft{Line: lines[i], Case: stories[i].caseOfStory(i)})
 	}
-	if chain(list.Drafts, stories) {
+	if chainStories(list.Drafts, stories) {
 		list.Notes = []string{
 			"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed' frees one",
 		}
@@ -220,13 +222,14 @@ func parseStories(text []byte, problems *ProblemsError) (list List, ok bool) {
 	return list, true
 }
 
-func (s *story) draft(i int) Case {
+func (s *story) caseOfStory(i int) Case {
 	c := Case{
-		Type: Task, Ref: cmp.Or(plain(s.ID), fmt.Sprintf("story-%d", i+1)), Title: s.Title, Description: s.Description,
-		Acceptance: append(s.Acceptance, s.Steps...), Tags: words(s.Tags), Needs: append(s.Needs, s.DependsOn...),
+		Type: Task, Ref: cmp.Or(textOfID(s.ID), fmt.Sprintf("story-%d", i+1)), Title: s.Title,
+		Description: s.Description, Acceptance: append(s.Acceptance, s.Steps...),
+		Tags: tagsOfLabels(s.Tags), Needs: append(s.Needs, s.DependsOn...),
 	}
 	if s.Category != "" {
-		c.Tags = append(c.Tags, words([]string{s.Category})...)
+		c.Tags = append(c.Tags, tagsOfLabels([]string{s.Category})...)
 	}
 	if c.Title == "" {
 		c.Title, _, _ = strings.Cut(s.Description, "\n")
@@ -240,12 +243,12 @@ func (s *story) draft(i int) Case {
 	return c
 }
 
-// plain is a text or a number as text.
-func plain(raw json.RawMessage) string { return strings.Trim(string(raw), `" `) }
+// textOfID gives an id that is a text or a number as text.
+func textOfID(raw json.RawMessage) string { return strings.Trim(string(raw), `" `) }
 
-// chain makes each story need the one before it, where the list does not say what needs
+// chainStories makes each story need the one before it, where the list does not say what needs
 // what: a loop does them one after another, and they are written for that.
-func chain(drafts []Draft, stories []story) bool {
+func chainStories(drafts []Draft, stories []story) bool {
 	order := make([]int, len(drafts))
 	for i := range drafts {
 		order[i] = i

@@ -22,8 +22,8 @@ const (
 	Task      Type = "task"      // is done by one loop
 )
 
-// prefix is the first part of an id.
-func (t Type) prefix() string {
+// idPrefix is the first part of an id.
+func (t Type) idPrefix() string {
 	if t == Operation {
 		return "op"
 	}
@@ -151,18 +151,18 @@ func Acts(tag string) bool {
 }
 
 // Agent is who works on the task by its tags; empty is who always does.
-func (c *Case) Agent() string { return c.tagged(AgentTag) }
+func (c *Case) Agent() string { return c.valueOfTag(AgentTag) }
 
 // Policy is when the work on it ends, by its tags; empty is as always. Settings of
 // iteration control alone ask for it.
 func (c *Case) Policy() string {
-	if own := c.tagged(PolicyTag); own != "" || c.Control == nil {
+	if own := c.valueOfTag(PolicyTag); own != "" || c.Control == nil {
 		return own
 	}
 	return "controlled"
 }
 
-func (c *Case) tagged(prefix string) string {
+func (c *Case) valueOfTag(prefix string) string {
 	for _, t := range c.Tags {
 		if name, ok := strings.CutPrefix(t, prefix); ok {
 			return name
@@ -189,19 +189,19 @@ func (c *Case) Fits(labels []string) bool {
 }
 
 // ID is the id of the nth case of a type, such as task-042.
-func ID(t Type, n int64) string { return fmt.Sprintf("%s-%03d", t.prefix(), n) }
+func ID(t Type, n int64) string { return fmt.Sprintf("%s-%03d", t.idPrefix(), n) }
 
 // ParseID reads an id as people write it: task-042, task-42, TASK-042, and 42
 // for a task.
 func ParseID(text string) (t Type, n int64, ok bool) {
 	prefix, digits, found := strings.Cut(strings.ToLower(text), "-")
 	if !found {
-		prefix, digits = Task.prefix(), prefix
+		prefix, digits = Task.idPrefix(), prefix
 	}
 	switch prefix {
-	case Task.prefix():
+	case Task.idPrefix():
 		t = Task
-	case Operation.prefix():
+	case Operation.idPrefix():
 		t = Operation
 	default:
 		return "", 0, false
@@ -221,8 +221,8 @@ func Normal(text string) string {
 	return text
 }
 
-// number is the counting part of an id; 0 for other text.
-func number(id string) int64 {
+// numberOfID is the counting part of an id; 0 for other text.
+func numberOfID(id string) int64 {
 	_, n, _ := ParseID(id)
 	return n
 }
@@ -232,19 +232,19 @@ func number(id string) int64 {
 func Tidy(c Case) Case {
 	c.Title = strings.Join(strings.Fields(c.Title), " ")
 	c.Description = strings.TrimRight(c.Description, " \t\r\n")
-	c.Acceptance = distinct(c.Acceptance)
-	c.Tags = distinct(c.Tags)
+	c.Acceptance = trimDistinct(c.Acceptance)
+	c.Tags = trimDistinct(c.Tags)
 	slices.Sort(c.Tags)
-	c.Needs = distinct(c.Needs)
+	c.Needs = trimDistinct(c.Needs)
 	if c.Control != nil && *c.Control == (Control{}) {
 		c.Control = nil
 	}
 	return c
 }
 
-// distinct is the list in its order, trimmed, without empty and repeated
+// trimDistinct gives the list in its order, trimmed, without empty and repeated
 // entries; nil when nothing is left.
-func distinct(list []string) []string {
+func trimDistinct(list []string) []string {
 	var out []string
 	seen := make(map[string]bool, len(list))
 	for _, s := range list {
@@ -262,7 +262,7 @@ func Check(c Case) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if c.Type != Task && c.Type != Operation {
-		add("the type %q is unknown: write task or operation", short(string(c.Type)))
+		add("the type %q is unknown: write task or operation", cutForMessage(string(c.Type)))
 	}
 	switch {
 	case c.Title == "":
@@ -290,11 +290,12 @@ func Check(c Case) []string {
 	}
 	for _, t := range c.Tags[:min(len(c.Tags), MaxTags)] {
 		if len(t) > MaxTag || !isWord(t) {
-			add("the tag %q is longer than %d bytes, or has blanks, commas or control characters", short(t), MaxTag)
+			add("the tag %q is longer than %d bytes, or has blanks, commas or control characters",
+				cutForMessage(t), MaxTag)
 		}
 	}
 	if len(c.Ref) > MaxRef || !isLine(c.Ref) {
-		add("the ref %q is longer than %d bytes, or has control characters", short(c.Ref), MaxRef)
+		add("the ref %q is longer than %d bytes, or has control characters", cutForMessage(c.Ref), MaxRef)
 	}
 	if len(c.Needs) > MaxNeeds {
 		add("%d needs, at most %d", len(c.Needs), MaxNeeds)
@@ -303,14 +304,15 @@ func Check(c Case) []string {
 		add("the priority %d is not between -%d and %d", c.Priority, MaxPriority, MaxPriority)
 	}
 	if c.Control != nil {
-		if text := c.Control.wrong(); text != "" {
+		if text := c.Control.reasonNotValid(); text != "" {
 			add("%s", text)
 		}
 		if c.Type == Operation {
 			add("an operation has no loop: iteration_control belongs to its tasks")
 		}
 		if c.Type == Task && c.Policy() != "controlled" {
-			add("iteration_control holds for policy:controlled, and the tag is %s%s", PolicyTag, short(c.Policy()))
+			add("iteration_control holds for policy:controlled, and the tag is %s%s",
+				PolicyTag, cutForMessage(c.Policy()))
 		}
 	}
 	return wrong
@@ -329,16 +331,17 @@ func isWord(s string) bool {
 	return isLine(s) && !strings.ContainsFunc(s, separates)
 }
 
-// short is a text as it fits into a message.
-func short(s string) string { return fault.Cut(s, 60) }
+// cutForMessage cuts a text so that it fits into a message.
+func cutForMessage(s string) string { return fault.Cut(s, 60) }
 
-// before is the order of cases that score alike: oldest, then lowest id.
-func before(a, b *Case) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(number(a.ID), number(b.ID)), strings.Compare(a.ID, b.ID))
+// compareAge orders cases that score alike: oldest, then lowest id.
+func compareAge(a, b *Case) int {
+	numbers := cmp.Compare(numberOfID(a.ID), numberOfID(b.ID))
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), numbers, strings.Compare(a.ID, b.ID))
 }
 
-// count sets the counters of new cases.
-func (r *resolver) count() {
+// setCounters counts for each new case what it holds, needs and holds up.
+func (r *resolver) setCounters() {
 	kids := make([][]int, len(r.cases))
 	var roots []int
 	for i := range r.cases {
@@ -349,7 +352,7 @@ func (r *resolver) count() {
 		}
 	}
 	for _, i := range roots {
-		r.finish(i, kids)
+		r.countChildren(i, kids)
 	}
 	for i := range r.cases {
 		r.countNeeds(&r.cases[i])
@@ -358,16 +361,16 @@ func (r *resolver) count() {
 		if parent, ok := r.old[r.cases[i].Parent]; ok {
 			r.cases[i].Held = parent.Holds()
 		}
-		r.hold(i, kids)
+		r.handDownHeld(i, kids)
 	}
 }
 
-// finish counts the children of an operation, the lowest first: one that
+// countChildren counts the children of an operation, the lowest first: one that
 // holds something is done exactly when all of that is.
-func (r *resolver) finish(i int, kids [][]int) {
+func (r *resolver) countChildren(i int, kids [][]int) {
 	c := &r.cases[i]
 	for _, k := range kids[i] {
-		r.finish(k, kids)
+		r.countChildren(k, kids)
 		c.Children++
 		if r.cases[k].Status == Done {
 			c.ChildrenDone++
@@ -399,12 +402,12 @@ func (r *resolver) countNeeds(c *Case) {
 	}
 }
 
-// hold hands down what holds a case up, and how far its operation is.
-func (r *resolver) hold(i int, kids [][]int) {
+// handDownHeld gives the children what holds a case up, and how far its operation is.
+func (r *resolver) handDownHeld(i int, kids [][]int) {
 	c := &r.cases[i]
 	for _, k := range kids[i] {
 		kid := &r.cases[k]
 		kid.Held, kid.Siblings, kid.SiblingsDone = c.Holds(), c.Children, c.ChildrenDone
-		r.hold(k, kids)
+		r.handDownHeld(k, kids)
 	}
 }

@@ -40,12 +40,12 @@ func (c *Control) With(setting string) (*Control, error) {
 	case !json.Valid([]byte(value)):
 		value = strconv.Quote(value)
 	}
-	err := out.read(fmt.Appendf(nil, "{%q: %s}", key, value))
+	err := out.readObject(fmt.Appendf(nil, "{%q: %s}", key, value))
 	return &out, err
 }
 
-// read takes over what a JSON object says.
-func (c *Control) read(data []byte) error {
+// readObject takes over what a JSON object says.
+func (c *Control) readObject(data []byte) error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
 		return fmt.Errorf("iteration_control must be an object of %s", strings.Join(controlKeys, ", "))
@@ -53,7 +53,8 @@ func (c *Control) read(data []byte) error {
 	// order does not show: any unknown key refuses the whole
 	for key := range keys {
 		if !slices.Contains(controlKeys, key) {
-			return fmt.Errorf("iteration_control has no key %q; it has %s", short(key), strings.Join(controlKeys, ", "))
+			return fmt.Errorf("iteration_control has no key %q; it has %s",
+				cutForMessage(key), strings.Join(controlKeys, ", "))
 		}
 	}
 	err := json.Unmarshal(data, c)
@@ -67,8 +68,8 @@ func (c *Control) read(data []byte) error {
 	return err
 }
 
-// wrong says what cannot be meant.
-func (c *Control) wrong() string {
+// reasonNotValid says which setting cannot be meant; "" is none.
+func (c *Control) reasonNotValid() string {
 	switch {
 	case c.MaxIterations != nil && *c.MaxIterations < 1:
 		return fmt.Sprintf("iteration_control.max_iterations must be 1 or more, not %d", *c.MaxIterations)

@@ -102,7 +102,7 @@ func Resolve(drafts []Draft, known Known) (Added, error) {
 		drafts: drafts, known: known,
 		refs: map[string]int{}, index: map[string]int{}, old: map[string]Case{},
 	}
-	for _, step := range []func() error{r.tidy, r.name, r.connect, r.depth, r.cycles} {
+	for _, step := range []func() error{r.tidyDrafts, r.assignIDs, r.resolveRefs, r.checkDepth, r.checkCycles} {
 		if err := step(); err != nil {
 			return Added{}, err
 		}
@@ -110,7 +110,7 @@ func Resolve(drafts []Draft, known Known) (Added, error) {
 			return Added{}, err
 		}
 	}
-	r.count()
+	r.setCounters()
 	return Added{Cases: r.cases, Named: slices.Sorted(maps.Keys(r.old))}, nil
 }
 
@@ -125,8 +125,8 @@ type resolver struct {
 	old   map[string]Case // cases of the board that drafts name
 }
 
-// tidy checks each draft alone, and its ref against the other ones.
-func (r *resolver) tidy() error {
+// tidyDrafts checks each draft alone, and its ref against the other ones.
+func (r *resolver) tidyDrafts() error {
 	r.cases = make([]Case, len(r.drafts))
 	parents := map[string]bool{}
 	for i := range r.drafts {
@@ -143,7 +143,7 @@ func (r *resolver) tidy() error {
 		}
 		c.Status = cmp.Or(c.Status, Pending)
 		if !slices.Contains([]Status{Pending, Done, Blocked, Deferred}, c.Status) {
-			r.problems.add(line, "a new case cannot be %s", short(string(c.Status)))
+			r.problems.add(line, "a new case cannot be %s", cutForMessage(string(c.Status)))
 		}
 		for _, wrong := range Check(*c) {
 			r.problems.add(line, "%s", wrong)
@@ -152,7 +152,7 @@ func (r *resolver) tidy() error {
 			continue
 		}
 		if first, twice := r.refs[c.Ref]; twice {
-			r.problems.add(line, "the ref %q is there already, in line %d", short(c.Ref), r.drafts[first].Line)
+			r.problems.add(line, "the ref %q is there already, in line %d", cutForMessage(c.Ref), r.drafts[first].Line)
 			continue
 		}
 		r.refs[c.Ref] = i
@@ -161,15 +161,15 @@ func (r *resolver) tidy() error {
 			return err
 		}
 		if ok && old.Ref == c.Ref {
-			r.problems.add(line, "the ref %q is on the board already, as %s", short(c.Ref), old.ID)
+			r.problems.add(line, "the ref %q is on the board already, as %s", cutForMessage(c.Ref), old.ID)
 			r.problems.known++
 		}
 	}
 	return nil
 }
 
-// name gives ids, in order.
-func (r *resolver) name() error {
+// assignIDs gives ids, in order.
+func (r *resolver) assignIDs() error {
 	for i := range r.cases {
 		id, err := r.known.NewID(r.cases[i].Type)
 		if err != nil {
@@ -181,45 +181,45 @@ func (r *resolver) name() error {
 	return nil
 }
 
-// connect replaces refs by ids.
-func (r *resolver) connect() error {
+// resolveRefs replaces refs by ids.
+func (r *resolver) resolveRefs() error {
 	for i := range r.cases {
 		c, line := &r.cases[i], r.drafts[i].Line
 		if in := r.drafts[i].In; in > 0 {
 			c.Parent = r.cases[in-1].ID
 		} else if c.Parent != "" {
-			parent, typ, err := r.lookup(c.Parent)
+			parent, typ, err := r.findByName(c.Parent)
 			if err != nil {
 				return err
 			}
 			switch {
 			case parent == "":
-				r.problems.add(line, "the parent %q is neither in the list nor on the board", short(c.Parent))
+				r.problems.add(line, "the parent %q is neither in the list nor on the board", cutForMessage(c.Parent))
 			case typ != Operation:
-				r.problems.add(line, "the parent %s is a task; only an operation holds others", r.label(parent))
+				r.problems.add(line, "the parent %s is a task; only an operation holds others", r.nameInMessage(parent))
 			}
 			c.Parent = parent
 		}
 		needs := make([]string, 0, len(c.Needs))
 		for _, name := range c.Needs {
-			need, _, err := r.lookup(name)
+			need, _, err := r.findByName(name)
 			if err != nil {
 				return err
 			}
 			if need == "" {
-				r.problems.add(line, "it needs %q, which is neither in the list nor on the board", short(name))
+				r.problems.add(line, "it needs %q, which is neither in the list nor on the board", cutForMessage(name))
 				continue
 			}
 			needs = append(needs, need)
 		}
-		c.Needs = distinct(needs)
+		c.Needs = trimDistinct(needs)
 	}
 	return nil
 }
 
-// lookup is the id and the type that a name stands for: a ref of the list
+// findByName gives the id and the type that a name stands for: a ref of the list
 // first, then an id, then a ref of the board; "" when it is nothing.
-func (r *resolver) lookup(name string) (string, Type, error) {
+func (r *resolver) findByName(name string) (string, Type, error) {
 	if i, ok := r.refs[name]; ok {
 		return r.cases[i].ID, r.cases[i].Type, nil
 	}
@@ -238,20 +238,20 @@ func (r *resolver) lookup(name string) (string, Type, error) {
 	return c.ID, c.Type, nil
 }
 
-// label is how a case is named in messages: with its ref where it has one.
-func (r *resolver) label(id string) string {
+// nameInMessage names a case for a message: by its ref where it has one.
+func (r *resolver) nameInMessage(id string) string {
 	i, ok := r.index[id]
 	if !ok {
 		return id
 	}
 	if ref := r.cases[i].Ref; ref != "" {
-		return short(ref)
+		return cutForMessage(ref)
 	}
-	return fmt.Sprintf("%q", short(r.cases[i].Title))
+	return fmt.Sprintf("%q", cutForMessage(r.cases[i].Title))
 }
 
-// depth refuses operations nested too deep, or in themselves.
-func (r *resolver) depth() error {
+// checkDepth refuses operations nested too deep, or in themselves.
+func (r *resolver) checkDepth() error {
 	for i := range r.cases {
 		deep, id := 0, r.cases[i].Parent
 		for ; id != "" && deep <= MaxDepth; deep++ {
@@ -275,10 +275,10 @@ func (r *resolver) depth() error {
 	return nil
 }
 
-// cycles looks for cases that would wait for themselves. Cases of the board
+// checkCycles looks for cases that would wait for themselves. Cases of the board
 // lead back to new ones only through an operation of the board that gets a new
 // child and that something waits for; else their needs need not be read.
-func (r *resolver) cycles() error {
+func (r *resolver) checkCycles() error {
 	held := map[string][]string{}
 	starts := make([]string, len(r.cases))
 	adopted, operations := []string(nil), false
@@ -306,7 +306,7 @@ func (r *resolver) cycles() error {
 		}
 		outside = awaited
 	}
-	path, err := Cycle(starts, func(id string) ([]string, error) { return r.waits(id, held, outside) })
+	path, err := Cycle(starts, func(id string) ([]string, error) { return r.needsOf(id, held, outside) })
 	if err != nil || path == nil {
 		return err
 	}
@@ -315,13 +315,13 @@ func (r *resolver) cycles() error {
 		if j, ok := r.index[id]; ok && line == 0 {
 			line = r.drafts[j].Line
 		}
-		path[i] = r.label(id)
+		path[i] = r.nameInMessage(id)
 	}
 	r.problems.add(line, "%s", (&CycleError{path}).Error())
 	return nil
 }
 
-func (r *resolver) waits(id string, held map[string][]string, outside bool) ([]string, error) {
+func (r *resolver) needsOf(id string, held map[string][]string, outside bool) ([]string, error) {
 	i, fresh := r.index[id]
 	if !fresh {
 		if !outside {
@@ -337,7 +337,7 @@ func (r *resolver) waits(id string, held map[string][]string, outside bool) ([]s
 	for up := r.cases[i].Parent; up != ""; {
 		j, ok := r.index[up]
 		if !ok {
-			above, err := r.inherited(up)
+			above, err := r.needsAbove(up)
 			return append(list, above...), err
 		}
 		list = append(list, r.cases[j].Needs...)
@@ -346,9 +346,9 @@ func (r *resolver) waits(id string, held map[string][]string, outside bool) ([]s
 	return list, nil
 }
 
-// inherited is what an operation of the board makes its children wait for.
+// needsAbove gives what an operation of the board makes its children wait for.
 // Unless the needs of the board are read it does not matter.
-func (r *resolver) inherited(id string) ([]string, error) {
+func (r *resolver) needsAbove(id string) ([]string, error) {
 	var list []string
 	for range MaxDepth + 1 {
 		c, ok, err := r.known.Find(id)

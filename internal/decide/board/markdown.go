@@ -12,9 +12,9 @@ import (
 func parseMarkdown(text string, problems *ProblemsError) []Draft {
 	m := &markdown{problems: problems}
 	for i, l := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		m.line(i+1, l)
+		m.readLine(i+1, l)
 	}
-	m.close(-1)
+	m.closeItems(-1)
 	return m.drafts
 }
 
@@ -35,37 +35,37 @@ type item struct {
 	holds  bool     // items were below it
 }
 
-func (m *markdown) line(n int, l string) {
-	indent, rest := indented(l)
+func (m *markdown) readLine(n int, l string) {
+	indent, rest := cutIndent(l)
 	if m.fence != "" {
 		if strings.HasPrefix(rest, m.fence) && strings.Trim(rest, m.fence[:1]+" \t") == "" {
 			m.fence = ""
 		}
-		m.body(l, indent)
+		m.addDescription(l, indent)
 		return
 	}
-	if mark, ok := bullet(rest); ok {
-		if done, title, ok := checkbox(mark); ok {
-			m.begin(n, indent, done, title)
+	if mark, ok := cutBullet(rest); ok {
+		if done, title, ok := readCheckbox(mark); ok {
+			m.openItem(n, indent, done, title)
 			return
 		}
 	}
 	if rest != "" && len(m.open) > 0 {
-		m.close(indent)
+		m.closeItems(indent)
 	}
 	for _, f := range []string{"```", "~~~"} {
 		if strings.HasPrefix(rest, f) {
 			m.fence = f
 		}
 	}
-	if len(m.open) > 0 && m.field(n, rest) {
+	if len(m.open) > 0 && m.readField(n, rest) {
 		return
 	}
-	m.body(l, indent)
+	m.addDescription(l, indent)
 }
 
-// body is a line of the description of the item that is open, if any.
-func (m *markdown) body(l string, indent int) {
+// addDescription takes a line for the description of the item that is open, if any.
+func (m *markdown) addDescription(l string, indent int) {
 	if len(m.open) == 0 {
 		return
 	}
@@ -80,12 +80,12 @@ func (m *markdown) body(l string, indent int) {
 		top.lead = indent
 	}
 	top.fields = false
-	top.text = append(top.text, outdent(l, top.lead))
+	top.text = append(top.text, removeIndent(l, top.lead))
 }
 
-// begin opens an item.
-func (m *markdown) begin(n, indent int, done bool, title string) {
-	m.close(indent)
+// openItem opens an item.
+func (m *markdown) openItem(n, indent int, done bool, title string) {
+	m.closeItems(indent)
 	d := Draft{Line: n, Case: Case{Title: title, Type: Task}}
 	if done {
 		d.Case.Status, d.Case.Why = Done, "done in the list"
@@ -100,8 +100,8 @@ func (m *markdown) begin(n, indent int, done bool, title string) {
 	m.open = append(m.open, item{draft: len(m.drafts) - 1, indent: indent, fields: true})
 }
 
-// close ends the items that a line with an indent is not in; with -1 all.
-func (m *markdown) close(indent int) {
+// closeItems ends the items that a line with an indent is not in; with -1 all.
+func (m *markdown) closeItems(indent int) {
 	for len(m.open) > 0 && m.open[len(m.open)-1].indent >= indent {
 		top := m.open[len(m.open)-1]
 		m.drafts[top.draft].Case.Description = strings.TrimRight(strings.Join(top.text, "\n"), " \t\n")
@@ -109,8 +109,8 @@ func (m *markdown) close(indent int) {
 	}
 }
 
-// field reads a field of the item that is open; false when the line is none.
-func (m *markdown) field(n int, l string) bool {
+// readField reads a field of the item that is open; false when the line is none.
+func (m *markdown) readField(n int, l string) bool {
 	top := &m.open[len(m.open)-1]
 	key, value, found := strings.Cut(l, ":")
 	if !found || !top.fields || top.holds {
@@ -122,9 +122,9 @@ func (m *markdown) field(n int, l string) bool {
 	case "ref":
 		c.Ref = value
 	case "needs":
-		c.Needs = append(c.Needs, commas(value)...)
+		c.Needs = append(c.Needs, splitAtCommas(value)...)
 	case "tags":
-		c.Tags = append(c.Tags, commas(value)...)
+		c.Tags = append(c.Tags, splitAtCommas(value)...)
 	case "acceptance":
 		c.Acceptance = append(c.Acceptance, value)
 	case "parent":
@@ -132,11 +132,11 @@ func (m *markdown) field(n int, l string) bool {
 	case "priority":
 		p, err := strconv.Atoi(value)
 		if err != nil {
-			m.problems.add(n, "the priority %q is no whole number", short(value))
+			m.problems.add(n, "the priority %q is no whole number", cutForMessage(value))
 		}
 		c.Priority = p
 	case "iteration_control":
-		for _, setting := range commas(value) {
+		for _, setting := range splitAtCommas(value) {
 			control, err := c.Control.With(setting)
 			if err != nil {
 				m.problems.add(n, "%v", err)
@@ -150,10 +150,10 @@ func (m *markdown) field(n int, l string) bool {
 	return true
 }
 
-func commas(s string) []string { return strings.Split(s, ",") }
+func splitAtCommas(s string) []string { return strings.Split(s, ",") }
 
-// indented is the columns of blanks before a line, and the rest of it.
-func indented(l string) (columns int, rest string) {
+// cutIndent gives the columns of blanks before a line, and the rest of it.
+func cutIndent(l string) (columns int, rest string) {
 	for i, r := range l {
 		switch r {
 		case ' ':
@@ -167,8 +167,8 @@ func indented(l string) (columns int, rest string) {
 	return columns, ""
 }
 
-// outdent takes up to so many columns of blanks away.
-func outdent(l string, columns int) string {
+// removeIndent takes up to so many columns of blanks away.
+func removeIndent(l string, columns int) string {
 	for at := 0; at < columns && strings.IndexAny(l, " \t") == 0; l = l[1:] {
 		if l[0] == '\t' {
 			at += 4 - at%4
@@ -179,8 +179,8 @@ func outdent(l string, columns int) string {
 	return strings.TrimRight(l, " \t\r")
 }
 
-// bullet is the text of a list item.
-func bullet(l string) (text string, ok bool) {
+// cutBullet gives the text of a list item.
+func cutBullet(l string) (text string, ok bool) {
 	mark, text, found := strings.Cut(l, " ")
 	if !found || mark == "" {
 		return "", false
@@ -193,8 +193,8 @@ func bullet(l string) (text string, ok bool) {
 	return strings.TrimSpace(text), ordered
 }
 
-// checkbox is a list item with a box before its text.
-func checkbox(item string) (done bool, text string, ok bool) {
+// readCheckbox reads a list item with a box before its text.
+func readCheckbox(item string) (done bool, text string, ok bool) {
 	if len(item) < 3 || item[0] != '[' || item[2] != ']' {
 		return false, "", false
 	}

@@ -123,11 +123,11 @@ func (r *RefusalError) Error() string { return r.Why }
 // The error is a [*RefusalError], and then the case is as it was. The counters are
 // not touched: what a move means for other cases is for who stores them.
 func Move(c Case, ch Change) (Case, Entry, error) {
-	rule, refused := find(&c, ch)
+	rule, refused := findRule(&c, ch)
 	if refused != nil {
 		return c, Entry{}, refused
 	}
-	why := cut(ch.Why)
+	why := tidyReason(ch.Why)
 	if why == "" {
 		why = rule.When
 	}
@@ -139,8 +139,8 @@ func Move(c Case, ch Change) (Case, Entry, error) {
 	return c, e, nil
 }
 
-// cut is a reason as it is stored: bounded, UTF-8, without NUL.
-func cut(why string) string {
+// tidyReason gives a reason as it is stored: bounded, UTF-8, without NUL.
+func tidyReason(why string) string {
 	why = strings.ReplaceAll(strings.ToValidUTF8(why, "\uFFFD"), "\x00", "")
 	if len(why) > MaxWhy {
 		why = strings.ToValidUTF8(why[:MaxWhy], "")
@@ -148,8 +148,8 @@ func cut(why string) string {
 	return strings.TrimSpace(why)
 }
 
-// find is the rule that allows a change, or why there is none.
-func find(c *Case, ch Change) (Rule, *RefusalError) {
+// findRule gives the rule that allows a change, or why there is none.
+func findRule(c *Case, ch Change) (Rule, *RefusalError) {
 	refuse := func(why, instead string) *RefusalError {
 		return &RefusalError{c.ID, fmt.Sprintf("cannot %s %s: %s", ch.Action, c.ID, why), instead}
 	}
@@ -179,11 +179,11 @@ func find(c *Case, ch Change) (Rule, *RefusalError) {
 	case !typed:
 		return Rule{}, refuse("it is a task", "")
 	}
-	return Rule{}, refuse("it is "+string(c.Status), instead(c, ch))
+	return Rule{}, refuse("it is "+string(c.Status), whatToDoInstead(c, ch))
 }
 
-// instead is what a person can do with a case whose status is in the way.
-func instead(c *Case, ch Change) string {
+// whatToDoInstead names what a person can do with a case whose status is in the way.
+func whatToDoInstead(c *Case, ch Change) string {
 	switch c.Status {
 	case Active:
 		return "A loop works on it; to stop that first: pawl stop " + c.ID
@@ -209,7 +209,8 @@ func instead(c *Case, ch Change) string {
 // CanEdit refuses to change what has landed. The error is a [*RefusalError].
 func CanEdit(c *Case) error {
 	if c.Status == Done {
-		return &RefusalError{c.ID, fmt.Sprintf("cannot edit %s: it is done", c.ID), instead(c, Change{Action: Edit})}
+		why := fmt.Sprintf("cannot edit %s: it is done", c.ID)
+		return &RefusalError{c.ID, why, whatToDoInstead(c, Change{Action: Edit})}
 	}
 	return nil
 }
@@ -220,7 +221,7 @@ func CanRemove(c *Case, dependents []string) error {
 	switch {
 	case c.Status == Active || c.Status == Review:
 		why := fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status)
-		return &RefusalError{c.ID, why, instead(c, Change{Action: Remove})}
+		return &RefusalError{c.ID, why, whatToDoInstead(c, Change{Action: Remove})}
 	case c.Children > 0:
 		return &RefusalError{
 			c.ID, fmt.Sprintf("cannot remove %s: it holds %d cases", c.ID, c.Children),

@@ -32,7 +32,7 @@ func Score(c *Case) (score int, parts []Part) {
 		parts = append(parts, Part{points, fmt.Sprintf(format, args...)})
 	}
 	if c.Unblocks > 0 {
-		add(ScoreUnblocks*c.Unblocks, "%s for it", waiting(c.Unblocks))
+		add(ScoreUnblocks*c.Unblocks, "%s for it", waitingCases(c.Unblocks))
 	}
 	if c.HasTag(CriticalTag) {
 		add(ScoreCritical, "tag critical")
@@ -44,7 +44,7 @@ func Score(c *Case) (score int, parts []Part) {
 		add(ScoreNearComplete, "%d of %d in %s are done", c.SiblingsDone, c.Siblings, c.Parent)
 	}
 	if c.Retries > 0 {
-		add(ScoreRetry*c.Retries, "tried again %s", times(c.Retries))
+		add(ScoreRetry*c.Retries, "tried again %s", timesInWords(c.Retries))
 	}
 	return score, parts
 }
@@ -52,14 +52,14 @@ func Score(c *Case) (score int, parts []Part) {
 // NearComplete is true when more than half of an operation is done.
 func NearComplete(children, done int) bool { return 2*done > children }
 
-func waiting(n int) string {
+func waitingCases(n int) string {
 	if n == 1 {
 		return "1 case waits"
 	}
 	return fmt.Sprintf("%d cases wait", n)
 }
 
-func times(n int) string {
+func timesInWords(n int) string {
 	switch n {
 	case 1:
 		return "once"
@@ -74,7 +74,7 @@ func times(n int) string {
 func Compare(a, b *Case) int {
 	x, _ := Score(a)
 	y, _ := Score(b)
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(y, x), before(a, b))
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(y, x), compareAge(a, b))
 }
 
 // Choice is the task to start next.
@@ -106,12 +106,12 @@ func Next(cases []Case, exclude []string) (next Choice, ok bool) {
 	}
 	next.Case = *best
 	next.Score, next.Parts = Score(best)
-	next.Why = reason(best, second, next)
+	next.Why = reasonForFirst(best, second, next)
 	return next, true
 }
 
-// reason says what put the best before the second.
-func reason(best, second *Case, next Choice) string {
+// reasonForFirst says what put the best before the second.
+func reasonForFirst(best, second *Case, next Choice) string {
 	if second == nil {
 		return "the only ready task"
 	}

@@ -113,7 +113,7 @@ func parseLines(text []byte, problems *ProblemsError) List {
 			problems.add(i+1, "an object of another kind than the first: "+
 				"with pawl's fields there is a ref and no id, in an export of beads an id and no ref")
 		case format == Beads:
-			issues.read(i+1, line, problems)
+			issues.readIssue(i+1, line, problems)
 		default:
 			if d, ok := parseLine(i+1, line, keys, problems); ok {
 				list.Drafts = append(list.Drafts, d)
@@ -121,14 +121,14 @@ func parseLines(text []byte, problems *ProblemsError) List {
 		}
 	}
 	if list.Format == Beads {
-		list.Drafts, list.Notes = issues.drafts()
+		list.Drafts, list.Notes = issues.draftsOfIssues()
 	}
 	return list
 }
 
 // jsonError is a decoder's message without its package's name.
 func jsonError(err error) string {
-	return short(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "cannot unmarshal "))
+	return cutForMessage(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "cannot unmarshal "))
 }
 
 // texts is a list of texts, or one text.
@@ -175,7 +175,7 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 	// order does not show: the list is sorted below
 	for key := range keys {
 		if !slices.Contains(lineKeys, key) {
-			unknown = append(unknown, fmt.Sprintf("%q", short(key)))
+			unknown = append(unknown, fmt.Sprintf("%q", cutForMessage(key)))
 		}
 	}
 	if len(unknown) > 0 {
@@ -194,12 +194,12 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 	case "task", "controlled":
 		l.Tags = append(l.Tags, PolicyTag+l.Policy)
 	default:
-		problems.add(n, "policy must be task or controlled, not %q", short(l.Policy))
+		problems.add(n, "policy must be task or controlled, not %q", cutForMessage(l.Policy))
 	}
 	var control *Control
 	if len(l.Control) > 0 {
 		control = &Control{}
-		if err := control.read(l.Control); err != nil {
+		if err := control.readObject(l.Control); err != nil {
 			problems.add(n, "%v", err)
 		}
 	}
@@ -225,9 +225,9 @@ var tablePriorities = map[string]int{
 	"highest": 2, "urgent": 2, "critical": 2, "blocker": 2, "high": 1, "low": -1, "lowest": -2,
 }
 
-// columns finds where a table's first line names the columns that are read. Some trackers
+// findColumns finds where a table's first line names the columns that are read. Some trackers
 // have a column for each label.
-func columns(head []string) map[string][]int {
+func findColumns(head []string) map[string][]int {
 	at := map[string][]int{}
 	for i, name := range head {
 		if known := tableColumns[strings.ToLower(strings.TrimSpace(name))]; known != "" {
@@ -245,7 +245,7 @@ func tableOf(text []byte) *csv.Reader {
 		head := csv.NewReader(bytes.NewReader(line))
 		head.Comma = comma
 		names, err := head.Read()
-		if at := columns(names); err == nil && at["title"] != nil && len(at) > 1 {
+		if at := findColumns(names); err == nil && at["title"] != nil && len(at) > 1 {
 			r := csv.NewReader(bytes.NewReader(text))
 			r.Comma, r.FieldsPerRecord = comma, -1
 			return r
@@ -272,7 +272,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 			return list
 		}
 		if len(head) == 0 || row[0] == head[0] {
-			head, column = row, columns(row)
+			head, column = row, findColumns(row)
 			continue
 		}
 		field := func(name string) string {
@@ -292,7 +292,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 			if i, ok := at[other]; ok && strings.EqualFold(field("type"), "blocking") && !left[id] {
 				list.Drafts[i].Case.Needs = append(list.Drafts[i].Case.Needs, id)
 			}
-		case cancelled(field("status")):
+		case isCancelled(field("status")):
 			left[id] = true
 			dropped++
 		default:
@@ -311,8 +311,8 @@ func parseTable(text []byte, problems *ProblemsError) List {
 	return list
 }
 
-// cancelled says whether a word of a tracker means that nobody is to do it.
-func cancelled(status string) bool {
+// isCancelled is true for a word of a tracker that means that nobody is to do it.
+func isCancelled(status string) bool {
 	switch strings.ToLower(status) {
 	case "cancelled", "canceled", "duplicate", "won't do", "won't fix", "wontfix":
 		return true
@@ -330,7 +330,7 @@ func notWhole(priority string) bool {
 func tableCase(field func(string) string) Case {
 	c := Case{
 		Type: Task, Ref: field("ref"), Title: field("title"), Description: field("description"), Parent: field("parent"),
-		Tags: words(list(field("tags"))), Needs: list(field("needs")),
+		Tags: tagsOfLabels(wordsBetweenCommas(field("tags"))), Needs: wordsBetweenCommas(field("needs")),
 	}
 	priority := field("priority")
 	if n, err := strconv.Atoi(priority); err == nil {
@@ -347,8 +347,8 @@ func tableCase(field func(string) string) Case {
 	return c
 }
 
-// list are the words between commas.
-func list(text string) []string {
+// wordsBetweenCommas leaves empty ones out.
+func wordsBetweenCommas(text string) []string {
 	var found []string
 	for _, word := range strings.Split(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {

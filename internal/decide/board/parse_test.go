@@ -188,7 +188,7 @@ func TestResolveTrouble(t *testing.T) {
 		added, err := Resolve(list.Drafts, empty())
 		var problems *ProblemsError
 		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) || added.Cases != nil {
-			t.Errorf("%q: %v, want %q", short(text), err, want)
+			t.Errorf("%q: %v, want %q", cutForMessage(text), err, want)
 		}
 	}
 }

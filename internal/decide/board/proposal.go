@@ -42,7 +42,7 @@ func Propose(text []byte) ([]Draft, error) {
 		case c.Ref == "":
 			problems.add(d.Line, "it has no ref, by which others could need it")
 		case titles[name]:
-			problems.add(d.Line, "the title %q is there already", short(c.Title))
+			problems.add(d.Line, "the title %q is there already", cutForMessage(c.Title))
 		case len(c.Acceptance) == 0:
 			problems.add(d.Line, "it has no acceptance criterion: say how a check can tell that it is done")
 		case len(c.Acceptance) > maxCriteria, len(c.Description) > maxTaskText:
@@ -57,7 +57,7 @@ func Propose(text []byte) ([]Draft, error) {
 	if err := problems.orNil(); err != nil {
 		return nil, err
 	}
-	_, err = Resolve(list.Drafts, unknown())
+	_, err = Resolve(list.Drafts, boardOfAnyID())
 	return list.Drafts, err
 }
 
@@ -86,8 +86,8 @@ func FreeRefs(drafts []Draft, taken map[string]bool) {
 	}
 }
 
-// unknown is a board of which only the ids that are named are known.
-func unknown() Known {
+// boardOfAnyID is a board of which only the ids that are named are known.
+func boardOfAnyID() Known {
 	last := int64(1) << 40 // far from those
 	return Known{
 		Find: func(name string) (Case, bool, error) {

@@ -6,90 +6,90 @@ import (
 	"time"
 )
 
-// touch reports whether an entry may be changed now: while its batch lands it
+// releaseForChange reports whether an entry may be changed now: while its batch lands it
 // may not. A batch that it is in is given up.
-func (s *State) touch(id string) bool {
+func (s *State) releaseForChange(id string) bool {
 	at := s.checkOf(id)
 	if at >= 0 {
 		s.Checking = s.Checking[:at]
 	}
 	tried := s.Batch != nil && slices.Contains(s.Batch.IDs, id)
 	switch {
-	case s.landing():
+	case s.isLanding():
 		return !tried
 	case at < 0 && !tried:
 		return true
 	}
-	s.drop()
+	s.dropBatch()
 	s.Suspects = nil
 	s.Command = Command{}
 	return true
 }
 
-// settle issues the next command if none is open, or one that only waits.
-func (s *State) settle(now time.Time) {
+// issueNext issues the next command if none is open, or one that only waits.
+func (s *State) issueNext(now time.Time) {
 	if s.Command.Kind == "" || s.Command.Kind == DoWait {
-		s.next(now)
+		s.nextCommand(now)
 	}
 }
 
-// added takes a task's change in. A second one for the same task replaces the
+// takeChange takes a task's change in. A second one for the same task replaces the
 // first, and begins anew; the very same one changes nothing.
-func (s *State) added(ev *Event) {
+func (s *State) takeChange(ev *Event) {
 	if ev.Entry == nil || ev.Entry.ID == "" || ev.Entry.Commit == "" {
 		return
 	}
 	e := *ev.Entry
 	if ev.Done {
-		s.note(NoteRefused, e.ID, "it has landed already; for more work add a case that needs it")
+		s.addNote(NoteRefused, e.ID, "it has landed already; for more work add a case that needs it")
 		return
 	}
-	if old := s.at(e.ID); old != nil {
+	if old := s.entryOf(e.ID); old != nil {
 		if old.Commit == e.Commit {
 			return
 		}
-		if !s.touch(e.ID) {
-			s.note(NoteRefused, e.ID, "it is being landed; a later change is a new landing")
+		if !s.releaseForChange(e.ID) {
+			s.addNote(NoteRefused, e.ID, "it is being landed; a later change is a new landing")
 			return
 		}
-		s.remove(e.ID)
+		s.removeEntry(e.ID)
 	}
 	s.Arrived++
-	e.reset()
+	e.forgetAttempts()
 	e.Order, e.AddedAt, e.Passed, e.Ahead = s.Arrived, ev.At, 0, nil
 	e.Needs = slices.Clone(e.Needs)
 	if s.Policy.Ask {
 		e.Status, e.Why = OnHold, "it lands when a person says so: pawl queue release "+e.ID
 	}
 	s.Entries = append(s.Entries, e)
-	s.move(e.ID, MoveQueued, "it waits to be landed on "+short(s.Target))
-	s.join(&e, ev.At)
-	s.settle(ev.At)
+	s.moveEntry(e.ID, MoveQueued, "it waits to be landed on "+branchName(s.Target))
+	s.joinBatch(&e, ev.At)
+	s.issueNext(ev.At)
 }
 
 // joinFor is how long new entries join a batch that is being merged, which begins
 // that anew each time: else a stream of them would keep a long merge from its end.
 const joinFor = 2 * time.Second
 
-// join lets a new entry into the batch that is being merged, while that has room
+// joinBatch lets a new entry into the batch that is being merged, while that has room
 // and has just begun.
-func (s *State) join(e *Entry, now time.Time) {
+func (s *State) joinBatch(e *Entry, now time.Time) {
 	b := s.Batch
 	if s.Command.Kind == DoPrepare && b != nil && len(b.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose &&
-		e.ready(now) && now.Sub(b.Since) < joinFor {
+		e.isReady(now) && now.Sub(b.Since) < joinFor {
 		s.since = b.Since
 		s.Batches-- // it never was
-		s.drop()
+		s.dropBatch()
 		s.Command = Command{}
 	}
 }
 
-func (s *State) move(id string, m Movement, why string) {
+func (s *State) moveEntry(id string, m Movement, why string) {
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: id, Move: m, Why: why})
 }
 
-// asked carries out what a person wants.
-func (s *State) asked(ev *Event) {
+// takeRequest carries out what a person wants.
+func (s *State) takeRequest(ev *Event) {
 	a := ev.Ask
 	if a == nil {
 		return
@@ -101,92 +101,92 @@ func (s *State) asked(ev *Event) {
 		s.Ask, s.Rung = ev.At, true
 		s.Due = append(s.Due, DoReview)
 	case WishPause:
-		s.paused(a, ev.At)
+		s.pauseOrResume(a, ev.At)
 	case WishResume:
 		if s.Stop != nil {
 			if s.Stop.Cause == Diverged {
 				s.Ignored, s.Theirs = s.Stop.Theirs, ""
 			}
-			s.goOn(reason(a.Why, "a person resumed it"))
+			s.goOn(reasonOr(a.Why, "a person resumed it"))
 			s.Green, s.Fresh = "", true
 		}
 		s.Rest, s.Stumbles, s.Stumbled = time.Time{}, 0, ""
 	default:
 		s.askedOf(a)
 	}
-	s.settle(ev.At)
+	s.issueNext(ev.At)
 }
 
-func (s *State) paused(a *Ask, now time.Time) {
-	s.stop(ByPerson, reason(a.Why, "a person paused it"), "", now)
-	if !s.landing() {
-		s.drop()
+func (s *State) pauseOrResume(a *Ask, now time.Time) {
+	s.stopQueue(ByPerson, reasonOr(a.Why, "a person paused it"), "", now)
+	if !s.isLanding() {
+		s.dropBatch()
 		s.Command = Command{}
 	}
 }
 
 func (s *State) askedOf(a *Ask) {
-	e := s.at(a.ID)
+	e := s.entryOf(a.ID)
 	if e == nil {
-		s.note(NoteRefused, a.ID, "it is not in the queue")
+		s.addNote(NoteRefused, a.ID, "it is not in the queue")
 		return
 	}
-	if !s.touch(a.ID) {
-		s.note(NoteRefused, a.ID, "it is being landed")
+	if !s.releaseForChange(a.ID) {
+		s.addNote(NoteRefused, a.ID, "it is being landed")
 		return
 	}
 	switch a.Wish {
 	case WishHold:
 		if e.Status == Waiting {
-			e.Status, e.Why, e.Until = OnHold, reason(a.Why, "a person holds it"), time.Time{}
+			e.Status, e.Why, e.Until = OnHold, reasonOr(a.Why, "a person holds it"), time.Time{}
 			return
 		}
-		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
+		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
 	case WishRelease:
 		if e.Status == OnHold {
 			e.Status, e.Why = Waiting, ""
 			return
 		}
-		s.note(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
+		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
 	case WishRetry:
-		s.again(e, reason(a.Why, "a person asked for another try"))
+		s.tryAnew(e, reasonOr(a.Why, "a person asked for another try"))
 	case WishSettle:
 		if e.Status != Parked || e.Commit != a.From || a.Commit == "" {
-			s.note(NoteRefused, a.ID, "its conflict is not what it was when it was settled")
+			s.addNote(NoteRefused, a.ID, "its conflict is not what it was when it was settled")
 			return
 		}
-		s.again(e, "a person settled its conflict")
+		s.tryAnew(e, "a person settled its conflict")
 		e.Commit, e.Ahead = a.Commit, nil
 	case WishDrop:
-		s.dropEntry(e, reason(a.Why, "a person took it out of the queue"))
-		s.remove(e.ID)
+		s.dropEntry(e, reasonOr(a.Why, "a person took it out of the queue"))
+		s.removeEntry(e.ID)
 	default:
-		s.note(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
+		s.addNote(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
 	}
 }
 
-// again tries an entry anew, with all its attempts.
-func (s *State) again(e *Entry, why string) {
+// tryAnew tries an entry anew, with all its attempts.
+func (s *State) tryAnew(e *Entry, why string) {
 	if e.Status == Parked {
-		s.move(e.ID, MoveQueued, why)
+		s.moveEntry(e.ID, MoveQueued, why)
 	}
 	s.Fresh = true
-	e.reset()
+	e.forgetAttempts()
 }
 
-// reset forgets what was tried with an entry.
-func (e *Entry) reset() {
+// forgetAttempts forgets what was tried with an entry.
+func (e *Entry) forgetAttempts() {
 	e.Status, e.Why, e.Until, e.Waits, e.Request = Waiting, "", time.Time{}, 0, ""
 	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem, e.RedOn, e.Apart = 0, 0, "", false, nil, "", ""
 }
 
 // dropEntry says that an entry leaves; its work stays where it is.
 func (s *State) dropEntry(e *Entry, why string) {
-	s.note(NoteDropped, e.ID, why)
-	s.move(e.ID, MoveBlocked, "not landed: "+why)
+	s.addNote(NoteDropped, e.ID, why)
+	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)
 }
 
-func reason(why, otherwise string) string {
+func reasonOr(why, otherwise string) string {
 	if why == "" {
 		return otherwise
 	}

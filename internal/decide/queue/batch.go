@@ -14,12 +14,12 @@ import (
 func (s *State) InOrder(now time.Time) []Entry {
 	list := slices.Clone(s.Entries)
 	slices.SortFunc(list, func(a, b Entry) int {
-		return cmp.Or(-compare(a.ready(now), b.ready(now)), before(&a, &b))
+		return cmp.Or(-compareBools(a.isReady(now), b.isReady(now)), compareReady(&a, &b))
 	})
 	return list
 }
 
-func compare(a, b bool) int {
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -29,39 +29,39 @@ func compare(a, b bool) int {
 	return -1
 }
 
-// before is the order of entries that are ready: those that were passed over
+// compareReady orders entries that are ready: those that were passed over
 // too often, then the higher priority, then the older.
-func before(a, b *Entry) int {
-	aged := compare(b.Passed >= AgeLimit, a.Passed >= AgeLimit)
+func compareReady(a, b *Entry) int {
+	aged := compareBools(b.Passed >= AgeLimit, a.Passed >= AgeLimit)
 	if aged == 0 && a.Passed < AgeLimit {
 		aged = cmp.Compare(b.Priority, a.Priority)
 	}
 	return cmp.Or(aged, cmp.Compare(a.Order, b.Order), strings.Compare(a.ID, b.ID))
 }
 
-// ready is true for an entry that can be tried now.
-func (e *Entry) ready(now time.Time) bool {
+// isReady is true for an entry that can be tried now.
+func (e *Entry) isReady(now time.Time) bool {
 	return e.Status == Waiting && len(e.Needs) == 0 && !now.Before(e.Until)
 }
 
-// choose is the entries of the next batch, and why these.
-func (s *State) choose(now time.Time) ([]string, string) {
-	if s.full() {
+// chooseBatch gives the entries of the next batch, and why these.
+func (s *State) chooseBatch(now time.Time) ([]string, string) {
+	if s.isFull() {
 		return nil, ""
 	}
 	if s.Stop != nil {
-		return s.repairing(now)
+		return s.nextRepair(now)
 	}
 	var list []Entry
-	awaited := s.awaited()
+	awaited := s.awaitedEntry()
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		first := awaited == nil || e.Outrun >= outrunLimit || before(e, awaited) < 0
+		first := awaited == nil || e.Outrun >= outrunLimit || compareReady(e, awaited) < 0
 		if first && s.canTry(e, now) {
 			list = append(list, *e)
 		}
 	}
-	slices.SortFunc(list, func(a, b Entry) int { return before(&a, &b) })
+	slices.SortFunc(list, func(a, b Entry) int { return compareReady(&a, &b) })
 	isReady := func(id string) bool { return slices.ContainsFunc(list, func(e Entry) bool { return e.ID == id }) }
 	if slices.ContainsFunc(s.Suspects, func(id string) bool { return !isReady(id) }) {
 		s.Suspects = nil // without one of them the others may be green
@@ -70,7 +70,7 @@ func (s *State) choose(now time.Time) ([]string, string) {
 		half := s.Suspects[:(n+1)/2]
 		return slices.Clone(half), fmt.Sprintf("%s, red together: the first %d", fault.Numbered(n, "entry"), len(half))
 	}
-	most := s.width()
+	most := s.mostOfBatch()
 	if s.Policy.Propose {
 		most = min(most, 1)
 	}
@@ -81,25 +81,25 @@ func (s *State) choose(now time.Time) ([]string, string) {
 	return chosen, fmt.Sprintf("%d of %d that are ready", len(chosen), len(list))
 }
 
-// width is the most entries of the next batch. Whoever wants each alone gets that.
-func (s *State) width() int {
+// mostOfBatch gives the most entries of the next batch. Whoever wants each alone gets that.
+func (s *State) mostOfBatch() int {
 	if s.Unverified && s.Policy.Batch > 1 {
 		return min(s.Policy.Batch*UnverifiedBatches, MaxBatch)
 	}
 	return s.Window
 }
 
-// prepared takes in how the batch merges.
-func (s *State) prepared(e *Event) {
+// takeMerge takes in how the batch merges.
+func (s *State) takeMerge(e *Event) {
 	p, b := e.Prepared, s.Batch
 	s.Batch = nil
-	if !s.see(&p.Facts, e.At) || b == nil || b.Tip != s.onto() {
-		s.next(e.At)
+	if !s.seeTarget(&p.Facts, e.At) || b == nil || b.Tip != s.baseOfNext() {
+		s.nextCommand(e.At)
 		return
 	}
 	for i := range p.Steps {
-		s.merged(&p.Steps[i], e.At)
-		if entry := s.at(p.Steps[i].ID); entry != nil && p.Steps[i].Later {
+		s.takeMergeOfEntry(&p.Steps[i], e.At)
+		if entry := s.entryOf(p.Steps[i].ID); entry != nil && p.Steps[i].Later {
 			entry.Apart = b.Tip
 		}
 	}
@@ -109,97 +109,99 @@ func (s *State) prepared(e *Event) {
 	} else {
 		b.Tip, b.Tree = p.Tip, p.Tree
 	}
-	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(m Merged) bool { return !m.lands() || s.index(m.ID) < 0 })
+	isOut := func(m Merged) bool { return !m.canLand() || s.indexOf(m.ID) < 0 }
+	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), isOut)
 	theirsToo := b.Theirs != "" && b.Head != b.Tip
 	if len(b.Steps) == 0 && !theirsToo {
-		s.next(e.At)
+		s.nextCommand(e.At)
 		return
 	}
 	s.Batch = b
 	if b.Head == b.Tip && len(s.Checking) > 0 {
 		s.setApart(b)
-		s.next(e.At)
+		s.nextCommand(e.At)
 		return
 	}
 	if b.Head == b.Tip {
-		s.land("nothing is left to change")
+		s.askToLand("nothing is left to change")
 		return
 	}
-	s.verify(b.Result, b.Head, "does it pass, merged onto "+abbreviated(b.Tip), false)
+	s.askToVerify(b.Result, b.Head, "does it pass, merged onto "+shortCommit(b.Tip), false)
 }
 
-// merged is what the merge of one entry means for it.
-func (s *State) merged(m *Merged, now time.Time) {
-	e := s.at(m.ID)
+// takeMergeOfEntry takes in what the merge of one entry means for it.
+func (s *State) takeMergeOfEntry(m *Merged, now time.Time) {
+	e := s.entryOf(m.ID)
 	if e == nil {
 		return
 	}
 	switch {
 	case m.Lost != "":
-		s.park(e, m.Lost, nil, now)
+		s.parkEntry(e, m.Lost, nil, now)
 	case m.Conflict != nil:
-		s.conflict(e, m.Conflict, now)
+		s.handOutConflict(e, m.Conflict, now)
 	case m.Later:
 		e.Why = "it conflicts with an entry that is tried before it"
 	default:
 		e.Ahead = nil
 		if len(m.Settled) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteSettled, ID: e.ID, Paths: m.Settled,
-				Text: "a simple conflict was settled, and is verified: " + listed(m.Settled)})
+				Text: "a simple conflict was settled, and is verified: " + firstOfList(m.Settled)})
 		}
 		if len(m.Regenerated) > 0 {
-			text := fmt.Sprintf("made anew, and verified: %s (%s)", listed(m.Regenerated), listed(m.Commands))
+			text := fmt.Sprintf("made anew, and verified: %s (%s)", firstOfList(m.Regenerated), firstOfList(m.Commands))
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMade, ID: e.ID, Paths: m.Regenerated, Text: text})
 		}
 		if len(m.Kept) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept,
-				Text: "protected files stay as the target has them: " + listed(m.Kept)})
+				Text: "protected files stay as the target has them: " + firstOfList(m.Kept)})
 		}
 	}
 }
 
-func (s *State) verify(tree, commit, why string, again bool) {
-	s.do(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Tree: tree, Commit: commit,
-		Again: again, Fresh: s.Fresh})
+func (s *State) askToVerify(tree, commit, why string, again bool) {
+	s.openCommand(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps), Tree: tree,
+		Commit: commit,
+		Again:  again, Fresh: s.Fresh})
 }
 
-// verified takes in a gate record. One of another tree than the one that was
+// takeVerdict takes in a gate record. One of another tree than the one that was
 // asked about counts for nothing.
-func (s *State) verified(e *Event) {
+func (s *State) takeVerdict(e *Event) {
 	v, b := e.Verdict, s.Batch
 	want, commit := b.Result, b.Head
 	if b.Target {
 		want, commit = b.Tree, b.Tip
 	}
 	if v.Tree != want {
-		s.drop()
-		s.next(e.At)
+		s.dropBatch()
+		s.nextCommand(e.At)
 		return
 	}
 	for _, w := range v.Warnings {
-		s.note(NoteWarning, "", w)
+		s.addNote(NoteWarning, "", w)
 	}
 	if v.Retried && v.Green {
-		s.note(NoteFlaky, only(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
+		s.addNote(NoteFlaky, onlyEntry(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
 	}
 	switch {
 	case !v.Green && !v.Cached && !b.Retried:
 		b.Retried, b.Red = true, v.Summary
-		s.verify(want, commit, "once more, since it was red: "+v.Summary, true)
+		s.askToVerify(want, commit, "once more, since it was red: "+v.Summary, true)
 	case b.Target && v.Green && s.mustCheck(want):
-		s.check(e.At)
+		s.askForgeToCheck(e.At)
 	case b.Target:
-		s.judged(v, e.At)
+		s.judgeTarget(v, e.At)
 	case v.Green:
-		s.green(v, e.At)
+		s.takeGreen(v, e.At)
 	default:
-		s.red(v.Summary, e.At)
+		s.takeRed(v.Summary, e.At)
 	}
 }
 
-func (s *State) green(v *Verdict, now time.Time) {
+func (s *State) takeGreen(v *Verdict, now time.Time) {
 	if s.Unverified = v.Empty; v.Empty {
-		s.note(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
+		s.addNote(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
 	}
 	why := "all required gates passed"
 	switch {
@@ -209,30 +211,31 @@ func (s *State) green(v *Verdict, now time.Time) {
 		why = "this very tree passed before"
 	}
 	if s.Policy.Propose {
-		s.do(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: ids(s.Batch.Steps), Commit: s.Batch.Head,
-			Tree: s.Batch.Result})
+		s.openCommand(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps),
+			Commit: s.Batch.Head,
+			Tree:   s.Batch.Result})
 		return
 	}
 	if s.mustCheck(v.Tree) {
-		s.check(now)
+		s.askForgeToCheck(now)
 		return
 	}
-	s.land(why)
+	s.askToLand(why)
 }
 
-// red halves what is tried together, down to one entry; before that one is
+// takeRed halves what is tried together, down to one entry; before that one is
 // blamed, the target must be green by itself. A check that is not reported is
 // mostly missing for all commits, so there the target comes first.
-func (s *State) red(summary string, now time.Time) {
+func (s *State) takeRed(summary string, now time.Time) {
 	b := s.Batch
 	b.Red = summary
 	if len(s.Checking) > 0 {
 		s.setApart(b)
-		s.next(now)
+		s.nextCommand(now)
 		return
 	}
 	if len(b.Steps) > 1 && !b.Absent {
-		s.halve(b, now)
+		s.halveBatch(b, now)
 		return
 	}
 	if b.Theirs != "" {
@@ -241,75 +244,78 @@ func (s *State) red(summary string, now time.Time) {
 	}
 	if s.redTarget() {
 		s.repairsNothing(b)
-		s.next(now)
+		s.nextCommand(now)
 		return
 	}
 	s.Window = max(1, s.Window/2)
 	if s.Green == b.Tree {
-		s.suspect(b, now)
+		s.halveOrBlame(b, now)
 		return
 	}
 	b.Target, b.Retried = true, false
-	s.verify(b.Tree, b.Tip, "is the target red by itself", false)
+	s.askToVerify(b.Tree, b.Tip, "is the target red by itself", false)
 }
 
-// suspect is for a batch that is red on a green target.
-func (s *State) suspect(b *Batch, now time.Time) {
+// halveOrBlame takes a batch that is red on a green target.
+func (s *State) halveOrBlame(b *Batch, now time.Time) {
 	if len(b.Steps) > 1 {
-		s.halve(b, now)
+		s.halveBatch(b, now)
 		return
 	}
-	s.blame(b, now)
+	s.blameEntry(b, now)
 }
 
-// halve tries the entries of a batch in smaller ones.
-func (s *State) halve(b *Batch, now time.Time) {
-	moving := ids(b.Steps)
+// halveBatch tries the entries of a batch in smaller ones.
+func (s *State) halveBatch(b *Batch, now time.Time) {
+	moving := idsOf(b.Steps)
 	s.Window = max(1, len(moving)/2)
 	s.Suspects = moving
-	s.drop()
-	s.next(now)
+	s.dropBatch()
+	s.nextCommand(now)
 }
 
-// blame is for one entry that is red on a green target.
-func (s *State) blame(b *Batch, now time.Time) {
+// blameEntry takes one entry that is red on a green target.
+func (s *State) blameEntry(b *Batch, now time.Time) {
 	s.Fresh = false
-	s.drop()
+	s.dropBatch()
 	m := b.Steps[0]
 	s.Suspects = nil // without it the others may be green
-	if e := s.at(m.ID); e != nil {
-		switch why := "it is red on " + short(s.Target) + ": " + b.Red; {
-		case len(m.ruled()) > 0 && !e.Plain:
+	if e := s.entryOf(m.ID); e != nil {
+		switch why := "it is red on " + branchName(s.Target) + ": " + b.Red; {
+		case len(m.pathsByRule()) > 0 && !e.Plain:
 			e.Plain = true
-			s.note(NoteRed, e.ID, why+"; what was settled by rule in "+listed(m.ruled())+" goes to an agent")
+			paths := firstOfList(m.pathsByRule())
+			s.addNote(NoteRed, e.ID, why+"; what was settled by rule in "+paths+" goes to an agent")
 		default:
-			s.note(NoteRed, e.ID, why)
-			s.resolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red, Said: b.Log}, now)
+			s.addNote(NoteRed, e.ID, why)
+			s.askToResolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red, Said: b.Log}, now)
 		}
 	}
-	s.next(now)
+	s.nextCommand(now)
 }
 
-func (s *State) landing() bool { return s.Batch != nil && s.Batch.Landing }
+func (s *State) isLanding() bool { return s.Batch != nil && s.Batch.Landing }
 
-func (s *State) land(why string) {
+func (s *State) askToLand(why string) {
 	b := s.Batch
 	b.Landing = true
-	s.do(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: ids(b.Steps), From: b.Tip, To: b.Head, Commit: b.Head,
-		Tree: b.Result})
+	s.openCommand(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: idsOf(b.Steps), From: b.Tip, To: b.Head,
+		Commit: b.Head,
+		Tree:   b.Result})
 }
 
-// landed takes the batch out of the queue.
-func (s *State) landed(e *Event) {
+// takeLanding takes the batch out of the queue.
+func (s *State) takeLanding(e *Event) {
 	b := s.Batch
 	s.Fresh = false
-	s.drop()
-	s.pass(b, e.At)
+	s.dropBatch()
+	s.countPassedOver(b, e.At)
 	for i := range b.Steps {
 		m := &b.Steps[i]
-		if entry := s.at(m.ID); entry != nil {
-			s.done(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head, Empty: m.Empty,
-				At: e.At, Regenerated: m.Regenerated})
+		if entry := s.entryOf(m.ID); entry != nil {
+			s.endEntry(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head,
+				Empty: m.Empty,
+				At:    e.At, Regenerated: m.Regenerated})
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
@@ -320,44 +326,45 @@ func (s *State) landed(e *Event) {
 		s.Window = min(s.Window+1, s.Policy.Batch)
 		s.Due = []CommandKind{DoForesee}
 		if b.Theirs != "" {
-			s.note(NoteMoved, "", "what the remote has is brought together with "+short(s.Target)+", and verified")
+			target := branchName(s.Target)
+			s.addNote(NoteMoved, "", "what the remote has is brought together with "+target+", and verified")
 		}
 		if s.Policy.Push {
-			s.toPush(ids(b.Steps))
+			s.toPush(idsOf(b.Steps))
 		}
 	}
-	s.next(e.At)
+	s.nextCommand(e.At)
 }
 
-// done is for an entry whose change is on the target.
-func (s *State) done(e Entry, l Landing) {
+// endEntry takes an entry out whose change is on the target.
+func (s *State) endEntry(e Entry, l Landing) {
 	l.Task, l.Run = e.ID, e.Run
-	why := fmt.Sprintf("landed on %s as %s", short(s.Target), abbreviated(l.Commit))
+	why := fmt.Sprintf("landed on %s as %s", branchName(s.Target), shortCommit(l.Commit))
 	if l.Empty {
-		why = fmt.Sprintf("nothing to change: %s has it already, at %s", short(s.Target), abbreviated(l.Commit))
+		why = fmt.Sprintf("nothing to change: %s has it already, at %s", branchName(s.Target), shortCommit(l.Commit))
 	}
 	if len(l.Regenerated) > 0 {
-		why += ", with files made anew: " + listed(l.Regenerated)
+		why += ", with files made anew: " + firstOfList(l.Regenerated)
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: MoveLanded, Why: why})
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteLanded, ID: e.ID, Text: why, Commit: l.Commit})
-	s.remove(e.ID)
+	s.removeEntry(e.ID)
 	for i := range s.Entries {
-		s.Entries[i].Needs = without(s.Entries[i].Needs, e.ID)
+		s.Entries[i].Needs = withoutValue(s.Entries[i].Needs, e.ID)
 	}
 }
 
-// pass counts for those who were ready and older than one that went first.
-func (s *State) pass(b *Batch, now time.Time) {
+// countPassedOver counts for those who were ready and older than one that went first.
+func (s *State) countPassedOver(b *Batch, now time.Time) {
 	last := int64(0)
 	for _, m := range b.Steps {
-		if e := s.at(m.ID); e != nil {
+		if e := s.entryOf(m.ID); e != nil {
 			last = max(last, e.Order)
 		}
 	}
 	for i := range s.Entries {
-		if e := &s.Entries[i]; e.ready(now) && e.Order < last && !slices.Contains(b.IDs, e.ID) && !s.InCheck(e.ID) {
+		if e := &s.Entries[i]; e.isReady(now) && e.Order < last && !slices.Contains(b.IDs, e.ID) && !s.InCheck(e.ID) {
 			e.Passed++
 		}
 	}
@@ -369,45 +376,45 @@ const (
 	lastWait  = time.Minute
 )
 
-// refused is a landing that was not made: nothing has changed.
-func (s *State) refused(e *Event) {
+// takeRefusal takes in a landing that was not made: nothing has changed.
+func (s *State) takeRefusal(e *Event) {
 	r, b := e.Refusal, s.Batch
 	s.Checking = nil // it is merged onto what did not land
-	s.drop()
+	s.dropBatch()
 	if r.Moved {
-		s.next(e.At)
+		s.nextCommand(e.At)
 		return
 	}
 	blocked := r.IDs
 	if len(blocked) == 0 && b != nil {
-		blocked = ids(b.Steps)
+		blocked = idsOf(b.Steps)
 	}
 	for _, id := range blocked {
-		entry := s.at(id)
+		entry := s.entryOf(id)
 		if entry == nil {
 			continue
 		}
 		if entry.Why != r.Why {
-			s.note(NoteWaiting, id, r.Why)
+			s.addNote(NoteWaiting, id, r.Why)
 		}
 		entry.Until, entry.Why = e.At.Add(min(firstWait<<min(entry.Waits, 10), lastWait)), r.Why
 		entry.Waits++
 	}
-	s.next(e.At)
+	s.nextCommand(e.At)
 }
 
-// follow issues what comes after a landing; false when there is nothing to do.
-func (s *State) follow(kind CommandKind) bool {
+// issueFollowUp issues what comes after a landing; false when there is nothing to do.
+func (s *State) issueFollowUp(kind CommandKind) bool {
 	switch kind {
 	case DoForesee:
-		return s.foresee()
+		return s.askToForesee()
 	case DoLook:
-		s.do(Command{Kind: DoLook, Why: "has the target changed"})
+		s.openCommand(Command{Kind: DoLook, Why: "has the target changed"})
 		return true
 	case DoReview:
-		list := s.proposed()
+		list := s.proposedEntries()
 		if len(list) > 0 {
-			s.do(Command{Kind: DoReview, Why: "pull requests are open", IDs: list, Fresh: s.Rung})
+			s.openCommand(Command{Kind: DoReview, Why: "pull requests are open", IDs: list, Fresh: s.Rung})
 			s.Rung = false
 		}
 		return len(list) > 0
@@ -415,43 +422,43 @@ func (s *State) follow(kind CommandKind) bool {
 	return false
 }
 
-// foresee looks at entries that are not about to be tried anyway.
-func (s *State) foresee() bool {
+// askToForesee looks at entries that are not about to be tried anyway.
+func (s *State) askToForesee() bool {
 	var list []string
 	for i, e := range s.InOrder(time.Time{}) {
-		next := i < s.width() && e.ready(time.Time{})
+		next := i < s.mostOfBatch() && e.isReady(time.Time{})
 		if !next && !s.InCheck(e.ID) && e.Problem == nil && e.Status != Proposed && len(list) < MaxForeseen {
 			list = append(list, e.ID)
 		}
 	}
 	if len(list) > 0 {
-		s.do(Command{Kind: DoForesee, Why: "which others will conflict now", IDs: list, To: s.Tip})
+		s.openCommand(Command{Kind: DoForesee, Why: "which others will conflict now", IDs: list, To: s.Tip})
 	}
 	return len(list) > 0
 }
 
-func (s *State) foreseen(ev *Event) {
+func (s *State) takeForesight(ev *Event) {
 	for _, a := range ev.Ahead {
-		e := s.at(a.ID)
+		e := s.entryOf(a.ID)
 		if e == nil {
 			continue
 		}
 		if len(a.Paths) > 0 && !slices.Equal(e.Ahead, a.Paths) {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteAhead, ID: e.ID, Paths: a.Paths,
-				Text: "will conflict with " + short(s.Target) + " in " + listed(a.Paths)})
+				Text: "will conflict with " + branchName(s.Target) + " in " + firstOfList(a.Paths)})
 		}
 		e.Ahead = a.Paths
 	}
 }
 
-// short is a branch as people name it.
-func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+// branchName gives a branch as people name it.
+func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 
-// abbreviated is a commit as people name it.
-func abbreviated(commit string) string { return commit[:min(len(commit), 10)] }
+// shortCommit gives a commit as people name it.
+func shortCommit(commit string) string { return commit[:min(len(commit), 10)] }
 
-// listed names the first few of a list.
-func listed(list []string) string {
+// firstOfList names the first few of a list.
+func firstOfList(list []string) string {
 	const most = 5
 	if len(list) <= most {
 		return strings.Join(list, ", ")
@@ -459,8 +466,8 @@ func listed(list []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// only is the entry of a batch of one; "" for more.
-func only(steps []Merged) string {
+// onlyEntry gives the entry of a batch of one; "" for more.
+func onlyEntry(steps []Merged) string {
 	if len(steps) == 1 {
 		return steps[0].ID
 	}

@@ -21,8 +21,8 @@ const (
 // mustCheck is true for a tree that is green here, and has to be at the forge.
 func (s *State) mustCheck(tree string) bool { return s.Policy.Checks && tree != s.Checked }
 
-// check gives the batch, which is green here, to the forge.
-func (s *State) check(now time.Time) {
+// askForgeToCheck gives the batch, which is green here, to the forge.
+func (s *State) askForgeToCheck(now time.Time) {
 	b := *s.Batch
 	b.Asked, b.Busy = now, now
 	for slices.ContainsFunc(s.Checking, func(o Batch) bool { return o.Place == b.Place }) {
@@ -30,30 +30,30 @@ func (s *State) check(now time.Time) {
 	}
 	s.Checking = append(s.Checking, b)
 	s.Ask = now
-	s.drop()
-	s.next(now)
+	s.dropBatch()
+	s.nextCommand(now)
 }
 
-// asks issues the question what the checks have come to, when it is time for that.
-func (s *State) asks(now time.Time) bool {
+// askForChecks issues the question what the checks have come to, when it is time for that.
+func (s *State) askForChecks(now time.Time) bool {
 	stands := s.Stop != nil && !s.redTarget()
 	if stands || len(s.Checking) == 0 || now.Before(s.Ask) {
 		return false
 	}
 	b := &s.Checking[0]
-	s.do(Command{Kind: DoCheck, Why: "are the forge's checks green", Batch: b.N, IDs: ids(b.Steps)})
+	s.openCommand(Command{Kind: DoCheck, Why: "are the forge's checks green", Batch: b.N, IDs: idsOf(b.Steps)})
 	return true
 }
 
-// checked takes in what the forge says of the first batch; no verdict is not yet.
-func (s *State) checked(e *Event) {
+// takeChecks takes in what the forge says of the first batch; no verdict is not yet.
+func (s *State) takeChecks(e *Event) {
 	b, v := s.Checking[0], e.Verdict
 	if v == nil {
 		if e.Busy {
 			s.Checking[0].Busy = e.At
 		}
 		s.Ask = e.At.Add(min(max(e.At.Sub(b.Asked)/4, firstAsk), lastAsk))
-		s.next(e.At)
+		s.nextCommand(e.At)
 		return
 	}
 	s.Batch, s.Checking = &b, s.Checking[1:]
@@ -68,25 +68,25 @@ func (s *State) checked(e *Event) {
 	}
 	switch {
 	case b.Target:
-		s.judged(v, e.At)
+		s.judgeTarget(v, e.At)
 	case v.Green:
-		s.land("the forge's checks are green")
+		s.askToLand("the forge's checks are green")
 	default:
 		b.Log, b.Absent = v.Log, v.Absent
-		s.red(v.Summary, e.At)
+		s.takeRed(v.Summary, e.At)
 	}
 }
 
-// onto is the commit that the next batch is merged onto; "" is the target's.
-func (s *State) onto() string {
+// baseOfNext gives the commit that the next batch is merged onto; "" is the target's.
+func (s *State) baseOfNext() string {
 	if n := len(s.Checking); n > 0 {
 		return s.Checking[n-1].Head
 	}
 	return ""
 }
 
-// full is true while nothing can be merged onto what the forge checks.
-func (s *State) full() bool {
+// isFull is true while nothing can be merged onto what the forge checks.
+func (s *State) isFull() bool {
 	n := len(s.Checking)
 	if n == 0 {
 		return false
@@ -103,17 +103,17 @@ func (s *State) checkOf(id string) int {
 
 // canTry is true for an entry that can be in the next batch.
 func (s *State) canTry(e *Entry, now time.Time) bool {
-	apart := e.Apart != "" && e.Apart == s.onto()
-	return e.ready(now) && !apart && !s.InCheck(e.ID)
+	apart := e.Apart != "" && e.Apart == s.baseOfNext()
+	return e.isReady(now) && !apart && !s.InCheck(e.ID)
 }
 
 // setApart keeps of a batch that it does not go with what the forge checks. Nobody is
 // blamed: each is tried again once that has landed, or has not.
 func (s *State) setApart(b *Batch) {
 	for _, id := range b.IDs {
-		if e := s.at(id); e != nil && e.Status == Waiting {
+		if e := s.entryOf(id); e != nil && e.Status == Waiting {
 			e.Apart, e.Why = b.Tip, "it does not go with what the forge checks now, and waits for that"
 		}
 	}
-	s.drop()
+	s.dropBatch()
 }

@@ -55,10 +55,10 @@ type File struct {
 
 // Regenerable reports whether a command may make the file anew: both sides have
 // one, as a file.
-func (f *File) Regenerable() bool { return !f.Special && f.unusual() == "" }
+func (f *File) Regenerable() bool { return !f.Special && f.unusualPart() == "" }
 
-// unusual is what of the conflict is about more than contents.
-func (f *File) unusual() string {
+// unusualPart names what of the conflict is about more than contents.
+func (f *File) unusualPart() string {
 	for _, k := range f.Kinds {
 		if k != "contents" && k != "add/add" {
 			return k
@@ -75,8 +75,8 @@ type Hunk struct {
 	Theirs []string `json:"theirs,omitempty"` // the entry's
 }
 
-// lines is the size of a hunk: its longer side.
-func (h *Hunk) lines() int { return max(len(h.Ours), len(h.Theirs)) }
+// sizeOfHunk counts the lines of its longer side.
+func (h *Hunk) sizeOfHunk() int { return max(len(h.Ours), len(h.Theirs)) }
 
 // Classify says how hard a conflict is: as hard as its hardest file, and as
 // long as all those together that no rule settles.
@@ -95,10 +95,10 @@ func Classify(c Conflict) (Class, string) {
 		}
 		own := 0
 		for j := range f.Hunks {
-			own += f.Hunks[j].lines()
+			own += f.Hunks[j].sizeOfHunk()
 		}
 		lines += own
-		if !f.simple() {
+		if !f.isSimple() {
 			hard, class = hard+own, Medium
 		}
 	}
@@ -106,7 +106,7 @@ func Classify(c Conflict) (Class, string) {
 		lines = hard
 	}
 	files := fault.Numbered(len(c.Files)+c.More, "file")
-	why := fmt.Sprintf("%s, %s (%s)", files, fault.Numbered(lines, "line"), listed(c.Paths()))
+	why := fmt.Sprintf("%s, %s (%s)", files, fault.Numbered(lines, "line"), firstOfList(c.Paths()))
 	switch {
 	case class == Simple && c.More == 0:
 		return Simple, why
@@ -129,7 +129,7 @@ func (f *File) Structural() string {
 	case f.Special:
 		return "a link, a submodule or a mode was changed on both sides"
 	}
-	if k := f.unusual(); k != "" {
+	if k := f.unusualPart(); k != "" {
 		return "a " + k + " conflict"
 	}
 	if len(f.Hunks) == 0 {
@@ -138,7 +138,7 @@ func (f *File) Structural() string {
 	return ""
 }
 
-func (f *File) simple() bool {
+func (f *File) isSimple() bool {
 	_, ok := f.Settle()
 	return ok
 }
@@ -159,7 +159,7 @@ func (f *File) Settle() (hunks [][]string, ok bool) {
 		return nil, false
 	}
 	for i := range f.Hunks {
-		text, ok := f.settle(&f.Hunks[i])
+		text, ok := f.settleHunk(&f.Hunks[i])
 		if !ok {
 			return nil, false
 		}
@@ -168,12 +168,12 @@ func (f *File) Settle() (hunks [][]string, ok bool) {
 	return hunks, true
 }
 
-func (f *File) settle(h *Hunk) ([]string, bool) {
+func (f *File) settleHunk(h *Hunk) ([]string, bool) {
 	if path.Base(f.Path) == "go.sum" || path.Base(f.Path) == "go.work.sum" {
-		return union(h), true
+		return uniteSides(h), true
 	}
-	if !f.indented() {
-		base, ours, theirs := bare(h.Base), bare(h.Ours), bare(h.Theirs)
+	if !f.isIndented() {
+		base, ours, theirs := trimLines(h.Base), trimLines(h.Ours), trimLines(h.Theirs)
 		switch {
 		case slices.Equal(ours, theirs):
 			return h.Ours, true
@@ -189,8 +189,8 @@ func (f *File) settle(h *Hunk) ([]string, bool) {
 	return slices.Concat(h.Ours, h.Theirs), true
 }
 
-// indented is true for files in which blanks carry meaning.
-func (f *File) indented() bool {
+// isIndented is true for files in which blanks carry meaning.
+func (f *File) isIndented() bool {
 	switch strings.ToLower(path.Ext(f.Path)) {
 	case ".py", ".pyi", ".yaml", ".yml", ".mk", ".mak", ".haml", ".pug", ".slim", ".sass",
 		".coffee", ".nim", ".fs", ".hs", ".md", ".rst", ".patch", ".diff", ".tsv":
@@ -200,8 +200,8 @@ func (f *File) indented() bool {
 	return name == "makefile" || name == "gnumakefile" || name == "snakefile"
 }
 
-// bare is lines without blanks at their ends, and without empty lines.
-func bare(lines []string) []string {
+// trimLines gives lines without blanks at their ends, and without empty lines.
+func trimLines(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		if l = strings.TrimSpace(l); l != "" {
@@ -211,9 +211,9 @@ func bare(lines []string) []string {
 	return out
 }
 
-// union is the lines of both sides, sorted, each once, less those that a side
+// uniteSides gives the lines of both sides, sorted, each once, less those that a side
 // took away.
-func union(h *Hunk) []string {
+func uniteSides(h *Hunk) []string {
 	all := slices.Concat(h.Ours, h.Theirs)
 	all = slices.DeleteFunc(all, func(l string) bool {
 		stays := slices.Contains(h.Ours, l) && slices.Contains(h.Theirs, l)
@@ -228,16 +228,16 @@ func union(h *Hunk) []string {
 func sameName(h *Hunk) bool {
 	ours := map[string]bool{}
 	for _, l := range h.Ours {
-		if n := named(l); n != "" {
+		if n := nameOfLine(l); n != "" {
 			ours[n] = true
 		}
 	}
-	return slices.ContainsFunc(h.Theirs, func(l string) bool { return ours[named(l)] })
+	return slices.ContainsFunc(h.Theirs, func(l string) bool { return ours[nameOfLine(l)] })
 }
 
-// named is the part of a line before its first = : ( or {; "" for a line
+// nameOfLine gives the part of a line before its first = : ( or {; "" for a line
 // without letters.
-func named(line string) string {
+func nameOfLine(line string) string {
 	if i := strings.IndexAny(line, "=:({"); i >= 0 {
 		line = line[:i]
 	}

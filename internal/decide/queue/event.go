@@ -128,10 +128,10 @@ type Merged struct {
 	Lost string `json:"lost,omitempty"`
 }
 
-// ruled are the paths of a conflict that no agent and no person saw.
-func (m *Merged) ruled() []string { return slices.Concat(m.Settled, m.Regenerated) }
+// pathsByRule gives the paths of a conflict that no agent and no person saw.
+func (m *Merged) pathsByRule() []string { return slices.Concat(m.Settled, m.Regenerated) }
 
-func (m *Merged) lands() bool {
+func (m *Merged) canLand() bool {
 	return m.Commit != "" && m.Conflict == nil && !m.Later && m.Lost == ""
 }
 

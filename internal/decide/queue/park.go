@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// conflict gives a conflict that no rule settles to an agent or a person.
-func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
+// handOutConflict gives a conflict that no rule settles to an agent or a person.
+func (s *State) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	class, why := Classify(*c)
 	if class == Simple {
 		class = Medium // what a rule settled was red, or could not be settled after all
 	}
-	why = fmt.Sprintf("it conflicts with %s: %s", short(s.Target), why)
+	why = fmt.Sprintf("it conflicts with %s: %s", branchName(s.Target), why)
 	if c.Regenerating != "" {
 		why += "; " + c.Regenerating
 	}
@@ -21,27 +21,28 @@ func (s *State) conflict(e *Entry, c *Conflict, now time.Time) {
 	}
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.Paths(), Class: class})
 	told := len(s.Out.Notes) - 1
-	s.resolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
+	s.askToResolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
 	s.Out.Notes[told].Parked = e.Status == Parked
 }
 
-// resolve hands an entry to an agent while it has attempts, and else to a person.
-func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
+// askToResolve hands an entry to an agent while it has attempts, and else to a person.
+func (s *State) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 	counted := e.Attempts - e.Outrun
 	if p.Class == Complex || !s.Policy.Resolve || counted >= s.Policy.Retries {
 		if p.Class != Complex && e.Attempts > 0 {
 			why = fmt.Sprintf("%s (after %d attempts of an agent)", why, e.Attempts)
 		}
-		s.park(e, why, p, now)
+		s.parkEntry(e, why, p, now)
 		return
 	}
 	e.Attempts++
 	e.Solved = ""
 	e.Status, e.Why, e.Problem, e.Until = Resolving, why, p, time.Time{}
-	s.note(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1, s.Policy.Retries,
+	s.addNote(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1,
+		s.Policy.Retries,
 		why))
 	if e.Outrun >= outrunLimit {
-		s.note(NoteWaiting, e.ID, "the queue waits for this agent, whose work was outrun before")
+		s.addNote(NoteWaiting, e.ID, "the queue waits for this agent, whose work was outrun before")
 	}
 }
 
@@ -49,13 +50,13 @@ func (s *State) resolve(e *Entry, why string, p *Problem, now time.Time) {
 // before the queue waits for it: else a busy target would starve it.
 const outrunLimit = 2
 
-// awaited is the first entry in order whose agent the queue waits for; nil none.
-func (s *State) awaited() *Entry {
+// awaitedEntry gives the first entry in order whose agent the queue waits for; nil none.
+func (s *State) awaitedEntry() *Entry {
 	var first *Entry
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		if s.Policy.Resolve && e.Status == Resolving && e.Outrun >= outrunLimit {
-			if first == nil || before(e, first) < 0 {
+			if first == nil || compareReady(e, first) < 0 {
 				first = e
 			}
 		}
@@ -63,78 +64,78 @@ func (s *State) awaited() *Entry {
 	return first
 }
 
-// park puts an entry aside until a person acts, or the time for that is over.
-func (s *State) park(e *Entry, why string, p *Problem, now time.Time) {
+// parkEntry puts an entry aside until a person acts, or the time for that is over.
+func (s *State) parkEntry(e *Entry, why string, p *Problem, now time.Time) {
 	e.Status, e.Why, e.Problem, e.Until = Parked, why, p, time.Time{}
 	if s.Policy.Timeout > 0 {
 		e.Until = now.Add(s.Policy.Timeout)
 	}
-	s.note(NoteEscalated, e.ID, why)
-	s.move(e.ID, MoveBlocked, why)
+	s.addNote(NoteEscalated, e.ID, why)
+	s.moveEntry(e.ID, MoveBlocked, why)
 }
 
-// overdue is for a parked entry about which nobody answered. One that leaves
+// endOverdue takes a parked entry about which nobody answered. One that leaves
 // loses its status.
-func (s *State) overdue(e *Entry, now time.Time) {
+func (s *State) endOverdue(e *Entry, now time.Time) {
 	switch s.Policy.Action {
 	case Skip:
 		s.dropEntry(e, "nobody answered in time: "+e.Why)
 		e.Status = ""
 	case Retry:
-		s.again(e, "nobody answered in time; it is tried again")
+		s.tryAnew(e, "nobody answered in time; it is tried again")
 	case Notify:
-		s.note(NoteEscalated, e.ID, "still: "+e.Why)
+		s.addNote(NoteEscalated, e.ID, "still: "+e.Why)
 		e.Until = now.Add(s.Policy.Timeout)
 	default:
-		s.note(NoteEscalated, e.ID, "nobody answered in time; it stays aside until: pawl queue retry "+e.ID)
+		s.addNote(NoteEscalated, e.ID, "nobody answered in time; it stays aside until: pawl queue retry "+e.ID)
 		e.Until = time.Time{}
 	}
 }
 
-// resolved takes in the end of an agent's run at an entry. What it made is new
+// takeResolution takes in the end of an agent's run at an entry. What it made is new
 // work: it is merged and verified like any other.
-func (s *State) resolved(ev *Event) {
+func (s *State) takeResolution(ev *Event) {
 	r := ev.Resolution
 	if r == nil {
 		return
 	}
-	e := s.at(r.ID)
+	e := s.entryOf(r.ID)
 	if e == nil || e.Status != Resolving || e.Attempts != r.Attempt {
 		return
 	}
 	if r.Commit == "" {
-		s.resolve(e, reason(r.Why, "the agent made no commit"), e.Problem, ev.At)
+		s.askToResolve(e, reasonOr(r.Why, "the agent made no commit"), e.Problem, ev.At)
 	} else {
 		e.Solved = e.Problem.Tip
 		e.Commit, e.Status, e.Why, e.Problem, e.Plain = r.Commit, Waiting, "", nil, false
 	}
-	s.settle(ev.At)
+	s.issueNext(ev.At)
 }
 
-// proposed are the entries with a pull request that somebody may merge.
-func (s *State) proposed() []string {
+// proposedEntries gives the entries with a pull request that somebody may merge.
+func (s *State) proposedEntries() []string {
 	var list []string
 	for i := range s.Entries {
-		if s.Entries[i].proposed() {
+		if s.Entries[i].isProposed() {
 			list = append(list, s.Entries[i].ID)
 		}
 	}
 	return list
 }
 
-// proposed is true while somebody may merge the entry's pull request. A parked
+// isProposed is true while somebody may merge the entry's pull request. A parked
 // one may still be merged as it is.
-func (e *Entry) proposed() bool {
+func (e *Entry) isProposed() bool {
 	return e.Status == Proposed || e.Status == Parked && e.Request != ""
 }
 
-// proposals takes in what became of pull requests. Merged is done, with the
+// takeProposals takes in what became of pull requests. Merged is done, with the
 // host's commit. Asked: the host was asked, and opened none.
-func (s *State) proposals(ev *Event, asked bool) {
+func (s *State) takeProposals(ev *Event, asked bool) {
 	b := s.Batch
-	s.drop()
+	s.dropBatch()
 	for _, r := range ev.Requests {
-		e := s.at(r.ID)
+		e := s.entryOf(r.ID)
 		switch {
 		case e == nil:
 		case r.Merged != "":
@@ -142,33 +143,33 @@ func (s *State) proposals(ev *Event, asked bool) {
 			if b != nil {
 				l.Batch = b.N
 			}
-			s.done(*e, l)
+			s.endEntry(*e, l)
 		case e.Status == Parked: // only that it was merged counts
 		case asked && e.Status != Proposed: // a person had something else done meanwhile
 		case r.Closed != "":
-			s.park(e, r.Closed, nil, ev.At)
+			s.parkEntry(e, r.Closed, nil, ev.At)
 			e.Request = ""
 		case r.URL != "":
-			s.proposal(e, &r, ev.At)
+			s.takeProposal(e, &r, ev.At)
 		}
 	}
-	s.next(ev.At)
+	s.nextCommand(ev.At)
 }
 
 // heardLimit is how many names of what was said are kept.
 const heardLimit = 1000
 
-// proposal takes in how an open pull request is. What people say begins the
+// takeProposal takes in how an open pull request is. What people say begins the
 // attempts of an agent anew; what checks say does not.
-func (s *State) proposal(e *Entry, r *Request, now time.Time) {
+func (s *State) takeProposal(e *Entry, r *Request, now time.Time) {
 	why := "its pull request is open: " + r.URL
 	if e.Request != r.URL {
-		s.note(NoteProposed, e.ID, why)
+		s.addNote(NoteProposed, e.ID, why)
 	}
 	if r.Why != "" {
 		why += "; " + r.Why
 		if e.Why != why {
-			s.note(NoteWaiting, e.ID, r.Why)
+			s.addNote(NoteWaiting, e.ID, r.Why)
 		}
 	}
 	e.Status, e.Why, e.Request, e.Seen = Proposed, why, r.URL, r.Seen
@@ -177,10 +178,12 @@ func (s *State) proposal(e *Entry, r *Request, now time.Time) {
 	switch {
 	case r.Said != "":
 		e.Attempts, e.Outrun = 0, 0
-		s.resolve(e, "changes are wanted in its pull request", &Problem{Class: Medium, Tip: s.Tip, Said: r.Said}, now)
+		problem := &Problem{Class: Medium, Tip: s.Tip, Said: r.Said}
+		s.askToResolve(e, "changes are wanted in its pull request", problem, now)
 	case r.Red != "":
-		s.resolve(e, "the checks of its pull request are red", &Problem{Class: Medium, Tip: s.Tip, Said: r.Red}, now)
+		problem := &Problem{Class: Medium, Tip: s.Tip, Said: r.Red}
+		s.askToResolve(e, "the checks of its pull request are red", problem, now)
 	case r.Behind:
-		e.Status, e.Why = Waiting, "its pull request is brought up to date with "+short(s.Target)
+		e.Status, e.Why = Waiting, "its pull request is brought up to date with "+branchName(s.Target)
 	}
 }

@@ -138,9 +138,9 @@ type Stop struct {
 	Theirs string `json:"theirs,omitempty"`
 }
 
-// awaits is true when the queue goes on by itself once the target, or what its
+// awaitsTarget is true when the queue goes on by itself once the target, or what its
 // remote has, has changed.
-func (s *Stop) awaits() bool {
+func (s *Stop) awaitsTarget() bool {
 	return s.Cause == RedTarget || s.Cause == Missing || s.Cause == Diverged
 }
 
@@ -319,30 +319,30 @@ const (
 
 // Find is the entry of a task, and whether there is one.
 func (s *State) Find(id string) (Entry, bool) {
-	if i := s.index(id); i >= 0 {
+	if i := s.indexOf(id); i >= 0 {
 		return s.Entries[i], true
 	}
 	return Entry{}, false
 }
 
-func (s *State) index(id string) int {
+func (s *State) indexOf(id string) int {
 	return slices.IndexFunc(s.Entries, func(e Entry) bool { return e.ID == id })
 }
 
-// at is the entry of a task for a change; nil when there is none.
-func (s *State) at(id string) *Entry {
-	if i := s.index(id); i >= 0 {
+// entryOf gives the entry of a task for a change; nil when there is none.
+func (s *State) entryOf(id string) *Entry {
+	if i := s.indexOf(id); i >= 0 {
 		return &s.Entries[i]
 	}
 	return nil
 }
 
-func (s *State) remove(id string) {
+func (s *State) removeEntry(id string) {
 	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.ID == id })
-	s.Suspects = without(s.Suspects, id)
+	s.Suspects = withoutValue(s.Suspects, id)
 }
 
-// without is a list less one value, in a list of its own.
-func without(list []string, id string) []string {
+// withoutValue gives a list less one value, in a list of its own.
+func withoutValue(list []string, id string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == id })
 }

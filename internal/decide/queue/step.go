@@ -17,7 +17,7 @@ import (
 // s is the caller's copy, and what it shares with the state before is not changed.
 func Step(s State, e Event) (State, Command) {
 	s.Out = Out{}
-	if !s.fits(&e) {
+	if !s.isExpected(&e) {
 		return s, Command{}
 	}
 	s.Entries, s.Checking = slices.Clone(s.Entries), slices.Clone(s.Checking)
@@ -34,14 +34,14 @@ func Step(s State, e Event) (State, Command) {
 		s.Unpushed = &u
 	}
 	for _, w := range e.Warnings {
-		s.note(NoteWarning, "", w)
+		s.addNote(NoteWarning, "", w)
 	}
 	if e.ClockSet != 0 {
-		s.shift(e.ClockSet)
+		s.shiftTimes(e.ClockSet)
 		s.Stepped = s.Stepped.Add(e.ClockSet)
 	}
 	s.setBack(e.At)
-	s.take(&e)
+	s.takeEvent(&e)
 	s.since = time.Time{}
 	return s, s.Command
 }
@@ -55,11 +55,11 @@ func (s *State) setBack(now time.Time) {
 		return
 	}
 	s.Stepped = now
-	s.shift(by)
+	s.shiftTimes(by)
 }
 
-// shift moves what is waited for: that much time has not passed.
-func (s *State) shift(by time.Duration) {
+// shiftTimes moves what is waited for: that much time has not passed.
+func (s *State) shiftTimes(by time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {
 			*t = t.Add(by)
@@ -85,46 +85,46 @@ func (s *State) shift(by time.Duration) {
 	}
 }
 
-// fits is false for an answer to another command than the open one.
-func (s *State) fits(e *Event) bool {
+// isExpected is false for an answer to another command than the open one.
+func (s *State) isExpected(e *Event) bool {
 	switch e.Kind {
 	case Opened:
 		return e.Policy != nil && e.Facts != nil
 	case Added, Asked, Resolved:
 		return s.Command.Seq > 0
 	case Prepared:
-		return s.answers(e, DoPrepare) && e.Prepared != nil
+		return s.answersOpen(e, DoPrepare) && e.Prepared != nil
 	case Verified:
-		return s.answers(e, DoVerify) && e.Verdict != nil && s.Batch != nil
+		return s.answersOpen(e, DoVerify) && e.Verdict != nil && s.Batch != nil
 	case Checked:
-		return s.answers(e, DoCheck) && len(s.Checking) > 0
+		return s.answersOpen(e, DoCheck) && len(s.Checking) > 0
 	case Landed:
-		return s.answers(e, DoLand) && s.Batch != nil
+		return s.answersOpen(e, DoLand) && s.Batch != nil
 	case Refused:
-		return s.answers(e, DoLand) && e.Refusal != nil
+		return s.answersOpen(e, DoLand) && e.Refusal != nil
 	case Foreseen:
-		return s.answers(e, DoForesee)
+		return s.answersOpen(e, DoForesee)
 	case Pushed:
-		return s.answers(e, DoPush) && e.Push != nil
+		return s.answersOpen(e, DoPush) && e.Push != nil
 	case WaitOver:
-		return s.answers(e, DoWait)
+		return s.answersOpen(e, DoWait)
 	case Looked:
-		return s.answers(e, DoLook) && e.Facts != nil
+		return s.answersOpen(e, DoLook) && e.Facts != nil
 	case Proposals:
-		return (s.answers(e, DoPropose) || s.answers(e, DoReview))
+		return (s.answersOpen(e, DoPropose) || s.answersOpen(e, DoReview))
 	case Stumbled:
 		return e.For == s.Command.Seq && s.Command.Kind != DoWait && s.Command.Kind != ""
 	}
 	return false
 }
 
-func (s *State) answers(e *Event, kind CommandKind) bool {
+func (s *State) answersOpen(e *Event, kind CommandKind) bool {
 	return e.For == s.Command.Seq && s.Command.Kind == kind
 }
 
-// take changes s. Each event either leaves the open command as it is, or ends
+// takeEvent changes s. Each event either leaves the open command as it is, or ends
 // with another one.
-func (s *State) take(e *Event) {
+func (s *State) takeEvent(e *Event) {
 	answered := s.Command.Kind
 	if e.For == s.Command.Seq && e.For > 0 {
 		s.Command = Command{} // it is answered
@@ -138,43 +138,43 @@ func (s *State) take(e *Event) {
 	}
 	switch e.Kind {
 	case Opened:
-		s.opened(e)
+		s.takeOpening(e)
 	case Added:
-		s.added(e)
+		s.takeChange(e)
 	case Asked:
-		s.asked(e)
+		s.takeRequest(e)
 	case Prepared:
-		s.prepared(e)
+		s.takeMerge(e)
 	case Verified:
-		s.verified(e)
+		s.takeVerdict(e)
 	case Checked:
-		s.checked(e)
+		s.takeChecks(e)
 	case Landed:
-		s.landed(e)
+		s.takeLanding(e)
 	case Refused:
-		s.refused(e)
+		s.takeRefusal(e)
 	case Foreseen:
-		s.foreseen(e)
-		s.next(e.At)
+		s.takeForesight(e)
+		s.nextCommand(e.At)
 	case Pushed:
-		s.pushed(e)
+		s.takePush(e)
 	case Resolved:
-		s.resolved(e)
+		s.takeResolution(e)
 	case WaitOver:
-		s.due(e.At)
-		s.next(e.At)
+		s.doWhatIsDue(e.At)
+		s.nextCommand(e.At)
 	case Looked:
-		s.looked(e)
+		s.takeLook(e)
 	case Proposals:
-		s.proposals(e, answered == DoReview)
+		s.takeProposals(e, answered == DoReview)
 	case Stumbled:
-		s.stumbled(e, answered)
+		s.takeOwnFailure(e, answered)
 	}
 }
 
-// opened begins the work of a process. A landing that was under way is carried
+// takeOpening begins the work of a process. A landing that was under way is carried
 // out again; anything else is decided anew.
-func (s *State) opened(e *Event) {
+func (s *State) takeOpening(e *Event) {
 	if !e.Policy.Checks || e.Policy.Key != s.Policy.Key {
 		s.Checking, s.Checked = nil, ""
 	}
@@ -196,28 +196,28 @@ func (s *State) opened(e *Event) {
 			e.Waits, e.Until = 0, time.Time{}
 		}
 	}
-	if s.landing() {
-		s.land("finish what was begun")
+	if s.isLanding() {
+		s.askToLand("finish what was begun")
 		return
 	}
-	s.drop()
-	if s.see(e.Facts, e.At) {
-		s.lost(e.Facts.Lost)
+	s.dropBatch()
+	if s.seeTarget(e.Facts, e.At) {
+		s.warnOfLost(e.Facts.Lost)
 	}
-	if len(s.proposed()) > 0 {
+	if len(s.proposedEntries()) > 0 {
 		s.Due = []CommandKind{DoReview} // the host may have merged since
 	}
 	if s.redTarget() {
 		s.Stop.Again = e.At
 		s.Due = append(s.Due, DoLook)
 	}
-	s.next(e.At)
+	s.nextCommand(e.At)
 }
 
-// see takes in where the target is. It is false when the queue stops, or when what
+// seeTarget takes in where the target is. It is false when the queue stops, or when what
 // the remote has comes first.
-func (s *State) see(f *Facts, now time.Time) bool {
-	before, name, do := s.Tip, short(s.Target), "make it"
+func (s *State) seeTarget(f *Facts, now time.Time) bool {
+	before, name, do := s.Tip, branchName(s.Target), "make it"
 	if f.Remote != "" {
 		name, do = name+" at "+f.Remote, "push it there"
 	}
@@ -232,31 +232,31 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	}
 	switch {
 	case f.Tip == "":
-		s.stop(Missing, "there is no branch "+name+"; "+do+", and the queue goes on", "", now)
+		s.stopQueue(Missing, "there is no branch "+name+"; "+do+", and the queue goes on", "", now)
 		return false
 	case diverged && s.Stop.isFor(f):
 		return false
 	case diverged && s.Theirs == "":
-		s.stop(Diverged, f.Diverged, f.Tip, now)
+		s.stopQueue(Diverged, f.Diverged, f.Tip, now)
 		s.Stop.Theirs = f.Theirs
 		return false
 	case before == "" || f.Tip == before:
 	case !f.Past && !known:
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
-		s.stop(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
+		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
 			"it, then: pawl queue resume",
-			name, abbreviated(f.Tip), abbreviated(before)), f.Tip, now)
-		s.lost(f.Lost)
+			name, shortCommit(f.Tip), shortCommit(before)), f.Tip, now)
+		s.warnOfLost(f.Lost)
 		return false
 	default:
 		if len(s.Entries) > 0 {
-			s.note(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", name,
-				abbreviated(before), abbreviated(f.Tip)))
+			s.addNote(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", name,
+				shortCommit(before), shortCommit(f.Tip)))
 		}
 		s.Green, s.Suspects = "", nil
 	}
 	s.Tip = f.Tip
-	if s.Stop != nil && s.Stop.awaits() {
+	if s.Stop != nil && s.Stop.awaitsTarget() {
 		switch {
 		case s.Stop.Cause == Diverged && !diverged:
 			s.goOn("the target and its remote are together again")
@@ -267,21 +267,21 @@ func (s *State) see(f *Facts, now time.Time) bool {
 	return s.Theirs == ""
 }
 
-func (s *State) lost(list []string) {
+func (s *State) warnOfLost(list []string) {
 	if len(list) > 0 {
 		s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteWarning,
-			Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), short(s.Target)), Paths: list})
+			Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), branchName(s.Target)), Paths: list})
 	}
 }
 
-// next issues what is to be done now.
-func (s *State) next(now time.Time) {
+// nextCommand issues what is to be done now.
+func (s *State) nextCommand(now time.Time) {
 	if now.Before(s.Rest) {
-		s.wait(now)
+		s.issueWait(now)
 		return
 	}
-	if s.landing() {
-		s.land("finish what was begun")
+	if s.isLanding() {
+		s.askToLand("finish what was begun")
 		return
 	}
 	for len(s.Due) > 0 {
@@ -290,25 +290,25 @@ func (s *State) next(now time.Time) {
 		if s.Stop != nil && kind != DoLook {
 			continue
 		}
-		if s.follow(kind) {
+		if s.issueFollowUp(kind) {
 			return
 		}
 	}
 	s.Due = nil
-	if s.pushes(now) || s.joins(now) || s.asks(now) {
+	if s.askToPush(now) || s.askToJoin(now) || s.askForChecks(now) {
 		return
 	}
 	if s.Wanted && s.Stop == nil && len(s.Checking) == 0 {
-		s.follow(DoLook)
+		s.issueFollowUp(DoLook)
 		return
 	}
-	if list, why := s.choose(now); len(list) > 0 {
+	if list, why := s.chooseBatch(now); len(list) > 0 {
 		s.Batches++
-		s.Batch = &Batch{N: s.Batches, IDs: list, Since: cmp.Or(s.since, now), Tip: s.onto()}
-		s.do(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches, From: s.onto()})
+		s.Batch = &Batch{N: s.Batches, IDs: list, Since: cmp.Or(s.since, now), Tip: s.baseOfNext()}
+		s.openCommand(Command{Kind: DoPrepare, Why: why, IDs: list, Batch: s.Batches, From: s.baseOfNext()})
 		return
 	}
-	s.wait(now)
+	s.issueWait(now)
 }
 
 // Times at which a queue that has nothing to do looks around.
@@ -317,10 +317,10 @@ const (
 	lookEvery   = 10 * time.Second // a target that is red, missing or diverged
 )
 
-// wait issues a wait until the next time that counts.
-func (s *State) wait(now time.Time) {
+// issueWait issues a wait until the next time that counts.
+func (s *State) issueWait(now time.Time) {
 	until, why := time.Time{}, "nothing is ready to land"
-	if e := s.awaited(); e != nil {
+	if e := s.awaitedEntry(); e != nil {
 		why = "it waits for the agent at " + e.ID
 	}
 	soon := func(t time.Time) {
@@ -331,12 +331,12 @@ func (s *State) wait(now time.Time) {
 		}
 	}
 	if now.Before(s.Rest) {
-		s.do(Command{Kind: DoWait, Why: "pawl could not do its part; it tries again", Until: s.Rest})
+		s.openCommand(Command{Kind: DoWait, Why: "pawl could not do its part; it tries again", Until: s.Rest})
 		return
 	}
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		if e.proposed() {
+		if e.isProposed() {
 			soon(now.Add(reviewEvery))
 		}
 		switch {
@@ -354,15 +354,15 @@ func (s *State) wait(now time.Time) {
 	}
 	if s.Stop != nil {
 		why = s.Stop.Why
-		if s.Stop.awaits() {
+		if s.Stop.awaitsTarget() {
 			soon(now.Add(lookEvery))
 		}
 	}
-	s.do(Command{Kind: DoWait, Why: why, Until: until})
+	s.openCommand(Command{Kind: DoWait, Why: why, Until: until})
 }
 
-// do makes c the open command. The same wait again is no new command.
-func (s *State) do(c Command) {
+// openCommand makes c the open command. The same wait again is no new command.
+func (s *State) openCommand(c Command) {
 	if o := s.Command; c.Kind == DoWait && o.Kind == DoWait && o.Why == c.Why && o.Until.Equal(c.Until) {
 		return
 	}
@@ -371,72 +371,72 @@ func (s *State) do(c Command) {
 	s.Command = c
 }
 
-// due does what has its time at a wait's end.
-func (s *State) due(now time.Time) {
+// doWhatIsDue does what has its time at a wait's end.
+func (s *State) doWhatIsDue(now time.Time) {
 	for i := range s.Entries {
 		if e := &s.Entries[i]; e.Status == Parked && !e.Until.IsZero() && !now.Before(e.Until) {
-			s.overdue(e, now)
+			s.endOverdue(e, now)
 		}
 	}
 	s.Entries = slices.DeleteFunc(s.Entries, func(e Entry) bool { return e.Status == "" })
 	switch {
-	case s.Stop != nil && s.Stop.awaits():
+	case s.Stop != nil && s.Stop.awaitsTarget():
 		s.Due = []CommandKind{DoLook}
-	case len(s.proposed()) > 0:
+	case len(s.proposedEntries()) > 0:
 		s.Due = []CommandKind{DoReview}
 	}
 }
 
-// stumbled is pawl's own failure: disk, database, git. It blames no entry.
-func (s *State) stumbled(e *Event, over CommandKind) {
+// takeOwnFailure takes in pawl's own failure: disk, database, git. It blames no entry.
+func (s *State) takeOwnFailure(e *Event, over CommandKind) {
 	s.Stumbles++
 	s.Stumbled = over
 	rest := min(time.Second<<min(s.Stumbles-1, 9), 5*time.Minute)
 	s.Rest = e.At.Add(rest)
 	if s.Stumbles == 1 || s.Stumbles == 4 {
-		s.note(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
+		s.addNote(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
 	}
-	if !s.landing() {
+	if !s.isLanding() {
 		if s.Batch != nil && s.Batch.Theirs != "" {
 			s.Theirs = s.Batch.Theirs // both are still to be brought together
 		}
-		s.drop()
+		s.dropBatch()
 	}
-	s.wait(e.At)
+	s.issueWait(e.At)
 }
 
-// drop gives the batch up. Its entries are where they were.
-func (s *State) drop() { s.Batch, s.Due = nil, nil }
+// dropBatch gives the batch up. Its entries are where they were.
+func (s *State) dropBatch() { s.Batch, s.Due = nil, nil }
 
-// stop makes the queue stand still, with one alarm.
-func (s *State) stop(cause Cause, why, tip string, now time.Time) {
+// stopQueue makes the queue stand still, with one alarm.
+func (s *State) stopQueue(cause Cause, why, tip string, now time.Time) {
 	same := s.Stop != nil && s.Stop.Cause == cause
 	if same && (s.Stop.Tip == tip || cause == Diverged) {
 		now = s.Stop.Since
 	} else {
-		s.note(NoteStopped, "", why)
+		s.addNote(NoteStopped, "", why)
 	}
 	s.Stop = &Stop{Cause: cause, Why: why, Tip: tip, Since: now}
 }
 
 func (s *State) goOn(why string) {
 	s.Stop = nil
-	s.note(NoteResumed, "", "the queue goes on: "+why)
+	s.addNote(NoteResumed, "", "the queue goes on: "+why)
 }
 
-func (s *State) note(kind NoteKind, id, text string) {
+func (s *State) addNote(kind NoteKind, id, text string) {
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: kind, ID: id, Text: text})
 }
 
-// looked is the answer to a look at a target that stopped the queue, or that
+// takeLook takes the answer to a look at a target that stopped the queue, or that
 // somebody wants to be verified.
-func (s *State) looked(e *Event) {
-	if s.see(e.Facts, e.At) && s.verifyTarget(e) {
+func (s *State) takeLook(e *Event) {
+	if s.seeTarget(e.Facts, e.At) && s.verifyTarget(e) {
 		return
 	}
-	s.next(e.At)
+	s.nextCommand(e.At)
 }
 
-func ids(steps []Merged) []string {
+func idsOf(steps []Merged) []string {
 	return lists.Each(steps, func(one Merged) string { return one.ID })
 }

@@ -35,22 +35,22 @@ func (s *State) verifyTarget(e *Event) bool {
 	}
 	s.Fresh = s.Fresh || again
 	s.Batch = &Batch{N: s.Batches, Since: e.At, Tip: e.Facts.Tip, Tree: e.Facts.Tree, Target: true}
-	s.verify(e.Facts.Tree, e.Facts.Tip, "is the target green", false)
+	s.askToVerify(e.Facts.Tree, e.Facts.Tip, "is the target green", false)
 	return true
 }
 
-// judged is the verdict on the target itself.
-func (s *State) judged(v *Verdict, now time.Time) {
+// judgeTarget takes the verdict on the target itself.
+func (s *State) judgeTarget(v *Verdict, now time.Time) {
 	b := s.Batch
 	s.Fresh = false
 	if !v.Green {
 		s.repairsNothing(b)
-		s.stop(RedTarget, s.alarm(v, b.Tip), b.Tip, now)
+		s.stopQueue(RedTarget, s.alarmText(v, b.Tip), b.Tip, now)
 		s.Stop.Again = now.Add(recheck)
 		if v.Transient {
 			s.Stop.Again = now.Add(recheckSoon)
 		}
-		s.next(now)
+		s.nextCommand(now)
 		return
 	}
 	s.Green, s.Wanted = b.Tree, false
@@ -62,34 +62,34 @@ func (s *State) judged(v *Verdict, now time.Time) {
 		s.goOn(why)
 	}
 	if len(b.Steps) > 0 {
-		s.suspect(b, now)
+		s.halveOrBlame(b, now)
 		return
 	}
-	s.drop()
-	s.next(now)
+	s.dropBatch()
+	s.nextCommand(now)
 }
 
-// alarm names the commit, whose it is, and the gate. A check that is not reported is
+// alarmText names the commit, whose it is, and the gate. A check that is not reported is
 // nobody's, and so is what passes.
-func (s *State) alarm(v *Verdict, tip string) string {
+func (s *State) alarmText(v *Verdict, tip string) string {
 	if v.Absent {
-		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", short(s.Target), v.Summary)
+		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", branchName(s.Target), v.Summary)
 	}
 	if v.Transient {
 		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, and goes on "+
-			"when that is back", short(s.Target), v.Summary)
+			"when that is back", branchName(s.Target), v.Summary)
 	}
 	at := ""
 	if v.By != "" {
-		at = " at " + abbreviated(tip) + " " + v.By
+		at = " at " + shortCommit(tip) + " " + v.By
 	}
 	return fmt.Sprintf("%s is red itself%s: %s; repair it, and the queue goes on (it looks again every 15 minutes; "+
-		"for a flaky gate raise verification.retries)", short(s.Target), at, v.Summary)
+		"for a flaky gate raise verification.retries)", branchName(s.Target), at, v.Summary)
 }
 
-// repairing is the next entry to be tried on a red target, by itself: it may be
+// nextRepair gives the next entry to be tried on a red target, by itself: it may be
 // what repairs that.
-func (s *State) repairing(now time.Time) ([]string, string) {
+func (s *State) nextRepair(now time.Time) ([]string, string) {
 	if !s.redTarget() {
 		return nil, ""
 	}
@@ -97,7 +97,7 @@ func (s *State) repairing(now time.Time) ([]string, string) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		tried := e.RedOn == s.Stop.Tip
-		if !tried && e.ready(now) && (first == nil || before(e, first) < 0) {
+		if !tried && e.isReady(now) && (first == nil || compareReady(e, first) < 0) {
 			first = e
 		}
 	}
@@ -116,7 +116,7 @@ func (s *State) repairsNothing(b *Batch) {
 		}
 	}
 	s.Fresh = false
-	s.drop()
+	s.dropBatch()
 }
 
 // mayPush is false while a person has to say what becomes of the target.
@@ -134,13 +134,13 @@ func (s *State) toPush(landed []string) {
 	s.Unpushed = u
 }
 
-// pushes issues the push of what landed, when it is time for that.
-func (s *State) pushes(now time.Time) bool {
+// askToPush issues the push of what landed, when it is time for that.
+func (s *State) askToPush(now time.Time) bool {
 	u := s.Unpushed
 	if u == nil || !s.mayPush() || s.Theirs != "" || now.Before(u.Until) {
 		return false
 	}
-	s.do(Command{Kind: DoPush, Why: "the target has moved", To: s.Tip})
+	s.openCommand(Command{Kind: DoPush, Why: "the target has moved", To: s.Tip})
 	return true
 }
 
@@ -150,18 +150,18 @@ const (
 	lastPushWait  = 5 * time.Minute
 )
 
-// pushed takes in what came of a push. One that somebody else was quicker with is
+// takePush takes in what came of a push. One that somebody else was quicker with is
 // tried again once what they pushed is here.
-func (s *State) pushed(e *Event) {
+func (s *State) takePush(e *Event) {
 	p, u := e.Push, s.Unpushed
 	why := cmp.Or(p.Diverged, p.Failed)
 	if why == "" || u == nil {
 		s.Unpushed = nil
-		s.next(e.At)
+		s.nextCommand(e.At)
 		return
 	}
 	if u.Why != why && p.Diverged == "" {
-		s.note(NoteWarning, "", "the landing is here, and was not pushed: "+why)
+		s.addNote(NoteWarning, "", "the landing is here, and was not pushed: "+why)
 	}
 	u.Until = e.At.Add(min(firstPushWait<<min(u.Tries, 10), lastPushWait))
 	u.Tries++
@@ -169,12 +169,12 @@ func (s *State) pushed(e *Event) {
 	if p.Diverged != "" {
 		s.Due = []CommandKind{DoLook}
 	}
-	s.next(e.At)
+	s.nextCommand(e.At)
 }
 
-// joins has what the remote has brought together with the target, in a batch of
+// askToJoin has what the remote has brought together with the target, in a batch of
 // its own: nothing that waits is blamed for it.
-func (s *State) joins(now time.Time) bool {
+func (s *State) askToJoin(now time.Time) bool {
 	if s.Theirs == "" || s.Stop != nil || len(s.Checking) > 0 {
 		return false
 	}
@@ -183,17 +183,17 @@ func (s *State) joins(now time.Time) bool {
 	if s.Unpushed != nil { // somebody was quicker: that is no push that fails
 		s.Unpushed.Until, s.Unpushed.Tries = time.Time{}, 0
 	}
-	s.do(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches,
+	s.openCommand(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches,
 		Commit: s.Theirs})
 	return true
 }
 
 // redTogether is for a target and its remote that are red together.
 func (s *State) redTogether(b *Batch, now time.Time) {
-	s.drop()
-	s.stop(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together they are "+
-		"red: %s; repair that, and the queue goes on", short(s.Target), abbreviated(b.Tip), abbreviated(b.Theirs),
+	s.dropBatch()
+	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together they are "+
+		"red: %s; repair that, and the queue goes on", branchName(s.Target), shortCommit(b.Tip), shortCommit(b.Theirs),
 		b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
-	s.next(now)
+	s.nextCommand(now)
 }

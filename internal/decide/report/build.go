@@ -27,7 +27,7 @@ func New(in Input) *Report {
 	for i := range in.Executions {
 		in.Executions[i].Output = lastLine(in.Executions[i].Output)
 	}
-	r := &Report{Question: question(in)}
+	r := &Report{Question: openQuestion(in)}
 	r.Input, _ = inLines(reflect.ValueOf(in), longText).Interface().(Input)
 	in = r.Input
 	r.Cost = "unknown"
@@ -37,7 +37,7 @@ func New(in Input) *Report {
 		r.Cost = "none"
 	}
 	r.Iterations.Done, r.Iterations.Limit = in.State.Iteration, in.State.Limit
-	all := r.iterations()
+	all := r.labelIterations()
 	r.countFailures(all)
 	r.countStrategies(all)
 	r.countChanges()
@@ -82,8 +82,8 @@ func inLines(v reflect.Value, limit int) reflect.Value {
 	return v
 }
 
-// question is what a person is asked; nil while the run goes on.
-func question(in Input) *loop.Question {
+// openQuestion gives what a person is asked; nil while the run goes on.
+func openQuestion(in Input) *loop.Question {
 	if in.State.Question == nil || in.Status.Active() || in.Status == loop.Completed {
 		return nil
 	}
@@ -91,8 +91,8 @@ func question(in Input) *loop.Question {
 	return q
 }
 
-// iterations labels the attempts and adds them up.
-func (r *Report) iterations() []Iteration {
+// labelIterations labels the attempts and adds them up.
+func (r *Report) labelIterations() []Iteration {
 	why := map[[2]int]string{}
 	for _, m := range r.Moments {
 		if m.Kind == Chosen {
@@ -102,7 +102,7 @@ func (r *Report) iterations() []Iteration {
 	var all []Iteration
 	for i := range r.Records {
 		rec := &r.Records[i]
-		all = append(all, Iteration{rec, label(rec), why[[2]int{rec.Number, rec.Attempt}]})
+		all = append(all, Iteration{rec, labelOfAttempt(rec), why[[2]int{rec.Number, rec.Attempt}]})
 		if rec.Agent != "" && !slices.Contains(r.Agents, rec.Agent) {
 			r.Agents = append(r.Agents, rec.Agent)
 		}
@@ -126,8 +126,8 @@ func (r *Report) iterations() []Iteration {
 	return all
 }
 
-// label is the number, with the attempt where there was more than one.
-func label(rec *loop.Record) string {
+// labelOfAttempt gives the number, with the attempt where there was more than one.
+func labelOfAttempt(rec *loop.Record) string {
 	if rec.Attempt > 1 || rec.Outcome == loop.Waited {
 		return fmt.Sprintf("%d.%d", rec.Number, rec.Attempt)
 	}
@@ -309,27 +309,27 @@ func (r *Report) addTimes() {
 	if t.Going = r.State.Command.Kind == loop.Run; t.Going && r.Status.Active() { // what is under way is not spent yet
 		t.Wall += max(0, r.Now.Sub(r.lastSign()))
 	}
-	t.Waits = min(r.waited(), t.Wall-worked) // nobody waits while nothing drives the run
+	t.Waits = min(r.sumWaits(), t.Wall-worked) // nobody waits while nothing drives the run
 	t.Rest = t.Wall - worked - t.Waits
 }
 
-// between are moments at which nothing begins or ends.
-func (m Moment) between() bool {
+// isBetween is true for a moment at which nothing begins or ends.
+func (m Moment) isBetween() bool {
 	return slices.Contains([]MomentKind{Chosen, Asked, Answered, Warned, RolledBack, Applied}, m.Kind)
 }
 
 // lastSign is when something last began or ended.
 func (r *Report) lastSign() time.Time {
 	for _, m := range slices.Backward(r.Moments) {
-		if !m.between() {
+		if !m.isBetween() {
 			return m.At
 		}
 	}
 	return r.Now
 }
 
-// waited is how long the run waited in all. A wait ends with whatever comes next.
-func (r *Report) waited() (sum time.Duration) {
+// sumWaits adds up how long the run waited. A wait ends with whatever comes next.
+func (r *Report) sumWaits() (sum time.Duration) {
 	var since time.Time // zero: it does not wait
 	end := func(at time.Time) {
 		if !since.IsZero() {
@@ -338,7 +338,7 @@ func (r *Report) waited() (sum time.Duration) {
 		since = time.Time{}
 	}
 	for _, m := range r.Moments {
-		if m.between() {
+		if m.isBetween() {
 			continue
 		}
 		if end(m.At); m.Kind == WaitBegan {

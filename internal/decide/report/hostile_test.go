@@ -242,14 +242,14 @@ func TestEscapedIsReadable(t *testing.T) {
 	for text, want := range map[string]string{
 		"a_b": `a\_b`, "see http://x.example": `see http\://x.example`, "1. x": `1\. x`, "- x": `\- x`, "v1.2": "v1.2", "at 10: yes": "at 10: yes", "a@b": "a@\u200bb",
 	} {
-		if got := escape(text); got != want {
+		if got := escapeMarkdown(text); got != want {
 			t.Errorf("escape(%q) = %q, want %q", text, got, want)
 		}
 	}
 	for text, want := range map[string]string{
 		"x": "`x`", "": "", "a`b": "`` a`b ``", "a|b": "`a\\|b`", `a\|b`: "`a\\ \\|b`", "`": "`` ` ``",
 	} {
-		if got := code(text); got != want {
+		if got := codeSpanInCell(text); got != want {
 			t.Errorf("code(%q) = %q, want %q", text, got, want)
 		}
 	}

@@ -203,10 +203,10 @@ var (
 	markdown = sync.OnceValue(func() *texttemplate.Template {
 		t := texttemplate.New("page").Funcs(functions)
 		return texttemplate.Must(t.Funcs(texttemplate.FuncMap{
-			"escape": func(v any) string { return escape(fmt.Sprint(v)) },
-			"code":   func(v any) string { return code(fmt.Sprint(v)) },
-			"span":   span,
-			"cell":   func(name string, data any) (string, error) { return cell(t, name, data) },
+			"escape": func(v any) string { return escapeMarkdown(fmt.Sprint(v)) },
+			"code":   func(v any) string { return codeSpanInCell(fmt.Sprint(v)) },
+			"span":   codeSpan,
+			"cell":   func(name string, data any) (string, error) { return renderCell(t, name, data) },
 		}).Parse(markdownText))
 	})
 )
@@ -220,11 +220,11 @@ var functions = template.FuncMap{
 	"percent":  func(n int) string { return fmt.Sprintf("%d.%02d", n/100, n%100) },
 	"round":    func(n int) int { return (n + 50) / 100 },
 	"join":     strings.Join,
-	"labels":   labels,
-	"tone":     tone,
+	"labels":   listLabels,
+	"tone":     toneOf,
 	"mark":     GateMark,
-	"tests":    tests,
-	"about":    about,
+	"tests":    testsOfGate,
+	"about":    noteOfGate,
 	"item":     ItemLine,
 	"inc":      func(n int) int { return n + 1 },
 	// skippedStep is true for the iteration before which others are left out.
@@ -257,8 +257,8 @@ func (r *Report) Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// cell is what a template writes, its lines one below the other in a table.
-func cell(t *texttemplate.Template, name string, data any) (string, error) {
+// renderCell gives what a template writes, its lines one below the other in a table.
+func renderCell(t *texttemplate.Template, name string, data any) (string, error) {
 	var b strings.Builder
 	if err := t.ExecuteTemplate(&b, name, data); err != nil {
 		return "", err
@@ -272,9 +272,9 @@ func cell(t *texttemplate.Template, name string, data any) (string, error) {
 	return strings.Join(lines, "<br>"), nil
 }
 
-// escape makes prose of a text: nothing in it is markup, also inside of a
+// escapeMarkdown makes prose of a text: nothing in it is markup, also inside of a
 // table. A mention becomes none by a space without width, an address no link.
-func escape(text string) string {
+func escapeMarkdown(text string) string {
 	var b strings.Builder
 	runes := []rune(Line(text, 4000))
 	for i, c := range runes {
@@ -287,7 +287,7 @@ func escape(text string) string {
 			}
 		case '.', ')':
 			last := i+1 == len(runes) || runes[i+1] == ' '
-			if last && i < 10 && digits(runes[:i]) { // another
+			if last && i < 10 && areDigits(runes[:i]) { // another
 				b.WriteByte('\\')
 			}
 		case ':': // of an address
@@ -304,12 +304,12 @@ func escape(text string) string {
 	return b.String()
 }
 
-func digits(runes []rune) bool {
+func areDigits(runes []rune) bool {
 	return !slices.ContainsFunc(runes, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// span is a text in a code span.
-func span(text string) string {
+// codeSpan makes a code span of a text.
+func codeSpan(text string) string {
 	text = Line(text, 4000)
 	if text == "" {
 		return ""
@@ -330,9 +330,9 @@ func span(text string) string {
 	return fence + text + fence
 }
 
-// code is a code span for a table, where a pipe ends the cell also inside of
+// codeSpanInCell makes a code span for a table, where a pipe ends the cell also inside of
 // one, and an escaped one is a pipe. A backslash before a pipe would take the
 // escape's away.
-func code(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(span(text), `\|`, `\ |`), "|", `\|`)
+func codeSpanInCell(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(codeSpan(text), `\|`, `\ |`), "|", `\|`)
 }

@@ -84,8 +84,8 @@ var tones = map[string]Tone{
 	string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
 }
 
-// tone is that of a status, an outcome, a verdict or a gate.
-func tone(of any) Tone {
+// toneOf gives the tone of a status, an outcome, a verdict or a gate.
+func toneOf(of any) Tone {
 	g, isGate := of.(loop.Gate)
 	if isGate {
 		of = g.Status
@@ -111,16 +111,16 @@ func GateMark(g loop.Gate) string {
 	return "✗"
 }
 
-// tests are a gate's, as "3/4".
-func tests(g loop.Gate) string {
+// testsOfGate counts the tests of a gate, as "3/4".
+func testsOfGate(g loop.Gate) string {
 	if !g.Test || g.Total < 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", g.Passed, g.Total)
 }
 
-// about is what stands behind a gate's name.
-func about(g loop.Gate) string {
+// noteOfGate gives what stands behind a gate's name.
+func noteOfGate(g loop.Gate) string {
 	var parts []string
 	if g.Elapsed > 0 {
 		parts = append(parts, loop.Duration(g.Elapsed))
@@ -221,8 +221,8 @@ func (f File) Sign() string {
 	return sign
 }
 
-// labels lists iterations, at most 20.
-func labels(list []string) string {
+// listLabels lists iterations, at most 20.
+func listLabels(list []string) string {
 	const most = 20
 	if len(list) > most {
 		list = append(list[:most:most], "…")

@@ -51,7 +51,7 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if p.Answered && !p.Run.Status.Active() && p.Run.Status != loop.Completed {
 		return Answer, "a person answered"
 	}
-	again := reopened(p.History)
+	again := lastReopening(p.History)
 	done := p.Run.Status == loop.Completed && !p.Anew && p.RestedAt.After(Since(p.History, board.Blocked))
 	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
@@ -75,8 +75,8 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	return GoOn, fmt.Sprintf("its run is %s and can go on", p.Run.Status)
 }
 
-// reopened is the last action that made a task pending; "" when it was added so.
-func reopened(history []board.Entry) board.Action {
+// lastReopening gives the last action that made a task pending; "" when it was added so.
+func lastReopening(history []board.Entry) board.Action {
 	for _, e := range slices.Backward(history) {
 		if e.To == board.Pending && e.From != board.Pending {
 			return e.Action
@@ -87,7 +87,7 @@ func reopened(history []board.Entry) board.Action {
 
 // Retried is true for a task that a person has begin anew, whatever its
 // workspace holds.
-func Retried(history []board.Entry) bool { return reopened(history) == board.Retry }
+func Retried(history []board.Entry) bool { return lastReopening(history) == board.Retry }
 
 // Since is when a task got a status last; zero for never.
 func Since(history []board.Entry, s board.Status) time.Time {

@@ -48,8 +48,8 @@ const (
 	maxCurable = 20 // failures that are remembered
 )
 
-// iterated looks at an iteration that ended.
-func (s *State) iterated(e *Event) {
+// noteIteration takes in an iteration that ended.
+func (s *State) noteIteration(e *Event) {
 	env, f := &s.Environment, e.Iteration.Failure
 	mark := ""
 	if f != nil {
@@ -60,8 +60,8 @@ func (s *State) iterated(e *Event) {
 	case e.Iteration.Number > 1 && known && mark == env.Fingerprint:
 		env.Again = true
 	case e.Iteration.Number > 1 && known:
-		env.cured()
-		s.look()
+		env.noteCure()
+		s.lookAtBoardAgain()
 	case e.Iteration.Number > 1:
 		return
 	case mark == "":
@@ -70,7 +70,7 @@ func (s *State) iterated(e *Event) {
 		env.failedFirst(e.Case, mark)
 	}
 	if env.Again && len(env.Cases) >= sameFirst && s.Phase == Running {
-		s.blame(f)
+		s.blameEnvironment(f)
 	}
 }
 
@@ -87,41 +87,42 @@ func (env *Environment) failedFirst(id, mark string) {
 	}
 }
 
-// cured is for a task that got past the failure.
-func (env *Environment) cured() {
+// noteCure takes in that a task got past the failure.
+func (env *Environment) noteCure() {
 	env.Curable = append(slices.Clip(env.Curable), env.Fingerprint)
 	env.Curable = env.Curable[max(0, len(env.Curable)-maxCurable):]
 	env.Cases, env.Fingerprint, env.Again = nil, "", false
 }
 
-// blame pauses because of the environment.
-func (s *State) blame(f *Failure) {
+// blameEnvironment pauses because of the environment.
+func (s *State) blameEnvironment(f *Failure) {
 	what := f.Summary
 	if f.Step != "" {
 		what = f.Step + ": " + what
 	}
-	s.pause(fmt.Sprintf("the first iterations of %s failed in the same way: %s", listed(s.Environment.Cases), what))
+	tasks := joinWithAnd(s.Environment.Cases)
+	s.pauseFor(fmt.Sprintf("the first iterations of %s failed in the same way: %s", tasks, what))
 	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. It looks like the environment, not like their work. %s Then: "+
-		"pawl autopilot resume%s", s.Why, cure(f.Class), s.limitPause()))
+		"pawl autopilot resume%s", s.Why, adviceFor(f.Class), s.limitPause()))
 }
 
-// doubted is true while it is not known yet whether the environment is at fault:
+// isInDoubt is true while it is not known yet whether the environment is at fault:
 // one of the tasks still works.
-func (s *State) doubted() bool {
+func (s *State) isInDoubt() bool {
 	env := &s.Environment
 	return len(env.Cases) >= sameFirst && !env.Again && slices.ContainsFunc(s.Slots, func(l Slot) bool {
 		return l.End == nil && slices.Contains(env.Cases, l.Case)
 	})
 }
 
-// listed is "a, b and c".
-func listed(ids []string) string {
+// joinWithAnd gives "a, b and c".
+func joinWithAnd(ids []string) string {
 	last := len(ids) - 1
 	return strings.Join(ids[:last], ", ") + " and " + ids[last]
 }
 
-// cure is what a person can set or do against a fault of the environment.
-func cure(c failure.Class) string {
+// adviceFor names what a person can set or do against a fault of the environment.
+func adviceFor(c failure.Class) string {
 	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, workspace.setup " +
 		"runs commands (npm ci); both reach kept workspaces at the next start."
 	switch c {
@@ -145,8 +146,8 @@ type Outage struct {
 	Since time.Time `json:"since"`
 }
 
-// limited notes where an outage begins and where it is over, once for all runs.
-func (s *State) limited(e *Event) {
+// noteLimit notes where an outage begins and where it is over, once for all runs.
+func (s *State) noteLimit(e *Event) {
 	i := slices.IndexFunc(s.Outages, func(o Outage) bool { return o.Agent == e.Named })
 	switch {
 	case e.Why != "" && i < 0:

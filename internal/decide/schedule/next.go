@@ -8,23 +8,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// next is the first thing to be done: what ended is settled before anything
+// nextCommand gives the first thing to be done: what ended is settled before anything
 // starts, and a person is told at once.
-func (s *State) next() Command {
+func (s *State) nextCommand() Command {
 	if s.Phase == "" || s.Phase == Finished {
 		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
 	}
-	for _, step := range []func() (Command, bool){s.settle, s.alert, s.tell, s.instruct, s.fill, s.verify, s.over} {
+	for _, step := range []func() (Command, bool){
+		s.settleEndedRun, s.alertPerson, s.sayNotes, s.instructRuns, s.fillFreeSlot, s.verifyTarget, s.endSession,
+	} {
 		if c, ok := step(); ok {
 			return c
 		}
 	}
-	return s.rest()
+	return s.waitForEvent()
 }
 
-// settle is for the first run that ended. One that only rests with the
+// settleEndedRun takes the first run that ended. One that only rests with the
 // autopilot keeps its slot.
-func (s *State) settle() (Command, bool) {
+func (s *State) settleEndedRun() (Command, bool) {
 	if s.Unstored && s.Phase != Stopping {
 		return Command{}, false
 	}
@@ -39,16 +41,16 @@ func (s *State) settle() (Command, bool) {
 			continue
 		}
 		if s.Unstored { // the next start finds the task as a crash would leave it
-			s.free(l.Case)
-			return s.settle()
+			s.freeSlot(l.Case)
+			return s.settleEndedRun()
 		}
-		v := s.judge(l)
+		v := s.judgeSlot(l)
 		return Command{Kind: Settle, Case: l.Case, Settlement: v, Why: v.Why}, true
 	}
 	return Command{}, false
 }
 
-func (s *State) alert() (Command, bool) {
+func (s *State) alertPerson() (Command, bool) {
 	if len(s.Alerts) == 0 {
 		return Command{}, false
 	}
@@ -57,7 +59,7 @@ func (s *State) alert() (Command, bool) {
 	return Command{Kind: Alert, Why: text}, true
 }
 
-func (s *State) tell() (Command, bool) {
+func (s *State) sayNotes() (Command, bool) {
 	if len(s.Tells) == 0 {
 		return Command{}, false
 	}
@@ -66,8 +68,8 @@ func (s *State) tell() (Command, bool) {
 	return Command{Kind: Tell, Why: text}, true
 }
 
-// instruct passes on to the runs what the autopilot as a whole does.
-func (s *State) instruct() (Command, bool) {
+// instructRuns passes on to the runs what the autopilot as a whole does.
+func (s *State) instructRuns() (Command, bool) {
 	for i := range s.Slots {
 		l := &s.Slots[i]
 		switch {
@@ -89,8 +91,8 @@ func (s *State) instruct() (Command, bool) {
 	return Command{}, false
 }
 
-// fill puts a task into a free slot.
-func (s *State) fill() (Command, bool) {
+// fillFreeSlot puts a task into a free slot.
+func (s *State) fillFreeSlot() (Command, bool) {
 	if len(s.Adopt) > 0 && len(s.Slots) < s.Settings.MaxParallel {
 		id := s.Adopt[0]
 		s.Adopt = s.Adopt[1:]
@@ -117,11 +119,11 @@ func (s *State) fill() (Command, bool) {
 	if len(s.Assigned) > 0 {
 		return Command{Kind: Pick, Case: s.Assigned[0], Why: "a person assigned it"}, true
 	}
-	if s.Mode != Auto || s.Dry != "" || s.reached() != "" || s.doubted() {
+	if s.Mode != Auto || s.Dry != "" || s.reasonTargetReached() != "" || s.isInDoubt() {
 		return Command{}, false
 	}
 	why := fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)
-	return Command{Kind: Pick, Exclude: s.Excluded(), Repairs: s.wary(), Why: why}, true
+	return Command{Kind: Pick, Exclude: s.Excluded(), Repairs: s.allowsRepairsOnly(), Why: why}, true
 }
 
 // dropChosen forgets tasks that were chosen and not yet started.
@@ -129,9 +131,9 @@ func (s *State) dropChosen() {
 	s.Slots = slices.DeleteFunc(s.Slots, func(l Slot) bool { return l.Phase == "" })
 }
 
-// reached says which target of the sprint is reached; "" when it goes on. What
+// reasonTargetReached names which target of the sprint is reached; "" when it goes on. What
 // runs already counts for a number of tasks: no more is started than needed.
-func (s *State) reached() string {
+func (s *State) reasonTargetReached() string {
 	switch n := s.Settings.Count; {
 	case n > 0 && s.Tally.Completed >= n:
 		return fmt.Sprintf("%d of %d tasks are complete", s.Tally.Completed, n)
@@ -144,48 +146,48 @@ func (s *State) reached() string {
 	return ""
 }
 
-// over ends the session when nothing is left to do.
-func (s *State) over() (Command, bool) {
+// endSession ends the session when nothing is left to do.
+func (s *State) endSession() (Command, bool) {
 	if len(s.Slots) > 0 {
 		return Command{}, false
 	}
 	if s.Phase == Stopping {
-		return s.finish(s.Why), true
+		return s.finishSession(s.Why), true
 	}
 	if s.Phase == Paused || len(s.Assigned) > 0 {
 		return Command{}, false
 	}
-	if s.Stale && s.reached() != "" {
+	if s.Stale && s.reasonTargetReached() != "" {
 		s.Stale = false
 		return Command{Kind: Count, Why: "what is left is to be known"}, true
 	}
 	if s.onItsWay() || s.awaitsTarget() {
 		return Command{}, false
 	}
-	if why := s.reached(); why != "" {
-		return s.finish(why), true
+	if why := s.reasonTargetReached(); why != "" {
+		return s.finishSession(why), true
 	}
-	if s.Mode != Auto || s.Settings.Keep || s.Dry == "" || s.Hold != "" || s.waits() {
+	if s.Mode != Auto || s.Settings.Keep || s.Dry == "" || s.Hold != "" || s.waitsForTime() {
 		return Command{}, false
 	}
 	why := s.Dry
-	if s.Counts.QueueHeld != "" && s.awaited() == "" {
+	if s.Counts.QueueHeld != "" && s.reasonTargetAwaited() == "" {
 		why += "; " + s.Counts.QueueHeld
 	}
-	return s.finish(why), true
+	return s.finishSession(why), true
 }
 
 // onItsWay is true while the queue works on what is verified.
 func (s *State) onItsWay() bool { return s.Counts.Queued > 0 && s.Counts.QueueHeld == "" }
 
-// waits is true when tasks are kept out for a time only.
-func (s *State) waits() bool {
+// waitsForTime is true when tasks are kept out for a time only.
+func (s *State) waitsForTime() bool {
 	return s.Again.After(s.At) || slices.ContainsFunc(s.Bench, func(b Bench) bool { return b.Until.After(s.At) })
 }
 
-func (s *State) finish(why string) Command {
+func (s *State) finishSession(why string) Command {
 	s.Phase, s.Why = Finished, why
-	return Command{Kind: Finish, Why: why, Exit: s.exit()}
+	return Command{Kind: Finish, Why: why, Exit: s.exitStatus()}
 }
 
 // Pawl's exit statuses, as far as they are decided here.
@@ -198,8 +200,8 @@ const (
 	exitTerminated  = 143
 )
 
-// exit: a stop, then what waits for a person, then what failed.
-func (s *State) exit() int {
+// exitStatus puts a stop first, then what waits for a person, then what failed.
+func (s *State) exitStatus() int {
 	switch {
 	case s.Cause == loop.CauseHangup:
 		return exitHangup
@@ -207,7 +209,7 @@ func (s *State) exit() int {
 		return exitTerminated
 	case s.Cause != loop.NoCause:
 		return exitInterrupted
-	case s.Counts.Waiting > 0, s.Counts.QueueHeld != "", s.awaited() != "":
+	case s.Counts.Waiting > 0, s.Counts.QueueHeld != "", s.reasonTargetAwaited() != "":
 		return exitPerson
 	case s.Tally.Failed+s.Tally.TimedOut+s.Counts.Failed > 0:
 		return exitFailed
@@ -217,9 +219,9 @@ func (s *State) exit() int {
 	return exitOK
 }
 
-// rest waits for the next event, or for the first time that means something.
-func (s *State) rest() Command {
-	c := Command{Kind: Rest, Why: s.idle()}
+// waitForEvent waits for the next event, or for the first time that means something.
+func (s *State) waitForEvent() Command {
+	c := Command{Kind: Rest, Why: s.reasonIdle()}
 	earlier := func(t time.Time) {
 		if !t.After(s.At) {
 			return
@@ -239,8 +241,8 @@ func (s *State) rest() Command {
 	return c
 }
 
-// idle says why nothing is to be done.
-func (s *State) idle() string {
+// reasonIdle gives the words for why nothing is to be done.
+func (s *State) reasonIdle() string {
 	switch {
 	case s.Phase != Running:
 		return s.Why
@@ -250,11 +252,11 @@ func (s *State) idle() string {
 		return fmt.Sprintf("all %d slots are taken", s.Settings.MaxParallel)
 	case s.targetWait() != "":
 		return s.targetWait()
-	case s.reached() != "":
-		return s.reached()
-	case s.doubted():
+	case s.reasonTargetReached() != "":
+		return s.reasonTargetReached()
+	case s.isInDoubt():
 		return fmt.Sprintf("the first iterations of %s failed in the same way: it may be the environment",
-			listed(s.Environment.Cases))
+			joinWithAnd(s.Environment.Cases))
 	case s.Mode == SemiAuto:
 		return "semi-auto: a person assigns tasks"
 	case s.Dry != "":

@@ -80,32 +80,32 @@ func Judge(o Outcome, m Manner) Settlement {
 	}
 	switch o.Status {
 	case loop.Completed:
-		return completed(o, m)
+		return settleCompleted(o, m)
 	case loop.Blocked:
-		s := blocked(o.Why, m)
+		s := settleBlocked(o.Why, m)
 		s.Failed = o.Guard
 		return s
 	case loop.Pending:
-		return blocked(o.Why, m)
+		return settleBlocked(o.Why, m)
 	case loop.Paused:
 		if m.Ending {
-			return stopped(o, m)
+			return settleStopped(o, m)
 		}
 		if !o.Until.IsZero() {
 			return Settlement{Action: board.Stop, Why: o.Why, Later: o.Until}
 		}
-		return blocked(o.Why, m)
+		return settleBlocked(o.Why, m)
 	case loop.TimedOut, loop.Exhausted:
 		return Settlement{Action: board.Expire, Why: o.Why, Alert: "it reached a limit: " + o.Why}
 	case loop.Interrupted, loop.Stopped:
-		return stopped(o, m)
+		return settleStopped(o, m)
 	case loop.Running, loop.Waiting: // its pawl died
 		return Settlement{Action: board.Crash, Why: "its loop is gone"}
 	}
 	return Settlement{Action: board.Fail, Why: o.Why, Failed: true, Alert: "it failed: " + o.Why}
 }
 
-func completed(o Outcome, m Manner) Settlement {
+func settleCompleted(o Outcome, m Manner) Settlement {
 	s := Settlement{Action: board.Verify, Why: o.Why, Worked: true}
 	switch {
 	case o.Secrets != "":
@@ -125,8 +125,8 @@ func completed(o Outcome, m Manner) Settlement {
 	return s
 }
 
-// blocked frees the slot: work that waits for a person waits on the board.
-func blocked(why string, m Manner) Settlement {
+// settleBlocked frees the slot: work that waits for a person waits on the board.
+func settleBlocked(why string, m Manner) Settlement {
 	alert := why
 	if m.Mode == SemiAuto {
 		alert += "; say how it goes on"
@@ -134,9 +134,9 @@ func blocked(why string, m Manner) Settlement {
 	return Settlement{Action: board.Block, Why: why, Alert: alert}
 }
 
-// stopped gives the task back. One that a person stopped by itself is not
+// settleStopped gives the task back. One that a person stopped by itself is not
 // started again at once. One that an autopilot before interrupted is.
-func stopped(o Outcome, m Manner) Settlement {
+func settleStopped(o Outcome, m Manner) Settlement {
 	why := o.Why
 	if m.Ending {
 		why = "the autopilot was stopped"

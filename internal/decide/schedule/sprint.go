@@ -54,7 +54,7 @@ type SprintSettings struct {
 
 // Begun counts a task that was started. One that is started again counts once.
 func (s *SprintStats) Begun(id string, at time.Time) {
-	if s.find(id) != nil {
+	if s.findTask(id) != nil {
 		return
 	}
 	s.TotalTasks++
@@ -63,7 +63,7 @@ func (s *SprintStats) Begun(id string, at time.Time) {
 
 // Settled takes note of what became of a task.
 func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.Time) {
-	t := s.find(id)
+	t := s.findTask(id)
 	if t == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.T
 // Decided takes note of a person's decision about a task: approved, redo or
 // rejected. It is false when the sprint did not ask for it.
 func (s *SprintStats) Decided(id, decision string) bool {
-	t := s.find(id)
+	t := s.findTask(id)
 	if t == nil || t.ReviewDecision != "" || !t.VerificationPassed {
 		return false
 	}
@@ -97,7 +97,7 @@ func (s *SprintStats) End(at time.Time) {
 	s.EndedAt = &ms
 }
 
-func (s *SprintStats) find(id string) *TaskStat {
+func (s *SprintStats) findTask(id string) *TaskStat {
 	for i := range s.TaskStats {
 		if s.TaskStats[i].TaskID == id {
 			return &s.TaskStats[i]
@@ -140,8 +140,8 @@ func (t Target) Stuck() bool { return t.Health == Red || t.Health == Diverged }
 // verifyAgain is after how long a verdict that did not come is asked for again.
 const verifyAgain = time.Minute
 
-// counted takes in what the board and the queue hold.
-func (s *State) counted(e *Event) {
+// noteCounts takes in what the board and the queue hold.
+func (s *State) noteCounts(e *Event) {
 	s.Counts, s.Stale = e.Counts, false
 	switch t := s.Counts.Target; {
 	case !t.Stuck():
@@ -154,16 +154,16 @@ func (s *State) counted(e *Event) {
 	}
 }
 
-// wary is true while only repairs may start.
-func (s *State) wary() bool {
+// allowsRepairsOnly is true while only repairs may start.
+func (s *State) allowsRepairsOnly() bool {
 	h := s.Counts.Target.Health
 	return s.Settings.WaitGreen && h != Green && h != Diverged
 }
 
-// awaited says why ready tasks do not start; "" when it is not for the target.
-func (s *State) awaited() string {
+// reasonTargetAwaited gives the words for why ready tasks do not start; "" when it is not for the target.
+func (s *State) reasonTargetAwaited() string {
 	switch {
-	case !s.wary(), s.Counts.Ready == 0, s.reached() != "":
+	case !s.allowsRepairsOnly(), s.Counts.Ready == 0, s.reasonTargetReached() != "":
 		return ""
 	case s.Counts.Target.Health == Unknown:
 		return "the target is verified before tasks start on it"
@@ -172,11 +172,11 @@ func (s *State) awaited() string {
 		"), or all with autopilot.on_red_target: work"
 }
 
-// verify asks for the verdict on the target that ready tasks wait for, or that
+// verifyTarget asks for the verdict on the target that ready tasks wait for, or that
 // those in the slots began from.
-func (s *State) verify() (Command, bool) {
+func (s *State) verifyTarget() (Command, bool) {
 	due := s.VerifyAt.IsZero() || !s.VerifyAt.Add(verifyAgain).After(s.At)
-	wanted := s.starts() || len(s.Slots) > 0
+	wanted := s.startsWhenVerified() || len(s.Slots) > 0
 	if !s.Settings.Verify || s.Phase != Running || !due || !wanted || s.Counts.Target.Health != Unknown {
 		return Command{}, false
 	}
@@ -188,17 +188,17 @@ func (s *State) verify() (Command, bool) {
 // once the target is repaired, and that is not waited for too long yet.
 func (s *State) awaitsTarget() bool {
 	if !s.Counts.Target.Stuck() {
-		return s.starts()
+		return s.startsWhenVerified()
 	}
-	waiting := s.starts() || s.Counts.QueueHeld != ""
+	waiting := s.startsWhenVerified() || s.Counts.QueueHeld != ""
 	if s.Settings.GreenFirst && s.Tally.Started == 0 && s.Counts.Queued == 0 {
 		return false
 	}
 	return waiting && s.At.Before(s.RedSince.Add(s.Settings.TargetLimit))
 }
 
-// starts is true while ready tasks start by themselves once the target lets them.
-func (s *State) starts() bool { return s.awaited() != "" && s.Mode == Auto }
+// startsWhenVerified is true while ready tasks start by themselves once the target lets them.
+func (s *State) startsWhenVerified() bool { return s.reasonTargetAwaited() != "" && s.Mode == Auto }
 
 // targetTime is when something is to be done about the target; zero for never.
 func (s *State) targetTime() time.Time {
@@ -217,8 +217,8 @@ func (s *State) targetWait() string {
 		return ""
 	}
 	why := s.Counts.Target.Why
-	if s.awaited() != "" {
-		why = s.awaited()
+	if s.reasonTargetAwaited() != "" {
+		why = s.reasonTargetAwaited()
 	}
 	if s.Settings.Keep {
 		return why

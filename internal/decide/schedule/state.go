@@ -173,16 +173,16 @@ type State struct {
 	At      time.Time `json:"at"`
 }
 
-// clone is a copy whose lists may be changed.
-func (s State) clone() State {
+// cloneLists makes a copy whose lists may be changed.
+func (s State) cloneLists() State {
 	s.Slots, s.Bench = slices.Clone(s.Slots), slices.Clone(s.Bench)
 	s.Assigned, s.Adopt, s.Alerts = slices.Clone(s.Assigned), slices.Clone(s.Adopt), slices.Clone(s.Alerts)
 	s.Outages, s.Tells = slices.Clone(s.Outages), slices.Clone(s.Tells)
 	return s
 }
 
-// slot is the one of a task; nil when it has none.
-func (s *State) slot(id string) *Slot {
+// slotOf gives the slot of a task; nil when it has none.
+func (s *State) slotOf(id string) *Slot {
 	for i := range s.Slots {
 		if s.Slots[i].Case == id {
 			return &s.Slots[i]
@@ -191,16 +191,16 @@ func (s *State) slot(id string) *Slot {
 	return nil
 }
 
-func (s *State) free(id string) {
+func (s *State) freeSlot(id string) {
 	s.Slots = slices.DeleteFunc(s.Slots, func(l Slot) bool { return l.Case == id })
-	s.look()
+	s.lookAtBoardAgain()
 }
 
-// look has the board looked at again.
-func (s *State) look() { s.Dry, s.Stale, s.Again = "", true, time.Time{} }
+// lookAtBoardAgain has the board looked at again.
+func (s *State) lookAtBoardAgain() { s.Dry, s.Stale, s.Again = "", true, time.Time{} }
 
-// benched is the entry of a task; nil when it is not kept out.
-func (s *State) benched(id string) *Bench {
+// benchOf gives the entry of a task; nil when it is not kept out.
+func (s *State) benchOf(id string) *Bench {
 	for i := range s.Bench {
 		if s.Bench[i].Case == id {
 			return &s.Bench[i]
@@ -209,7 +209,7 @@ func (s *State) benched(id string) *Bench {
 	return nil
 }
 
-func (s *State) unbench(id string) {
+func (s *State) removeBench(id string) {
 	s.Bench = slices.DeleteFunc(s.Bench, func(b Bench) bool { return b.Case == id })
 }
 
@@ -228,10 +228,10 @@ func (s *State) Excluded() []string {
 // TakenOver is the state by which another process goes on with an autopilot. The runs that go
 // on are those of adopt; what was about to be stored is found on the board.
 func TakenOver(s State, adopt []string) State {
-	s = s.clone()
+	s = s.cloneLists()
 	s.Slots, s.Adopt = nil, adopt[:min(len(adopt), max(0, s.Settings.MaxParallel))]
 	s.Unstored, s.VerifyAt = false, time.Time{}
-	s.look()
+	s.lookAtBoardAgain()
 	return s
 }
 

@@ -43,10 +43,10 @@ type fence struct {
 	size int
 }
 
-// next takes a line without its line break and says where it stands. sure is
+// placeLine takes a line without its line break and says where it stands. sure is
 // false when only the standard reading has it outside of fences.
-func (b *blocks) next(line string) (where place, sure bool) {
-	indent, text := unindent(line)
+func (b *blocks) placeLine(line string) (where place, sure bool) {
+	indent, text := cutIndent(line)
 	if b.until != "" {
 		b.endHTML(text)
 		return hidden, false
@@ -69,8 +69,8 @@ func (b *blocks) next(line string) (where place, sure bool) {
 	if startsBlock(text) {
 		b.span = span{}
 	}
-	inQuotes := b.span.open()
-	b.span.step(text)
+	inQuotes := b.span.isOpen()
+	b.span.readLine(text)
 	if b.startHTML(text) {
 		return hidden, false
 	}
@@ -80,15 +80,15 @@ func (b *blocks) next(line string) (where place, sure bool) {
 	return open, sure
 }
 
-// unclosed is true when a fence is open at the end of the message. Which
+// hasOpenFence is true when a fence is open at the end of the message. Which
 // lines were inside of it cannot be known then.
-func (b *blocks) unclosed() bool {
+func (b *blocks) hasOpenFence() bool {
 	return b.fence.size > 0 || len(b.nested) > 0 || b.lost
 }
 
-// unindent measures the white space before the text, in columns, and cuts
+// cutIndent measures the white space before the text, in columns, and cuts
 // off that behind it.
-func unindent(line string) (columns int, text string) {
+func cutIndent(line string) (columns int, text string) {
 	for i := range len(line) {
 		switch line[i] {
 		case ' ':
@@ -96,15 +96,15 @@ func unindent(line string) (columns int, text string) {
 		case '\t':
 			columns += 4 - columns%4
 		default:
-			return columns, trim(line[i:])
+			return columns, trimBlanks(line[i:])
 		}
 	}
 	return columns, ""
 }
 
-// trim cuts off the white space that may surround a signal. It is ASCII
+// trimBlanks cuts off the white space that may surround a signal. It is ASCII
 // only: other spaces could hide something.
-func trim(s string) string { return strings.Trim(s, " \t\r\v\f") }
+func trimBlanks(s string) string { return strings.Trim(s, " \t\r\v\f") }
 
 // stepFences moves both readings on and says whether the line is a fence by
 // the standard.
@@ -168,7 +168,7 @@ func readFence(text string) (f fence, info string, ok bool) {
 		return fence{}, "", false
 	}
 	mark := found[1] + found[3]
-	return fence{char: mark[0], size: len(mark)}, trim(found[2] + found[4]), true
+	return fence{char: mark[0], size: len(mark)}, trimBlanks(found[2] + found[4]), true
 }
 
 // OpenFence returns the marker of the code fence that is open behind a text, if
@@ -248,10 +248,10 @@ type span struct {
 	curly  int  // opening curly marks without their closing ones
 }
 
-func (s span) open() bool { return s.ticks > 0 || s.double || s.curly > 0 }
+func (s span) isOpen() bool { return s.ticks > 0 || s.double || s.curly > 0 }
 
-// step takes one line of the paragraph.
-func (s *span) step(text string) {
+// readLine takes one line of the paragraph.
+func (s *span) readLine(text string) {
 	for i := 0; i < len(text); {
 		switch {
 		case text[i] == '`':
@@ -259,7 +259,7 @@ func (s *span) step(text string) {
 			for i+n < len(text) && text[i+n] == '`' {
 				n++
 			}
-			s.tick(n, i > 0 && text[i-1] == '\\')
+			s.readBackticks(n, i > 0 && text[i-1] == '\\')
 			i += n
 			continue
 		case s.ticks > 0:
@@ -274,8 +274,8 @@ func (s *span) step(text string) {
 	}
 }
 
-// tick takes a run of n backticks; the first of an escaped run is text.
-func (s *span) tick(n int, escaped bool) {
+// readBackticks takes a run of n backticks; the first of an escaped run is text.
+func (s *span) readBackticks(n int, escaped bool) {
 	switch {
 	case s.ticks == n:
 		s.ticks = 0

@@ -33,9 +33,9 @@ func StripEcho(output, prompt string) string {
 	}
 	e := newEcho(want)
 	got := splitLines(output)
-	cut := e.runs(got)
-	e.signals(got, cut)
-	return without(output, got, cut)
+	cut := e.markRuns(got)
+	e.markSignals(got, cut)
+	return removeLines(output, got, cut)
 }
 
 // textLine is one line that is not blank.
@@ -44,7 +44,7 @@ type textLine struct {
 	text       string // as it is compared
 }
 
-func (l textLine) tagged() bool {
+func (l textLine) hasTag() bool {
 	_, ok := findTag(l.text, 0)
 	return ok
 }
@@ -63,9 +63,9 @@ func newEcho(want []textLine) *echo {
 		if i > 0 {
 			e.pairs[[2]string{want[i-1].text, line.text}] = true
 		}
-		if line.tagged() {
+		if line.hasTag() {
 			e.lines[line.text] = true
-			for _, window := range windows(want, i) {
+			for _, window := range windowsAround(want, i) {
 				e.words[window] = true
 			}
 		}
@@ -73,19 +73,19 @@ func newEcho(want []textLine) *echo {
 	return e
 }
 
-// pair is whether line i of a text and the one behind it follow one another in
+// isPair is whether line i of a text and the one behind it follow one another in
 // the prompt too.
-func (e *echo) pair(got []textLine, i int) bool {
+func (e *echo) isPair(got []textLine, i int) bool {
 	return i >= 0 && i+1 < len(got) && e.pairs[[2]string{got[i].text, got[i+1].text}]
 }
 
-// runs marks the lines that are an echo because of the lines around them.
-func (e *echo) runs(got []textLine) []bool {
+// markRuns marks the lines that are an echo because of the lines around them.
+func (e *echo) markRuns(got []textLine) []bool {
 	cut := make([]bool, len(got))
 	once := false
 	for i := 0; i < len(got); {
 		n := 1
-		for e.pair(got, i+n-1) {
+		for e.isPair(got, i+n-1) {
 			n++
 		}
 		// A prompt of one line is its own echo once; the agent may say the
@@ -103,20 +103,20 @@ func (e *echo) runs(got []textLine) []bool {
 	return cut
 }
 
-// signals marks the lines with a signal that the prompt has too and that
+// markSignals marks the lines with a signal that the prompt has too and that
 // stand among the prompt's lines or words.
-func (e *echo) signals(got []textLine, cut []bool) {
+func (e *echo) markSignals(got []textLine, cut []bool) {
 	for i, line := range got {
 		if cut[i] || !e.lines[line.text] {
 			continue
 		}
-		cut[i] = e.pair(got, i-1) || e.pair(got, i) ||
-			slices.ContainsFunc(windows(got, i), func(window string) bool { return e.words[window] })
+		cut[i] = e.isPair(got, i-1) || e.isPair(got, i) ||
+			slices.ContainsFunc(windowsAround(got, i), func(window string) bool { return e.words[window] })
 	}
 }
 
-// windows are the runs of wordsAround words that have a word of line i.
-func windows(lines []textLine, i int) []string {
+// windowsAround are the runs of wordsAround words that have a word of line i.
+func windowsAround(lines []textLine, i int) []string {
 	words := strings.Fields(lines[i].text)
 	for k, room := i-1, wordsAround-1; k >= 0 && room > 0; k-- {
 		before := strings.Fields(lines[k].text)
@@ -137,9 +137,9 @@ func windows(lines []textLine, i int) []string {
 	return all
 }
 
-// without returns the text without the lines that are cut. Blank lines
+// removeLines returns the text without the lines that are cut. Blank lines
 // between two of them go too.
-func without(text string, lines []textLine, cut []bool) string {
+func removeLines(text string, lines []textLine, cut []bool) string {
 	var b strings.Builder
 	kept := 0
 	for i := 0; i < len(lines); i++ {
@@ -165,7 +165,7 @@ func splitLines(s string) []textLine {
 	start := 0
 	for line := range strings.Lines(s) {
 		end := start + len(line)
-		if text := bare(line); text != "" {
+		if text := comparedLine(line); text != "" {
 			lines = append(lines, textLine{start, end, text})
 		}
 		start = end
@@ -173,9 +173,9 @@ func splitLines(s string) []textLine {
 	return lines
 }
 
-// bare is a line as it is compared.
-func bare(line string) string {
-	line = strings.TrimSpace(plain(line))
+// comparedLine makes a line comparable: without blanks, terminal codes and marks of quotations.
+func comparedLine(line string) string {
+	line = strings.TrimSpace(carryOutCodes(line))
 	for range maxQuoting {
 		cut := false
 		for _, sign := range [...]string{">", "│", "┃", "|"} {

@@ -57,22 +57,22 @@ type parsed struct {
 // parseLine reads a line that holds one signal and nothing else. The line
 // comes without its surrounding white space.
 func parseLine(line string) (parsed, bool) {
-	body, ok := enclosed(line)
+	body, ok := cutTags(line)
 	if !ok {
 		return parsed{}, false
 	}
 	name, rest, colon := strings.Cut(body, ":")
-	w, ok := lookup(name)
+	w, ok := findWord(name)
 	if !ok || w.name != name {
 		return parsed{}, false
 	}
-	p, fault := w.accept(rest, colon)
+	p, fault := w.readPayload(rest, colon)
 	return p, fault == ""
 }
 
-// enclosed returns what stands between an exact opening tag and the closing
+// cutTags returns what stands between an exact opening tag and the closing
 // tag of the same name that ends the line. Further tags in it are refused.
-func enclosed(line string) (string, bool) {
+func cutTags(line string) (string, bool) {
 	for _, name := range tagNames {
 		body, ok := strings.CutPrefix(line, "<"+name+">")
 		if !ok {
@@ -88,8 +88,8 @@ func enclosed(line string) (string, bool) {
 	return "", false
 }
 
-// lookup finds a word by its name in any case.
-func lookup(name string) (word, bool) {
+// findWord finds a word by its name in any case.
+func findWord(name string) (word, bool) {
 	for _, w := range words {
 		if strings.EqualFold(w.name, name) {
 			return w, true
@@ -98,9 +98,9 @@ func lookup(name string) (word, bool) {
 	return word{}, false
 }
 
-// accept checks the payload. The fault is empty when the signal is valid,
+// readPayload checks the payload. The fault is empty when the signal is valid,
 // else half a sentence that follows the word.
-func (w word) accept(payload string, colon bool) (p parsed, fault string) {
+func (w word) readPayload(payload string, colon bool) (p parsed, fault string) {
 	p = parsed{signal: Signal{Kind: w.kind}, progress: -1}
 	switch w.need {
 	case noPayload:
@@ -109,7 +109,7 @@ func (w word) accept(payload string, colon bool) (p parsed, fault string) {
 		}
 		return p, ""
 	case percentage:
-		n, ok := percent(payload)
+		n, ok := readPercent(payload)
 		if !colon || !ok {
 			return p, "needs a colon and a whole number from 0 to 100"
 		}
@@ -124,8 +124,8 @@ func (w word) accept(payload string, colon bool) (p parsed, fault string) {
 	return p, ""
 }
 
-// percent reads a whole number from 0 to 100 with optional spaces around it.
-func percent(s string) (int, bool) {
+// readPercent reads a whole number from 0 to 100 with optional spaces around it.
+func readPercent(s string) (int, bool) {
 	s = strings.Trim(s, " \t")
 	n, err := strconv.ParseUint(s, 10, 64)
 	return int(min(n, 101)), err == nil && n <= 100 && len(s) <= 3
@@ -140,7 +140,7 @@ func cleanPayload(s string) string {
 	if len(s) > 8*maxPayload {
 		s = s[:8*maxPayload]
 	}
-	s = strings.TrimSpace(strings.Map(visible, strings.ToValidUTF8(s, string(utf8.RuneError))))
+	s = strings.TrimSpace(strings.Map(mapVisible, strings.ToValidUTF8(s, string(utf8.RuneError))))
 	if len(s) <= maxPayload {
 		return s
 	}
@@ -151,9 +151,9 @@ func cleanPayload(s string) string {
 	return strings.TrimRightFunc(s[:cut], unicode.IsSpace)
 }
 
-// visible is a mapping for [strings.Map]: control characters and invisible
+// mapVisible is a mapping for [strings.Map]: control characters and invisible
 // ones (zero width, direction marks) are dropped, white space becomes a space.
-func visible(r rune) rune {
+func mapVisible(r rune) rune {
 	switch {
 	case r >= ' ' && r < 0x7f:
 		return r
@@ -201,7 +201,7 @@ func Neutralise(text string) string {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return visible(r)
+		return mapVisible(r)
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	return tags().ReplaceAllStringFunc(text, func(found string) string {
 		t, _ := findTag(found, 0)
@@ -212,20 +212,20 @@ func Neutralise(text string) string {
 	})
 }
 
-// inspect looks at a line of the agent's own words that is no signal, and
+// warnOfNearSignal looks at a line of the agent's own words that is no signal, and
 // warns the agent if it was meant to be one.
-func (r *reader) inspect(text string) {
+func (r *reader) warnOfNearSignal(text string) {
 	if len(r.out.Malformed) >= maxMalformed {
 		return
 	}
 	if strings.IndexByte(text, '<') < 0 {
-		w, known := lookup(strings.Trim(text, decoration))
+		w, known := findWord(strings.Trim(text, decoration))
 		if known && strings.Contains(text, w.name) { // in upper case, as a word of the protocol
-			r.mentioned("without its tags")
+			r.addMention("without its tags")
 		}
 		return
 	}
-	text = strings.Map(visible, text[:min(len(text), 2*maxPayload)]) // what cannot be seen may break a tag
+	text = strings.Map(mapVisible, text[:min(len(text), 2*maxPayload)]) // what cannot be seen may break a tag
 	t, ok := findTag(text, 0)
 	for ok && t.close {
 		t, ok = findTag(text, t.end)
@@ -237,17 +237,17 @@ func (r *reader) inspect(text string) {
 	name, payload, colon := strings.Cut(body, ":")
 	w, known := wordBehind(body)
 	switch {
-	case known && !alone(text[:t.start], behind):
-		r.mentioned("within a sentence")
+	case known && !isAlone(text[:t.start], behind):
+		r.addMention("within a sentence")
 	case known:
-		if _, fault := w.accept(payload, colon); fault != "" && name == w.name {
-			r.warn("%s did not count: it %s.", w.name, fault)
+		if _, fault := w.readPayload(payload, colon); fault != "" && name == w.name {
+			r.addWarning("%s did not count: it %s.", w.name, fault)
 			return
 		}
-		r.warn("%s did not count. Print it bare and alone on its line: in upper case, directly between an opening and a "+
+		r.addWarning("%s did not count. Print it bare and alone on its line: in upper case, directly between an opening and a "+
 			"closing tag that are alike, with nothing around it.", w.name)
-	case closed && alone(text[:t.start], behind):
-		r.warn("the tags hold no signal word; use %s.", wordList)
+	case closed && isAlone(text[:t.start], behind):
+		r.addWarning("the tags hold no signal word; use %s.", wordList)
 	}
 }
 
@@ -259,14 +259,14 @@ func wordBehind(s string) (word, bool) {
 	for n < len(s) && isLetter(s[n]) {
 		n++
 	}
-	return lookup(s[:n])
+	return findWord(s[:n])
 }
 
 func isLetter(c byte) bool { return (c|0x20) >= 'a' && (c|0x20) <= 'z' }
 
-// warn adds a sentence that starts with the line's number.
-func (r *reader) warn(format string, args ...any) {
-	r.malformed(fmt.Sprintf("Line %d: ", r.number) + fmt.Sprintf(format, args...))
+// addWarning adds a sentence that starts with the line's number.
+func (r *reader) addWarning(format string, args ...any) {
+	r.addMalformed(fmt.Sprintf("Line %d: ", r.number) + fmt.Sprintf(format, args...))
 }
 
 // cutClosing splits what follows an opening tag at the next tag: the content, and
@@ -285,7 +285,7 @@ func cutClosing(s string) (body, behind string, closed bool) {
 // decoration is what Markdown and typography put around a word.
 const decoration = "\x00\u00a0\u200b\u200c\u200d\u2060\ufeff \t*_`~#>|+-.:!,;\"'“”‘’«»()[]{}0123456789✅✔️☑🎉•"
 
-// alone is true when only decoration stands before and behind.
-func alone(before, behind string) bool {
+// isAlone is true when only decoration stands before and behind.
+func isAlone(before, behind string) bool {
 	return strings.Trim(before, decoration) == "" && strings.Trim(behind, decoration) == ""
 }

@@ -50,9 +50,9 @@ func Read(message string) Reading {
 			message = ""
 		}
 		r.number++
-		r.line(line)
+		r.readLine(line)
 	}
-	return r.finish()
+	return r.decideSignal()
 }
 
 // reader gathers a Reading.
@@ -70,31 +70,31 @@ type reader struct {
 	mention string // the first signal that was only mentioned
 }
 
-func (r *reader) line(line string) {
-	where, sure := r.blocks.next(line)
-	text := trim(line)
+func (r *reader) readLine(line string) {
+	where, sure := r.blocks.placeLine(line)
+	text := trimBlanks(line)
 	if where == quoted {
 		text = strings.TrimLeft(text, "> \t")
 	}
 	p, ok := parseLine(text)
 	counts := where == open && sure
-	if ok && !p.signal.claim() {
+	if ok && !p.signal.claimsSuccess() {
 		counts = where == open || where == spanned
 	}
 	switch {
 	case ok && counts:
-		r.take(p)
+		r.addSignal(p)
 	case ok:
-		r.mentioned(where.String())
+		r.addMention(where.String())
 	case where == open:
-		r.inspect(text)
+		r.warnOfNearSignal(text)
 	}
 }
 
-// claim is true for a signal that says that the work is done or good.
-func (s Signal) claim() bool { return s.Kind == Complete || s.Kind == Approve }
+// claimsSuccess is true where the work is said to be done or good.
+func (s Signal) claimsSuccess() bool { return s.Kind == Complete || s.Kind == Approve }
 
-func (r *reader) take(p parsed) {
+func (r *reader) addSignal(p parsed) {
 	if p.progress >= 0 {
 		r.out.Progress = p.progress
 		return
@@ -104,7 +104,7 @@ func (r *reader) take(p parsed) {
 		r.out.All = append(r.out.All, s)
 	}
 	r.last = s
-	if s.claim() {
+	if s.claimsSuccess() {
 		r.claims = r.number
 	} else {
 		r.lastSafe = s
@@ -118,45 +118,45 @@ func (r *reader) take(p parsed) {
 	}
 }
 
-// finish decides which signal counts.
-func (r *reader) finish() Reading {
-	if r.claims > 0 && r.blocks.unclosed() {
-		r.withdraw()
+// decideSignal decides which signal counts.
+func (r *reader) decideSignal() Reading {
+	if r.claims > 0 && r.blocks.hasOpenFence() {
+		r.withdrawClaims()
 	}
 	s := r.last
 	if s.Kind == Approve && r.reject.Kind != None {
 		s = r.reject
 	}
-	if s.claim() && r.denial.Kind != None {
+	if s.claimsSuccess() && r.denial.Kind != None {
 		s = r.denial
 	}
 	r.out.Signal = s
 	if s.Kind == None && r.mention != "" && len(r.out.Malformed) == 0 {
-		r.malformed(r.mention)
+		r.addMalformed(r.mention)
 	}
 	return r.out
 }
 
-// withdraw takes every claim of success back.
-func (r *reader) withdraw() {
-	r.out.All, r.last = slices.DeleteFunc(r.out.All, Signal.claim), r.lastSafe
+// withdrawClaims takes every claim of success back.
+func (r *reader) withdrawClaims() {
+	r.out.All, r.last = slices.DeleteFunc(r.out.All, Signal.claimsSuccess), r.lastSafe
 	if len(r.out.All) == 0 {
 		r.out.All = nil
 	}
 	r.out.Malformed = r.out.Malformed[:min(len(r.out.Malformed), maxMalformed-1)]
-	r.malformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never closed: "+
+	r.addMalformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never closed: "+
 		"close every fence, then print the signal behind it.", r.claims))
 }
 
-func (r *reader) malformed(sentence string) {
+func (r *reader) addMalformed(sentence string) {
 	if len(r.out.Malformed) < maxMalformed {
 		r.out.Malformed = append(r.out.Malformed, sentence)
 	}
 }
 
-// mentioned remembers a signal that was quoted or talked about. That is no
+// addMention remembers a signal that was quoted or talked about. That is no
 // mistake, so it is told only when the message has nothing else.
-func (r *reader) mentioned(how string) {
+func (r *reader) addMention(how string) {
 	if r.mention == "" {
 		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a line "+
 			"of its own.", r.number, how)
@@ -234,7 +234,7 @@ const c1Lead = 0xc2
 // line be longer, it is cut and marked with an ellipsis. So a cut never makes
 // a line of its own out of the end of a sentence.
 func FinalOfText(output string) string {
-	return lastPart(plain(output), maxFinal)
+	return lastPart(carryOutCodes(output), maxFinal)
 }
 
 // lastPart keeps at most limit bytes from the end.
@@ -264,8 +264,8 @@ var codes = lazy.Regexp(`(?:\x1b\[|\x{9b})[\x20-\x3f]*[\x40-\x7e]?` +
 	`|\x1b[0-~]?` +
 	`|[\x{80}-\x{84}\x{86}-\x{9f}]`)
 
-// plain carries out or drops what is meant for a terminal.
-func plain(s string) string {
+// carryOutCodes carries out or drops what is meant for a terminal.
+func carryOutCodes(s string) string {
 	if !strings.ContainsAny(s, "\x1b\r\b\a") && strings.IndexByte(s, c1Lead) < 0 {
 		return s
 	}

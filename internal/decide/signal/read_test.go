@@ -211,7 +211,7 @@ func TestReadTakesHostileInput(t *testing.T) {
 			text := strings.Repeat(unit, size/len(unit))
 			half := strings.Repeat(" ", size/10) + text[:size/10]
 			for _, message := range []string{text, half, FinalOfText(half)} {
-				if got := Read(message); got.Signal.claim() {
+				if got := Read(message); got.Signal.claimsSuccess() {
 					t.Errorf("got %+v", got.Signal)
 				}
 			}

@@ -26,31 +26,32 @@ func newChecker(f File) *checker {
 	return &checker{file: f, number: map[string]int{}, known: map[string]bool{}}
 }
 
-func (c *checker) fail(path, format string, args ...any) {
+func (c *checker) addFault(path, format string, args ...any) {
 	c.faults.add(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// names checks that there are steps with an id each.
-func (c *checker) names() {
+// checkIDs checks that there are steps with an id each.
+func (c *checker) checkIDs() {
 	switch n := len(c.file.Steps); {
 	case n == 0:
-		c.fail("steps", "a workflow needs at least one step")
+		c.addFault("steps", "a workflow needs at least one step")
 	case n > MaxSteps:
-		c.fail(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step "+
+		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step "+
 			"`workflow: FILE`", MaxSteps, n)
 	}
 	for i, s := range c.file.Steps {
 		first, taken := c.number[s.ID]
 		switch {
 		case s.ID == "":
-			c.fail(s.Where, "a step needs an id")
+			c.addFault(s.Where, "a step needs an id")
 			continue
 		case taken:
 			c.faults.add(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
 				First: c.file.Steps[first].Where + ".id"})
 			continue
 		case !validID(s.ID):
-			c.fail(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q", s.ID)
+			c.addFault(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q",
+				s.ID)
 			continue
 		}
 		c.number[s.ID], c.known[s.ID] = i, true
@@ -64,8 +65,8 @@ func validID(id string) bool {
 	})
 }
 
-// graph resolves what steps need. It is false if there is no order.
-func (c *checker) graph() bool {
+// resolveNeeds resolves what steps need. It is false if there is no order.
+func (c *checker) resolveNeeds() bool {
 	c.g = &graph{needs: make([][]int, len(c.file.Steps))}
 	for i, s := range c.file.Steps {
 		c.g.ids = append(c.g.ids, s.ID)
@@ -74,10 +75,10 @@ func (c *checker) graph() bool {
 			n, ok := c.number[id]
 			switch {
 			case !ok:
-				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", label(s), id),
+				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", labelOfStep(s), id),
 					Word: id, Among: c.ids})
 			case slices.Contains(c.g.needs[i], n):
-				c.fail(path, "%s needs %q twice", label(s), id)
+				c.addFault(path, "%s needs %q twice", labelOfStep(s), id)
 			default:
 				c.g.needs[i] = append(c.g.needs[i], n)
 			}
@@ -89,21 +90,21 @@ func (c *checker) graph() bool {
 	if cycle := c.g.sort(); cycle != nil {
 		at := c.file.Steps[cycle[0]]
 		k := slices.Index(at.Needs, c.g.ids[cycle[1]])
-		c.fail(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.path(cycle))
+		c.addFault(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOf(cycle))
 		return false
 	}
 	return true
 }
 
-func label(s Step) string {
+func labelOfStep(s Step) string {
 	if s.ID == "" {
 		return "the step"
 	}
 	return fmt.Sprintf("step %q", s.ID)
 }
 
-// size bounds what the matrices make.
-func (c *checker) size() {
+// checkSize bounds what the matrices make.
+func (c *checker) checkSize() {
 	total := 0
 	for _, s := range c.file.Steps {
 		n := 1
@@ -114,14 +115,16 @@ func (c *checker) size() {
 			}
 			switch {
 			case n > MaxMatrix:
-				c.fail(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values", MaxMatrix, label(s))
+				c.addFault(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values",
+					MaxMatrix, labelOfStep(s))
 			case n == 0:
-				c.fail(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under "+
-					"include", label(s))
+				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under "+
+					"include", labelOfStep(s))
 			}
 		}
 		if total += n; total > MaxInstances {
-			c.fail(s.Where+".matrix", "the matrices make more than %d instances of all steps: use fewer values", MaxInstances)
+			c.addFault(s.Where+".matrix", "the matrices make more than %d instances of all steps: use fewer values",
+				MaxInstances)
 			return
 		}
 	}
@@ -137,8 +140,8 @@ type where struct {
 	env     []string
 }
 
-// step compiles all texts of a step.
-func (c *checker) step(i int) *Planned {
+// compileStep compiles all texts of a step.
+func (c *checker) compileStep(i int) *Planned {
 	s := c.file.Steps[i]
 	p := &Planned{Step: s, Timeout: s.Timeout, Retry: c.file.Config.Retry}
 	p.Timeout = cmp.Or(p.Timeout, c.file.Config.StepTimeout)
@@ -147,32 +150,34 @@ func (c *checker) step(i int) *Planned {
 	}
 	at := where{step: i, path: s.Where}
 	for _, v := range c.file.Env {
-		p.Environment = append(p.Environment, Named{v.Name, c.text(at.in("env."+v.Name, true), v.Value)})
+		p.Environment = append(p.Environment, Named{v.Name, c.compileText(at.inPath("env."+v.Name, true), v.Value)})
 		at.env = append(at.env, v.Name)
 	}
 	for _, v := range s.Env {
-		p.Environment = append(p.Environment, Named{v.Name, c.text(at.in(s.Where+".env."+v.Name, false), v.Value)})
+		text := c.compileText(at.inPath(s.Where+".env."+v.Name, false), v.Value)
+		p.Environment = append(p.Environment, Named{v.Name, text})
 	}
 	for _, v := range s.Env {
 		at.env = append(at.env, v.Name)
 	}
-	p.Condition = c.condition(at, s.If)
-	content := at.in(s.Where+"."+contentKey(s.Kind), false)
+	p.Condition = c.compileCondition(at, s.If)
+	content := at.inPath(s.Where+"."+contentKey(s.Kind), false)
 	content.prompt = s.Kind == Agent || s.Kind == Ask
-	p.Content = c.text(content, s.Content)
-	p.Title = c.text(at.in(s.Where+".name", false), s.Title)
-	p.WorkingDirectory = c.text(at.in(s.Where+".working_directory", false), s.WorkingDirectory)
+	p.Content = c.compileText(content, s.Content)
+	p.Title = c.compileText(at.inPath(s.Where+".name", false), s.Title)
+	p.WorkingDirectory = c.compileText(at.inPath(s.Where+".working_directory", false), s.WorkingDirectory)
 	for k, v := range s.Verify {
-		p.Verify = append(p.Verify, c.text(at.in(fmt.Sprintf("%s.verify[%d]", s.Where, k), false), v))
+		p.Verify = append(p.Verify, c.compileText(at.inPath(fmt.Sprintf("%s.verify[%d]", s.Where, k), false), v))
 	}
 	for k, w := range s.Alternatives {
-		alt := at.in(fmt.Sprintf("%s.alternatives[%d].%s", s.Where, k, contentKey(w.Kind)), false)
+		alt := at.inPath(fmt.Sprintf("%s.alternatives[%d].%s", s.Where, k, contentKey(w.Kind)), false)
 		alt.prompt = w.Kind == Agent
-		p.Alternatives = append(p.Alternatives, c.text(alt, w.Content))
+		p.Alternatives = append(p.Alternatives, c.compileText(alt, w.Content))
 	}
 	at.outputs = true
 	for _, v := range s.Outputs {
-		p.Outputs = append(p.Outputs, Named{v.Name, c.text(at.in(s.Where+".outputs."+v.Name, false), v.Value)})
+		text := c.compileText(at.inPath(s.Where+".outputs."+v.Name, false), v.Value)
+		p.Outputs = append(p.Outputs, Named{v.Name, text})
 	}
 	return p
 }
@@ -185,7 +190,7 @@ func contentKey(k Kind) string {
 	return string(k)
 }
 
-func (w where) in(path string, workflow bool) where {
+func (w where) inPath(path string, workflow bool) where {
 	w.path = path
 	if workflow {
 		w.step, w.env = -1, nil
@@ -193,29 +198,29 @@ func (w where) in(path string, workflow bool) where {
 	return w
 }
 
-// text compiles one text and checks the names in it.
-func (c *checker) text(at where, text string) Text {
+// compileText compiles one text and checks the names in it.
+func (c *checker) compileText(at where, text string) Text {
 	if !strings.Contains(text, "{{") {
 		return Text{parts: []part{{text: text}}}
 	}
 	t, errs := parseText(text, at.prompt, c.known)
 	for _, e := range errs {
-		c.expression(at.path, e.find, e.err)
+		c.addExpressionFault(at.path, e.find, e.err)
 	}
 	for _, p := range t.parts {
 		if p.expr != nil {
-			c.references(at, p.expr, firstLine(p.text))
+			c.checkReferences(at, p.expr, firstLine(p.text))
 		}
 	}
 	return t
 }
 
-func (c *checker) expression(path, find string, e *expressionError) {
+func (c *checker) addExpressionFault(path, find string, e *expressionError) {
 	c.faults.add(Fault{Path: path, Find: find, Offset: e.offset, Message: e.message, Word: e.word, Among: e.among})
 }
 
-// condition compiles an `if:`, which may stand in ${{ }} or not.
-func (c *checker) condition(at where, text string) Condition {
+// compileCondition compiles an `if:`, which may stand in ${{ }} or not.
+func (c *checker) compileCondition(at where, text string) Condition {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" {
 		return Condition{}
@@ -225,32 +230,32 @@ func (c *checker) condition(at where, text string) Condition {
 		source, lead = inner[:len(inner)-2], 3
 	}
 	at.path, at.status = at.path+".if", true
-	e, err := compile(source, c.known)
+	e, err := compileExpression(source, c.known)
 	if err != nil {
-		c.expression(at.path, firstLine(trimmed), shifted(err, lead))
+		c.addExpressionFault(at.path, firstLine(trimmed), shiftError(err, lead))
 		return Condition{}
 	}
 	for i := range e.refs {
 		e.refs[i].offset += lead
 	}
-	c.references(at, e, firstLine(trimmed))
+	c.checkReferences(at, e, firstLine(trimmed))
 	return Condition{e}
 }
 
-// references checks that an expression uses what is there by then.
-func (c *checker) references(at where, e *expression, find string) {
+// checkReferences checks that an expression uses what is there by then.
+func (c *checker) checkReferences(at where, e *expression, find string) {
 	if e.status && !at.status {
-		c.expression(at.path, find, &expressionError{message: "success(), failure(), always() and cancelled() are for if:"})
+		c.addExpressionFault(at.path, find, &expressionError{message: "success(), failure(), always() and cancelled() are for if:"})
 	}
 	for _, r := range e.refs {
-		if err := c.reference(at, r); err != nil {
+		if err := c.checkReference(at, r); err != nil {
 			err.offset = r.offset
-			c.expression(at.path, find, err)
+			c.addExpressionFault(at.path, find, err)
 		}
 	}
 }
 
-func (c *checker) reference(at where, r reference) *expressionError {
+func (c *checker) checkReference(at where, r reference) *expressionError {
 	root := r.path[0]
 	switch {
 	case root == "output" && !at.outputs:
@@ -307,7 +312,7 @@ func (c *checker) stepName(at where, r reference) *expressionError {
 		return &expressionError{message: fmt.Sprintf("step %q does not need %q, so its result may not be there: add "+
 			"it to needs", me.ID, id)}
 	case len(r.path) > 3 && r.path[2] == "outputs" && len(c.file.Steps[n].Outputs) > 0:
-		if _, ok := lookup(c.file.Steps[n].Outputs, r.path[3]); ok {
+		if _, ok := valueOfName(c.file.Steps[n].Outputs, r.path[3]); ok {
 			return nil
 		}
 		names := lists.Each(c.file.Steps[n].Outputs, func(o Pair) string { return o.Name })

@@ -9,7 +9,7 @@ import (
 func TestCompiledIsShared(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"a": true}
-	e, err := compile("format('{0}', steps.a.output)", known)
+	e, err := compileExpression("format('{0}', steps.a.output)", known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestCompiledIsShared(t *testing.T) {
 			done <- err
 		}()
 	}
-	if _, err := compile("contains(steps.a.output, 'y')", known); err != nil {
+	if _, err := compileExpression("contains(steps.a.output, 'y')", known); err != nil {
 		t.Error(err)
 	}
 	for range 4 {

@@ -95,8 +95,8 @@ var options = sync.OnceValue(func() []expr.Option {
 	return o
 })
 
-// located puts the library's error back to where the person wrote it.
-func (r *rewriter) located(err error) error {
+// placeError puts the library's error back to where the person wrote it.
+func (r *rewriter) placeError(err error) error {
 	var at *file.Error
 	if !errors.As(err, &at) {
 		return &expressionError{message: firstLine(err.Error())}
@@ -148,23 +148,23 @@ func (e *expression) eval(v *Values) (out any, err error) {
 			out, err = nil, fmt.Errorf("cannot evaluate %q: %v", e.source, p)
 		}
 	}()
-	out, err = expr.Run(e.program, v.scope())
+	out, err = expr.Run(e.program, v.scopeOfValues())
 	if err != nil {
 		return nil, fmt.Errorf("cannot evaluate %q: %s", e.source, firstLine(err.Error()))
 	}
 	return out, nil
 }
 
-// compile reads an expression in the words of GitHub Actions, or of the
+// compileExpression reads an expression in the words of GitHub Actions, or of the
 // library beyond them. Its error is an *expressionError.
-func compile(source string, known map[string]bool) (*expression, error) {
+func compileExpression(source string, known map[string]bool) (*expression, error) {
 	if utf8.RuneCountInString(source) > maxExpression {
 		return nil, &expressionError{message: fmt.Sprintf("the expression is too long (over %d characters)", maxExpression)}
 	}
 	r := rewriter{in: []rune(source), known: known}
 	room := len(r.in) + 32 // brackets and quotes around names
 	r.out, r.from = make([]rune, 0, room), make([]int, 0, room)
-	if err := r.all(); err != nil {
+	if err := r.rewriteAll(); err != nil {
 		return nil, err
 	}
 	text := string(r.out)
@@ -173,14 +173,14 @@ func compile(source string, known map[string]bool) (*expression, error) {
 	}
 	e := &expression{source: source, refs: r.refs, status: r.status}
 	var err error
-	if e.program, err = program(text); err != nil {
-		return nil, r.located(err)
+	if e.program, err = compileProgram(text); err != nil {
+		return nil, r.placeError(err)
 	}
 	return e, nil
 }
 
-// program turns a panic of the library into an error of the expression.
-func program(text string) (program *vm.Program, err error) {
+// compileProgram turns a panic of the library into an error of the expression.
+func compileProgram(text string) (program *vm.Program, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			program, err = nil, fmt.Errorf("cannot be understood (%v)", p)
@@ -197,30 +197,30 @@ type function struct {
 	as   any // its type, as new(func(…) …)
 }
 
-func compared(hold func(order int, ok bool) bool) func(args ...any) (any, error) {
+func compareBy(hold func(order int, ok bool) bool) func(args ...any) (any, error) {
 	return func(args ...any) (any, error) { return hold(compareLoose(args[0], args[1])), nil }
 }
 
 var functions = []function{
-	{"_equal", "", compared(func(o int, ok bool) bool { return ok && o == 0 }), new(func(any, any) bool)},
-	{"_unequal", "", compared(func(o int, ok bool) bool { return !ok || o != 0 }), new(func(any, any) bool)},
-	{"_less", "", compared(func(o int, ok bool) bool { return ok && o < 0 }), new(func(any, any) bool)},
-	{"_atMost", "", compared(func(o int, ok bool) bool { return ok && o <= 0 }), new(func(any, any) bool)},
-	{"_greater", "", compared(func(o int, ok bool) bool { return ok && o > 0 }), new(func(any, any) bool)},
-	{"_atLeast", "", compared(func(o int, ok bool) bool { return ok && o >= 0 }), new(func(any, any) bool)},
+	{"_equal", "", compareBy(func(o int, ok bool) bool { return ok && o == 0 }), new(func(any, any) bool)},
+	{"_unequal", "", compareBy(func(o int, ok bool) bool { return !ok || o != 0 }), new(func(any, any) bool)},
+	{"_less", "", compareBy(func(o int, ok bool) bool { return ok && o < 0 }), new(func(any, any) bool)},
+	{"_atMost", "", compareBy(func(o int, ok bool) bool { return ok && o <= 0 }), new(func(any, any) bool)},
+	{"_greater", "", compareBy(func(o int, ok bool) bool { return ok && o > 0 }), new(func(any, any) bool)},
+	{"_atLeast", "", compareBy(func(o int, ok bool) bool { return ok && o >= 0 }), new(func(any, any) bool)},
 	{"_and", "", func(a ...any) (any, error) {
-		if truthy(a[0]) {
+		if isTruthy(a[0]) {
 			return a[1], nil
 		}
 		return a[0], nil
 	}, new(func(any, any) any)},
 	{"_or", "", func(a ...any) (any, error) {
-		if truthy(a[0]) {
+		if isTruthy(a[0]) {
 			return a[0], nil
 		}
 		return a[1], nil
 	}, new(func(any, any) any)},
-	{"_not", "", func(a ...any) (any, error) { return !truthy(a[0]), nil }, new(func(any) bool)},
+	{"_not", "", func(a ...any) (any, error) { return !isTruthy(a[0]), nil }, new(func(any) bool)},
 	{"_contains", "contains", containsLoose, new(func(any, any) bool)},
 	{"_startsWith", "startsWith", func(a ...any) (any, error) {
 		return strings.HasPrefix(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
@@ -243,8 +243,8 @@ var functions = []function{
 	}, new(func(any) any)},
 }
 
-// truthy is false for nothing, false, 0 and the empty text.
-func truthy(v any) bool {
+// isTruthy is false for nothing, false, 0 and the empty text.
+func isTruthy(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false

@@ -66,15 +66,15 @@ type Instance struct {
 // New checks a workflow and plans it. With faults there is no plan.
 func New(f File) (*Plan, []Fault) {
 	c := newChecker(f)
-	c.names()
-	if !c.graph() {
+	c.checkIDs()
+	if !c.resolveNeeds() {
 		return nil, c.faults
 	}
-	c.before = c.g.before()
+	c.before = c.g.stepsBefore()
 	for i := range f.Steps {
-		c.steps = append(c.steps, c.step(i))
+		c.steps = append(c.steps, c.compileStep(i))
 	}
-	c.size()
+	c.checkSize()
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}
@@ -86,14 +86,14 @@ func New(f File) (*Plan, []Fault) {
 		p.Parallelism = DefaultParallelism
 	}
 	slices.Sort(p.Context)
-	p.expand(c.g)
-	p.hash(f.Env)
+	p.expandSteps(c.g)
+	p.hashInstances(f.Env)
 	return p, nil
 }
 
-// expand makes the instances of all steps, layer by layer.
-func (p *Plan) expand(g *graph) {
-	layer := g.layers()
+// expandSteps makes the instances of all steps, layer by layer.
+func (p *Plan) expandSteps(g *graph) {
+	layer := g.layersOfSteps()
 	order := make([]int, len(p.Steps))
 	for i := range order {
 		order[i] = i
@@ -169,10 +169,10 @@ type hashed struct {
 	Needs        []string `json:"needs"` // hashes, in topological order
 }
 
-// hash gives every instance the hash of what it does and of all that it builds
+// hashInstances gives every instance the hash of what it does and of all that it builds
 // on, and the plan that of all of them. Two plans in which an instance has the
 // same hash do the same up to and with it, as far as the file says.
-func (p *Plan) hash(env []Pair) {
+func (p *Plan) hashInstances(env []Pair) {
 	all := sha256.New()
 	for i := range p.Instances {
 		in := &p.Instances[i]
@@ -184,7 +184,7 @@ func (p *Plan) hash(env []Pair) {
 		for _, n := range in.Needs {
 			h.Needs = append(h.Needs, p.Instances[n].Hash)
 		}
-		in.Hash = digest(h)
+		in.Hash = digestOf(h)
 		_, _ = all.Write([]byte(in.Hash)) // a hash takes everything
 	}
 	p.Hash = hex.EncodeToString(all.Sum(nil))[:hashLength]
@@ -197,13 +197,13 @@ const hashLength = 32
 // texts as they were filled in, in the order in which the step has them. A
 // result is good for a later run if this is the same.
 func (in Instance) InputHash(filled []string) string {
-	return digest(struct {
+	return digestOf(struct {
 		Plan   string   `json:"plan"`
 		Filled []string `json:"filled"`
 	}{in.Hash, filled})
 }
 
-func digest(v any) string {
+func digestOf(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("workflow: hash: " + err.Error()) // made of texts only
@@ -251,7 +251,7 @@ func (g *graph) sort() (cycle []int) {
 	return nil
 }
 
-func (g *graph) path(steps []int) string {
+func (g *graph) pathOf(steps []int) string {
 	words := make([]string, len(steps))
 	for i, s := range steps {
 		words[i] = g.ids[s]
@@ -262,9 +262,9 @@ func (g *graph) path(steps []int) string {
 	return strings.Join(words, " → ")
 }
 
-// layers gives each step the first layer in which all that it needs is done,
+// layersOfSteps gives each step the first layer in which all that it needs is done,
 // from 0.
-func (g *graph) layers() []int {
+func (g *graph) layersOfSteps() []int {
 	layer := make([]int, len(g.ids))
 	for _, step := range g.order {
 		for _, n := range g.needs[step] {
@@ -274,8 +274,8 @@ func (g *graph) layers() []int {
 	return layer
 }
 
-// before says, for each step, which ones are done before it.
-func (g *graph) before() [][]bool {
+// stepsBefore gives, for each step, which ones are done before it.
+func (g *graph) stepsBefore() [][]bool {
 	all := make([][]bool, len(g.ids))
 	for _, step := range g.order {
 		all[step] = make([]bool, len(g.ids))
@@ -321,14 +321,14 @@ func (m *Matrix) combinations() [][]Pair {
 		out = next
 	}
 	out = slices.DeleteFunc(out, func(c []Pair) bool {
-		return slices.ContainsFunc(m.Exclude, func(e []Pair) bool { return len(e) > 0 && agrees(c, e, nil) })
+		return slices.ContainsFunc(m.Exclude, func(e []Pair) bool { return len(e) > 0 && agreesWith(c, e, nil) })
 	})
 	original := len(out)
 	for _, in := range m.Include {
 		added := false
 		for i := range out[:original] {
-			if agrees(out[i], in, m.Axes) {
-				out[i], added = extended(out[i], in, m.Axes), true
+			if agreesWith(out[i], in, m.Axes) {
+				out[i], added = extendPairs(out[i], in, m.Axes), true
 			}
 		}
 		if !added {
@@ -338,7 +338,7 @@ func (m *Matrix) combinations() [][]Pair {
 	return out
 }
 
-func lookup(pairs []Pair, name string) (string, bool) {
+func valueOfName(pairs []Pair, name string) (string, bool) {
 	for _, p := range pairs {
 		if p.Name == name {
 			return p.Value, true
@@ -347,20 +347,20 @@ func lookup(pairs []Pair, name string) (string, bool) {
 	return "", false
 }
 
-// agrees is true if c has every pair of with; of axes, only those names count.
-func agrees(c, with []Pair, axes []Axis) bool {
+// agreesWith is true if c has every pair of with; of axes, only those names count.
+func agreesWith(c, with []Pair, axes []Axis) bool {
 	for _, p := range with {
 		if axes != nil && !slices.ContainsFunc(axes, func(a Axis) bool { return a.Name == p.Name }) {
 			continue
 		}
-		if v, ok := lookup(c, p.Name); !ok || v != p.Value {
+		if v, ok := valueOfName(c, p.Name); !ok || v != p.Value {
 			return false
 		}
 	}
 	return true
 }
 
-func extended(c, with []Pair, axes []Axis) []Pair {
+func extendPairs(c, with []Pair, axes []Axis) []Pair {
 	c = slices.Clone(c)
 	for _, p := range with {
 		if slices.ContainsFunc(axes, func(a Axis) bool { return a.Name == p.Name }) {

@@ -21,7 +21,7 @@ type rewriter struct {
 	status bool
 }
 
-func (r *rewriter) emit(text string, at int) {
+func (r *rewriter) emitText(text string, at int) {
 	for _, c := range text {
 		r.put(c, at)
 	}
@@ -39,21 +39,21 @@ func (r *rewriter) peek(ahead int) rune {
 	return 0
 }
 
-func (r *rewriter) all() error {
+func (r *rewriter) rewriteAll() error {
 	for r.at < len(r.in) {
 		c := r.in[r.at]
 		var err error
 		switch {
 		case wordStart(c) && !r.afterPoint():
-			err = r.name()
+			err = r.readName()
 		case c == '\'' || c == '"':
 			var text string
 			start := r.at
-			if text, err = r.text(); err == nil {
-				r.emit(strconv.Quote(text), start)
+			if text, err = r.readText(); err == nil {
+				r.emitText(strconv.Quote(text), start)
 			}
 		case unicode.IsDigit(c):
-			r.number()
+			r.readNumber()
 		default:
 			r.put(c, r.at)
 			r.at++
@@ -72,8 +72,8 @@ func notLetter(c rune) bool { return c > unicode.MaxASCII || !unicode.IsLetter(c
 func wordStart(c rune) bool { return c == '_' || !notLetter(c) }
 func wordPart(c rune) bool  { return wordStart(c) || strings.ContainsRune("-0123456789", c) }
 
-// number copies a number with what sticks to it, so that 1e5 is no name.
-func (r *rewriter) number() {
+// readNumber copies a number with what sticks to it, so that 1e5 is no name.
+func (r *rewriter) readNumber() {
 	sticks := func(c rune) bool {
 		point := c == '.' && unicode.IsDigit(r.peek(1))
 		return point || c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c)
@@ -84,7 +84,7 @@ func (r *rewriter) number() {
 	}
 }
 
-func (r *rewriter) word() string {
+func (r *rewriter) readWord() string {
 	start := r.at
 	for r.at < len(r.in) && wordPart(r.in[r.at]) {
 		r.at++
@@ -92,9 +92,9 @@ func (r *rewriter) word() string {
 	return string(r.in[start:r.at])
 }
 
-// text reads a text in quotes. In single ones ” is a quote, in double ones a
+// readText reads a text in quotes. In single ones ” is a quote, in double ones a
 // backslash protects.
-func (r *rewriter) text() (string, error) {
+func (r *rewriter) readText() (string, error) {
 	quote, start := r.in[r.at], r.at
 	var b strings.Builder
 	for r.at++; r.at < len(r.in); r.at++ {
@@ -133,23 +133,23 @@ var elsewhere = map[string]string{
 	"jobs": "steps", "strategy": "matrix",
 }
 
-// name reads a name with all that follows it after dots and in brackets.
-func (r *rewriter) name() error {
+// readName reads a name with all that follows it after dots and in brackets.
+func (r *rewriter) readName() error {
 	start := r.at
-	first := r.word()
-	if next := r.blank(); next == '(' {
-		return r.function(first, start)
+	first := r.readWord()
+	if next := r.peekPastBlanks(); next == '(' {
+		return r.rewriteCall(first, start)
 	}
 	if first == "null" {
 		first = "nil"
 	}
 	if slices.Contains(plain, first) && !r.known[first] {
-		r.emit(first, start)
+		r.emitText(first, start)
 		return nil
 	}
 	path, ends := []string{first}, []int{start}
 	for {
-		at, word, ok, err := r.member()
+		at, word, ok, err := r.readMember()
 		if err != nil {
 			return err
 		}
@@ -170,22 +170,22 @@ func (r *rewriter) name() error {
 				among: append(slices.Sorted(maps.Keys(r.known)), roots...)}
 		}
 	}
-	r.emit(path[0], ends[0])
+	r.emitText(path[0], ends[0])
 	for i, p := range path[1:] {
 		ofStep := slices.Contains([]string{"steps", "needs"}, path[0])
 		if i == 1 && ofStep && !strings.ContainsFunc(p, notLetter) {
 			r.put('.', ends[i+1])
-			r.emit(p, ends[i+1])
+			r.emitText(p, ends[i+1])
 			continue
 		}
-		r.emit("["+strconv.Quote(p)+"]", ends[i+1])
+		r.emitText("["+strconv.Quote(p)+"]", ends[i+1])
 	}
 	r.refs = append(r.refs, reference{path: path, offset: start})
 	return nil
 }
 
-// blank looks at the next character that is none.
-func (r *rewriter) blank() rune {
+// peekPastBlanks looks at the next character that is none.
+func (r *rewriter) peekPastBlanks() rune {
 	i := 0
 	for r.peek(i) == ' ' || r.peek(i) == '\t' || r.peek(i) == '\n' {
 		i++
@@ -193,17 +193,17 @@ func (r *rewriter) blank() rune {
 	return r.peek(i)
 }
 
-// member reads .word or ['word'], if one of them comes next.
-func (r *rewriter) member() (at int, word string, ok bool, err error) {
+// readMember reads .word or ['word'], if one of them comes next.
+func (r *rewriter) readMember() (at int, word string, ok bool, err error) {
 	switch {
 	case r.peek(0) == '.' && wordStart(r.peek(1)):
 		r.at++
 		at = r.at
-		return at, r.word(), true, nil
+		return at, r.readWord(), true, nil
 	case r.peek(0) == '[' && strings.ContainsRune(`'"`, r.peek(1)):
 		at = r.at
 		r.at++
-		if word, err = r.text(); err != nil {
+		if word, err = r.readText(); err != nil {
 			return at, "", false, err
 		}
 		if r.peek(0) != ']' {
@@ -215,15 +215,15 @@ func (r *rewriter) member() (at int, word string, ok bool, err error) {
 	return 0, "", false, nil
 }
 
-func (r *rewriter) function(name string, start int) error {
+func (r *rewriter) rewriteCall(name string, start int) error {
 	if slices.Contains(statuses, strings.ToLower(name)) {
 		r.status = true
-		r.emit(strings.ToLower(name), start)
+		r.emitText(strings.ToLower(name), start)
 		return nil
 	}
 	for _, f := range functions {
 		if f.word != "" && strings.EqualFold(f.word, name) {
-			r.emit(f.name, start)
+			r.emitText(f.name, start)
 			return nil
 		}
 	}
@@ -231,6 +231,6 @@ func (r *rewriter) function(name string, start int) error {
 		return &expressionError{offset: start,
 			message: "hashFiles is not known: a workflow is planned without looking at files"}
 	}
-	r.emit(name, start)
+	r.emitText(name, start)
 	return nil
 }

@@ -52,12 +52,12 @@ type Result struct {
 	Outputs    map[string]string
 }
 
-// scope is what the library is given of the values.
-func (v *Values) scope() scope {
+// scopeOfValues gives the library what it needs of the values.
+func (v *Values) scopeOfValues() scope {
 	s := scope{
 		Steps: make(map[string]stepView, len(v.Steps)), Needs: make(map[string]needView, len(v.Steps)),
 		Env: v.Env, Matrix: v.Matrix, Context: v.Context, Output: v.Output,
-		Success: v.success, Failure: func() bool { return v.Failed && !v.Cancelled },
+		Success: v.hasSucceeded, Failure: func() bool { return v.Failed && !v.Cancelled },
 		Always: func() bool { return true }, Cancelled: func() bool { return v.Cancelled },
 	}
 	for id, r := range v.Steps { // order does not show: a map becomes a map
@@ -67,7 +67,7 @@ func (v *Values) scope() scope {
 	return s
 }
 
-func (v *Values) success() bool { return !v.Failed && !v.Skipped && !v.Cancelled }
+func (v *Values) hasSucceeded() bool { return !v.Failed && !v.Skipped && !v.Cancelled }
 
 // Fill puts values for placeholders. Its error says which expression cannot be
 // evaluated, or that the text grows too long.
@@ -95,14 +95,14 @@ func (t Text) Fill(v Values) (string, error) {
 
 // Holds is true if the step is to run.
 func (c Condition) Holds(v Values) (bool, error) {
-	if !c.AsksStatus() && !v.success() {
+	if !c.AsksStatus() && !v.hasSucceeded() {
 		return false, nil
 	}
 	if c.expr == nil {
 		return true, nil
 	}
 	value, err := c.expr.eval(&v)
-	return truthy(value), err
+	return isTruthy(value), err
 }
 
 // textError is a mistake in a placeholder; find is the placeholder, the offset
@@ -144,9 +144,9 @@ func parseText(text string, prompt bool, known map[string]bool) (Text, []textErr
 				continue
 			}
 		}
-		e, err := compile(source, known)
+		e, err := compileExpression(source, known)
 		if err != nil {
-			errs = append(errs, textError{firstLine(whole), shifted(err, lead)})
+			errs = append(errs, textError{firstLine(whole), shiftError(err, lead)})
 		} else {
 			for n := range e.refs {
 				e.refs[n].offset += lead
@@ -160,7 +160,7 @@ func parseText(text string, prompt bool, known map[string]bool) (Text, []textErr
 	return t, errs
 }
 
-func shifted(err error, by int) *expressionError {
+func shiftError(err error, by int) *expressionError {
 	e, ok := err.(*expressionError) //nolint:errorlint // compile returns it unwrapped
 	if !ok {
 		return &expressionError{message: err.Error()}

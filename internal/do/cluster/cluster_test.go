@@ -36,7 +36,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
-	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
@@ -213,9 +212,7 @@ func (s site) open(ctx context.Context) (*store.Store, error) {
 	}
 	o := store.Shared{
 		Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease, Boot: engine.OwnerOf(self).Boot,
-	}
-	if s.Files != "" {
-		o.Files = func(board string) outputs.Shared { return outputs.Folder{Path: s.Files, Board: board} }
+		Files: s.Files,
 	}
 	return store.OpenShared(ctx, o)
 }

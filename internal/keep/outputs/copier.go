@@ -18,13 +18,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
+// copyEvery is how often what is new goes to the other machines.
+const copyEvery = 250 * time.Millisecond
+
 // shareBound is how long a run waits at its end for the last of what it printed.
 const shareBound = 10 * time.Second
 
 // Share copies what a run prints into its folder dir to where machines share it, or
 // nothing where shared is nil, until stop is called. A place that cannot be written holds
 // nothing up: it is told once, and what is missing is copied when it can be written again.
-func Share(dir string, shared Shared, run string, warn func(string)) (stop func()) {
+func Share(dir string, shared *Folder, run string, warn func(string)) (stop func()) {
 	if shared == nil {
 		return func() {}
 	}
@@ -45,7 +48,7 @@ func Share(dir string, shared Shared, run string, warn func(string)) (stop func(
 }
 
 func (c *Copier) share(ends <-chan struct{}, warn func(string)) {
-	tick := time.NewTicker(c.every)
+	tick := time.NewTicker(copyEvery)
 	defer tick.Stop()
 	told := false
 	for all := true; ; all = told {
@@ -69,11 +72,10 @@ func (c *Copier) share(ends <-chan struct{}, warn func(string)) {
 // grows. It begins anew with what an earlier one has copied. It is not safe for
 // concurrent use.
 type Copier struct {
-	from  string
-	to    place
-	every time.Duration
-	seen  map[string]bool // folders that were made anew
-	done  map[string]copied
+	from string
+	to   *folderOfRun
+	seen map[string]bool // folders that were made anew
+	done map[string]copied
 }
 
 // copied is how far a file is copied.
@@ -83,10 +85,9 @@ type copied struct {
 }
 
 // NewCopier copies what is in the folder from, that of a run.
-func NewCopier(from string, shared Shared, run string) *Copier {
-	return &Copier{
-		from: from, to: shared.place(run), every: shared.every(), seen: map[string]bool{}, done: map[string]copied{},
-	}
+func NewCopier(from string, shared *Folder, run string) *Copier {
+	to := &folderOfRun{in: *shared, run: run}
+	return &Copier{from: from, to: to, seen: map[string]bool{}, done: map[string]copied{}}
 }
 
 // Copy copies what has come since the last call: of all iterations, or of the last two,

@@ -8,19 +8,13 @@ import (
 	"os"
 	"path"
 	"syscall"
-	"time"
 )
 
-// Folder is one that all machines have, with a folder for each board. The first is never
+// Folder is one that all machines of a board have, with a folder for each board. The first is never
 // made: where it is missing, a disk of the network is not there.
 type Folder struct{ Path, Board string }
 
 func (f Folder) String() string { return f.Path }
-
-// Close does nothing.
-func (f Folder) Close() error { return nil }
-
-func (f Folder) every() time.Duration { return 250 * time.Millisecond }
 
 func (f Folder) open(run, iteration string) (*os.Root, error) {
 	root, err := f.ofRun(run, false)
@@ -29,8 +23,6 @@ func (f Folder) open(run, iteration string) (*os.Root, error) {
 	}
 	return into(root, iteration)
 }
-
-func (f Folder) look(string, string) {}
 
 func (f Folder) remove(run string) error {
 	board, err := f.ofBoard(false)
@@ -43,8 +35,6 @@ func (f Folder) remove(run string) error {
 	defer func() { _ = board.Close() }()
 	return board.RemoveAll(run)
 }
-
-func (f Folder) place(run string) place { return &folderOfRun{in: f, run: run} }
 
 // ofRun opens the folder of a run.
 func (f Folder) ofRun(run string, made bool) (*os.Root, error) {
@@ -111,7 +101,8 @@ func modeOf(folder *os.Root) (fs.FileMode, error) {
 	return info.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
 }
 
-// folderOfRun is the folder of a run in a shared one.
+// folderOfRun is the folder of a run in a shared one. It takes files between begin and
+// end; their names have slashes.
 type folderOfRun struct {
 	in   Folder
 	run  string
@@ -125,6 +116,7 @@ func (f *folderOfRun) begin() (err error) {
 
 func (f *folderOfRun) end() error { return f.root.Close() }
 
+// fresh begins a folder anew.
 func (f *folderOfRun) fresh(dir string) error {
 	if err := f.root.RemoveAll(dir); err != nil {
 		return err
@@ -132,7 +124,9 @@ func (f *folderOfRun) fresh(dir string) error {
 	return mkdir(f.root, dir)
 }
 
-// add gives another stream another file, so that who reads the one before notices.
+// add stores what a stream has from at to end, and what comes after it is added to it.
+// At 0 it is another stream than before: it gets another file, so that who reads the one
+// before notices. After an error the same is stored again.
 func (f *folderOfRun) add(name string, in io.ReaderAt, at, end int64) error {
 	if at == 0 {
 		if err := f.drop(name); err != nil {
@@ -152,6 +146,7 @@ func (f *folderOfRun) add(name string, in io.ReaderAt, at, end int64) error {
 	return errors.Join(err, out.Close())
 }
 
+// put stores a small file whole.
 func (f *folderOfRun) put(name string, data []byte) error { return replace(f.root, name, data) }
 
 func (f *folderOfRun) drop(name string) error { return unlessGone(f.root.Remove(name)) }

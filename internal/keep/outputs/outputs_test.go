@@ -1,7 +1,6 @@
 package outputs_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
@@ -21,35 +18,16 @@ import (
 type desk struct {
 	*testing.T
 	runs, given string
-	shared      outputs.Shared // of the machine that drives
-	elsewhere   outputs.Shared // of the one that looks on
-	objects     *objects       // where there is a bucket
+	shared      *outputs.Folder
 	copier      *outputs.Copier
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir()}
-	d.shared = outputs.Folder{Path: d.given, Board: "board"}
-	d.elsewhere = d.shared
+	d.shared = &outputs.Folder{Path: d.given, Board: "board"}
 	d.copier = outputs.NewCopier(filepath.Join(d.runs, "run1"), d.shared, "run1")
 	return d
-}
-
-// newBucketDesk shares by a bucket.
-func newBucketDesk(t *testing.T) *desk {
-	t.Helper()
-	d := &desk{T: t, runs: t.TempDir(), given: t.TempDir(), objects: &objects{all: map[string]object{}}}
-	t.Setenv("TMPDIR", t.TempDir())
-	d.shared, d.elsewhere = outputs.InBucket(d.objects, "board"), outputs.InBucket(d.objects, "board")
-	d.copier = outputs.NewCopier(filepath.Join(d.runs, "run1"), d.shared, "run1")
-	return d
-}
-
-// pass lets time pass in a bubble, and what is due in it end.
-func (d *desk) pass(t time.Duration) {
-	time.Sleep(t) //nolint:forbidigo // it is the bubble's own
-	synctest.Wait()
 }
 
 func (d *desk) must(err error) {
@@ -73,11 +51,8 @@ func (d *desk) copy() {
 
 // read is what the other machine reads of a stream.
 func (d *desk) read(dir, name string) (string, error) {
-	if d.objects != nil {
-		d.pass(time.Second) // until it has looked again
-	}
 	dir, below, _ := strings.Cut(dir, "/")
-	root, err := outputs.Open(filepath.Join(d.given, "nothing here"), d.elsewhere, "run1", dir)
+	root, err := outputs.Open(filepath.Join(d.given, "nothing here"), d.shared, "run1", dir)
 	if err != nil {
 		return "", err
 	}
@@ -110,24 +85,10 @@ func (d *desk) misses(dir, name string) {
 	}
 }
 
-// onBoth shares by a folder, and by a bucket.
-func onBoth(t *testing.T, test func(d *desk)) {
-	t.Run("folder", func(t *testing.T) { test(newDesk(t)) })
-	t.Run("bucket", func(t *testing.T) { inBubble(newBucketDesk(t), test) })
-}
-
-func inBubble(d *desk, test func(d *desk)) {
-	synctest.Test(d.T, func(*testing.T) {
-		test(d)
-		d.must(errors.Join(d.shared.Close(), d.elsewhere.Close()))
-	})
-}
-
 // What a run prints is seen elsewhere as it grows, also where the middle of it is left
 // out, where an attempt is kept aside, and where another process goes on with the run.
-func TestOutputTravels(t *testing.T) { onBoth(t, outputTravels) }
-
-func outputTravels(d *desk) {
+func TestOutputTravels(t *testing.T) {
+	d := newDesk(t)
 	d.write("1/begun.json", `{"attempt": 1, "at": "2026-01-02T03:04:05Z", "job": {"env": ["KEY=secret"]}}`)
 	d.write("1/agent.out", "one ")
 	d.copy()
@@ -297,9 +258,8 @@ func TestHostileFolder(t *testing.T) {
 
 // What an iteration left is made smaller in its place, and the other machine reads it as
 // before, also one that goes on to look at it meanwhile.
-func TestSettledOutput(t *testing.T) { onBoth(t, settledOutput) }
-
-func settledOutput(d *desk) {
+func TestSettledOutput(t *testing.T) {
+	d := newDesk(t)
 	text := strings.Repeat("many words ", 1000)
 	d.write("1/agent.out", text)
 	d.write("1/steps/build.1/step.out", text)

@@ -25,9 +25,9 @@ type Store struct {
 	write *connection
 	reads statements // on the reader's pool
 
-	shared bool           // several people and machines have it: roots are theirs
-	place  string         // what the ids of this machine's clones begin with
-	files  outputs.Shared // nil where machines share no outputs
+	shared bool            // several people and machines have it: roots are theirs
+	place  string          // what the ids of this machine's clones begin with
+	files  *outputs.Folder // nil where machines share no outputs
 	leases leases
 	turn   atomic.Int64 // of the autopilot that this process drives for whoever can; 0 is none
 }
@@ -71,8 +71,8 @@ type Shared struct {
 	Place      string // what this machine's folders of it are called among them
 	// Boot is that of owners whose processes can be seen from here; "" leaves it to their Host.
 	Boot string
-	// Files is where they share what the runs of a board print; nil is nowhere.
-	Files func(board string) outputs.Shared
+	// Files is the folder where they share what the runs of a board print; "" is nowhere.
+	Files string
 	// Lease is how long a process of another machine counts as alive that is not heard
 	// of; 0 is 30 seconds.
 	Lease time.Duration
@@ -85,9 +85,9 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	s, err := opened(ctx, db, err)
 	if err == nil {
 		s.place, s.leases.over, s.leases.boot = o.Place+"\n", cmp.Or(o.Lease, leaseOver), o.Boot
-		if o.Files != nil {
+		if o.Files != "" {
 			_, schema := db.Board()
-			s.files = o.Files(schema)
+			s.files = &outputs.Folder{Path: o.Files, Board: schema}
 		}
 	}
 	return s, err
@@ -123,11 +123,7 @@ func over(db database.Database) *Store {
 func (s *Store) Close() error {
 	s.endLeases()
 	s.reads.close()
-	err := errors.Join(s.write.close(), s.db.Close())
-	if s.files != nil {
-		err = errors.Join(err, s.files.Close())
-	}
-	return s.explain(context.Background(), "close the database", err)
+	return s.explain(context.Background(), "close the database", errors.Join(s.write.close(), s.db.Close()))
 }
 
 // Path is the absolute path of the database file, or the address of the database.
@@ -143,7 +139,7 @@ func (s *Store) Board() string {
 }
 
 // Files is where all machines of the board find what runs print; nil is nowhere.
-func (s *Store) Files() outputs.Shared {
+func (s *Store) Files() *outputs.Folder {
 	if s == nil {
 		return nil
 	}

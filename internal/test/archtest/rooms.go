@@ -79,7 +79,7 @@ var uses = map[string][]string{
 
 	// doing
 	"autopilot":      {"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
-	"cluster":        {"autopilot", "drive", "engine", "files", "outputs", "process", "store", "workspace"},
+	"cluster":        {"autopilot", "drive", "engine", "files", "process", "store", "workspace"},
 	"delivery":       {"files", "gate", "git", "process", "workspace", "workspace/pool"},
 	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
 	"workflow/run":   {"agent", "engine", "journal", "process", "store", "supervisor"},
@@ -135,8 +135,6 @@ var modules = map[string]struct {
 	"golang.org/x/sys":                       {[]string{"files", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
-	"gocloud.dev":                            {[]string{"cluster"}, "buckets; only pawl-cluster has it"},
-	"github.com/johannesboyne/gofakes3":      {nil, "a server of buckets: tests only"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/google/jsonschema-go":        {[]string{"forgetest"}, "GitHub's description of its API: tests only"},
 	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
@@ -170,7 +168,7 @@ var starters = map[string]string{
 	"reexec":       "the little program that pawl is, beside the initialisation of the rest",
 	"drive":        "the command under way, so that a person is heard meanwhile",
 	"engine":       "signals, and a last look that a second one cuts short",
-	"outputs":      "the copy of what a run prints for other machines; one for each iteration in a bucket that is looked at",
+	"outputs":      "the copy of what a run prints for other machines",
 	"terminal":     "keys, output and the size of a window, until the command ends",
 	"git":          "commands that are run side by side, which it waits for",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",

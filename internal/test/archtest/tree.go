@@ -47,7 +47,7 @@ type text struct {
 }
 
 // skipped are folders that are built or fetched, never written by hand.
-var skipped = []string{".git", ".pawl", ".cache", "bin", "node_modules", "dist"}
+var skipped = []string{".git", ".pawl", ".cache", ".tests", "bin", "node_modules", "dist"}
 
 // load reads the whole tree. Go files under testdata are text only, as for
 // the go command.

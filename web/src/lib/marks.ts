@@ -19,8 +19,9 @@ export function kept<T>(name: string): T[] {
 
 /** keep keeps a list; an empty one is forgotten. */
 export function keep(name: string, list: unknown[]): void {
-  const { [name]: _, ...rest } = all();
-  const now = list.length > 0 ? { ...rest, [name]: list } : rest;
+  const now = all();
+  delete now[name]; // what is kept last is last
+  if (list.length > 0) now[name] = list;
   try {
     localStorage.setItem(place, JSON.stringify(Object.fromEntries(Object.entries(now).slice(-most))));
   } catch {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
-	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -43,12 +42,7 @@ func check(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 	if err != nil {
 		return err
 	}
-	v := Checked{i, ofDatabase(i)}
-	if c.Cluster.IsBucket() {
-		v.Lines = append(v.Lines, ofBucket(ctx, a, c.Cluster.Files))
-	} else {
-		v.Lines = append(v.Lines, ofFiles(c.Cluster.Folder()))
-	}
+	v := Checked{i, append(ofDatabase(i), ofFiles(c.Cluster.Folder()))}
 	if c.Cluster.Engine != "" {
 		v.Lines = append(v.Lines, ofRemote(ctx, c), ofEngine(ctx, a, c, i.Board), ofWorkers(workers))
 	}
@@ -124,25 +118,6 @@ func ofDisk(dirs ...string) Line {
 	}
 	if !l.OK {
 		l.Do = []string{"No task is begun on this machine until there is room. Remove what is over of old runs: pawl gc"}
-	}
-	return l
-}
-
-// bucketLimit is how long the bucket may take.
-const bucketLimit = 30 * time.Second
-
-// ofBucket writes an object, and does with it what pawl does with outputs.
-func ofBucket(ctx context.Context, a *command.App, address string) Line {
-	l := Line{Name: "files", Says: address + " can be written", OK: true}
-	ctx, cancel := context.WithTimeout(ctx, bucketLimit)
-	defer cancel()
-	objects, err := a.Bucket(ctx, address)
-	if err == nil {
-		err = errors.Join(outputs.Try(ctx, objects), objects.Close())
-	}
-	if err != nil {
-		l.OK, l.Says = false, fmt.Sprintf("cannot use cluster.files: %v", err)
-		l.Do = []string{"Each machine needs leave to list, read, write and delete there: docs/cluster.md, What runs print"}
 	}
 	return l
 }

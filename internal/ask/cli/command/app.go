@@ -21,7 +21,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/keep/files"
-	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -46,7 +45,7 @@ type App struct {
 	pinned []trust.File // see [App.PinTo]
 }
 
-// Cluster is what only the program pawl-cluster has: the clients of an engine and of buckets.
+// Cluster is what only the program pawl-cluster has: the client of an engine.
 type Cluster interface {
 	// Join connects an autopilot to the engine, until leave is called.
 	Join(
@@ -57,8 +56,6 @@ type Cluster interface {
 	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
 	// Inspect looks whether the engine can be reached and has the namespace.
 	Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (autopilot.EngineState, error)
-	// Bucket opens the bucket at an address of cluster.files. It is not asked yet.
-	Bucket(ctx context.Context, address string) (outputs.Objects, error)
 	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
 	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }

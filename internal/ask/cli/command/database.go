@@ -48,12 +48,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
 		}
 	}
-	shared := sharedBy(ctx, c)
-	var err error
-	if shared.Files, err = a.sharedFiles(ctx, c.Cluster); err != nil {
-		return nil, err
-	}
-	db, err := store.OpenShared(ctx, shared)
+	db, err := store.OpenShared(ctx, sharedBy(ctx, c))
 	if err == nil {
 		if others := db.OthersWhenMade(); len(others) > 0 {
 			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
@@ -125,35 +120,10 @@ func (a *App) EngineAt(c *config.Config) (autopilot.EngineAt, error) {
 	return at, nil
 }
 
-// sharedFiles is where a configuration has machines share what runs print.
-func (a *App) sharedFiles(ctx context.Context, c config.Cluster) (func(board string) outputs.Shared, error) {
-	switch folder := c.Folder(); {
-	case folder != "":
-		return func(board string) outputs.Shared { return outputs.Folder{Path: folder, Board: board} }, nil
-	case !c.IsBucket():
-		return nil, nil
-	}
-	objects, err := a.Bucket(ctx, c.Files)
-	return func(board string) outputs.Shared { return outputs.InBucket(objects, board) }, err
-}
-
-// Bucket opens the one at an address. It is not asked yet.
-func (a *App) Bucket(ctx context.Context, address string) (outputs.Objects, error) {
-	if a.Cluster == nil {
-		return nil, Usage("cluster.files is a bucket, and this program has no client of one").
-			Hint("Give all commands to the program that has it: pawl-cluster")
-	}
-	objects, err := a.Cluster.Bucket(ctx, address)
-	if err != nil {
-		return nil, Usage("cluster.files cannot be used: %v", err)
-	}
-	return objects, nil
-}
-
 // sharedBy is the database that a configuration names for several people.
 func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	host, _ := os.Hostname()
-	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root}
+	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root, Files: c.Cluster.Folder()}
 	if self, err := process.Self(); err == nil {
 		s.Boot = engine.OwnerOf(self).Boot
 	}

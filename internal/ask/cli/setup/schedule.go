@@ -3,14 +3,11 @@ package setup
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,10 +21,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// This file starts pawl at certain times, by the timers that the machine has.
+// This file prints the line of a crontab that starts pawl at certain times.
 
 // scheduled are the commands that make sense without a person.
 var scheduled = []string{"autopilot", "gc", "queue", "resume", "run", "sprint"}
@@ -41,10 +37,9 @@ func whenAndWhat(_ *cobra.Command, args []string) error {
 }
 
 func scheduleCommand(a *command.App) *cobra.Command {
-	var cron, install bool
 	var cmd *cobra.Command
-	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]", "Start a command of pawl at certain times", whenAndWhat,
-		func(ctx context.Context, args []string) error {
+	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]", "Print the line of a crontab that starts a command of pawl at certain times", whenAndWhat,
+		func(_ context.Context, args []string) error {
 			if err := session.NotInside(a); err != nil {
 				return err
 			}
@@ -52,24 +47,16 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			if err == nil {
 				err = checkLine(a, cmd.Root(), t.root, args[1:])
 			}
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case cron && install:
-				return command.Usage("--install is for systemd").Hint("Add the line by hand: crontab -e")
-			case cron:
-				a.Result("%s\n", t.crontab())
-			case install:
-				return t.install(ctx, a)
-			default:
-				a.Result("# %s.timer\n%s\n# %s.service\n%s", t.name, t.timer(), t.name, t.service())
-				a.Say("Nothing is installed yet. Install it: %s", installLine(a, args))
 			}
+			a.Result("%s\n", t.crontab())
+			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", typedLine(a, args))
 			t.sayKeys(a)
 			return nil
 		})
-	cmd.Flags().BoolVar(&cron, "cron", false, "print a line for crontab -e")
-	cmd.Flags().BoolVar(&install, "install", false, "install and start the timer for this user (systemd)")
+	_ = cmd.Flags().Bool("cron", false, "what it does anyway")
+	_ = cmd.Flags().MarkHidden("cron") // it had to be said when there were other lines
 	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
 	return cmd
 }
@@ -107,8 +94,8 @@ func checkLine(a *command.App, root *cobra.Command, project string, line []strin
 	return err
 }
 
-// installLine is what a person types to install what is printed.
-func installLine(a *command.App, args []string) string {
+// typedLine is what a person types to have the line printed again.
+func typedLine(a *command.App, args []string) string {
 	words := []string{"pawl"}
 	if a.Dir != "" {
 		words = append(words, "-C", a.Dir)
@@ -116,15 +103,12 @@ func installLine(a *command.App, args []string) string {
 	if a.File != "" {
 		words = append(words, "--config", a.File)
 	}
-	words = append(append(words, "schedule", "--install"), args...)
+	words = append(append(words, "schedule"), args...)
 	for i, word := range words {
 		words[i] = quoteShell(word)
 	}
 	return strings.Join(words, " ")
 }
-
-// moment is when something starts, in both languages.
-type moment struct{ systemd, cron string }
 
 // moments are the forms of WHEN, without "every".
 var moments = lazy.Regexp(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|night|weekdays?|` +
@@ -132,44 +116,41 @@ var moments = lazy.Regexp(`^(?:(hourly|hour)|(\d+) ?min(?:ute)?s?|(?:(daily|day|
 
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// readWhen understands WHEN; false is that nobody can.
-func readWhen(text string) (moment, bool) {
+// readWhen gives the five fields of a crontab for WHEN; false where it cannot be read.
+func readWhen(text string) (string, bool) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	m := moments().FindStringSubmatch(strings.TrimPrefix(text, "every "))
 	if m == nil {
-		return moment{}, false
+		return "", false
 	}
 	if m[1] != "" {
-		return moment{"*-*-* *:00:00", "0 * * * *"}, true
+		return "0 * * * *", true
 	}
 	if m[2] != "" {
 		n, err := strconv.Atoi(m[2])
 		if err != nil || n < 5 || n > 30 || 60%n != 0 {
-			return moment{}, false
+			return "", false
 		}
-		return moment{fmt.Sprintf("*-*-* *:00/%d:00", n), fmt.Sprintf("*/%d * * * *", n)}, true
+		return fmt.Sprintf("*/%d * * * *", n), true
 	}
 	at, err := time.Parse("15:04", m[4]+":"+m[5])
 	if err != nil {
-		return moment{}, false
+		return "", false
 	}
-	name, day := "", "*"
+	day := "*"
 	if strings.HasPrefix(m[3], "weekday") {
-		name, day = "Mon..Fri ", "1-5"
+		day = "1-5"
 	} else if i := slices.Index(days, m[3][:min(3, len(m[3]))]); i >= 0 && m[3] != "" {
-		name, day = strings.ToUpper(days[i][:1])+days[i][1:]+" ", strconv.Itoa(i)
+		day = strconv.Itoa(i)
 	}
-	return moment{name + "*-*-* " + at.Format("15:04") + ":00",
-		fmt.Sprintf("%d %d * * %s", at.Minute(), at.Hour(), day)}, true
+	return fmt.Sprintf("%d %d * * %s", at.Minute(), at.Hour(), day), true
 }
 
 // timer is one command at certain times.
 type timer struct {
-	moment
-	name   string   // of the units
+	at     string   // the five fields of a crontab
 	root   string   // the project's
 	line   []string // the command line: pawl, and its arguments
-	about  string   // the command, for people
 	env    []string // K=V that it needs and that hold no secret
 	config string   // the user's folder of configurations
 	keys   []string // names of the keys that are set now
@@ -193,7 +174,7 @@ func timerOf(a *command.App, args []string) (timer, error) {
 	if err != nil {
 		return timer{}, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	t := timer{moment: at, root: root, line: []string{exe, "-C", root},
+	t := timer{at: at, root: root, line: []string{exe, "-C", root},
 		config: cmp.Or(a.Getenv("XDG_CONFIG_HOME"), filepath.Join(a.Getenv("HOME"), ".config"))}
 	if a.File != "" {
 		file, err := filepath.Abs(a.InDir(a.File))
@@ -203,7 +184,6 @@ func timerOf(a *command.App, args []string) (timer, error) {
 		t.line = append(t.line, "--config", file)
 	}
 	t.line = append(t.line, args[1:]...)
-	t.about = strings.Join(t.line[3:], " ") + " in " + root
 	for _, name := range []string{"PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
 		if v := a.Getenv(name); v != "" {
 			t.env = append(t.env, name+"="+v)
@@ -216,23 +196,16 @@ func timerOf(a *command.App, args []string) (timer, error) {
 	}
 	for _, text := range append(t.words(), t.env...) {
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return timer{}, command.Usage("a timer cannot hold %q: it has a control character", text)
+			return timer{}, command.Usage("a crontab cannot hold %q: it has a control character", text)
 		}
 	}
 	if _, err := readEnvFile(t.keyFile()); err != nil {
 		return timer{}, err
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append(slices.Clone(t.line), at.cron), "\x00")))
-	t.name = "pawl-" + args[1] + "-" + hex.EncodeToString(sum[:4])
 	return t, nil
 }
 
 func (t timer) keyFile() string { return filepath.Join(t.config, "pawl", "env") }
-
-func (t timer) timer() string {
-	return fmt.Sprintf("[Unit]\n%s\n\n[Timer]\nOnCalendar=%s\n\n[Install]\nWantedBy=timers.target\n",
-		t.described(), t.systemd)
-}
 
 // words are the command line with the file of keys, which pawl reads itself, so that it means
 // the same everywhere.
@@ -240,36 +213,13 @@ func (t timer) words() []string {
 	return append([]string{t.line[0], withEnv, t.keyFile()}, t.line[1:]...)
 }
 
-// described is a line of a unit that says what it does.
-func (t timer) described() string {
-	return "Description=pawl " + strings.ReplaceAll(t.about, "%", "%%")
-}
-
-// service ends pawl before its agents: it ends them itself, within its grace.
-func (t timer) service() string {
-	var line, env []string
-	for _, word := range t.words() {
-		line = append(line, quoteUnit(strings.ReplaceAll(word, "$", "$$")))
-	}
-	for _, kv := range t.env {
-		env = append(env, "Environment="+quoteUnit(kv)+"\n")
-	}
-	return fmt.Sprintf("[Unit]\n%s\n\n[Service]\nType=oneshot\n%sExecStart=%s\nKillMode=mixed\nTimeoutStopSec=60\n",
-		t.described(), strings.Join(env, ""), strings.Join(line, " "))
-}
-
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
-	words := []string{t.cron, "exec env"}
+	words := []string{t.at, "exec env"}
 	for _, word := range append(slices.Clone(t.env), t.words()...) {
 		words = append(words, quoteShell(word))
 	}
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
-}
-
-// quoteUnit quotes a word of a unit file.
-func quoteUnit(word string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(word) + `"`
 }
 
 // quoteShell quotes a word for a shell, where it needs that.
@@ -284,43 +234,9 @@ func quoteShell(word string) string {
 // sayKeys names the keys that the command will not have.
 func (t timer) sayKeys(a *command.App) {
 	if _, err := os.Stat(t.keyFile()); err != nil && len(t.keys) > 0 {
-		a.Say("Note: %s is set here, and not for a timer. Write it into %s (chmod 600), or set gateway.keys.",
+		a.Say("Note: %s is set here, and not for cron. Write it into %s (chmod 600), or set gateway.keys.",
 			strings.Join(t.keys, ", "), t.keyFile())
 	}
-}
-
-// install writes the units and starts the timer.
-func (t timer) install(ctx context.Context, a *command.App) error {
-	dir := filepath.Join(t.config, "systemd", "user")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot install the timer: %v", err)
-	}
-	for name, text := range map[string]string{".service": t.service(), ".timer": t.timer()} {
-		if err := files.Replace(filepath.Join(dir, t.name+name), []byte(text), 0o644, false); err != nil {
-			return fmt.Errorf("cannot install the timer: %v", err)
-		}
-	}
-	const bound = 30 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", t.name + ".timer"}} {
-		program, err := a.LookPath("systemctl")
-		if err != nil {
-			return fault.Of(fault.Failed, fmt.Errorf("systemd is not here: %v", err)).Hint("Use cron: pawl schedule --cron …")
-		}
-		cmd := exec.CommandContext(ctx, program, append([]string{"--user"}, args...)...)
-		cmd.Env = a.Env
-		if out, err := cmd.CombinedOutput(); err != nil {
-			said := strings.Join(strings.Fields(string(out)), " ")
-			return fault.Of(fault.Failed, fmt.Errorf("the timer is written to %s, and not started: %v: %s", dir, err, said)).
-				Hint("Use cron instead: pawl schedule --cron …")
-		}
-	}
-	a.Result("%s.timer\n", t.name)
-	a.Say("It runs also when you are logged out after: loginctl enable-linger\nWhat it did:  journalctl --user -u %s\n"+
-		"Remove it:    systemctl --user disable --now %s.timer", t.name, t.name)
-	t.sayKeys(a)
-	return nil
 }
 
 // withEnv is the command that starts pawl with what a file of keys holds: with-env FILE ARG…

@@ -1,1 +1,0 @@
-var e=`pawl.marks`;function t(){try{return JSON.parse(localStorage.getItem(e)??`{}`)??{}}catch{return{}}}function n(e){let n=t()[e];return Array.isArray(n)?n:[]}function r(n,r){let{[n]:i,...a}=t(),o=r.length>0?{...a,[n]:r}:a;try{localStorage.setItem(e,JSON.stringify(Object.fromEntries(Object.entries(o).slice(-200))))}catch{}}export{n,r as t};

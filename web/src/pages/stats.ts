@@ -1,0 +1,42 @@
+// What the statistics show: a value for each day, also for those on which nothing happened.
+
+import { short } from '../lib/format';
+import type { Series } from '../ui/Bars.svelte';
+
+/** EndedDay is how the runs of a day ended. */
+export interface EndedDay {
+  day: string;
+  completed: number;
+  failed: number;
+  other: number;
+  iterations: number;
+}
+
+/** UsedDay is what an agent used on a day. */
+export interface UsedDay {
+  day: string;
+  agent: string;
+  cost_usd: number | null;
+}
+
+/** iterationsPerRun is the mean of each day. */
+export function iterationsPerRun(days: string[], ended: EndedDay[]): number[] {
+  const byDay = new Map(ended.map((d) => [d.day, d]));
+  return days.map((day) => {
+    const d = byDay.get(day);
+    return d ? d.iterations / Math.max(1, d.completed + d.failed + d.other) : 0;
+  });
+}
+
+/** costByAgent is what each agent cost, day by day. Checks and workflows have no agent, and are shown where they cost something. */
+export function costByAgent(days: string[], used: UsedDay[]): Series[] {
+  const cost = new Map(used.map((u) => [`${u.day} ${u.agent}`, u.cost_usd ?? 0]));
+  const agents = [...new Set(used.map((u) => u.agent))].sort();
+  return agents
+    .filter((agent) => agent !== '' || days.some((day) => (cost.get(`${day} `) ?? 0) > 0))
+    .map((agent, i) => ({
+      name: short(agent || 'no agent', 24),
+      tone: `c${(i % 4) + 1}`,
+      values: days.map((day) => cost.get(`${day} ${agent}`) ?? 0),
+    }));
+}
