@@ -81,6 +81,7 @@ type reviewReader struct {
 	blank  bool     // a blank line stands above
 	fence  string   // what ends the code that is read
 	shown  bool     // the code is a suggestion, a part of the finding
+	alert  bool     // the quoted lines are a notice of the reviewer
 	head   string   // a sentence with a colon at its end, which code may follow
 	hidden int      // how deep the details are that only a machine reads
 	table  []string // the heads of the table that is read, in small letters
@@ -92,6 +93,7 @@ var (
 	images    = lazy.Regexp(`!\[([^\]]*)\]\([^)]*\)`)
 	links     = lazy.Regexp(`\[([^\]]+)\]\((?:https?:|/|#)[^)]*\)`)
 	linked    = lazy.Regexp(`^<?https?://\S+/blob/[^/]+/([^#\s]+)#L(\d+)\S*$`)
+	wrapped   = lazy.Regexp(`^</?[a-z]+_?[a-z_]*>\s*|\s*</?[a-z]+_[a-z_]*>$|\s*</location>$`)
 	signNames = lazy.Regexp(`(?:^|\s):[a-z][a-z_]{1,30}:|(?:^|\s):[+-]1:`)
 	rule      = lazy.Regexp(`^[-=*_~\s]{3,}$`)
 	divider   = lazy.Regexp(`^\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?$`)
@@ -102,7 +104,20 @@ var (
 )
 
 func (r *reviewReader) line(l string) {
-	t := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(l), "> "))
+	t := strings.TrimSpace(l)
+	quoted := strings.HasPrefix(t, ">")
+	t = strings.TrimSpace(strings.TrimLeft(t, "> "))
+	if alert := strings.HasPrefix(t, "[!"); alert || !quoted {
+		r.alert = quoted && alert
+		if alert {
+			return
+		}
+	}
+	if quoted && !r.alert { // somebody else's words
+		weak := r.in.weak
+		r.in.weak = true
+		defer func() { r.in.weak = weak; r.open = nil }()
+	}
 	if r.fenced(t) || r.detailed(t) {
 		return
 	}
@@ -122,6 +137,7 @@ func (r *reviewReader) line(l string) {
 
 // plain is a line without tags, links and the names of signs.
 func plain(l string) string {
+	l = wrapped().ReplaceAllString(l, "")
 	l = links().ReplaceAllString(tags().ReplaceAllString(images().ReplaceAllString(l, "$1"), " "), "$1")
 	if strings.Count(l, ":") > 1 {
 		l = signNames().ReplaceAllStringFunc(l, func(name string) string { return signs[strings.Trim(name, ": ")] + " " })
@@ -157,8 +173,10 @@ func (r *reviewReader) fenced(t string) bool {
 
 // detailed reads the folds of a page: what only a machine reads is left out.
 func (r *reviewReader) detailed(t string) bool {
-	if r.hidden > 0 {
-		r.hidden += strings.Count(t, "<details") - strings.Count(t, "</details")
+	opened := strings.Count(t, "<details") + strings.Count(t, "<code_context>")
+	closed := strings.Count(t, "</details") + strings.Count(t, "</code_context>")
+	if r.hidden > 0 || strings.HasPrefix(t, "<code_context>") {
+		r.hidden += opened - closed
 		return true
 	}
 	_, summary, ok := strings.Cut(t, "<summary>")
@@ -185,7 +203,7 @@ func (r *reviewReader) begin(said string, listed bool) *draft {
 	r.head = ""
 	d := &draft{listed: listed, weak: r.in.weak}
 	d.Severity = cmp.Or(r.next.severity, r.in.severity)
-	d.labelled = r.next.severity != ""
+	d.labelled, d.praised = r.next.severity != "", d.Severity == praiseLabel
 	d.File, d.Line = cmp.Or(r.next.file, r.in.file), cmp.Or(r.next.line, r.in.line)
 	r.next = section{}
 	r.open, r.indent = d, -1
@@ -280,6 +298,9 @@ func goesOnFrom(above, said string) bool {
 		return false
 	}
 	_, severity := labelOf(said)
+	if m := namedPlace().FindStringIndex(said); m != nil && m[0] == 0 {
+		return false
+	}
 	return severity == "" && (len(above) >= 60 || len(above) >= 30 && words.IsLower(said[0]))
 }
 
@@ -295,6 +316,12 @@ func (d *draft) say(said string) {
 	} else if m := lineLabel().FindStringSubmatch(said); m != nil && d.File != "" {
 		d.Line, _ = words.Number(m[1]+m[2], 0)
 		said = said[len(m[0]):]
+	}
+	if m := labelBehind().FindStringSubmatch(said); m != nil { // "Unbounded cache (High)"
+		if s, ok := severities()[letters(m[1])]; ok && s != praiseLabel {
+			d.Severity, d.labelled = s, true
+			said = strings.TrimSuffix(said, m[0])
+		}
 	}
 	for range 3 { // "🔴 [P0] **bug**: …"
 		rest, severity := labelOf(said)
@@ -342,7 +369,7 @@ func (d *draft) more(said string) {
 
 // short is true for a few words that may be a name below the letter.
 func (d *draft) short() bool {
-	return !d.listed && !d.labelled && len(strings.Fields(d.Message)) < 3 && !asksFor(d.Message)
+	return !d.listed && !d.labelled && d.File == "" && len(strings.Fields(d.Message)) < 3 && !asksFor(d.Message)
 }
 
 // finding is what the draft asks for; false when it asks for nothing.
@@ -370,6 +397,8 @@ var (
 	namedPlace = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|" +
 		"[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
 		"(?:`?:|`?#L|`?, lines? |`? lines? |`? ?\\((?:lines? |L)?|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+	// labelBehind ends a finding with how severe it is.
+	labelBehind = lazy.Regexp(` +[\[(]([A-Za-z][\w -]{1,20})[\])]$`)
 	// lineLabel begins a finding with its line in a file that stands above.
 	lineLabel = lazy.Regexp("^(?:`(\\d{1,6})(?:[-–]\\d+)?`|(?i:lines?|L) ?(\\d{1,6})(?:[-–]L?\\d+)?) *[:–—-] *")
 )
@@ -521,6 +550,9 @@ func (r *reviewReader) cellsSay(cells []string) {
 		switch s, graded := severities()[name]; {
 		case severityHeads()[head] && graded:
 			d.Severity, d.labelled = s, true
+			if s == praiseLabel {
+				return
+			}
 		case severityHeads()[head] || statusHeads()[head]:
 			if wellWords()[words.Cut(name, strings.IndexByte(name+" ", ' '))] || strings.HasPrefix(bare, "✅") || strings.HasPrefix(bare, "✔") {
 				return
@@ -585,12 +617,12 @@ func (r *reviewReader) heading(said string) bool {
 	switch s, plain := headSeverity(rest); {
 	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") && len(strings.Fields(topic)) < 7:
 		r.in, r.open = section{skip: true}, nil
+	case severity == praiseLabel, s == praiseLabel:
+		r.in, r.open = section{skip: true}, nil
 	case places.IsFile(file):
 		r.in, r.open = section{severity: r.in.severity, file: file}, nil
-	case plain:
+	case plain && (number == "" || named == rest && !marked):
 		r.in, r.open = section{severity: s}, nil
-	case severity == praiseLabel:
-		r.in, r.open = section{skip: true}, nil
 	case severity != "" && !colon && len(strings.Fields(named)) > 2, number != "" && rest != "" && !telling().MatchString(topic):
 		r.in.skip, r.in.weak = false, false
 		d := r.begin(rest, true)

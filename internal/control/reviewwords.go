@@ -24,7 +24,7 @@ var severities = sync.OnceValue(func() map[string]failure.Severity {
 		failure.Medium: "medium|moderate|minor|p2|p2 badge|s2|sev3|sev 3|medium severity|medium priority|med|should fix|should|warning|issue|todo|chore|refactor|concern|correctness|performance|reject|rejected",
 		failure.Low: "low|nit|nits|nitpick|nitpicks|nitpick comment|style|suggestion|suggestions|typo|typos|p3|p3 badge|p4|s3|trivial|info|optional|low severity|low priority|question|thought|note|" +
 			"polish|quibble|non blocking|nonblocking|could|cosmetic|naming|formatting|minor nit|nice to have|fyi",
-		praiseLabel: "praise|kudos|great|nice|good",
+		praiseLabel: "praise|kudos",
 	} {
 		for label := range strings.SplitSeq(labels, "|") {
 			all[label] = severity
@@ -83,8 +83,6 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 	switch decoration := letters(m[3]); {
 	case !known || rest == "", m[3] == "" && strings.Contains(said[:len(m[0])], "`") && s == "":
 		return said, ""
-	case s == praiseLabel && m[1] != "" && !strings.EqualFold(m[1], "praise"), s == praiseLabel && m[2] != "" && len(m[2]) < 6 && m[3] == "" && !strings.EqualFold(m[2], "praise"):
-		return said, "" // "good: …" may be either
 	case strings.Contains(decoration, "non blocking") || strings.Contains(decoration, "if minor"):
 		s = failure.Low
 	case words.Has(" "+decoration+" ", " blocking ", " security "):
@@ -99,7 +97,7 @@ var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
 	// boilerplate is what services and tools add.
 	boilerplate = lazy.Regexp(`(?i)^\W*(?:actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
-		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|/[a-z]+\b(?: |$)|cc @|@[\w-]+$)`)
+		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|/[a-z]+\b(?: |$)|cc @|@[\w-]+$)`)
 	// courtesy are sentences that ask for nothing.
 	courtesy = lazy.Regexp(`(?i)^\W*(?:hi|hey|hello|thanks?|thank you|thx|cheers|regards|best|cc|ping|let me know|happy to|feel free|hope (?:this|that)|looking forward|otherwise(?:$|,? (?:good|fine|lgtm))|` +
 		`great (?:work|job|stuff)|(?:nice|good|well) (?:work|job|done|one)|see (?:my |the )?(?:comments?|inline|below|notes)|(?:a )?few (?:comments|thoughts|notes|things)|here (?:is|are)|here's|` +
@@ -117,6 +115,8 @@ var (
 		`comprehensive|approved?|fine|ok|okay|pass(?:es|ed|ing)?|green|happy|appreciate|impressed|beautiful|neat|robust|strong|consistent|sensible|reasonable|tidy|ship|helpful|simple|fantastic|wonderful|easy)\b|[👍🎉✅🚀💯❤👏🙌🔥])`)
 	begins = lazy.Regexp(`(?i)^\W*(?:(?:the|overall|really|very|such|this is|it's|i|is|has|and|also|are) )*(?:(?:\w+ )?(?:error handling|test coverage|tests?|code|implementation|naming|logic|api|docs?|documentation|structure|approach|design|change)s? (?:is|are|looks?|seems?) )?` +
 		`(?:very |really |quite |pretty |so |a )*(?:good|great|nice(?:ly)?|excellent|solid|clean|clear|love|like|well|proper(?:ly)?|comprehensive|thorough|strong|robust|elegant|correct(?:ly)?|impressive|awesome|perfect|appreciate|sensible|thoughtful|smart|fantastic)\b`)
+	// isGood ends praise for a thing that might be wrong.
+	isGood = lazy.Regexp(`(?i)\b(?:is|are|looks?|seems?|reads) (?:\w+ly |very |really |quite |all )?(?:good|great|fine|solid|clean|nice|clear|correct|excellent|sound|thorough|helpful|well \w+)(?: (?:here|now|to me|overall))?[.! ]*$`)
 	// asks are words of a sentence that wants something changed, wrongs are words for what is wrong, which praise may name.
 	asks = lazy.Regexp(`(?i)\b(?:but|however|though|although|except|should(?:n't)?|must|needs?|missing|please|fix(?:ed)?|consider|instead|cannot|can't|not|isn't|doesn't|don't|didn't|won't|never|lacks?|without|rename|remove|add|replace|` +
 		`would (?:be|prefer|rather)|could|why|wrong|fails?|failing|broken|unless|too|only|swallow\w*|ignor\w+|incorrect|unused|unclear|unnecessary|duplicat\w+|concern|worr\w+|suggest|recommend|prefer|once|todo|instead of|better|breaks|still|no|will)\b`)
@@ -129,7 +129,7 @@ func requests(said string, summary, labelled bool) string {
 	kept := ""
 	for _, one := range sentences(said) {
 		switch {
-		case strings.Trim(one, " -=*_#`>|.,:;!") == "":
+		case strings.Trim(one, " -=*_#`>|.,:;!") == "", boilerplate().MatchString(one):
 		case labelled && !courtesy().MatchString(one):
 			kept += " " + one
 		case isPraise(one), (courtesy().MatchString(one) || narration().MatchString(one)) && !asksFor(one):
@@ -154,7 +154,7 @@ func isPraise(said string) bool {
 	if asks().MatchString(left) || !well {
 		return false
 	}
-	return begins().MatchString(said) || !wrongs().MatchString(left)
+	return begins().MatchString(said) || isGood().MatchString(said) || !wrongs().MatchString(left)
 }
 
 // sentences splits a line.
