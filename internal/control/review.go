@@ -298,7 +298,7 @@ func goesOnFrom(above, said string) bool {
 		return false
 	}
 	_, severity := labelOf(said)
-	if m := namedPlace().FindStringIndex(said); m != nil && m[0] == 0 {
+	if m := namedPlace().FindStringIndex(said); len(m) > 0 && m[0] == 0 {
 		return false
 	}
 	return severity == "" && (len(above) >= 60 || len(above) >= 30 && words.IsLower(said[0]))
@@ -310,7 +310,7 @@ func (d *draft) say(said string) {
 		d.title = unmarkedText(bare)
 	}
 	said = unmarkedText(said)
-	if m := namedPlace().FindStringSubmatchIndex(said); m != nil && strings.TrimSpace(said[:m[0]]) == "" {
+	if m := namedPlace().FindStringSubmatchIndex(said); len(m) > 0 && strings.TrimSpace(said[:m[0]]) == "" {
 		d.standAt(said, m)
 		said = leading(said[m[1]:])
 	} else if m := lineLabel().FindStringSubmatch(said); m != nil && d.File != "" {
@@ -406,7 +406,7 @@ var (
 // placeAlone is the place that a line is, and nothing else.
 func placeAlone(said string) (places.Place, bool) {
 	m := namedPlace().FindStringSubmatchIndex(said)
-	if m != nil && strings.Trim(said[:m[0]]+said[m[1]:], " :*`") == "" {
+	if len(m) > 0 && strings.Trim(said[:m[0]]+said[m[1]:], " :*`") == "" {
 		var d draft
 		d.standAt(said, m)
 		return places.Place{File: d.File, Line: d.Line, Col: d.Column}, true

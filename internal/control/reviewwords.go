@@ -96,7 +96,7 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
 	// boilerplate is what services and tools add.
-	boilerplate = lazy.Regexp(`(?i)^\W*(?:actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
+	boilerplate = lazy.Regexp(`(?i)^\W*(?:hey there - i've reviewed|actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
 		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|/[a-z]+\b(?: |$)|cc @|@[\w-]+$)`)
 	// courtesy are sentences that ask for nothing.
 	courtesy = lazy.Regexp(`(?i)^\W*(?:hi|hey|hello|thanks?|thank you|thx|cheers|regards|best|cc|ping|let me know|happy to|feel free|hope (?:this|that)|looking forward|otherwise(?:$|,? (?:good|fine|lgtm))|` +
