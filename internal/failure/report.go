@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/failure/places"
 	"github.com/pawl-dev/pawl/internal/failure/words"
+	"github.com/pawl-dev/pawl/internal/lazy"
 )
 
 // Bounds of what a report holds.
@@ -72,6 +73,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	switch v.class {
 	case TestFailure:
 		tests, _ = parseTests(t)
+		tests.Items = o.explainLoads(tests.Items)
 		items = tests.Items
 	case CompileError, Lint:
 		items = parseProblems(t)
@@ -151,7 +153,8 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		if len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
+		echo := o.parts[one.line] == aside // "Traceback (most recent call last):"
+		if !echo && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
 			add(one.line)
 		}
 	}
@@ -167,6 +170,11 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		}
 	}
 	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
+		if len(items) > 0 && exception().MatchString(items[0].Message) { // where it was thrown
+			if at, itself := places.In(t.line(lines[0])); !itself || places.Foreign(at.File) {
+				items[0].File, items[0].Line, items[0].Column = p.File, p.Line, p.Col
+			}
+		}
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
@@ -238,11 +246,14 @@ func (o *outline) complete(it *Item, i int) {
 		if it.File != "" || j < 0 || j >= o.t.len() {
 			break
 		}
-		if l := o.t.line(j); j <= i || places.IsFile(strings.TrimSpace(l)) {
+		if l := o.t.line(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}
 }
+
+// passed is a line about a test that passed.
+var passed = lazy.Regexp(`\bPASS(?:ED)?\b|^\s*(?:ok|✓|✔|√)\b| \.\.\. ok$`)
 
 // valuesAround looks for values in the columns of a table, and above line i.
 func (o *outline) valuesAround(b *body, i int) {
@@ -267,11 +278,16 @@ func (o *outline) differenceAbove(i int) Item {
 		from--
 	}
 	b := body{silent: true}
+	turns := false // there is a line that came or went
 	for j := from; j < i; j++ {
 		l := o.t.line(j)
+		turns = turns || l != "" && strings.ContainsAny(l[:1], "+-@")
 		if b.add(l); strings.HasPrefix(l, "+++ ") {
 			b.item.File = places.FileIn(l)
 		}
+	}
+	if !turns {
+		return Item{}
 	}
 	return b.item
 }
