@@ -251,7 +251,7 @@ func compilerLine(p spot) bool {
 }
 
 var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
-	"gleam vala ml mli proto adb ads pas dart groovy sol")
+	"gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // compiledFile tells by its name whether a file is for a compiler.
 func compiledFile(file string) bool { return slices.Contains(compiledExtensions, extension(file)) }

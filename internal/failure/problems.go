@@ -264,12 +264,7 @@ func (p *problems) located(l, said string) bool {
 		msg = strings.TrimSpace(p.following() + " " + bare)
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
-	if m := ofProject().FindStringSubmatchIndex(msg); m != nil { // MSBuild
-		it.Message = strings.TrimSpace(msg[:m[0]])
-		if places.Foreign(at.File) || strings.HasSuffix(at.File, ".targets") || strings.HasSuffix(at.File, ".props") {
-			it.File, it.Line, it.Column = msg[m[2]:m[3]], 0, 0
-		}
-	}
+	it.inProject()
 	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
 	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
@@ -278,9 +273,6 @@ func (p *problems) located(l, said string) bool {
 
 // aboutPackage begins what is wrong with a field of package.json.
 var aboutPackage = lazy.Regexp(`^\d+\. pkg\.`)
-
-// ofProject ends a message of MSBuild with the project that is built.
-var ofProject = lazy.Regexp(` \[([^\[\]]+\.\w*proj)(?:::[^\[\]]*)?\]$`)
 
 // bareError names an error by no more than its number.
 var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)

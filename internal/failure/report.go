@@ -153,8 +153,7 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		echo := o.parts[one.line] == aside // "Traceback (most recent call last):"
-		if !echo && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
+		if !traceHead().MatchString(o.said(one.line)) && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
 			add(one.line)
 		}
 	}
@@ -185,6 +184,9 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	return distinct(items)
 }
 
+// traceHead stands above the calls of a trace.
+var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above|stack traceback|Stack trace|Backtrace)`)
+
 // note makes an item of line i and of the lines that go on with it.
 func (o *outline) note(i int) Item {
 	t := o.t
@@ -193,6 +195,7 @@ func (o *outline) note(i int) Item {
 	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
+	it.inProject()
 	if want, got := places.Values(l); want != "" && got != "" {
 		it.Expected, it.Received = want, got
 	}
@@ -208,6 +211,21 @@ func (o *outline) note(i int) Item {
 		o.complete(&it, i)
 	}
 	return it
+}
+
+// ofProject ends a message of MSBuild with the project that is built.
+var ofProject = lazy.Regexp(` \[([^\[\]]+\.\w*proj)(?:::[^\[\]]*)?\]$`)
+
+// inProject takes the project off a message of MSBuild: it is the place, where the message is about a file of the SDK.
+func (i *Item) inProject() {
+	m := ofProject().FindStringSubmatchIndex(i.Message)
+	if len(m) == 0 {
+		return
+	}
+	if i.File == "" || places.Foreign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
+		i.File, i.Line, i.Column = i.Message[m[2]:m[3]], 0, 0
+	}
+	i.Message = strings.TrimSpace(i.Message[:m[0]])
 }
 
 // aroundMax bounds how far from a line its place and its values are looked for.
