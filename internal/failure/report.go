@@ -169,10 +169,8 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		}
 	}
 	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
-		if len(items) > 0 && exception().MatchString(items[0].Message) { // where it was thrown
-			if at, itself := places.In(t.line(lines[0])); !itself || places.Foreign(at.File) {
-				items[0].File, items[0].Line, items[0].Column = p.File, p.Line, p.Col
-			}
+		if at, itself := places.In(o.said(max(0, v.line))); len(lines) > 0 && (!itself || places.Foreign(at.File)) {
+			items[0].thrownAt(p, v.class)
 		}
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
@@ -182,6 +180,13 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		items = append(items, it)
 	}
 	return distinct(items)
+}
+
+// thrownAt takes the innermost call of the project as the place of an exception.
+func (i *Item) thrownAt(p places.Place, c Class) {
+	if c == Crash || exception().MatchString(i.Message) {
+		i.File, i.Line, i.Column = p.File, p.Line, p.Col
+	}
 }
 
 // traceHead stands above the calls of a trace.
