@@ -221,7 +221,7 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 // failures is how close the breaker is.
 func failures(st loop.State) string {
 	n := fmt.Sprint(st.Guards.Failures)
-	if th := st.Policy.FailureThreshold; th > 0 {
+	if th := st.Breaker(); th > 0 {
 		n += fmt.Sprintf("/%d", th)
 	}
 	return n

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -193,14 +194,18 @@ func cutBullet(l string) (text string, ok bool) {
 	return strings.TrimSpace(text), ordered
 }
 
-// readCheckbox reads a list item with a box before its text.
+// readCheckbox reads a list item with a box before its text. What stands at "[~]" or "[/]" is begun, and to be done like
+// what stands at "[ ]"; what stands at "[-]" is dropped, and done.
 func readCheckbox(item string) (done bool, text string, ok bool) {
-	if len(item) < 3 || item[0] != '[' || item[2] != ']' {
+	end := strings.IndexByte(item, ']')
+	if end < 1 || item[0] != '[' {
 		return false, "", false
 	}
-	mark, rest := item[1], item[3:]
-	if rest != "" && rest[0] != ' ' && rest[0] != '\t' {
+	mark, rest := item[1:end], item[end+1:]
+	if rest == "" || rest[0] != ' ' && rest[0] != '\t' {
 		return false, "", false
 	}
-	return mark == 'x' || mark == 'X', strings.TrimSpace(rest), strings.IndexByte(" xX", mark) >= 0
+	done = slices.Contains([]string{"x", "X", "-", "✓", "✔", "v"}, mark)
+	begun := slices.Contains([]string{"", " ", "~", "/", ">", "o", ".", "*", "!", "?", "…"}, mark)
+	return done, strings.TrimSpace(rest), done || begun
 }

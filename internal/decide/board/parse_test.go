@@ -73,6 +73,24 @@ Words that belong to nothing.
 	}
 }
 
+// What stands at a box with another mark was begun, and is a task; what was dropped is none.
+func TestParseBoxes(t *testing.T) {
+	t.Parallel()
+	list, err := Parse([]byte("# Plan\n- [x] Set up\n- [~] Parser, half done\n- [ ] Printer\n- [/] Docs, begun\n- [-] Dropped\n- [] Tests\n- [a](b.md) is a link\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []string
+	for _, d := range list.Drafts {
+		if d.Case.Status != Done {
+			open = append(open, d.Case.Title)
+		}
+	}
+	if got := strings.Join(open, "|"); got != "Parser, half done|Printer|Docs, begun|Tests" {
+		t.Errorf("open: %s", got)
+	}
+}
+
 func TestParseLines(t *testing.T) {
 	t.Parallel()
 	list, err := Parse([]byte(`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -44,92 +45,6 @@ func severityOf(class failure.Class, item failure.Item) failure.Severity {
 		return failure.Critical
 	}
 	return failure.Low
-}
-
-// FromReview reads a reviewer's text: one finding a line or bullet, with the
-// severity that the line names or that its words tell. Lines that only head a
-// list, and praise, are left out.
-func FromReview(text string) []Finding {
-	var found []Finding
-	for line := range strings.Lines(text) {
-		said, bullet := unmarked(line)
-		heads := strings.HasSuffix(said, ":") && !bullet
-		head := heads || strings.HasPrefix(strings.TrimLeft(said, "#"), " ")
-		if head || praise(said) || strings.Trim(said, "-=*_#`") == "" {
-			continue
-		}
-		said, severity, _ := Grade(said)
-		item := failure.Item{Message: clip(said, maxLine)}
-		found = append(found, Finding{item, severity})
-		if len(found) == maxFindings {
-			break
-		}
-	}
-	Sort(found)
-	return found
-}
-
-// praise is true for a line that only says that the work, or the rest of it, is good.
-func praise(said string) bool {
-	words := strings.Join(strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r < 'a' || r > 'z' }), " ")
-	switch words {
-	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done", "fine",
-		"good", "great",
-		"ok", "all good":
-		return true
-	}
-	rest, otherwise := strings.CutSuffix(words, " otherwise")
-	if !otherwise {
-		rest, otherwise = strings.CutPrefix(words, "otherwise ")
-	}
-	return otherwise && praise(rest)
-}
-
-// unmarked takes the bullet or number off a line.
-func unmarked(line string) (said string, bullet bool) {
-	said = strings.TrimSpace(line)
-	for _, mark := range []string{"- ", "* ", "• ", "+ "} {
-		if rest, ok := strings.CutPrefix(said, mark); ok {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	rest := strings.TrimLeft(said, "0123456789")
-	if len(rest) < len(said) && len(rest) > 1 && strings.IndexAny(rest, ".)") == 0 && rest[1] == ' ' {
-		return strings.TrimSpace(rest[2:]), true
-	}
-	return said, false
-}
-
-// named reads "[critical] …", "High: …", "nit: …" at the start of a line.
-func named(said string) (string, failure.Severity) {
-	word, rest, ok := strings.Cut(strings.TrimLeft(said, "[(*"), ":")
-	if !ok || strings.ContainsAny(word, "])") {
-		if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), "]"); !ok {
-			if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), ")"); !ok {
-				return said, ""
-			}
-		}
-	}
-	severity := map[string]failure.Severity{
-		"critical": failure.Critical, "blocker": failure.Critical, "security": failure.Critical,
-		"high": failure.High, "major": failure.High, "bug": failure.High,
-		"medium": failure.Medium, "minor": failure.Medium,
-		"low": failure.Low, "nit": failure.Low, "style": failure.Low, "suggestion": failure.Low, "typo": failure.Low,
-	}[strings.ToLower(strings.Trim(word, "[](*) "))]
-	rest = strings.TrimLeft(rest, ":]*) -")
-	if severity == "" || rest == "" {
-		return said, ""
-	}
-	return rest, severity
-}
-
-// Grade says how severe a finding is: by its label, which it takes off, or by
-// its words. labelled says which.
-func Grade(text string) (rest string, severity failure.Severity, labelled bool) {
-	if rest, severity = named(text); severity != "" {
-		return rest, severity, true
-	}
-	return text, wordsTell(text), false
 }
 
 func wordsTell(said string) failure.Severity {
@@ -207,12 +122,17 @@ func (f Finding) String() string {
 // begins with it.
 func (f Finding) place() string {
 	switch {
-	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File):
+	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File), f.named():
 		return ""
 	case f.Line > 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
 	return f.File
+}
+
+// named tells whether what is said names file and line itself.
+func (f Finding) named() bool {
+	return f.Line > 0 && strings.Contains(f.Message, f.File) && strings.Contains(f.Message, strconv.Itoa(f.Line))
 }
 
 // Cut keeps of a summary and its findings, in their order, what has room in

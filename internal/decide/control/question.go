@@ -58,6 +58,8 @@ type Offer struct {
 	Kept int
 	// Elsewhere is true where another program works: no loop of pawl's ends.
 	Elsewhere bool
+	// TestStays is true when no agent may change the test that fails.
+	TestStays bool
 }
 
 // Choices are the options after anything that stopped a loop.
@@ -67,6 +69,12 @@ func Choices(o Offer) []Choice {
 		list = append(list, Choice{Text: "It is cured (" + o.Cured + "): go on", Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
+	return append(list, others(o)...)
+}
+
+// others are the options beside trying again as things are.
+func others(o Offer) []Choice {
+	var list []Choice
 	if o.Best > 0 {
 		list = append(list, Choice{Do: GoBack, To: o.Best, Advice: true,
 			Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again from there", o.Best)})
@@ -74,11 +82,6 @@ func Choices(o Offer) []Choice {
 	if o.Limit != "" {
 		list = append(list, Choice{Text: "Raise the limit of " + o.Limit + ", and go on", Do: Raise, Advice: true})
 	}
-	return append(list, others(o)...)
-}
-
-func others(o Offer) []Choice {
-	var list []Choice
 	if o.Green {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
 	}
@@ -151,13 +154,18 @@ func askTests(lead string, last Outcome, offer Offer) Question {
 	want, got := clip(oneLine(f.Expected), maxSummary), clip(oneLine(f.Received), maxSummary)
 	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?",
 		lead, where, want, got)
-	return Question{text, append([]Choice{
-		{Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)), Do: TryAgain, Advice: true,
-			Answer: "The test is right: it expects " + want + ". Change the implementation."},
-		{Text: fmt.Sprintf("What the code gives, %s: change the test", short(got)), Do: TryAgain, Advice: true,
-			Answer: "The implementation is right: it gives " + got + ". Change the test."},
-		{Text: "Neither: try again, with guidance", Do: TryAgain, Advice: true},
-	}, others(offer)...)}
+	choices := []Choice{{
+		Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)), Do: TryAgain, Advice: true,
+		Answer: "The test is right: it expects " + want + ". Change the implementation.",
+	}}
+	if !offer.TestStays {
+		choices = append(choices, Choice{
+			Text: fmt.Sprintf("What the code gives, %s: change the test", short(got)), Do: TryAgain, Advice: true,
+			Answer: "The implementation is right: it gives " + got + ". Change the test.",
+		})
+	}
+	choices = append(choices, Choice{Text: "Neither: try again, with guidance", Do: TryAgain, Advice: true})
+	return Question{text, append(choices, others(offer)...)}
 }
 
 // conflict is the finding in which a test and the code disagree.

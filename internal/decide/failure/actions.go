@@ -52,6 +52,8 @@ func formOf(c Class, k Kind, source, subject string) string {
 		return "agent"
 	case c == GitState && subject != "":
 		return "lock"
+	case c == Crash && k == Transient:
+		return "outside"
 	case c == Timeout && k != Transient:
 		return "final"
 	}

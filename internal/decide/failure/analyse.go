@@ -55,14 +55,20 @@ func judge(e Evidence, h *hits, out reading) verdict {
 	if v.weight == 0 && e.CutOff {
 		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
 	}
-	if v.weight == 0 {
-		if tests, ok := parseTests(h.t); ok && tests.Failed > 0 { // a runner that only counts
-			return verdict{class: TestFailure, weight: suiteWeight, line: -1}
-		}
-		return byForm(h)
+	if v.weight > floorWeight {
+		return v
+	}
+	if tests, ok := parseTests(h.t); ok && tests.Failed > 0 { // a runner that only counts
+		return verdict{class: TestFailure, weight: suiteWeight, line: -1}
+	}
+	if formed := byForm(h); formed.weight > 0 {
+		return formed
 	}
 	return v
 }
+
+// floorWeight is the most that a rule weighs which counts only where nothing else is known.
+const floorWeight = 16
 
 // placed finds the line of a command that is missing, where only the exit status
 // says so: the last that names one.
@@ -130,7 +136,7 @@ func byExit(e Evidence) verdict {
 const (
 	// loadBonus is what a cause gains when a runner says that it could not even
 	// load a test file.
-	loadBonus = 4
+	loadBonus = 5
 	// retryPenalty is what evidence loses where a program says that it tries
 	// again: what counts is what came of it.
 	retryPenalty = 12

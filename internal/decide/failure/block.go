@@ -12,15 +12,21 @@ type block struct {
 	object bool
 	frame  bool
 	advice bool
+	source bool
 }
 
 // adviceHead stands above advice.
-var adviceHead = lazy.Regexp(`^\W*(?i:tips?|hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))\W*$`)
+var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
 
 // holds tells whether l belongs to such a block, or to none of its own.
 func (b *block) holds(l, said string) bool {
 	indented := l != said && said != ""
 	switch {
+	case said == "Failure/Error:": // rspec shows the source below
+		b.source = true
+		return true
+	case b.source && indented:
+		return true
 	case b.frame && strings.HasPrefix(l, "    "):
 		b.frame = false
 		return true
@@ -30,6 +36,7 @@ func (b *block) holds(l, said string) bool {
 		b.object = indented || said == ""
 		return true
 	}
+	b.source = false
 	if b.advice = said != "" && (b.advice || adviceHead().MatchString(said)); b.advice {
 		return true
 	}

@@ -30,6 +30,8 @@ var conditions = map[string]func(p spot, args []string) bool{
 	"starts":         alone(starts),
 	"answered":       alone(answered),
 	"reason":         alone(reason),
+	"bareStatus":     alone(bareStatus),
+	"unquoted":       alone(unquoted),
 	"reportsError":   alone(reportsError),
 	"longQuota":      alone(longQuota),
 	"shortQuota":     alone(shortQuota),
@@ -49,6 +51,11 @@ func alone(holds func(spot) bool) func(spot, []string) bool {
 // starts holds where the phrase begins the line, spaces aside.
 func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
 
+// unquoted holds where the phrase is not in quotes.
+func unquoted(p spot) bool {
+	return strings.Count(p.before(), `"`)%2 == 0 && strings.Count(p.before(), "`")%2 == 0
+}
+
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
 var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
@@ -59,7 +66,7 @@ var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|t
 // Of a long line only a part is examined, which depends on the phrase.
 func (p *spot) quotes() bool {
 	l, small := p.l, p.small
-	if quoted().MatchString(l) || remarks(l) {
+	if quoted().MatchString(l) && !strings.Contains(l, "Error [ERR_") || remarks(l) {
 		return true
 	}
 	return words.HasAny(small, []string{"assert", ", want ", "simulat"}) ||
@@ -216,7 +223,7 @@ func counted(p spot) bool {
 	return s != "" && strings.IndexByte(":=(!0123456789", s[0]) >= 0
 }
 
-var exception = lazy.Regexp(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error\w*|Exception\w*|Interrupt\w*)(?:$|:| \[| \()`)
+var exception = lazy.Regexp(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
@@ -244,7 +251,7 @@ func compilerLine(p spot) bool {
 }
 
 var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
-	"gleam vala ml mli proto adb ads pas dart groovy sol")
+	"gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // compiledFile tells by its name whether a file is for a compiler.
 func compiledFile(file string) bool { return slices.Contains(compiledExtensions, extension(file)) }

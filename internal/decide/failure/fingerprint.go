@@ -157,6 +157,9 @@ var unordered = lazy.Regexp(`\{[^{}:]*, [^{}:]*\}`)
 // a process, "==12==". Others are the index of one in a list, or the line of a file: "a.css#12".
 var addresses = lazy.Regexp(`^\s*\d+:(?: |$)|^==\d+==|([\w"'])\[\d+\]|(\w\.[A-Za-z]\w{0,7})(?:[|#\t]| ?[@+] ?)\d+\b`)
 
+// processes are numbers of processes and threads, as logs have them in front of what they say.
+var processes = lazy.Regexp(`^\s*\d{5,7} |[\[(]\d{5,7}[\])]|\b\d{5,7}#(?:\d+)?`)
+
 // codes begin a line with a number that says what is wrong.
 var codes = lazy.Regexp(`^\s*(?i:error|code|exit|status|https?) \d`)
 
@@ -169,7 +172,7 @@ func amounts(s string, well map[string]bool) (found []string) {
 	if at, ok := places.In(s); ok {
 		s = s[:at.From] + at.Rest
 	}
-	s = clocks().ReplaceAllString(s, "")
+	s = processes().ReplaceAllString(clocks().ReplaceAllString(s, ""), " ")
 	if !codes().MatchString(s) {
 		s = addresses().ReplaceAllString(s, "${1}${2}")
 	}
@@ -213,7 +216,7 @@ func changes(word string) bool {
 }
 
 var (
-	isPlace = words.Set(`record lines column col row position posición строки offset char character port pid process job run lauf step attempt try retry after took in of for
+	isPlace = words.Set(`txid record lines column col row position posición строки offset char character port pid process job run lauf step attempt try retry after took in of for
 		goroutine thread worker id length range seed exited scanned total`)
 	isTime = words.Set(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)
@@ -224,4 +227,4 @@ var (
 var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
-var amount = lazy.Regexp(`^[-+]?\d{1,4}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
+var amount = lazy.Regexp(`^[-+]?\d{1,6}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)

@@ -225,3 +225,28 @@ func TestABannersNumberIsNoCount(t *testing.T) {
 		t.Error("the number of a process makes another failure")
 	}
 }
+
+// A number of five digits is a part of what is wrong: got 70000 is another failure than got 80000. That
+// of a process is not.
+func TestLargeNumbersDiffer(t *testing.T) {
+	t.Parallel()
+	of := func(output string) string {
+		return Analyse(Evidence{Source: "gate", Name: "check", ExitCode: 1, Output: output}).Fingerprint
+	}
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"bundle: 70123 bytes, at most 65536 allowed\n", "bundle: 80123 bytes, at most 65536 allowed\n", false},
+		{"--- FAIL: TestCount (0.00s)\n    a_test.go:9: got 10000, want 12000\nFAIL\nFAIL\ta\t0.1s\n", "--- FAIL: TestCount (0.00s)\n    a_test.go:9: got 11000, want 12000\nFAIL\nFAIL\ta\t0.1s\n", false},
+		{"AssertionError: expected 123456 rows, got 123455\n", "AssertionError: expected 123456 rows, got 123400\n", false},
+		{"[40123] error: no user\n", "[40777] error: no user\n", true},
+		{"12345 MainThread ERROR no user\n", "12399 MainThread ERROR no user\n", true},
+		{"error: process 40123 is gone\n", "error: process 40999 is gone\n", true},
+		{"error: cannot reach 127.0.0.1:40123\n", "error: cannot reach 127.0.0.1:51234\n", true},
+	} {
+		if same := of(c.a) == of(c.b); same != c.same {
+			t.Errorf("%q and %q: same is %t", c.a, c.b, same)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // This file reads the forms of lines that many programs share. They count only
@@ -62,6 +63,9 @@ func form(l string) (Class, int, flag) {
 	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (words.IsLower(words.Lower(l[7])) || l[7] == '\'') { // git's way to give up
 		return GitState, 35, 0
 	}
+	if died().MatchString(l) { // Perl's way to give up
+		return Crash, 40, 0
+	}
 	_, rest, ok := strings.Cut(l, ": ")
 	if !ok {
 		return Unknown, 0, 0
@@ -81,6 +85,8 @@ func form(l string) (Class, int, flag) {
 	}
 	return Unknown, 0, 0
 }
+
+var died = lazy.Regexp(`^[^:]* at [^ ]+\.(?:pl|pm|t|cgi) line \d+\.$`)
 
 // refused tells whether a line is a place and a message about it, or a place
 // that a message stands around.

@@ -246,7 +246,7 @@ type floors struct{ headline, class, transient, fault, places float64 }
 func TestFreshSet(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("FRESH_KEPT") != "" {
-		for _, part := range []string{"kept", "seventh-kept", "eighth-kept"} {
+		for _, part := range []string{"kept", "seventh-kept", "eighth-kept", "ninth-kept"} {
 			scoreFresh(t, readFreshLines[freshOutput](t, part+".jsonl"))
 			scorePairs(t, readFreshLines[freshPair](t, "pairs-"+part+".jsonl"))
 		}
@@ -262,7 +262,7 @@ func TestFreshSet(t *testing.T) {
 		holdsPairs(t, "pairs-second.jsonl", 97.5)
 		holds(t, "second.jsonl", floors{headline: 90, class: 86, transient: 97, fault: 93, places: 89})
 	})
-	for _, set := range []string{"third", "sixth", "seventh", "eighth"} {
+	for _, set := range []string{"third", "sixth", "seventh", "eighth", "ninth"} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
 			holdsPairs(t, "pairs-"+set+".jsonl", 95)
@@ -319,7 +319,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl", "eighth.jsonl",
-		"eighth-kept.jsonl"} {
+		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
@@ -343,7 +343,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"pairs.jsonl", "pairs-kept.jsonl", "pairs-second.jsonl", "pairs-third.jsonl", "pairs-fourth.jsonl", "pairs-fifth.jsonl", "pairs-loops.jsonl", "pairs-loops2.jsonl", "pairs-sixth.jsonl", "pairs-seventh.jsonl",
-		"pairs-seventh-kept.jsonl", "pairs-loops3.jsonl", "pairs-eighth.jsonl", "pairs-eighth-kept.jsonl"} {
+		"pairs-seventh-kept.jsonl", "pairs-loops3.jsonl", "pairs-eighth.jsonl", "pairs-eighth-kept.jsonl", "pairs-ninth.jsonl", "pairs-ninth-kept.jsonl"} {
 		for _, p := range readFreshLines[freshPair](t, name) {
 			if seen[p.ID] || p.A == p.B {
 				t.Errorf("%s of %s is there twice, or compares an output with itself", p.ID, name)

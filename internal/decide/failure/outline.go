@@ -106,7 +106,7 @@ func (o *outline) look(h *hits, i int) {
 
 // frameForm begins a frame of a stack that stands below its message.
 const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
-	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
+	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()|#\d+ +\S.* \(\S+:\d+:\d+\)$|(?:Raised|Called|Re-raised) (?:at|from) |\[\d+\] .*\)$|\S+\.nim\(\d+\) \w+$`
 
 var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
 
@@ -221,7 +221,7 @@ var emptyWords = words.Set(`a after all and are aborted aborting above an as at 
 	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
 	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
-	running ctest invalid errored ms scanned report execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+	running ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)

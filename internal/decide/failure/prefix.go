@@ -4,12 +4,33 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // A CI system's time stamp, "2026-01-01T00:00:00.0000000Z "; GitLab puts "00O "
 // behind it.
 const stampForm = `2\d..-.{5}T..:[0-9:.]+Z (?:\d\d[OE][ +])?`
+
+// clockForms begin each line of logs with a time: Jenkins, TeamCity, and many more. A single line with one is a line
+// of a program's log.
+const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?|[ \t]{1,2}|$)`
+
+var clock = lazy.Regexp(`^` + clockForms)
+
+// clocked tells whether nearly all lines of s begin with a time.
+func clocked(s string) bool {
+	with, all := 0, 0
+	for l := range strings.SplitSeq(words.Cut(s, 64<<10), "\n") {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if all++; clock().MatchString(l[:min(len(l), 80)]) {
+			with++
+		}
+	}
+	return with > 2 && with*10 >= all*8
+}
 
 // prefix is what systems put before each line of a program's output.
 var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
@@ -21,6 +42,7 @@ var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	` {0,8}[A-Za-z][\w.-]* +\| `,                         // docker compose: "web-1  | "
 	`│ `,                                                 // Terraform's box
 	`\[[a-z][a-z0-9_.:/-]* *\] `,                         // runners of several programs: "[web] "
+	`\[[a-z][a-z0-9_-]*:\d+\] `,                          // Drone and Woodpecker: "[test:12] "
 }, "|") + `)`)
 
 // level is the level of a log, which looks like the name of a program.

@@ -39,6 +39,8 @@ type problems struct {
 	under    int          // the first line that stands under one
 	user     places.Place // in the project, of a library's template
 	message  string       // rustc and biome print it before or after the place
+	list     string       // the heading of the list of things that is read: "Unused files"
+	issue    string       // bandit says what above where
 }
 
 func (p *problems) add(it Item, warning bool) {
@@ -57,11 +59,58 @@ func (p *problems) line(l string) {
 	}
 	switch {
 	case said == "":
+		p.list = ""
 		return
-	case p.rust(l, said), p.underFile(l, said), p.located(l, said):
+	case strings.HasPrefix(said, ">> Issue: "):
+		p.issue = strings.TrimPrefix(said, ">> Issue: ")
+		return
+	case p.issue != "" && strings.HasPrefix(said, "Location: "):
+		if at, ok := places.In(said); ok {
+			p.add(Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.issue}, false)
+		}
+		p.issue = ""
+		return
+	case p.listed(said), p.rust(l, said), p.underFile(l, said), p.located(l, said):
 		return
 	}
 	p.loose(said)
+}
+
+var (
+	// thingsHead stands above a list of things that are not as they should be: "Unused files (2)".
+	thingsHead = lazy.Regexp(`^[^\pL]*((?i:unused|unlisted|unresolved|duplicate|missing|circular|invalid|extraneous|outdated|orphan)[\w ]*?(?: [\w ]+)?)(?: \(\d+\))?:?$`)
+	otherHead  = lazy.Regexp(`^[A-Z][\w ]+ \(\d+\)$`)
+)
+
+// listed reads a list of things below a heading, as knip and depcheck print them.
+func (p *problems) listed(said string) bool {
+	if m := thingsHead().FindStringSubmatch(said); m != nil && (strings.Contains(said, "(") || strings.HasPrefix(p.next(), "* ")) {
+		p.list = m[1]
+		return true
+	}
+	if p.list == "" || otherHead().MatchString(said) {
+		p.list = ""
+		return false
+	}
+	said = strings.TrimPrefix(said, "* ")
+	it := Item{Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}
+	if at, ok := places.In(said); ok {
+		it.File, it.Line, it.Column = at.File, at.Line, at.Col
+	} else if file, _, _ := strings.Cut(said, "  "); places.IsFile(file) {
+		it.File = file
+	} else {
+		it.File = places.FileIn(said)
+	}
+	p.add(it, false)
+	return true
+}
+
+// next is the line below.
+func (p *problems) next() string {
+	if p.i+1 >= p.t.len() {
+		return ""
+	}
+	return p.t.line(p.i + 1)
 }
 
 // headPlace is where the first complaint about a file is, behind its name.
@@ -215,11 +264,15 @@ func (p *problems) located(l, said string) bool {
 		msg = strings.TrimSpace(p.following() + " " + bare)
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
+	it.inProject()
 	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
 	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
+
+// aboutPackage begins what is wrong with a field of package.json.
+var aboutPackage = lazy.Regexp(`^\d+\. pkg\.`)
 
 // bareError names an error by no more than its number.
 var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
@@ -259,7 +312,10 @@ func prefixOfProblem(s string) bool {
 func (p *problems) loose(said string) {
 	switch {
 	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
-		p.add(Item{Message: said}, false)
+		file, _, _ := strings.Cut(said, ":(.")
+		p.add(Item{File: places.FileIn(file[strings.LastIndexByte(file, ' ')+1:]), Message: said}, false)
+	case aboutPackage().MatchString(said): // publint
+		p.add(Item{File: "package.json", Message: said}, false)
 	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) &&
 		!words.Has(said, "aborting due to", "could not compile", "warnings found and"):
 		p.add(Item{Message: said}, false)

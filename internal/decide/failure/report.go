@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // Bounds of what a report holds.
@@ -72,6 +73,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	switch v.class {
 	case TestFailure:
 		tests, _ = parseTests(t)
+		tests.Items = o.explainLoads(tests.Items)
 		items = tests.Items
 	case CompileError, Lint:
 		items = parseProblems(t)
@@ -151,7 +153,7 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		if len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
+		if !traceHead().MatchString(o.said(one.line)) && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
 			add(one.line)
 		}
 	}
@@ -167,6 +169,9 @@ func notes(h *hits, o *outline, v verdict) []Item {
 		}
 	}
 	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
+		if at, itself := places.In(o.said(max(0, v.line))); len(lines) > 0 && (!itself || places.Foreign(at.File)) {
+			items[0].thrownAt(p, v.class)
+		}
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
@@ -177,6 +182,16 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	return distinct(items)
 }
 
+// thrownAt takes the innermost call of the project as the place of an exception.
+func (i *Item) thrownAt(p places.Place, c Class) {
+	if c == Crash || exception().MatchString(i.Message) {
+		i.File, i.Line, i.Column = p.File, p.Line, p.Col
+	}
+}
+
+// traceHead stands above the calls of a trace.
+var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above|stack traceback|Stack trace|Backtrace)`)
+
 // note makes an item of line i and of the lines that go on with it.
 func (o *outline) note(i int) Item {
 	t := o.t
@@ -185,6 +200,7 @@ func (o *outline) note(i int) Item {
 	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
+	it.inProject()
 	if want, got := places.Values(l); want != "" && got != "" {
 		it.Expected, it.Received = want, got
 	}
@@ -200,6 +216,21 @@ func (o *outline) note(i int) Item {
 		o.complete(&it, i)
 	}
 	return it
+}
+
+// ofProject ends a message of MSBuild with the project that is built.
+var ofProject = lazy.Regexp(` \[([^\[\]]+\.\w*proj)(?:::[^\[\]]*)?\]$`)
+
+// inProject takes the project off a message of MSBuild: it is the place, where the message is about a file of the SDK.
+func (i *Item) inProject() {
+	m := ofProject().FindStringSubmatchIndex(i.Message)
+	if len(m) == 0 {
+		return
+	}
+	if i.File == "" || places.Foreign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
+		i.File, i.Line, i.Column = i.Message[m[2]:m[3]], 0, 0
+	}
+	i.Message = strings.TrimSpace(i.Message[:m[0]])
 }
 
 // aroundMax bounds how far from a line its place and its values are looked for.
@@ -238,11 +269,14 @@ func (o *outline) complete(it *Item, i int) {
 		if it.File != "" || j < 0 || j >= o.t.len() {
 			break
 		}
-		if l := o.t.line(j); j <= i || places.IsFile(strings.TrimSpace(l)) {
+		if l := o.t.line(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}
 }
+
+// passed is a line about a test that passed.
+var passed = lazy.Regexp(`\bPASS(?:ED)?\b|^\s*(?:ok|✓|✔|√)\b| \.\.\. ok$`)
 
 // valuesAround looks for values in the columns of a table, and above line i.
 func (o *outline) valuesAround(b *body, i int) {
@@ -267,11 +301,16 @@ func (o *outline) differenceAbove(i int) Item {
 		from--
 	}
 	b := body{silent: true}
+	turns := false // there is a line that came or went
 	for j := from; j < i; j++ {
 		l := o.t.line(j)
+		turns = turns || l != "" && strings.ContainsAny(l[:1], "+-@")
 		if b.add(l); strings.HasPrefix(l, "+++ ") {
 			b.item.File = places.FileIn(l)
 		}
+	}
+	if !turns {
+		return Item{}
 	}
 	return b.item
 }

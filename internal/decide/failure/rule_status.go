@@ -66,3 +66,15 @@ func reason(p spot) bool {
 	}
 	return words.HasAny(p.small, []string{"error", "fail", "fatal", "denied", "http", "status", "exception", "code ="})
 }
+
+// bareStatus makes a condition: the phrase is a number that may be a status of HTTP: "503 from upstream",
+// "got 429".
+func bareStatus(p spot) bool {
+	rest := p.after()[min(3, len(p.after())):]
+	if rest != "" && strings.ContainsAny(rest[:1], "0123456789.%-/_") {
+		return false
+	}
+	before := strings.TrimRight(words.Small(p.before()), " :(")
+	return before == "" || endsWith(before, "error", "code", "status", "http", "got", "returned", "returns", "response", "with", "received", "answered",
+		"server", "failed", "by")
+}

@@ -34,11 +34,24 @@ type goReader struct {
 	of       map[*body]string // the package of a test that failed
 	since    int              // the first result of the current package
 	timedOut bool
+	races    []goAccess // of the race that was reported last
+	racing   bool       // the lines belong to such a report
+	others   []Item     // the second accesses
+}
+
+// goAccess is one of the accesses that race: what it did, and where in the project.
+type goAccess struct {
+	did string
+	at  places.Place
 }
 
 func (g *goReader) line(l string) {
 	said := strings.TrimLeft(l, " \t")
 	switch {
+	case l == "WARNING: DATA RACE":
+		g.racing, g.races = true, nil
+	case g.racing:
+		g.race(l, said)
 	case strings.HasPrefix(said, "=== "): // RUN, CONT, NAME, PAUSE
 		if f := strings.Fields(said); len(f) >= 3 {
 			g.current, g.panics = f[2], false
@@ -67,6 +80,40 @@ func (g *goReader) line(l string) {
 	case said != "" && (l != said || strings.HasPrefix(g.current, "Example")):
 		g.add(said)
 	}
+}
+
+// race reads a report of the race detector: two accesses, each with its calls, the innermost first.
+func (g *goReader) race(l, said string) {
+	did, _, access := strings.Cut(said, " at 0x")
+	last := len(g.races) - 1
+	switch {
+	case strings.HasPrefix(l, "===="):
+		g.racing = false
+	case access && l == said:
+		g.races = append(g.races, goAccess{did: did})
+	case l == said && said != "": // where its goroutines began
+		g.races = append(g.races, goAccess{})
+	case last >= 0 && last < 2 && g.races[last].at.Line == 0:
+		if p, ok := places.In(said); ok && !places.Foreign(p.File) {
+			g.races[last].at = p
+		}
+	}
+}
+
+// raced gives the places of a race to the test in which it was found.
+func (g *goReader) raced(b *body) {
+	for n, a := range g.races {
+		if a.did == "" || a.at.Line == 0 {
+			continue
+		}
+		if b.item.Line == 0 || places.Foreign(b.item.File) {
+			b.stand(a.at)
+		} else if n > 0 && (a.at.File != b.item.File || a.at.Line != b.item.Line) {
+			g.others = append(g.others, Item{File: a.at.File, Line: a.at.Line, Column: a.at.Col,
+				Message: strings.ToLower(a.did) + " of the same variable, without a lock between them"})
+		}
+	}
+	g.races = nil
 }
 
 func (g *goReader) result(said string) {
@@ -123,6 +170,12 @@ func (g *goReader) add(l string) {
 	}
 	b := g.body()
 	p, ok := places.In(l)
+	if strings.HasSuffix(l, ": race detected during execution of test") {
+		b.n, b.item.Message = 0, ""
+		g.raced(b)
+		b.item.Message = "race detected during execution of test"
+		return
+	}
 	if ok && p.From == 0 && strings.HasPrefix(p.Rest, ": ") {
 		if b.item.File == "" {
 			b.item.File, b.item.Line = p.File, p.Line
@@ -200,5 +253,6 @@ func (g *goReader) tests() Tests {
 	if !verbose {
 		out.Passed += g.packages
 	}
+	out.Items = append(out.Items, g.others...)
 	return out
 }

@@ -37,15 +37,26 @@ func newText(output string) text {
 
 func split(s string) text {
 	t := text{s: s}
-	start, owners := 0, ownersIn(s)
+	start, owners, timed := 0, ownersIn(s), clocked(s)
+	node := strings.Contains(s, "\n  failureType: ") // what a file of tests printed is a comment in node's TAP
 	for l := range strings.SplitSeq(s, "\n") {
-		own := prefixOf(l)
+		own := 0
+		if timed {
+			own = len(clock().FindString(l[:min(len(l), 80)]))
+		}
+		if node && !tapCount().MatchString(l) {
+			own = len(l) - len(strings.TrimPrefix(l, "# "))
+		}
+		own += prefixOf(l[own:])
 		own += owners.before(l[own:])
 		t.lines = append(t.lines, textLine{start, start + own, start + len(l)})
 		start += len(l) + 1
 	}
 	return t
 }
+
+// tapCount is what node itself says in a comment.
+var tapCount = lazy.Regexp(`^# (?:Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) )`)
 
 func (t text) len() int { return len(t.lines) }
 

@@ -55,8 +55,7 @@ func (b *body) add(l string) {
 		b.stand(places.Place{})
 	}
 	p, ok := places.In(said)
-	if ok && !words.Has(said, "at java.base/", "at jdk.", "org.junit.", "org.opentest4j.", "org.assertj.",
-		"org.hamcrest.") {
+	if ok && !ofRuntime().MatchString(said) {
 		nearer := places.Foreign(b.item.File) && !places.Foreign(p.File)
 		if b.item.File == "" || nearer {
 			b.stand(p)

@@ -5,7 +5,7 @@ import "fmt"
 // Tripped is what became of the runs of a repository that a guard ended.
 type Tripped struct {
 	Guard           string
-	Runs, Completed int // all, and those that went on and are complete
+	Runs, Completed int // all, and those that went on and are complete though nobody helped
 }
 
 // The runs from which something is learned of a guard.
@@ -15,9 +15,8 @@ const (
 	lowestAdapted = 2
 )
 
-// Adapt changes the thresholds of a policy by what its guards came to, and says how. One
-// that was wrong in at least half of its runs is raised by that share, so at most doubled;
-// one that was always right is lowered by one. No guard is turned on or off.
+// Adapt changes the thresholds of a policy by what its guards came to, and says how: by one, up where a guard
+// was wrong in at least half of its runs, down where it was always right. No guard is turned on or off.
 func Adapt(p *Policy, seen []Tripped) (changes []string) {
 	s := State{Policy: *p}
 	for _, t := range seen {
@@ -28,13 +27,13 @@ func Adapt(p *Policy, seen []Tripped) (changes []string) {
 		was := *at
 		switch {
 		case t.Runs >= enoughToRaise && 2*t.Completed >= t.Runs:
-			*at += was * t.Completed / t.Runs
+			*at++
 		case t.Runs >= enoughToLower && t.Completed == 0:
 			*at = min(was, max(was-1, lowestAdapted))
 		}
 		if *at != was {
 			changes = append(changes, fmt.Sprintf("guard %s stops at %d instead of %d: of %d runs that it ended, %d went on and are "+
-				"complete", t.Guard, *at, was, t.Runs, t.Completed))
+				"complete though nobody helped", t.Guard, *at, was, t.Runs, t.Completed))
 		}
 	}
 	*p = s.Policy

@@ -6,11 +6,11 @@ import "testing"
 func TestAdapt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, runs, completed, want int }{
-		{5, 4, 4, 5}, // too few to learn from
-		{5, 5, 2, 5}, // mostly right
-		{5, 10, 5, 7},
-		{5, 5, 5, 10}, // always wrong: at most doubled
-		{0, 9, 9, 0},  // off stays off
+		{5, 4, 4, 5},  // too few to learn from
+		{5, 5, 2, 5},  // mostly right
+		{5, 10, 5, 6}, // one at a time
+		{5, 5, 5, 6},
+		{0, 9, 9, 0}, // off stays off
 		{5, 9, 0, 5},
 		{5, 10, 0, 4},
 		{2, 50, 0, 2}, // the lowest

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -51,15 +52,23 @@ func (s *State) choose(r *Record) (why string, rewind int) {
 		name, why = c.Name, c.Why
 	}
 	s.adopt(name)
-	if at := s.situation(r); !elsewhere && at.Ineffective(name) != "" { // a fixed one: it shows nothing
-		s.Trial = Trial{}
-		return why, rewind
+	s.Trial = Trial{}
+	if at := s.situation(r); !elsewhere && (at.Ineffective(name) != "" || !at.Reaches(name, r.timedOut())) {
+		return why, rewind // it shows nothing
 	}
 	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: f.Kind == failure.Transient || elsewhere}
 	if s.canRewind(r) && strategy.At(name, s.Policy.Strategies).Rewind {
 		rewind = s.Best.Number
 	}
 	return why, rewind
+}
+
+// timedOut is true when a time limit of pawl's ended what failed.
+func (r *Record) timedOut() bool {
+	f := r.Failure
+	ofStep := r.Steps != nil && f != nil && strings.HasSuffix(f.Summary, "ended at its time limit")
+	return ofStep || r.Exit.Ended == EndedTimeout || r.Exit.Ended == EndedIdle ||
+		slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Status == GateTimedOut })
 }
 
 // elsewhere is true for a failure that ends the run, but not with another agent:
@@ -92,8 +101,9 @@ func (s *State) situation(r *Record) strategy.Situation {
 	return strategy.Situation{
 		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient,
 		Gate: f.Step != "" && !ofAgent, Fixed: fixed, Steps: r.Steps != nil,
-		Unheard: r.Steps != nil && !ofAgent,
-		Failed:  s.Used, Learned: s.Learned, Own: p.Strategies,
+		Unheard:  r.Steps != nil && !ofAgent,
+		Optional: r.Steps != nil && r.Steps.Missed > 0 && len(r.Steps.Failed) == 0,
+		Failed:   s.Used, Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",
 		CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
 		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,

@@ -11,6 +11,9 @@ func (s *State) controlled() bool {
 	return s.Policy.Kind == Controlled || s.Policy.Kind == Workflow && s.Policy.Control != nil
 }
 
+// Breaker is how many failures in a row stop the run; 0 for no such number.
+func (s *State) Breaker() int { return s.counts(GuardBreaker) }
+
 // control are the settings of iteration control for this run. The maximum is
 // the run's limit: an answer grants a fresh allowance.
 func (s *State) control() control.Settings {
@@ -91,7 +94,9 @@ func (s *State) escalates(r *Record) *Command {
 
 // askControl is an escalation with the facts in conflict and the options.
 func (s *State) askControl(r *Record, why string) *Command {
-	q := control.Ask(s.Iteration, s.outcome(r), s.offer(""))
+	o := s.offer("")
+	o.TestStays = r.TestProtected
+	q := control.Ask(s.Iteration, s.outcome(r), o)
 	return &Command{Status: Pending, Why: why, Question: s.question(q.Text, q.Choices)}
 }
 

@@ -376,19 +376,28 @@ func (s *State) guard(r *Record) *Command {
 	if r.Outcome == Waited {
 		return nil
 	}
-	p, g := &s.Policy, &s.Guards
+	g := &s.Guards
 	for _, ask := range []func() (Trip, bool){
-		func() (Trip, bool) { return g.Breaker(p.FailureThreshold) },
+		func() (Trip, bool) { return g.Breaker(s.counts(GuardBreaker)) },
 		g.Regression,
-		func() (Trip, bool) { return g.Thrash(p.Thrashing) },
+		func() (Trip, bool) { return g.Thrash(s.counts(GuardThrashing)) },
 		g.Oscillate,
-		func() (Trip, bool) { return g.Repeat(p.Repeated) },
+		func() (Trip, bool) { return g.Repeat(s.counts(GuardRepeated)) },
 	} {
 		if t, tripped := ask(); tripped {
 			return s.tripped(t)
 		}
 	}
 	return s.stuck(r)
+}
+
+// counts is the number of attempts at which a guard stops the run; 0 for none. Under iteration
+// control its maximum rules, and no guard that counts attempts comes before it.
+func (s *State) counts(guard string) int {
+	if at := s.threshold(guard); at != nil && !(s.controlled() && s.Limit > 0) {
+		return *at
+	}
+	return 0
 }
 
 func (s *State) tripped(t Trip) *Command {

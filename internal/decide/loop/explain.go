@@ -166,7 +166,7 @@ func (p *Past) line() string {
 
 // ask is a question after anything that stopped the loop; guard is the one that did.
 func (s *State) ask(text, guard string) *Question {
-	if hint := hints[guard]; hint != "" {
+	if hint := s.hint(guard); hint != "" {
 		text += s.saved() + "\n\n" + hint
 	}
 	return s.question(text+"\n\nHow should it go on?", control.Choices(s.offer(guard)))
@@ -296,6 +296,23 @@ var hints = map[string]string{
 	GuardStuck: "What often helps: the work may be done, or the goal unclear. Say what is missing.",
 }
 
+// hint is what a person may look at first. Where no check judges, no advice is about one.
+func (s *State) hint(guard string) string {
+	checked := slices.ContainsFunc(s.Recent, func(p *Past) bool { return p.Step != "" || p.Score >= 0 })
+	if hint := unchecked[guard]; hint != "" && !checked {
+		return hint
+	}
+	return hints[guard]
+}
+
+// unchecked are the hints for work that no check has judged.
+var unchecked = map[string]string{
+	GuardBreaker: "What often helps: read what the agent printed last (pawl logs). If the task is too large, split it; if " +
+		"something that it needs is missing here, say so.",
+	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
+		"environment, a program, a login.",
+}
+
 // offer is what helps where the loop stands; guard is the one that stopped it, "" none.
 func (s *State) offer(guard string) control.Offer {
 	o := control.Offer{}
@@ -360,7 +377,7 @@ func (s *State) raiseGuard(guard string) {
 // for a guard that is off there.
 func (s *State) keepRaised() {
 	for guard, to := range s.Raised { // order does not show: each has a threshold of its own
-		if at := s.threshold(guard); *at > 0 {
+		if at := s.threshold(guard); at != nil && *at > 0 {
 			*at = max(*at, to)
 		}
 	}

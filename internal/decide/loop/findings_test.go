@@ -25,7 +25,7 @@ func TestFindings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, f := range loop.Findings(tt.text) {
+		for _, f := range control.Listed(tt.text) {
 			got = append(got, fmt.Sprintf("%s %s:%d:%d %s", f.Severity, f.File, f.Line, f.Column, strings.ReplaceAll(f.Message, "\n", "/")))
 		}
 		if s := strings.Join(got, " | "); s != tt.want {
@@ -36,7 +36,7 @@ func TestFindings(t *testing.T) {
 
 func TestFindingsAreBounded(t *testing.T) {
 	t.Parallel()
-	all := loop.Findings(strings.Repeat("- a.go:1 "+strings.Repeat("word ", 1000)+"\n", 500))
+	all := control.Listed(strings.Repeat("- a.go:1 "+strings.Repeat("word ", 1000)+"\n", 500))
 	if len(all) != 20 || len(all[0].Message) > 1000 {
 		t.Errorf("%d findings, the first of %d bytes", len(all), len(all[0].Message))
 	}

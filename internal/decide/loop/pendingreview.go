@@ -297,7 +297,7 @@ func (s *State) chosenOver(a Answer) bool {
 func (a Answer) review() Review {
 	v := Review{Verdict: Approved, Agent: Person, CostSource: "none", Summary: firstLine(a.Text)}
 	if a.Do == control.TryAgain {
-		v.Verdict, v.Items = Rejected, Findings(a.Text)
+		v.Verdict, v.Items = Rejected, control.FromReview(a.Text)
 		if len(v.Items) == 0 && v.Summary != a.Text {
 			v.Items = []Finding{{Item: failure.Item{Message: cut(a.Text, maxFinding)}, Severity: failure.Medium}}
 		}
@@ -313,10 +313,10 @@ func ReviewBy(agent, message string) Review {
 	switch said.Signal.Kind {
 	case signal.Approve:
 		v.Verdict = Approved
-		v.Items = Findings(message)
+		v.Items = control.Listed(message)
 	case signal.Reject:
 		v.Verdict, v.Summary = Rejected, firstLine(said.Signal.Text)
-		v.Items = Findings(message)
+		v.Items = control.Listed(message)
 		if v.Summary != said.Signal.Text {
 			whole := Finding{Item: failure.Item{Message: cut(said.Signal.Text, maxFinding)}, Severity: failure.Medium}
 			v.Items = append([]Finding{whole}, v.Items[:min(len(v.Items), maxFindings-1)]...)

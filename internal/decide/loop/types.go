@@ -147,6 +147,9 @@ type Record struct {
 	// Failure is set when anything failed: the agent or a required gate.
 	Failure *failure.Analysis `json:"failure,omitempty"`
 
+	// TestProtected is true when the agent may not change the test that failed, or the file of its gate.
+	TestProtected bool `json:"test_protected,omitempty"`
+
 	// TreeKnown is false outside of git, where changes cannot be seen.
 	TreeKnown  bool     `json:"tree_known"`
 	TreeBefore string   `json:"tree_before,omitempty"`

@@ -67,6 +67,11 @@ type Settlement struct {
 	Bench bool `json:"bench,omitempty"`
 }
 
+// endsBadly is true when the task has failed, reached a limit, or was stopped by a guard.
+func (v Settlement) endsBadly() bool {
+	return v.Action == board.Fail || v.Action == board.Expire || v.Action == board.Block && v.Failed
+}
+
 // Judge says what becomes of a task when its run has ended: whether it is done,
 // failed, blocked or starts again, and what counts as an error in a row.
 func Judge(o Outcome, m Manner) Settlement {

@@ -20,7 +20,7 @@ type SprintStats struct {
 
 	TotalTasks     int `json:"totalTasks"` // that were started
 	CompletedTasks int `json:"completedTasks"`
-	FailedTasks    int `json:"failedTasks"`    // time-outs included
+	FailedTasks    int `json:"failedTasks"`    // time-outs, and what a guard stopped, included
 	ReviewingTasks int `json:"reviewingTasks"` // of the completed ones, those that wait for a person's review
 
 	TaskStats []TaskStat     `json:"taskStats"`
@@ -74,7 +74,7 @@ func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.T
 		if v.Review {
 			s.ReviewingTasks++
 		}
-	case v.Action == "fail", v.Action == "expire":
+	case v.endsBadly():
 		s.FailedTasks++
 	}
 }

@@ -250,17 +250,17 @@ func (s *State) countOutcome(o Outcome, v Settlement, tries int) {
 
 // afterError pauses when too much has failed.
 func (s *State) afterError(end Outcome, v Settlement) {
-	if !v.Failed || s.Phase != Running {
+	if s.Phase != Running || !v.Failed && !v.endsBadly() {
 		return
 	}
 	switch most := s.Settings.ErrorThreshold; {
-	case most > 0 && s.Errors >= most:
+	case v.Failed && most > 0 && s.Errors >= most:
 		why := fmt.Sprintf("%d failed in a row, and error_threshold is %d", s.Errors, most)
 		if end.NotStarted {
 			why += ": " + end.Why
 		}
 		s.pauseFor(why)
-	case s.Settings.PauseOnError && v.Action == board.Fail:
+	case s.Settings.PauseOnError && v.endsBadly():
 		s.pauseFor("a task failed, and pause_on_error is set")
 	default:
 		return

@@ -224,6 +224,21 @@ func (s *Situation) Ineffective(name string) string {
 	return s.ineffective(c)
 }
 
+// Reaches tells whether the settings of a strategy are about what failed, so that another end of the next
+// iteration may be their doing. timedOut is whether a time limit ended what failed.
+func (s *Situation) Reaches(name string, timedOut bool) bool {
+	c := find(name, s.Own)
+	if c == nil || name == Default {
+		return false
+	}
+	longer := c.TimeoutFactor > 1 || c.TimeoutFloor > 0 || c.Timeout > builtin[0].Timeout
+	fewer := c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
+	crowded := s.Class == failure.ResourceExhausted || s.Class == failure.PortConflict || s.Class == failure.RateLimit
+	return timedOut && longer || c.Fallback && !s.Gate || (c.Stronger || c.Agent != "" || c.Rewind) && !s.Unheard && !s.Transient ||
+		c.Agent != "" && !s.Gate || c.SkipOptional && (s.Optional || s.HasOptional) || fewer && crowded ||
+		c.Instruction != "" && !s.Unheard && (!s.Transient || !s.Gate)
+}
+
 // noLonger says why a strategy gives no more time; "" when it does.
 func (s *Situation) noLonger(c *Strategy) string {
 	switch ofGates := s.Gate || s.Steps; {

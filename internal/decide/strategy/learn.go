@@ -154,10 +154,17 @@ func (c *Strategy) price() int {
 	return 1
 }
 
+// enoughToTell is how many uses tell whether a strategy helps: of fewer, chance does.
+const enoughToTell = 5
+
 // record says in words what was learned; "" when nothing was.
 func (t Tally) record() string {
-	if t.weight() < one/2 {
+	uses, helped := (t.weight()+one/2)/one, (t.Wins+one/2)/one
+	switch {
+	case uses == 0:
 		return ""
+	case uses < enoughToTell:
+		return fmt.Sprintf("; whether it helps here is not known: it did in %d of %d uses", helped, uses)
 	}
-	return fmt.Sprintf("; helped in %d %% of its uses here", t.Rate()/10)
+	return fmt.Sprintf("; helped in %d of its last %d uses here", helped, uses)
 }

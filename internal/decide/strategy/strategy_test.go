@@ -138,7 +138,7 @@ func TestModes(t *testing.T) {
 		if got.Name != want {
 			t.Errorf("%s takes %s: %s", mode, got.Name, got.Why)
 		}
-		if says := strings.Contains(got.Why, "of its uses here"); says != (mode != strategy.Conservative) {
+		if says := strings.Contains(got.Why, " uses"); says != (mode != strategy.Conservative) {
 			t.Errorf("%s says %q", mode, got.Why)
 		}
 	}

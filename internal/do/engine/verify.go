@@ -117,6 +117,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 			own.Items, red = append(own.Items, red.Items...), own
 		}
 		r.Failure, r.Flagged = red, loop.FlaggedFiles(out)
+		r.TestProtected = w.plan.Protect.CoversTest(red, w.plan.Gates)
 	}
 	return true
 }

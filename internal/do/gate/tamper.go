@@ -113,6 +113,19 @@ func (p Protect) covered() func(path string) (pattern string, ok bool) {
 // maxCovered bounds what [Protect.Covers] lists.
 const maxCovered = 1000
 
+// CoversTest reports whether a rule is about what judges: the files that a failure names, or those
+// that a gate's command starts.
+func (p Protect) CoversTest(f *failure.Analysis, gates []Spec) bool {
+	for _, i := range f.Items {
+		if i.File != "" && p.CoversOne(i.File) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(gates, func(g Spec) bool {
+		return slices.ContainsFunc(strings.Fields(g.Command), p.CoversOne)
+	})
+}
+
 // CoversOne reports whether a rule is about the file of that name.
 func (p Protect) CoversOne(name string) bool { return len(p.Covers("", []string{name})) > 0 }
 

@@ -67,8 +67,8 @@ type GuardStat struct {
 	Guard string `json:"guard"`
 	Trips int    `json:"trips"`
 	Runs  int    `json:"runs"`
-	// Completed counts the runs that got there all the same: where it is high, the guard is too strict.
-	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete, and those of tasks that a later run completed."`
+	// Completed counts the runs that got there by themselves: where it is high, the guard is too strict.
+	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete though nobody helped in words, and those of tasks that a later run completed."`
 	Last      time.Time `json:"last"`
 	LastRun   string    `json:"last_run"`
 	Message   string    `json:"message" doc:"Of the last trip."`
@@ -86,8 +86,10 @@ func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 				FROM events WHERE kind = $1) AS ended) AS trips
 			LEFT JOIN runs ON runs.id = trips.run AND (runs.status = 'completed' OR runs.kind = 'task' AND EXISTS (
 				SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name AND l.started_at > runs.started_at
-					AND l.status = 'completed'))
-		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded)
+					AND l.status = 'completed')) AND NOT EXISTS (
+				SELECT 1 FROM events a WHERE a.run = trips.run AND (a.kind = $2 OR a.kind = $3 AND (
+					coalesce(json_extract(a.data, '$.text'), '') <> '' OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'It is cured%')))
+		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded, journal.MessageLeft, journal.Answered)
 }
 
 // RefusalStat is how often a safety level ended an agent at one sort of command.

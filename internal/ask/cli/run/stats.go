@@ -56,7 +56,7 @@ func statsStrategies(ctx context.Context, a *command.App, db *store.Store) error
 		return err
 	}
 	if right, uses := store.Accuracy(list); uses > 0 {
-		defer func() { a.Say("The chosen strategy helped in %s of its uses.", share(right, uses)) }()
+		defer func() { a.Say("The chosen strategy helped in %d of %d uses.", right, uses) }()
 	}
 	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l store.Learned) command.Row {
@@ -107,7 +107,7 @@ func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	}
 	if completed, ended := wrongly(list); ended > 0 {
 		defer func() {
-			a.Say("Of the runs that a guard ended, %s went on and are complete.", share(completed, ended))
+			a.Say("Of %d runs that a guard ended, %d went on and are complete though nobody helped.", ended, completed)
 		}()
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
@@ -202,11 +202,14 @@ func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
 		return err
 	}
 	if right, uses := store.Accuracy(learned); uses > 0 {
-		a.Result("Strategies  %s of %d choices helped\n", share(right, uses), uses)
+		a.Result("Strategies  %d of %d choices helped\n", right, uses)
 	}
 	if completed, ended := wrongly(guards); ended > 0 {
-		a.Result("Blocked     %d runs by guards, %s of them wrongly: they went on and are complete\n", ended,
-			share(completed, ended))
+		line := fmt.Sprintf("Blocked     %s by guards", fault.Numbered(ended, "run"))
+		if completed > 0 {
+			line += fmt.Sprintf("; %d of them went on and are complete though nobody helped", completed)
+		}
+		a.Result("%s\n", line)
 	}
 	return nil
 }

@@ -1,0 +1,484 @@
+package control
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// FromReview reads what a reviewer's text asks for, the most severe first, at most 20: what it
+// lists, rows of tables, headings that are findings, and sentences. Praise, thanks, what a section
+// of strengths or a summary of the change says, code, boxes that are ticked, and what the service
+// that carried the review adds are left out.
+func FromReview(text string) []Finding { return findings(text, false) }
+
+// Listed is [FromReview] without the sentences around the lists: an agent tells there what it did.
+func Listed(text string) []Finding { return findings(text, true) }
+
+const (
+	maxReviewed = 256 << 10 // bytes of a review that are read, from its end
+	maxFinding  = 1000      // bytes of one finding
+)
+
+func findings(text string, listed bool) []Finding {
+	text = text[max(0, len(text)-maxReviewed):]
+	r := reviewReader{lines: strings.Split(comment().ReplaceAllString(text, ""), "\n")}
+	for r.i = 0; r.i < len(r.lines); r.i++ {
+		r.line(strings.TrimRight(r.lines[r.i], " \t\r"))
+	}
+	var sure, weak []Finding
+	for _, d := range r.drafts {
+		f, ok := d.finding()
+		switch {
+		case !ok, listed && !d.listed:
+		case d.weak, d.short():
+			weak = append(weak, f)
+		default:
+			sure = append(sure, f)
+		}
+	}
+	if len(sure) == 0 { // a summary that says what is wrong is better than nothing
+		sure = weak
+	}
+	Sort(sure)
+	return sure[:min(len(sure), maxFindings)]
+}
+
+// draft is a finding while its lines are read.
+type draft struct {
+	Finding
+	title    string // of a heading that is a finding
+	labelled bool   // the text said how severe it is
+	listed   bool
+	weak     bool // of a summary
+	praised  bool // its label says that it is praise
+	fields   bool // fields of a record said what it is
+}
+
+// section is what a heading says of what stands below it.
+type section struct {
+	skip     bool // praise, or what no one has to act on
+	weak     bool // a summary
+	severity failure.Severity
+	file     string
+	line     int
+}
+
+// reviewReader reads a review line by line.
+type reviewReader struct {
+	lines  []string
+	i      int
+	drafts []*draft
+	in     section
+	next   section  // what a line of its own says of the finding below it
+	open   *draft   // the finding that the lines below belong to
+	indent int      // of the open finding's bullet, -1 for no bullet
+	blank  bool     // a blank line stands above
+	fence  string   // what ends the code that is read
+	shown  bool     // the code is a suggestion, a part of the finding
+	alert  bool     // the quoted lines are a notice of the reviewer
+	head   string   // a sentence with a colon at its end, which code may follow
+	hidden int      // how deep the details are that only a machine reads
+	table  []string // the heads of the table that is read, in small letters
+}
+
+var (
+	comment   = lazy.Regexp(`(?s)<!--.*?-->`)
+	tags      = lazy.Regexp(`(?i)</?(?:sub|sup|br|b|i|u|em|strong|p|a|div|span|center|blockquote|code|kbd|picture|source|img)\b[^>]*>`)
+	images    = lazy.Regexp(`!\[([^\]]*)\]\([^)]*\)`)
+	links     = lazy.Regexp(`\[([^\]]+)\]\((?:https?:|/|#)[^)]*\)`)
+	linked    = lazy.Regexp(`^<?https?://\S+/blob/[^/]+/([^#\s]+)#L(\d+)\S*$`)
+	wrapped   = lazy.Regexp(`^</?[a-z]+_?[a-z_]*>\s*|\s*</?[a-z]+_[a-z_]*>$|\s*</location>$`)
+	signNames = lazy.Regexp(`(?:^|\s):[a-z][a-z_]{1,30}:|(?:^|\s):[+-]1:`)
+	rule      = lazy.Regexp(`^[-=*_~\s]{3,}$`)
+	divider   = lazy.Regexp(`^\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?$`)
+	bullet    = lazy.Regexp(`^([ \t]*)(?:[-*+•–‣▪]|\(?\d{1,3}[.)]|\(?[a-h][.)])[ \t]+(\S.*)$`)
+	box       = lazy.Regexp(`^\[([ xX~/-])\] +`)
+	machine   = lazy.Regexp(`(?i)prompt for (?:all )?(?:review|ai)|committable suggestion|additional context|review details|review info|configuration used|learnings|` +
+		`sequence diagram|walkthrough|files? (?:selected|processed|ignored)|commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
+)
+
+func (r *reviewReader) line(l string) {
+	t := strings.TrimSpace(l)
+	quoted := strings.HasPrefix(t, ">")
+	t = strings.TrimSpace(strings.TrimLeft(t, "> "))
+	if alert := strings.HasPrefix(t, "[!"); alert || !quoted {
+		r.alert = quoted && alert
+		if alert {
+			return
+		}
+	}
+	if quoted && !r.alert { // somebody else's words
+		weak := r.in.weak
+		r.in.weak = true
+		defer func() { r.in.weak = weak; r.open = nil }()
+	}
+	if r.fenced(t) || r.detailed(t) {
+		return
+	}
+	said := plain(t)
+	switch {
+	case said == "", rule().MatchString(said) && !strings.Contains(said, "|"):
+		r.blank, r.table = true, nil
+		return
+	case r.row(said):
+	case r.listedPoint(l, said):
+	case r.heading(said):
+	default:
+		r.sentence(l, said)
+	}
+	r.blank = false
+}
+
+// plain is a line without tags, links and the names of signs.
+func plain(l string) string {
+	l = wrapped().ReplaceAllString(l, "")
+	l = links().ReplaceAllString(tags().ReplaceAllString(images().ReplaceAllString(l, "$1"), " "), "$1")
+	if strings.Count(l, ":") > 1 {
+		l = signNames().ReplaceAllStringFunc(l, func(name string) string { return signs[strings.Trim(name, ": ")] + " " })
+	}
+	return strings.TrimSpace(l)
+}
+
+// fenced reads code. A suggestion is part of the finding that it stands in; other code is what the
+// finding is about.
+func (r *reviewReader) fenced(t string) bool {
+	mark := words.Cut(t, 3)
+	switch {
+	case r.fence != "" && strings.Trim(t, r.fence[:1]) == "" && strings.HasPrefix(t, r.fence):
+		r.fence = ""
+	case r.fence != "":
+		if r.shown && r.hidden == 0 {
+			r.open.more(t)
+		}
+	case mark == "```" || mark == "~~~":
+		r.fence = mark
+		if r.head != "" && len(strings.Fields(r.head)) > 2 { // "The following is wrong:"
+			r.begin(r.head, false)
+		}
+		if r.shown = r.open != nil && strings.HasPrefix(strings.TrimLeft(t, "`~"), "suggestion"); r.shown {
+			r.open.more("suggested:")
+		}
+		r.head, r.table = "", nil
+	default:
+		return false
+	}
+	return true
+}
+
+// detailed reads the folds of a page: what only a machine reads is left out.
+func (r *reviewReader) detailed(t string) bool {
+	opened := strings.Count(t, "<details") + strings.Count(t, "<code_context>")
+	closed := strings.Count(t, "</details") + strings.Count(t, "</code_context>")
+	if r.hidden > 0 || strings.HasPrefix(t, "<code_context>") {
+		r.hidden += opened - closed
+		return true
+	}
+	_, summary, ok := strings.Cut(t, "<summary>")
+	if !ok {
+		if strings.HasPrefix(t, "</details>") {
+			r.open = nil
+		}
+		return strings.HasPrefix(t, "<details") || strings.HasPrefix(t, "</") && strings.HasSuffix(t, ">")
+	}
+	summary, _, _ = strings.Cut(tags().ReplaceAllString(summary, ""), "</summary>")
+	if machine().MatchString(summary) {
+		r.hidden = 1
+		return true
+	}
+	r.heading("# " + strings.TrimSpace(summary))
+	return true
+}
+
+// begin starts a finding.
+func (r *reviewReader) begin(said string, listed bool) *draft {
+	if o := r.open; o != nil && listed && o.title != "" && o.title == o.Message && !o.labelled && !o.fields {
+		o.praised = true // it only headed the list
+	}
+	r.head = ""
+	d := &draft{listed: listed, weak: r.in.weak}
+	d.Severity = cmp.Or(r.next.severity, r.in.severity)
+	d.labelled, d.praised = r.next.severity != "", d.Severity == praiseLabel
+	d.File, d.Line = cmp.Or(r.next.file, r.in.file), cmp.Or(r.next.line, r.in.line)
+	r.next = section{}
+	r.open, r.indent = d, -1
+	if !r.in.skip {
+		r.drafts = append(r.drafts, d)
+	}
+	d.say(said)
+	return d
+}
+
+// listedPoint reads a bullet or a number. Points below a finding are part of it.
+func (r *reviewReader) listedPoint(l, said string) bool {
+	m := bullet().FindStringSubmatch(strings.TrimPrefix(l, "> "))
+	if m == nil || rule().MatchString(said) {
+		return false
+	}
+	r.table = nil
+	said = plain(m[2])
+	ticked := false
+	if b := box().FindStringSubmatch(said); b != nil {
+		said, ticked = said[len(b[0]):], strings.EqualFold(b[1], "x")
+	}
+	bare := unmarkedText(said)
+	below := r.open != nil && r.indent >= 0 && len(m[1]) > r.indent
+	switch name, value, ok := field(bare); {
+	case ticked:
+		r.open, r.indent = &draft{}, len(m[1])
+	case ok && r.open != nil && r.open.field(name, value, below):
+	case below:
+		r.open.more(bare)
+	case strings.HasSuffix(bare, ":") || places.IsFile(strings.Trim(bare, "`")):
+		r.heading("# " + bare)
+	default:
+		r.begin(said, true)
+		r.indent = len(m[1])
+	}
+	return true
+}
+
+// sentence reads a line that is in no list.
+func (r *reviewReader) sentence(l, said string) {
+	if m := linked().FindStringSubmatch(said); m != nil {
+		if r.open != nil {
+			r.open.File = cmp.Or(r.open.File, m[1])
+			r.open.field("line", m[2], true)
+		}
+		return
+	}
+	bare := unmarkedText(said)
+	if boilerplate().MatchString(bare) {
+		return
+	}
+	name, value, ok := field(bare)
+	at, alone := placeAlone(bare)
+	indented := words.Indent(l) > 0 && r.open != nil && r.indent >= 0
+	switch {
+	case ok && r.open != nil && r.open.field(name, value, indented), ok && r.next.field(name, value):
+	case alone && r.open != nil && r.open.File == "" && !r.blank:
+		r.open.stand(at)
+	case alone:
+		r.next.file, r.next.line = at.File, at.Line
+	case r.severityAlone(said):
+	case indented, r.open != nil && !r.blank && goesOnFrom(r.lines[r.i-1], bare), r.open != nil && r.open.title != "":
+		r.open.more(bare)
+	default:
+		r.begin(said, false)
+	}
+}
+
+// severityAlone reads a line that only says how severe the finding below it is.
+func (r *reviewReader) severityAlone(said string) bool {
+	top := failure.Severity("")
+	for part := range strings.SplitSeq(said, "|") {
+		name := letters(part)
+		s, ok := severities()[name]
+		if !ok && name != "potential issue" && name != "refactor suggestion" && name != "verification agent" && !strings.HasSuffix(name, " win") {
+			return false
+		}
+		if s != "" && (top == "" || ranks[s] > ranks[top]) {
+			top = s
+		}
+	}
+	r.next.severity = top
+	r.open = nil
+	return true
+}
+
+// goesOnFrom tells whether a line goes on with a sentence that the line above did not end.
+func goesOnFrom(above, said string) bool {
+	above = strings.TrimSpace(above)
+	if above == "" || strings.ContainsAny(above[len(above)-1:], ".!?:;>`") || strings.ContainsAny(above[:1], "#|") {
+		return false
+	}
+	_, severity := labelOf(said)
+	if m := namedPlace().FindStringIndex(said); len(m) > 0 && m[0] == 0 {
+		return false
+	}
+	return severity == "" && (len(above) >= 60 || len(above) >= 30 && words.IsLower(said[0]))
+}
+
+// say takes the text of a finding, its label and its place off it.
+func (d *draft) say(said string) {
+	if bare := lineLabel().ReplaceAllString(said, ""); strings.HasPrefix(bare, "**") && strings.HasSuffix(bare, "**") {
+		d.title = unmarkedText(bare)
+	}
+	said = unmarkedText(said)
+	if m := namedPlace().FindStringSubmatchIndex(said); len(m) > 0 && strings.TrimSpace(said[:m[0]]) == "" {
+		d.standAt(said, m)
+		said = leading(said[m[1]:])
+	} else if m := lineLabel().FindStringSubmatch(said); m != nil && d.File != "" {
+		d.Line, _ = words.Number(m[1]+m[2], 0)
+		said = said[len(m[0]):]
+	}
+	if m := labelBehind().FindStringSubmatch(said); m != nil { // "Unbounded cache (High)"
+		if s, ok := severities()[letters(m[1])]; ok && s != praiseLabel {
+			d.Severity, d.labelled = s, true
+			said = strings.TrimSuffix(said, m[0])
+		}
+	}
+	for range 3 { // "🔴 [P0] **bug**: …"
+		rest, severity := labelOf(said)
+		if rest == said {
+			break
+		}
+		d.praised = d.praised || severity == praiseLabel
+		if severity != praiseLabel && (!d.labelled || ranks[severity] > ranks[d.Severity] || d.Severity == "") {
+			d.Severity = cmp.Or(severity, d.Severity)
+		}
+		d.labelled = d.labelled || severity != ""
+		said = rest
+	}
+	if m := namedPlace().FindStringSubmatchIndex(said); m != nil {
+		d.standAt(said, m)
+		if m[0] == 0 {
+			said = leading(said[m[1]:])
+		}
+	}
+	d.Message = words.Cut(said, maxFinding)
+}
+
+func (d *draft) standAt(said string, m []int) {
+	d.File = strings.TrimPrefix(said[m[2]:m[3]], "./")
+	d.Line, _ = words.Number(said, m[4])
+	if d.Column = 0; m[6] >= 0 {
+		d.Column, _ = words.Number(said, m[6])
+	}
+}
+
+func (d *draft) stand(at places.Place) { d.File, d.Line, d.Column = at.File, at.Line, at.Col }
+
+// more adds a line below the first.
+func (d *draft) more(said string) {
+	if d.title != "" && len(d.Message) == 0 {
+		d.Message = d.title
+	}
+	if len(d.Message) < maxFinding {
+		d.Message = words.Cut(strings.TrimSpace(d.Message+"\n"+strings.TrimSpace(said)), maxFinding)
+	}
+	if m := namedPlace().FindStringSubmatchIndex(said); m != nil && d.File == "" {
+		d.standAt(said, m)
+	}
+}
+
+// short is true for a few words that may be a name below the letter.
+func (d *draft) short() bool {
+	return !d.listed && !d.labelled && d.File == "" && len(strings.Fields(d.Message)) < 3 && !asksFor(d.Message)
+}
+
+// finding is what the draft asks for; false when it asks for nothing.
+func (d *draft) finding() (Finding, bool) {
+	f := d.Finding
+	bare := d.title != "" && d.title == f.Message && !d.labelled && !d.fields && !asksFor(d.title) // it only heads something
+	if d.praised || bare {
+		return f, false
+	}
+	first, rest, _ := strings.Cut(f.Message, "\n")
+	first = requests(first, d.weak, d.labelled || d.title != "" || d.fields)
+	if first == "" && rest != "" {
+		first, rest = requests(strings.ReplaceAll(rest, "\n", " "), d.weak, d.labelled), ""
+	}
+	if first == "" {
+		return f, false
+	}
+	f.Message = strings.TrimSpace(first + "\n" + rest)
+	f.Severity = cmp.Or(f.Severity, wordsTell(f.Message))
+	return f, true
+}
+
+var (
+	// namedPlace is a file with a line, as reviewers and compilers write it.
+	namedPlace = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|" +
+		"[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
+		"(?:`?:|`?#L|`?, lines? |`? lines? |`? ?\\((?:lines? |L)?|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+	// labelBehind ends a finding with how severe it is.
+	labelBehind = lazy.Regexp(` +[\[(]([A-Za-z][\w -]{1,20})[\])]$`)
+	// lineLabel begins a finding with its line in a file that stands above.
+	lineLabel = lazy.Regexp("^(?:`(\\d{1,6})(?:[-–]\\d+)?`|(?i:lines?|L) ?(\\d{1,6})(?:[-–]L?\\d+)?) *[:–—-] *")
+)
+
+// placeAlone is the place that a line is, and nothing else.
+func placeAlone(said string) (places.Place, bool) {
+	m := namedPlace().FindStringSubmatchIndex(said)
+	if len(m) > 0 && strings.Trim(said[:m[0]]+said[m[1]:], " :*`") == "" {
+		var d draft
+		d.standAt(said, m)
+		return places.Place{File: d.File, Line: d.Line, Col: d.Column}, true
+	}
+	return places.Place{}, false
+}
+
+// leading takes off what joined a place to its sentence.
+func leading(text string) string { return strings.TrimLeft(text, " \t:,*_`)]-–—") }
+
+// unmarkedText is said without the marks of bold letters.
+func unmarkedText(said string) string { return strings.TrimSpace(strings.ReplaceAll(said, "**", "")) }
+
+// letters are the words of s in small letters.
+func letters(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '\''
+	}), " ")
+}
+
+// fieldNames are the names of what a record says of a finding.
+var fieldNames = lazy.Regexp(`^(?i)(file|path|location|where|lines?|severity|priority|level|issue|problem|finding|description|details|title|impact|risk|why|` +
+	`fix|suggestion|suggested fix|recommendation|recommended fix|proposed fix|solution|action|rationale|reason|evidence|category|type|confidence|expected|actual|current|example|note)s?`)
+
+// field reads "Severity: high" and the like.
+func field(said string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(said, ":")
+	if !ok || strings.TrimSpace(value) == "" || fieldNames().FindString(name) != name {
+		return "", "", false
+	}
+	return strings.TrimSuffix(strings.ToLower(name), "s"), strings.TrimSpace(value), true
+}
+
+func (in *section) field(name, value string) bool {
+	d := draft{}
+	switch name {
+	case "severity", "priority", "level":
+		in.severity = severities()[letters(value)]
+		return in.severity != ""
+	case "file", "path", "location", "where":
+		d.field(name, value, true)
+		in.file, in.line = d.File, d.Line
+		return in.file != ""
+	}
+	return false
+}
+
+// field takes what a record says; false for what is a finding itself. What stands below a finding is none.
+func (d *draft) field(name, value string, below bool) bool {
+	value = strings.Trim(value, "`* ")
+	switch name {
+	case "severity", "priority", "level":
+		if s, ok := severities()[letters(value)]; ok {
+			d.Severity, d.labelled = s, true
+		}
+	case "file", "path", "location", "where":
+		if at, ok := placeAlone(value); ok {
+			d.stand(at)
+		} else if file, _, _ := strings.Cut(value, " "); places.IsFile(strings.Trim(file, "`,")) {
+			d.File = strings.Trim(file, "`,")
+		}
+	case "line":
+		d.Line, _ = words.Number(strings.TrimLeft(value, "L"), 0)
+	case "category", "type", "confidence":
+	default:
+		if !below && d.title == "" && !d.fields {
+			return false // a label of the next one
+		}
+		if name != "issue" && name != "problem" && name != "finding" && name != "title" && name != "description" {
+			value = name + ": " + value
+		}
+		d.more(value)
+	}
+	d.fields = true
+	return true
+}
