@@ -117,6 +117,9 @@ func (c *Collector) Calls() int { return c.out.Calls }
 // Session is the program's id of the session, "" before it is known.
 func (c *Collector) Session() string { return c.out.Session }
 
+// Model is the model that works, as far as is known.
+func (c *Collector) Model() string { return c.out.Model }
+
 // Turns is the number of the agent's turns so far.
 func (c *Collector) Turns() int { return c.out.Turns }
 
@@ -181,6 +184,7 @@ const (
 	CostMetered   = "metered"
 	CostReported  = "reported"
 	CostEstimated = "estimated"
+	CostPartial   = loop.CostPartial // at least so much
 	CostNone      = "none"
 )
 

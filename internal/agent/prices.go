@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	_ "embed" // prices.txt
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -105,6 +107,21 @@ func (p Price) Cost(u Usage) loop.MicroUSD {
 	micro := float64(u.Input)*float64(p.Input) + float64(u.Output)*float64(p.Output) +
 		float64(u.CacheRead)*float64(p.CacheRead) + float64(u.CacheWrite)*float64(p.CacheWrite)
 	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60))
+}
+
+// NoPrice says that a model is not called where money is limited and nobody knows what the
+// model costs, and what to do about it.
+func NoPrice(model, tier string) string {
+	what := strconv.Quote(model)
+	if model == "" {
+		what = "the agent's model, whose name it does not say,"
+	}
+	if tier != "" {
+		what += " in the tier " + strconv.Quote(tier)
+	}
+	return fmt.Sprintf("the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost "+
+		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone (safety: {allow_unpriced: true})",
+		what, strconv.Quote(cmp.Or(model, "NAME")))
 }
 
 // Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot

@@ -181,6 +181,8 @@ type Safety struct {
 	Hide   []Path    `yaml:"hide"`
 	Env    SafetyEnv `yaml:"env"`
 
+	AllowUnpriced bool `yaml:"allow_unpriced"`
+
 	ShareTmp    bool `yaml:"share_tmp"`
 	UnixSockets bool `yaml:"unix_sockets"`
 }
@@ -199,6 +201,9 @@ type Limit struct {
 	MaxDurationPerIteration Duration      `yaml:"max_duration_per_iteration"`
 	MaxTotalDuration        Duration      `yaml:"max_total_duration"`
 	MaxAPICallsPerIteration int           `yaml:"max_api_calls_per_iteration" min:"0"`
+	MaxTotalAPICalls        int           `yaml:"max_total_api_calls" min:"0"`
+	MaxTokensPerIteration   int           `yaml:"max_tokens_per_iteration" min:"0"`
+	MaxTotalTokens          int           `yaml:"max_total_tokens" min:"0"`
 }
 
 // SafetyEnv adds to the levels' own lists. Entries are names; * stands for any characters.

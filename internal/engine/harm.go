@@ -111,6 +111,9 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	switch x.Ended {
 	case loop.EndedRepeats, loop.EndedOutput:
 		return &a
+	case loop.EndedPrice:
+		a.Class, a.Kind, a.Severity = failure.Validation, failure.Permanent, failure.High
+		return &a
 	case loop.EndedDisk: // the next agent would begin with no room
 		a.Class, a.Kind, a.Severity = failure.ResourceExhausted, failure.Permanent, failure.Critical
 		return &a

@@ -253,6 +253,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	box := w.agentBox(c.Agent, state, call)
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom, a.toolsCount()
+	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !reportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
@@ -262,6 +263,12 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		Limits: limits, Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
+}
+
+// reportsCost is whether a program itself says what it costs.
+func reportsCost(a agent.Adapter) bool {
+	known, ok := a.(agent.Factual)
+	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
 }
 
 // jobOf names the agent's job of a command.
@@ -350,6 +357,10 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 	if r.Valid() {
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
+	}
+	if job.Limits.Priced && r.Exit.Ended == loop.NotEnded && r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0 &&
+		r.Signal.Kind != signal.Complete { // the next iteration would be paid as well
+		r.Exit.Ended, r.Exit.Why = loop.EndedPrice, agent.NoPrice(res.Agent.Model, "")
 	}
 	r.Failure = w.agentFailure(r, res)
 	nameLimit(r, limits)

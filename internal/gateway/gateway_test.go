@@ -447,6 +447,38 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
+// Under a limit of money a model, or a tier of one, is not called of which nobody knows
+// what it costs: no limit would hold.
+func TestUnknownPriceUnderALimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
+			c.Limits.Priced, c.Prices = true, agent.Prices{"other": {Input: 1}}
+		})
+		_, answer, _ := r.post(path, header, body)
+		if n := len(r.provider.Requests()); n != 0 {
+			t.Errorf("the provider saw %d calls", n)
+		}
+		if !slices.Contains(r.ended, loop.EndedPrice) || !strings.Contains(r.why, `prices: {"m": {input: 3, output: 15}}`) {
+			t.Errorf("ended %v: %s", r.ended, r.why)
+		}
+		if !strings.Contains(answer, "the price of") {
+			t.Errorf("the agent is answered %s", answer)
+		}
+	})
+	for body, calls := range map[string]int{
+		`{"model":"m","max_tokens":9,"tools":[{}]}`:                    1,
+		`{"model":"m","max_tokens":9,"tools":[{}],"speed":"fast"}`:     0,
+		`{"model":"m","max_tokens":9,"tools":[{}],"speed":"standard"}`: 1,
+	} {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Limits.Priced = true })
+		_, _, _ = r.post(kinds[0].path, kinds[0].header, body)
+		if n := len(r.provider.Requests()); n != calls {
+			t.Errorf("%s: the provider saw %d calls: %s", body, n, r.why)
+		}
+	}
+}
+
 func TestHourOfCacheCostsMore(t *testing.T) {
 	t.Parallel()
 	answer := `{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":0,` +

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -435,7 +436,8 @@ func (s *State) permanent(r *Record) *Command {
 	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.elsewhere(f) {
 		return nil
 	}
-	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
+	// A guard's own words say what to do as well.
+	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, cmp.Or(r.Exit.Why, f.Summary))}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first deed there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.

@@ -227,6 +227,20 @@ func (m MicroUSD) String() string {
 	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
 }
 
+// Money is a cost for people; "" where nothing of it is known. "≥" is for one that is not all of it.
+func Money(cost MicroUSD, known, partial bool) string {
+	switch {
+	case !known || partial && cost == 0:
+		return ""
+	case partial:
+		return "≥ " + cost.String()
+	}
+	return cost.String()
+}
+
+// Money is what was spent, for people.
+func (s *Spent) Money() string { return Money(s.Cost, s.CostKnown, s.CostPartial) }
+
 // short shows a limit: whole dollars without cents.
 func (m MicroUSD) short() string {
 	if m%1_000_000 == 0 {

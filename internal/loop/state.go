@@ -108,9 +108,11 @@ func (s Status) Active() bool { return s == Running || s == Waiting }
 type Spent struct {
 	Cost      MicroUSD `json:"cost_micro_usd"`
 	CostKnown bool     `json:"cost_known"` // some iteration reported a cost
-	TokensIn  int64    `json:"tokens_in"`
-	TokensOut int64    `json:"tokens_out"`
-	Calls     int      `json:"calls"`
+	// CostPartial: of some use nobody knows the cost, which is at least Cost.
+	CostPartial bool  `json:"cost_partial,omitempty"`
+	TokensIn    int64 `json:"tokens_in"`
+	TokensOut   int64 `json:"tokens_out"`
+	Calls       int   `json:"calls"`
 	// Active is time in iterations; Wall is time from start to end, waits
 	// included, the time between sessions excluded.
 	Active time.Duration `json:"active"`

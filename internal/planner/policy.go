@@ -125,8 +125,8 @@ func (d draft) limits(pol *loop.Policy) error {
 	if own := of.Calls.PerIteration; own != nil {
 		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
 	}
-	pol.Calls.Run = count(of.Calls.PerRun)
-	pol.Tokens.Run, pol.Tokens.Iteration = count(of.Tokens.PerRun), count(of.Tokens.PerIteration)
+	pol.Calls.Run = atMost(of.Calls.PerRun, limit.MaxTotalAPICalls)
+	pol.Tokens.Run, pol.Tokens.Iteration = atMost(of.Tokens.PerRun, limit.MaxTotalTokens), atMost(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
@@ -141,6 +141,24 @@ func (d draft) limits(pol *loop.Policy) error {
 			"only policy procedure may run without a maximum", d.name, pol.Kind)
 	}
 	return nil
+}
+
+// atMost is a limit of a person's own, where it is set and less than that of the level.
+func atMost(own *int, level int) *int64 {
+	if own != nil {
+		level = min(level, *own)
+	}
+	return count(&level)
+}
+
+// limitsMoney is whether a person has limited what a run may cost: then no model is called
+// whose price nobody knows. The levels' own limits are for those who have not: tokens and
+// calls are limited there as well.
+func (d draft) limitsMoney() bool {
+	c, level := d.Config, "safety.limits."+d.safety()
+	return !c.Safety.AllowUnpriced && slices.ContainsFunc([]string{
+		"loop.max_cost", "limits.per_day", "limits.per_task", level + ".max_total_cost", level + ".max_cost_per_iteration",
+	}, c.IsSet)
 }
 
 // count is a limit as the kernel takes it; nil is none.

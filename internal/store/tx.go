@@ -327,6 +327,33 @@ func integer(stored any) int64 {
 	return n
 }
 
+// The values of the column cost_known.
+const (
+	costNotKnown = iota
+	costAllKnown
+	costPartKnown
+)
+
+// costKnown is what is stored of how much of the cost is known.
+func (r *Run) costKnown() int {
+	switch {
+	case r.CostKnown && r.CostPartial:
+		return costPartKnown
+	case r.CostKnown:
+		return costAllKnown
+	}
+	return costNotKnown
+}
+
+// readCostKnown reads what [Run.costKnown] made.
+func readCostKnown(r *Run) column {
+	return func(stored any) error {
+		n := integer(stored)
+		r.CostKnown, r.CostPartial = n != costNotKnown, n == costPartKnown
+		return nil
+	}
+}
+
 // took reads a duration.
 func took(d *time.Duration) column {
 	return func(stored any) error {

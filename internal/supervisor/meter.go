@@ -54,6 +54,7 @@ type meter struct {
 	silent  int64        // of them, since the last event that is known
 	noise   atomic.Int64 // bytes of stderr
 	passed  bool
+	usages  int // that were told
 	problem string // the parser failed on the stream
 	usage   *usage // the program's own count; nil is none
 	rules   safety.Rules
@@ -161,6 +162,9 @@ func (m *meter) modelCall(e agent.Event) {
 
 func (m *meter) event(e agent.Event) {
 	m.totals.Add(e)
+	if e.Kind == agent.UsageSeen && e.Usage != (agent.Usage{}) {
+		m.usages++
+	}
 	if e.Kind == agent.End && m.ended != nil {
 		m.ended()
 	}
@@ -173,9 +177,13 @@ func (m *meter) event(e agent.Event) {
 	if m.passed {
 		return
 	}
-	if why := m.over(); why != loop.NotEnded {
+	if ended := m.over(); ended != loop.NotEnded {
+		why := ""
+		if ended == loop.EndedPrice {
+			why = agent.NoPrice(m.totals.Model(), "")
+		}
 		m.passed = true
-		m.pass(why, "")
+		m.pass(ended, why)
 		return
 	}
 	m.dog.see(e)
@@ -219,8 +227,10 @@ func (m *meter) publish(e agent.Event) {
 // over names the limit that is passed: to reach it is allowed.
 func (m *meter) over() loop.Ended {
 	l := m.limits
-	cost, _ := m.totals.Cost()
+	cost, known := m.totals.Cost()
 	switch {
+	case l.Priced && !m.metered && !known && m.usages > 1: // with the first one the price may come
+		return loop.EndedPrice
 	case l.Cost > 0 && cost > l.Cost:
 		return loop.EndedCost
 	case l.Tokens > 0 && m.totals.Tokens() > l.Tokens:

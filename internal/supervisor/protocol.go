@@ -128,7 +128,9 @@ type Limits struct {
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
-	Output int64         `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
+	// Priced: money is limited, so a model whose price nobody knows is not called (again).
+	Priced bool  `json:"priced,omitempty"`
+	Output int64 `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
 	// Room is how many bytes must stay free on the disk of the job's folder, or
 	// a tenth of what was free at its start where that is less; 0 looks at nothing.
 	Room int64 `json:"room,omitempty"`

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -163,8 +164,8 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), done,
 		report.Short(r.TokensIn+r.TokensOut))
 	switch {
-	case r.CostKnown:
-		a.Result(", %s", loop.MicroUSD(r.Cost))
+	case state.Spent.Money() != "":
+		a.Result(", %s", state.Spent.Money())
 	case free(&state):
 		a.Result(", no cost")
 	default:
@@ -224,10 +225,7 @@ func showModels(a *command.App, records []loop.Record) {
 	var rows [][]any
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		m := total[name]
-		cost := m.Cost.String()
-		if m.Unpriced {
-			cost = "unknown"
-		}
+		cost := cmp.Or(loop.Money(m.Cost, true, m.Unpriced), "unknown")
 		rows = append(rows, []any{
 			report.Line(name, 60), m.Calls, report.Short(m.Input), report.Short(m.CacheRead),
 			report.Short(m.CacheWrite),

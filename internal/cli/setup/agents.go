@@ -144,8 +144,9 @@ func pricesCommand(a *command.App) *cobra.Command {
 func priceOf(a *command.App, all agent.Prices, model string) error {
 	name, _, known := all.Entry(model)
 	if !known {
-		return command.Usage("no price of %q is known: its cost is unknown, and no limit of money holds for it", model).
-			Hint("Say what it costs: prices: {%s: {input: 3, output: 15}}", strconv.Quote(model))
+		return command.Usage("no price of %q is known: under a limit of money it is not called", model).
+			Hint("Say what a million of its tokens cost: prices: {%s: {input: 3, output: 15}}", strconv.Quote(model)).
+			Hint("Or take a newer list: pawl prices --update FILE")
 	}
 	return printPrices(a, all, []string{name})
 }
