@@ -2,7 +2,10 @@ package planner
 
 import (
 	"errors"
+	"maps"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/agent"
@@ -181,9 +184,22 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// Prices are the list prices with the user's over them.
-func Prices(c *config.Config) agent.Prices {
+// UpdatedPrices is the list that the user took over the built-in one (`pawl prices --update`),
+// and where it is from; nil and "" for none.
+func UpdatedPrices(env []string) (agent.Prices, string) {
+	text, err := os.ReadFile(config.PricesFile(env))
+	if err != nil {
+		return nil, ""
+	}
+	return agent.ParsePrices(string(text))
+}
+
+// Prices are the list prices, with those of a list that the user took over them, and the
+// configuration's over all.
+func Prices(c *config.Config, env []string) agent.Prices {
 	all := agent.ListPrices()
+	updated, _ := UpdatedPrices(env)
+	maps.Copy(all, updated)
 	for model, p := range c.Prices {
 		own := agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.Input, CacheWrite: p.Input}
 		if p.CacheRead != nil {
@@ -192,6 +208,7 @@ func Prices(c *config.Config) agent.Prices {
 		if p.CacheWrite != nil {
 			own.CacheWrite = *p.CacheWrite
 		}
+		maps.DeleteFunc(all, func(name string, _ agent.Price) bool { return strings.HasSuffix(name, "/"+model) })
 		all[model] = own
 	}
 	return all
