@@ -155,6 +155,27 @@ func TestProviderErrors(t *testing.T) {
 	}
 }
 
+// The time that a provider named counts, also when the program's last word repeats the error
+// without it; another error's time does not.
+func TestNamedTimeIsKept(t *testing.T) {
+	t.Parallel()
+	evening := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
+	named := APIError{Status: 429, Type: "rate_limit_error", Message: "slow down", ResetAt: evening.Add(2 * time.Minute)}
+	for _, test := range []struct {
+		last APIError
+		want time.Time
+	}{
+		{APIError{Status: 429, Message: "Too many requests"}, evening.Add(2 * time.Minute)},
+		{APIError{Type: "rate_limit", RetryAfter: time.Second}, evening.Add(time.Second)},
+		{APIError{Status: 503, Type: "unavailable"}, time.Time{}},
+	} {
+		got := Analyse(Evidence{Source: "agent", ExitCode: 1, Errors: []APIError{named, test.last}, Now: evening})
+		if !got.WaitUntil.Equal(test.want) {
+			t.Errorf("after %+v it waits until %v, want %v", test.last, got.WaitUntil, test.want)
+		}
+	}
+}
+
 func TestWaitUntil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ msg, want string }{

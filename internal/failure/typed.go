@@ -18,7 +18,7 @@ func byTypedErrors(e Evidence) verdict {
 		if c == Unknown {
 			continue
 		}
-		v = verdict{class: c, weight: 100, line: -1, typed: &e.Errors[i]}
+		v = verdict{class: c, weight: 100, line: -1, typed: timed(e, i)}
 		if c == QuotaExhausted || c == RateLimit || c == ServiceUnavailable {
 			v.flags |= provider
 		}
@@ -32,6 +32,19 @@ func byTypedErrors(e Evidence) verdict {
 		return v
 	}
 	return v
+}
+
+// timed is the n-th error with the time that an earlier one of its class named, where it has none of
+// its own: programs repeat at their end what the provider said, without when it works again.
+func timed(e Evidence, n int) *APIError {
+	err := e.Errors[n]
+	class := classOf(err)
+	for i := n - 1; i >= 0 && err.RetryAfter == 0 && err.ResetAt.IsZero(); i-- {
+		if past := e.Errors[i]; classOf(past) == class && past.ResetAt.After(e.Now) {
+			err.ResetAt = past.ResetAt
+		}
+	}
+	return &err
 }
 
 // untyped is the message of the newest typed error, where no type says what any of them

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -829,6 +830,44 @@ func TestFallback(t *testing.T) {
 	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
 	if status != http.StatusBadGateway || len(r.ended) != 1 || r.ended[0] != loop.EndedRetries || len(r.provider.Requests()) != 1 {
 		t.Errorf("status %d: %s, ended %v", status, answer, r.ended)
+	}
+}
+
+// What stands in takes the call at once: nothing is waited for first.
+func TestFallbackAtOnce(t *testing.T) {
+	t.Parallel()
+	other := modelserver.New(modelserver.Scenario{Replies: []modelserver.Reply{{Text: "from the other"}}})
+	t.Cleanup(other.Close)
+	for _, base := range []string{"", nobody} {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 503, Message: "down", Header: map[string]string{"retry-after": "3"}}}},
+			func(c *Config) {
+				c.Routes[0].Next = c.Routes[0].Other(other.URL(), "key-of-the-other")
+				c.Routes[0].Base = cmp.Or(base, c.Routes[0].Base)
+			})
+		if status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole); status != 200 || len(r.slept) > 0 {
+			t.Errorf("status %d after %v: %s", status, r.slept, answer)
+		}
+		if flaw := r.gateway.Flaw(); flaw != nil {
+			t.Errorf("flaw %+v", flaw)
+		}
+	}
+}
+
+// What the provider said last of a step of the work is kept with its time, whatever the program says
+// of it; an answer to the next step takes it back.
+func TestTroubleIsKept(t *testing.T) {
+	t.Parallel()
+	alive := 0
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{
+		{Status: 429, Type: "rate_limit_error", Message: "slow down", Header: map[string]string{"retry-after": "120"}}, {Text: "hi"},
+	}}, func(c *Config) { c.Alive = func() { alive++ } })
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if flaw := r.gateway.Flaw(); flaw == nil || flaw.Status != 429 || flaw.RetryAfter != 2*time.Minute || flaw.ResetAt.IsZero() {
+		t.Errorf("flaw %+v", flaw)
+	}
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if flaw := r.gateway.Flaw(); flaw != nil || alive < 3 {
+		t.Errorf("flaw %+v, %d signs of life", flaw, alive)
 	}
 }
 

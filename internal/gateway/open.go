@@ -36,7 +36,7 @@ func Open(
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: headerTime,
 			ResponseHeaderTimeout: silence, MaxResponseHeaderBytes: maxHeader,
 		},
-		Emit: emit, End: end,
+		Emit: emit, End: end, Alive: p.Alive,
 	})
 	if err != nil {
 		return nil, err

@@ -175,6 +175,7 @@ type ModelPlan struct {
 	Calls  int
 	Priced bool
 	Prices agent.Prices
+	Alive  func() // is called whenever something of a call goes by
 }
 
 // ModelServer serves the model calls of one attempt.
@@ -211,7 +212,8 @@ func (t *task) openModels(m *meter) (*models, error) {
 	}
 	token := "sk-pawl-" + rand.Text()
 	plan := ModelPlan{Gateway: *t.job.Gateway, Token: token, Prices: t.job.Prices,
-		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls, Priced: t.job.Limits.Priced}
+		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls, Priced: t.job.Limits.Priced,
+		Alive: func() { t.seen.Store(time.Now().UnixNano()) }}
 	if t.job.Box != nil {
 		plan.From = Ours // doors of the box are this process's own
 	}

@@ -54,7 +54,7 @@ type meter struct {
 	silent  int64        // of them, since the last event that is known
 	noise   atomic.Int64 // bytes of stderr
 	passed  bool
-	usages  int // that were told
+	usages  int    // that were told
 	problem string // the parser failed on the stream
 	usage   *usage // the program's own count; nil is none
 	rules   safety.Rules
