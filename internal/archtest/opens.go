@@ -20,6 +20,7 @@ var openers = map[string]string{
 	"internal/git/merge.go":             "a folder of pawl's own",
 	"internal/git/repair.go":            "objects after a power loss, each looked at before",
 	"internal/git/shadow.go":            "a git directory of pawl's own",
+	"internal/planner/policy.go":        "pawl's own list of prices, in a state folder",
 	"internal/planner/prompt.go":        "files outside of the work tree",
 	"internal/trust/trust.go":           "pawl's own records",
 	"internal/workspace/apply.go":       "pawl's own record",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // a slim machine has no table of its own
 
 	"github.com/pawl-dev/pawl/internal/agent"
 	"github.com/pawl-dev/pawl/internal/failure"
@@ -121,7 +122,7 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	default:
 		return nil
 	}
-	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: zone})
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: Zone})
 	switch {
 	case len(errs) > 0 && said.Class != failure.Unknown:
 		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
@@ -158,8 +159,8 @@ func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
 // line cuts a message to the bytes that a summary holds.
 func line(s string) string { return agent.Clip(s, 200) }
 
-// zone looks a time zone up that a message names; nil is not known.
-func zone(name string) *time.Location {
+// Zone looks a time zone up that a message names; nil is not known.
+func Zone(name string) *time.Location {
 	at, err := time.LoadLocation(name)
 	if err != nil || name == "" {
 		return nil

@@ -239,9 +239,8 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	w.withinDay(a, &limits)
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
-		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
+		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety, Pawl: w.plan.Exe, Tools: call.tools,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes, Now: time.Now(),
-		Pawl: w.plan.Exe, Tools: call.tools,
 	})
 	if err != nil {
 		return job, nil, err
@@ -263,12 +262,6 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		Limits: limits, Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
-}
-
-// reportsCost is whether a program itself says what it costs.
-func reportsCost(a agent.Adapter) bool {
-	known, ok := a.(agent.Factual)
-	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
 }
 
 // jobOf names the agent's job of a command.
@@ -358,10 +351,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
-	if job.Limits.Priced && r.Exit.Ended == loop.NotEnded && r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0 &&
-		r.Signal.Kind != signal.Complete { // the next iteration would be paid as well
-		r.Exit.Ended, r.Exit.Why = loop.EndedPrice, agent.NoPrice(res.Agent.Model, "")
-	}
+	endUnpriced(r, job, res.Agent.Model)
 	r.Failure = w.agentFailure(r, res)
 	nameLimit(r, limits)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
@@ -454,7 +444,7 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
 		CutOff:   x.Terminal == loop.TerminalMissing, Output: agentOutput(res),
-		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
+		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: Zone,
 	})
 	return &a
 }

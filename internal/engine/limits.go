@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/ratelimit"
+	"github.com/pawl-dev/pawl/internal/signal"
 	"github.com/pawl-dev/pawl/internal/supervisor"
 )
 
@@ -356,5 +357,20 @@ func dayFailure(why string, now time.Time) *failure.Analysis {
 		Class: failure.QuotaExhausted, Kind: failure.Transient, Provider: true, Severity: failure.Medium,
 		Summary: line(why), Fingerprint: dayPrint, WaitUntil: ratelimit.NextDay(now),
 		Actions: []string{"Wait for the next day, or raise the limit."},
+	}
+}
+
+// reportsCost is whether a program itself says what it costs.
+func reportsCost(a agent.Adapter) bool {
+	known, ok := a.(agent.Factual)
+	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
+}
+
+// endUnpriced ends an iteration of a program that told its tokens at its end, where the price of the
+// model is not known and money is limited: the next iteration would be paid as well.
+func endUnpriced(r *loop.Record, job supervisor.Job, model string) {
+	unpriced := r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0
+	if job.Limits.Priced && unpriced && r.Exit.Ended == loop.NotEnded && r.Signal.Kind != signal.Complete {
+		r.Exit.Ended, r.Exit.Why = loop.EndedPrice, agent.NoPrice(model, "")
 	}
 }

@@ -135,7 +135,7 @@ func TestProviderErrors(t *testing.T) {
 		{"cut off", "agent", APIError{Type: "max_output_tokens"}, "Error: 503", OutputLimit, false, Work, 0},
 		{"nothing", "agent", APIError{Type: "empty_answer"}, "connection refused", EmptyAnswer, false, Work, 0},
 		{"rubbish", "agent", APIError{Type: "malformed_answer"}, "permission: no", MalformedAnswer, false, Work, 0},
-		{"limit in words", "agent", APIError{}, "You've hit your limit · resets 9pm", QuotaExhausted, true, Transient, 150 * time.Minute},
+		{"limit in words", "agent", APIError{}, "You've hit your limit · resets 9pm", QuotaExhausted, true, Transient, 151 * time.Minute},
 		{"limit with an epoch", "agent", APIError{}, "Claude AI usage limit reached|" + "1795221000", QuotaExhausted, true, Transient, time.Unix(1795221000, 0).Sub(evening)},
 		{"a gate's server is no provider", "gate", APIError{}, "curl: (22) The requested URL returned error: 503", ServiceUnavailable, false, Transient, 0},
 		{"an agent's tool is no provider", "agent", APIError{}, "curl: (22) The requested URL returned error: 503", ServiceUnavailable, false, Transient, 0},
@@ -181,7 +181,8 @@ func TestWaitUntil(t *testing.T) {
 	for _, c := range []struct{ msg, want string }{
 		{"resets 9pm (America/New_York)", "2026-11-20 21:00"},
 		{"try again at 1:27 PM.", "2026-11-21 13:27"},
-		{"try again at 6:30 PM", "2026-11-21 18:30"},
+		{"try again at 6:30 PM", "2026-11-20 18:30"},
+		{"try again at 6:10 PM", "2026-11-21 18:10"},
 		{"resets at 19:05", "2026-11-20 19:05"},
 		{"resets 12am", "2026-11-21 00:00"},
 		{"resets Nov 22 at 9am", "2026-11-22 09:00"},

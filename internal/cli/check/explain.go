@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/agent/agents"
 	"github.com/pawl-dev/pawl/internal/cli/command"
 	"github.com/pawl-dev/pawl/internal/console"
+	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/failure"
 	"github.com/pawl-dev/pawl/internal/loop"
 	"github.com/pawl-dev/pawl/internal/report"
@@ -99,7 +100,7 @@ func evidence(a *command.App, file, name string, exit int) (e failure.Evidence, 
 		return e, err
 	}
 	defer in.Close()
-	e = failure.Evidence{Source: "log", ExitCode: exit}
+	e = failure.Evidence{Source: "log", ExitCode: exit, Zone: engine.Zone}
 	var kept ends
 	if name != "" {
 		err = readRecording(in, name, &e)
