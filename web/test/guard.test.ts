@@ -1,5 +1,5 @@
 // What a page of somebody else's can do to the server, in a real browser. The
-// rules themselves are tested one by one in internal/web/guard_test.go.
+// rules themselves are tested one by one in internal/ask/web/guard_test.go.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
