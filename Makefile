@@ -79,7 +79,7 @@ fuzz: ## run every fuzz test for FUZZTIME
 mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes an hour or two
 	@nice $(GO) run ./scripts/mutate
 
-size: ## lines of product code by room, and how they read
+size: ## lines of product code by room, and the figures that only get better
 	@$(GO) run ./scripts/size
 
 schema: ## write the JSON schema of pawl.yaml

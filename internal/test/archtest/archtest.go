@@ -43,7 +43,7 @@ type report func(file string, line int, format string, args ...any)
 
 // rules is every rule, in the order in which a reader should hear of them.
 var rules = []rule{
-	{"room", "a new package gets a line in rooms.go that says on which floor it lives, what it may import and why; unnamed rooms become corridors", checkRooms},
+	{"room", "the folder of a package says on which floor it lives and so what it may import: internal/ask, decide, do, keep or test; a room on no floor becomes a corridor", checkRooms},
 	{"imports", "asking may use doing, doing may use remembering, all may use deciding, and nobody calls upward: see rooms.go; pass data down or declare a small interface where it is needed", checkImports},
 	{"dependency", "every module that pawl pulls in is one that its users must trust; rooms.go lists the few and where they may be used", checkDependencies},
 	{"stdlib", "what touches the world is kept in few rooms, so that each touch has one owner: see rooms.go", checkStdlib},

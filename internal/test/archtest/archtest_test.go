@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/build"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,21 +164,54 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// The map itself makes sense: what a line names exists, and is not above it.
-func TestMapItself(t *testing.T) {
-	for name, r := range rooms {
-		if r.why == "" || r.floor == 0 {
-			t.Errorf("%s: a line without a reason or a floor", name)
-		}
-		for _, used := range r.uses {
-			if to, ok := rooms[used]; !ok || to.floor > r.floor {
-				t.Errorf("%s uses %s, which is above it or not on the map", name, used)
+// The tables name rooms that are there, and permit what is done: a permission that nobody uses is an open door.
+func TestTables(t *testing.T) {
+	tree, err := load(os.DirFS("../../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := map[string][]string{} // by the name of a room; also of no program
+	for _, p := range tree.pkgs {
+		imported[p.room] = append(imported[p.room], "")
+		for _, f := range p.code() {
+			for _, imp := range tree.imports(f) {
+				if dir, own := strings.CutPrefix(imp.path, module+"/"); own {
+					_, name := placeOf(dir)
+					imported[p.room] = append(imported[p.room], name)
+				} else {
+					imported[p.room] = append(imported[p.room], imp.path)
+				}
 			}
 		}
 	}
-	for name := range starters {
-		if r, ok := rooms[name]; !ok || r.floor == Deciding {
-			t.Errorf("%s may not start goroutines", name)
+	for room, others := range uses {
+		for _, other := range others {
+			if !strings.HasSuffix(room, "*") && !strings.HasSuffix(other, "*") && !slices.Contains(imported[room], other) {
+				t.Errorf("%s does not import %s: take it out of uses", room, other)
+			}
+		}
+	}
+	needs := func(rooms []string, prefix string) {
+		for _, room := range rooms {
+			if !slices.ContainsFunc(imported[room], func(name string) bool { return within(name, prefix) }) {
+				t.Errorf("%s does not import %s: take it out of the table", room, prefix)
+			}
+		}
+	}
+	for name, entry := range modules {
+		needs(entry.rooms, name)
+	}
+	for name, entry := range stdlib {
+		needs(entry.rooms, name)
+	}
+	for _, room := range slices.Concat(slices.Collect(maps.Keys(starters)), slices.Collect(maps.Keys(readers)), inheritors, hostile) {
+		if len(imported[room]) == 0 {
+			t.Errorf("there is no room %s", room)
+		}
+	}
+	for name := range openers {
+		if _, err := os.Stat("../../../" + name); err != nil {
+			t.Errorf("the list of who opens files by themselves: %v", err)
 		}
 	}
 }

@@ -11,58 +11,64 @@ func checkRooms(t *tree, found report) {
 		if len(p.code()) == 0 && !p.internal() {
 			continue // a folder of tests only, e.g. of examples
 		}
-		if _, ok := rooms[p.room]; !ok {
-			found(p.dir, 0, "the package %s is not on the map", p.room)
+		if p.floor == 0 {
+			found(p.dir, 0, "the package %s is on no floor", p.room)
 		}
 	}
 }
 
 func checkImports(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		from, known := rooms[p.room]
-		if !known {
+		if p.floor == 0 {
 			return // checkRooms says so
 		}
 		for _, imp := range t.imports(f) {
-			rel, own := strings.CutPrefix(imp.path, module+"/")
+			dir, own := strings.CutPrefix(imp.path, module+"/")
 			if !own {
 				continue
 			}
-			name := roomOf(rel)
-			if why := refuse(p.room, from, name); why != "" {
-				found(f.path, imp.line, "%s (%s) imports %s: %s", p.room, from.floor, name, why)
+			if why := reasonNotToImport(p, dir); why != "" {
+				_, name := placeOf(dir)
+				found(f.path, imp.line, "%s (%s) imports %s: %s", p.room, p.floor, name, why)
 			}
 		}
 	})
 }
 
-// refuse says why a room may not import another; "" when it may.
-func refuse(name string, from room, target string) string {
-	to, known := rooms[target]
+// reasonNotToImport says why a package may not import the one in dir; "" when it may.
+func reasonNotToImport(from *pkg, dir string) string {
+	floor, name := placeOf(dir)
 	switch {
-	case !known:
-		return "it is not on the map"
-	case slices.Contains(from.uses, target):
-		return ""
-	case to.floor == Testing:
+	case floor == 0:
+		return "it is on no floor"
+	case floor == Testing && from.floor != Testing:
 		return "it is for tests only"
-	case to.floor > from.floor:
-		return "that is calling upward, from " + from.floor.String() + " to " + to.floor.String()
-	case to.floor == Deciding:
+	case floor > from.floor:
+		return "that is calling upward, from " + from.floor.String() + " to " + floor.String()
+	case floor == Deciding, from.floor == Testing, mayUse(from.room, name):
 		return ""
-	case from.floor >= Asking && to.floor < from.floor && name != "config":
-		return ""
-	case name == "config":
+	case from.room == "config":
 		return "config makes a checked value and calls nobody who acts"
+	case from.floor >= Asking && floor < from.floor:
+		return ""
 	}
-	return "the line of " + name + " on the map does not name it"
+	return "the line of " + from.room + " in rooms.go does not name it"
+}
+
+// mayUse is true if the line of a room, or else of its folder, names the other.
+func mayUse(room, other string) bool {
+	names, own := uses[room]
+	if !own {
+		names = uses[path.Dir(room)+"/*"]
+	}
+	return slices.Contains(names, other) || slices.Contains(names, path.Dir(other)+"/*")
 }
 
 func checkDependencies(t *tree, found report) {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {
 			for _, imp := range t.imports(f) {
-				if why := refuseModule(p.room, f.test, imp.path); why != "" {
+				if why := refuseModule(p, f.test, imp.path); why != "" {
 					found(f.path, imp.line, "%s imports %s: %s", p.room, imp.path, why)
 				}
 			}
@@ -70,7 +76,7 @@ func checkDependencies(t *tree, found report) {
 	}
 }
 
-func refuseModule(name string, test bool, importPath string) string {
+func refuseModule(p *pkg, test bool, importPath string) string {
 	first, _, _ := strings.Cut(importPath, "/")
 	if !strings.Contains(first, ".") || within(importPath, module) {
 		return ""
@@ -79,7 +85,7 @@ func refuseModule(name string, test bool, importPath string) string {
 		if !within(importPath, mod) {
 			continue
 		}
-		if test || slices.Contains(entry.rooms, name) || rooms[name].floor == Testing {
+		if test || slices.Contains(entry.rooms, p.room) || p.floor == Testing {
 			return ""
 		}
 		return entry.why
@@ -89,7 +95,7 @@ func refuseModule(name string, test bool, importPath string) string {
 
 func checkStdlib(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if rooms[p.room].floor == Testing {
+		if p.floor == Testing {
 			return
 		}
 		for _, imp := range t.imports(f) {

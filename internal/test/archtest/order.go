@@ -21,7 +21,7 @@ func checkOrder(t *tree, found report) {
 	findStandard()
 	known := &checker{tree: t, done: map[string]*types.Package{}, std: importer.ForCompiler(token.NewFileSet(), "source", nil)}
 	for _, p := range t.pkgs {
-		if rooms[p.room].floor != Deciding || !p.internal() {
+		if p.floor != Deciding || !p.internal() {
 			continue
 		}
 		info := known.check(p)

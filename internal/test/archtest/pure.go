@@ -32,7 +32,7 @@ var lazy = []string{"OnceValue", "OnceValues"}
 
 func checkPure(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if rooms[p.room].floor != Deciding {
+		if p.floor != Deciding {
 			return
 		}
 		for _, imp := range t.imports(f) {
@@ -81,7 +81,7 @@ func impurity(f *file, n ast.Node) string {
 
 func checkGo(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if _, may := starters[p.room]; may || rooms[p.room].floor == Testing {
+		if _, may := starters[p.room]; may || p.floor == Testing {
 			return
 		}
 		t.inspect(f, func(n ast.Node, line int) {
@@ -103,7 +103,7 @@ func checkGo(t *tree, found report) {
 
 func checkEnv(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if rooms[p.room].floor >= Starting {
+		if p.floor >= Starting {
 			return
 		}
 		t.inspect(f, func(n ast.Node, line int) {
@@ -128,7 +128,7 @@ func checkEnv(t *tree, found report) {
 
 func checkGit(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if p.room == "git" || rooms[p.room].floor == Testing {
+		if p.room == "git" || p.floor == Testing {
 			return
 		}
 		t.inspect(f, func(n ast.Node, line int) {

@@ -1,7 +1,9 @@
 package archtest
 
+import "strings"
+
 // Floor is where a room is in the house. A room may import rooms of lower
-// floors as its line allows, never of higher ones.
+// floors, never of higher ones.
 type Floor int
 
 // The floors, lowest first.
@@ -22,151 +24,90 @@ var floorNames = map[Floor]string{
 // String is the floor's name in messages.
 func (f Floor) String() string { return floorNames[f] }
 
-// room is one package on the map. Every room may import the deciding floor;
-// asking, starting and testing rooms may import all floors below their own,
-// the others only what uses says.
-type room struct {
-	floor Floor
-	uses  []string
-	why   string
+// floors has the folder of each floor. The schemas in docs are data.
+var floors = map[string]Floor{
+	"internal/decide": Deciding, "docs": Deciding,
+	"internal/keep": Remembering,
+	"internal/do":   Doing,
+	"internal/ask":  Asking,
+	"cmd":           Starting,
+	"internal/test": Testing, "scripts": Testing, "e2e": Testing,
 }
 
-// adapters are the rooms below agent that know one program or one format each.
-// A new one is a word here.
-var adapters = []string{
-	"acp", "acp", "amp", "claude", "cline", "codex", "command", "copilot", "cursor", "droid", "gemini", "goose", "kimi",
-	"opencode", "plain", "qwen", "script",
+// placeOf gives the floor of a folder and the name of the room there:
+// internal/do/agent/acp is agent/acp, and doing. The floor is 0 for a folder
+// that is on none.
+func placeOf(dir string) (Floor, string) {
+	for folder, floor := range floors {
+		if !within(dir, folder) {
+			continue
+		}
+		if room, ok := strings.CutPrefix(dir, folder+"/"); ok && within(folder, "internal") {
+			return floor, room
+		}
+		return floor, dir
+	}
+	return 0, strings.TrimPrefix(dir, "internal/")
 }
 
-// rooms is the map.
-var rooms = withAdapters(map[string]room{
+// uses is what a room imports beside what its floor lets it import anyway:
+// all may import deciding rooms; asking and starting ones all that is below
+// them; tests everything. A name with a star stands for each room of that folder
+// that has no line of its own.
+var uses = map[string][]string{
 	// asking
-	"cli":           {Asking, []string{"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"}, "the root command"},
-	"cli/command":   {Asking, []string{"action", "config", "console", "planner"}, "what every command is made of: flags, database, printing, exit status"},
-	"cli/session":   {Asking, []string{"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry", "web"}, "a run, an autopilot or a landing in this process"},
-	"cli/run":       {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands about runs"},
-	"cli/board":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console"}, "commands about cases"},
-	"cli/autopilot": {Asking, []string{"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"}, "commands that work the board or look on"},
-	"cli/queue":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner"}, "commands of the merge queue"},
-	"cli/serve":     {Asking, []string{"cli/command", "cli/queue", "config", "mcp", "web"}, "the servers, and what browsers and programs ask for"},
-	"cli/check":     {Asking, []string{"cli/command", "config", "console", "planner"}, "commands that judge without running anything"},
-	"cli/cluster":   {Asking, []string{"cli/command", "config"}, "commands about what several machines share"},
-	"cli/setup":     {Asking, []string{"action", "cli/command", "cli/session", "config", "console", "planner", "survey"}, "commands about the installation"},
-	"boxpolicy":     {Asking, []string{"config"}, "what the boxes of agents and gates are: folders, caches, endpoints"},
-	"planner":       {Asking, []string{"config"}, "the configuration becomes the plan of a run, a task or a landing"},
-	"action":        {Asking, []string{"config", "planner"}, "what a person does to runs, tasks and the autopilot"},
-	"console":       {Asking, []string{"config"}, "what a person or a script sees of a run while it goes on"},
-	"dashboard":     {Asking, []string{"console"}, "the autopilot in a terminal"},
-	"web":           {Asking, []string{"action", "config", "planner", "web/bounds", "web/hub", "web/patch", "web/preview", "web/shell"}, "the same for browsers"},
-	"web/bounds":    {Asking, nil, "holds a server to a number of connections"},
-	"web/hub":       {Asking, nil, "live events, looked for once for all who follow them"},
-	"web/patch":     {Asking, nil, "a patch of git, as a page draws it"},
-	"web/shell":     {Asking, []string{"web/ticket"}, "a terminal in a browser"},
-	"web/preview":   {Asking, []string{"web/ticket"}, "what a task serves on its own ports, on an origin of its own"},
-	"web/ticket":    {Asking, nil, "one-time passes for what a browser opens by an address alone"},
-	"mcp":           {Asking, nil, "the same for programs: tools made of the API's operations, and iteration control"},
-	"telemetry":     {Asking, nil, "what a run does, for an OpenTelemetry collector"},
-	"config":        {Asking, []string{"trust"}, "files, environment and flags become one checked value"},
-	"survey":        {Asking, []string{"config", "trust"}, "what a repository needs and how it tests itself, for a first configuration"},
-
-	// deciding
-	"docs":           {Deciding, nil, "the schemas of pawl.yaml and of workflows, as they are published"},
-	"board":          {Deciding, nil, "which ready task is next, and why"},
-	"loop":           {Deciding, nil, "the kernel: state and event in, state and command out"},
-	"queue":          {Deciding, nil, "which verified change lands next, and what becomes of conflicts and red gates"},
-	"schedule":       {Deciding, nil, "slots, pauses, errors in a row, targets, and what becomes of a task whose run ended"},
-	"stats":          {Deciding, nil, "what the work came to, by day, agent and sprint; where days begin"},
-	"control":        {Deciding, nil, "proceed, retry, review or escalate after an attempt, and in which words"},
-	"failure":        {Deciding, []string{"failure/places", "failure/waits", "failure/words"}, "what went wrong: class, fingerprint, items"},
-	"failure/places": {Deciding, []string{"failure/words"}, "the places and the two values that a line names"},
-	"failure/words":  {Deciding, nil, "letters, words and numbers of a text"},
-	"failure/waits":  {Deciding, nil, "when a service works again, as its message says"},
-	"flow":           {Deciding, nil, "the kernels as workflows of an engine"},
-	"strategy":       {Deciding, nil, "what to try next"},
-	"fault":          {Deciding, nil, "the form of an error that a person is to act on"},
-	"lazy":           {Deciding, nil, "expressions that are compiled when they are first used"},
-	"lists":          {Deciding, nil, "makes one list of another"},
-	"safety":         {Deciding, nil, "levels: limits, permissions, dangerous patterns"},
-	"prompt":         {Deciding, nil, "what the agent is told this time"},
-	"report":         {Deciding, nil, "a run as a person reads it afterwards, as Markdown and as a page"},
-	"workflow":       {Deciding, nil, "what a workflow means: checks, expressions, matrices, order, hashes"},
-	"signal":         {Deciding, nil, "what an agent says about its own work"},
+	"cli":           {"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"},
+	"cli/command":   {"action", "config", "console", "planner"},
+	"cli/session":   {"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry"},
+	"cli/run":       {"action", "cli/command", "cli/session", "config", "console", "planner"},
+	"cli/board":     {"action", "cli/command", "cli/session", "config", "console"},
+	"cli/autopilot": {"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"},
+	"cli/queue":     {"action", "cli/command", "cli/session", "config", "planner"},
+	"cli/serve":     {"cli/command", "cli/queue", "config", "mcp", "web"},
+	"cli/check":     {"cli/command", "config", "console", "planner"},
+	"cli/cluster":   {"cli/command", "config"},
+	"cli/setup":     {"action", "cli/command", "cli/session", "config", "console", "planner", "survey"},
+	"boxpolicy":     {"config"},
+	"planner":       {"config"},
+	"action":        {"config", "planner"},
+	"dashboard":     {"console"},
+	"web":           {"action", "config", "planner", "web/bounds", "web/hub", "web/patch", "web/preview", "web/shell"},
+	"web/shell":     {"web/ticket"},
+	"web/preview":   {"web/ticket"},
+	"config":        {"trust"},
+	"survey":        {"config", "trust"},
 
 	// doing
-	"drive":          {Doing, nil, "one loop for all kernels: command, event, step, store"},
-	"autopilot":      {Doing, []string{"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"}, "keeps the free slots busy"},
-	"cluster":        {Doing, []string{"autopilot", "drive", "engine", "files", "outputs", "process", "store", "workspace"}, "tasks that an engine orders, worked by this process; buckets"},
-	"engine":         {Doing, []string{"drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"}, "drives one run: journal, step, perform, again"},
-	"workflow/run":   {Doing, []string{"agent", "engine", "journal", "process", "store", "supervisor"}, "runs the steps of a workflow's plan"},
-	"ratelimit":      {Doing, []string{"files", "process"}, "limits of providers, shared by all runs of a user, and what their day costs"},
-	"agent":          {Doing, nil, "what a coding agent is: adapter, events, parser, registry"},
-	"agent/jsonline": {Doing, []string{"agent"}, "what the JSON-lines formats share: decoding, results, drafts"},
-	"reading":        {Testing, nil, "plays streams to parsers in tests"},
-	"agent/text":     {Doing, []string{"agent"}, "plain output, without the prompt's echo"},
-	"agent/program":  {Doing, []string{"agent"}, "an agent program as data"},
-	"reexec":         {Doing, []string{"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"}, "what pawl is when it started itself; runs before the rest is initialised, so it imports little"},
-	"gate":           {Doing, []string{"git", "process", "supervisor"}, "runs verification commands"},
-	"statefile":      {Doing, []string{"files", "process"}, "the image of a procedure's run beside the user's files"},
-	"retention":      {Doing, []string{"engine", "files", "git", "outputs", "store", "supervisor", "workspace"}, "removes runs, output, events and refs that are over"},
-	"hook":           {Doing, []string{"engine", "process", "sandbox", "supervisor"}, "tells programs and people what happens"},
-	"terminal":       {Doing, []string{"process", "sandbox"}, "a command that a person looks at while it runs"},
-	"process":        {Doing, nil, "child processes: groups, limits, bounded output"},
-	"supervisor":     {Doing, []string{"agent", "agent/agents", "files", "git", "process", "sandbox", "spool"}, "owns what a run starts while pawl may come and go"},
-	"sandbox":        {Doing, []string{"process"}, "what a child may touch"},
-	"peer":           {Doing, nil, "whether the program at the other end of a connection may speak"},
-	"workspace":      {Doing, []string{"files", "git", "process"}, "snapshots, rollback, private clones"},
-	"workspace/pool": {Doing, []string{"files", "git", "process", "store"}, "private clones of tasks: taken, kept, collected, cleaned"},
-	"egress":         {Doing, nil, "the one way out of a sandboxed agent"},
-	"gateway":        {Doing, []string{"agent", "peer", "process", "ratelimit", "supervisor"}, "passes an agent's model calls on, counts them and keeps the key"},
-	"merge":          {Doing, []string{"drive", "files", "forge", "gate", "git", "process", "sandbox", "store", "supervisor"}, "the queue that lands verified work"},
-	"forge":          {Doing, nil, "speaks to where issues and pull requests are, and keeps the token"},
-	"trust":          {Doing, []string{"files", "process"}, "what the files that commands are taken from were before an agent could change them"},
-	"git":            {Doing, []string{"files", "process"}, "the git command, typed"},
+	"autopilot":      {"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
+	"cluster":        {"autopilot", "drive", "engine", "files", "outputs", "process", "store", "workspace"},
+	"engine":         {"drive", "ratelimit", "agent", "files", "gate", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
+	"workflow/run":   {"agent", "engine", "journal", "process", "store", "supervisor"},
+	"ratelimit":      {"files", "process"},
+	"reexec":         {"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"},
+	"gate":           {"process"},
+	"statefile":      {"files", "process"},
+	"retention":      {"engine", "files", "git", "outputs", "store", "supervisor", "workspace"},
+	"hook":           {"engine", "process", "sandbox", "supervisor"},
+	"terminal":       {"process", "sandbox"},
+	"supervisor":     {"agent", "files", "git", "process", "sandbox", "spool"},
+	"sandbox":        {"process"},
+	"workspace":      {"files", "git", "process"},
+	"workspace/pool": {"files", "git", "process", "store"},
+	"gateway":        {"agent", "peer", "process", "ratelimit", "supervisor"},
+	"merge":          {"drive", "files", "forge", "gate", "git", "process", "sandbox", "store", "supervisor"},
+	"trust":          {"files", "process"},
+	"git":            {"files", "process"},
+	"agent/*":        {"agent", "agent/*"},
+	"agent/jsonline": {"agent"},
+	"agent/program":  {"agent"},
+	"agent/text":     {"agent"},
 
 	// remembering
-	"store":          {Remembering, []string{"files", "journal", "outputs", "store/database", "store/postgres", "store/sqlite"}, "the database: all the queries there are"},
-	"store/database": {Remembering, nil, "what the databases have in common that a store is kept in"},
-	"store/postgres": {Remembering, []string{"store/database"}, "boards in a database that several machines have: open, lock, watch"},
-	"store/sqlite":   {Remembering, []string{"files", "store/database"}, "a file of SQLite: open, lock, copy, watch"},
-	"files":          {Remembering, nil, "files that several processes share: replaced whole, and locked"},
-	"checklog":       {Remembering, []string{"files"}, "the attempts that pawl check was asked about, one file a task"},
-	"outputs":        {Remembering, []string{"spool"}, "what runs print: found here or where machines share it, copied there, and made smaller"},
-	"spool":          {Remembering, nil, "streams of any length on disk, read by offset while they are written"},
-	"journal":        {Remembering, nil, "events of every run in order: append, read"},
-
-	// starting
-	"cmd/pawl-cluster": {Starting, nil, "pawl with the clients of an engine and of buckets, which cost each start and 50 MB"},
-	"cmd/pawl":         {Starting, nil, "hands arguments and streams to cli"},
-	"scripts/testsum":  {Starting, nil, "sums up a test run"},
-
-	// testing
-	"archtest":        {Testing, nil, "this map"},
-	"forgetest":       {Testing, []string{"forge"}, "a real forge for tests"},
-	"gittest":         {Testing, nil, "git for tests, without the settings of whoever runs them"},
-	"transcript":      {Testing, nil, "plays the stories that deciding packages are told as"},
-	"benchmark":       {Testing, nil, "the loop measured against a bash loop"},
-	"simulate":        {Testing, nil, "loops in worlds whose failures have causes: the kernel's choices compared"},
-	"simulate/fleet":  {Testing, nil, "a whole board at work, held to its laws: schedule, loop, queue and board with crashes and late people"},
-	"scripts/sim":     {Testing, []string{"simulate", "simulate/fleet"}, "prints what simulate finds"},
-	"scripts/mutate":  {Testing, []string{"process"}, "breaks lines of the product and runs its tests"},
-	"scripts/size":    {Testing, nil, "counts product code"},
-	"scripts/release": {Testing, []string{"cli"}, "makes the archives of a release"},
-	"pgtest":          {Testing, nil, "a server of PostgreSQL for tests"},
-	"powercut":        {Testing, nil, "a disk in memory whose power fails, served to the kernel by FUSE"},
-	"modelserver":     {Testing, nil, "a scripted model provider on loopback"},
-	"e2e":             {Testing, []string{"modelserver"}, "a real agent program, driven to the end"},
-})
-
-func withAdapters(rooms map[string]room) map[string]room {
-	all := []string{"agent", "agent/jsonline", "agent/program", "agent/text"}
-	for _, name := range adapters {
-		all = append(all, "agent/"+name)
-	}
-	for _, name := range adapters {
-		rooms["agent/"+name] = room{Doing, all, "one agent program or format"}
-	}
-	rooms["agent/agents"] = room{Doing, all, "the list of all adapters, in one place"}
-	return rooms
+	"store":          {"journal", "outputs", "store/database", "store/postgres", "store/sqlite"},
+	"store/postgres": {"store/database"},
+	"store/sqlite":   {"files", "store/database"},
+	"checklog":       {"files"},
+	"outputs":        {"spool"},
 }
 
 // modules is who may import which other module, with the reason. In
@@ -190,7 +131,7 @@ var modules = map[string]struct {
 	"github.com/creack/pty":                  {[]string{"terminal"}, "a shell in a workspace has a terminal of its own"},
 	"github.com/charmbracelet/x/term":        {[]string{"terminal"}, "hands each key of the person's terminal on"},
 	"golang.org/x/net":                       {[]string{"egress"}, "NO_PROXY means what it means to net/http, which the gateway asks"},
-	"golang.org/x/sys":                       {[]string{"agent", "engine", "files", "journal", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
+	"golang.org/x/sys":                       {[]string{"files", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"gocloud.dev":                            {[]string{"cluster"}, "buckets; only pawl-cluster has it"},
@@ -207,11 +148,11 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent", "agent/acp", "agent/agents", "agent/command", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process", "sandbox", "supervisor"}, "a child is started by process, supervisor or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
-	"net/http":     {[]string{"web", "web/bounds", "web/preview", "web/shell", "mcp", "autopilot", "egress", "forge", "gateway", "hook", "sandbox", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
+	"os/exec":      {[]string{"agent/acp", "agent/agents", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process"}, "a child is started by process or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
+	"net/http":     {[]string{"web", "web/bounds", "web/preview", "web/shell", "mcp", "egress", "forge", "gateway", "hook", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
-	"unsafe":       {[]string{"process", "sandbox", "supervisor"}, "only for system calls"},
+	"unsafe":       {[]string{"sandbox"}, "only for system calls"},
 	"C":            {nil, "needs cgo; pawl is one static binary"},
 }
 

@@ -25,7 +25,8 @@ type tree struct {
 
 // pkg is one folder with Go files.
 type pkg struct {
-	dir   string // relative to the root, e.g. "internal/decide/loop"
+	dir   string // relative to the root, such as "internal/decide/loop"
+	floor Floor  // 0 if the folder is on no floor
 	room  string // name on the map: dir without "internal/" and the floor
 	files []*file
 }
@@ -96,7 +97,8 @@ func (t *tree) add(byDir map[string]*pkg, name string, data []byte) error {
 	dir := path.Dir(name)
 	p := byDir[dir]
 	if p == nil {
-		p = &pkg{dir: dir, room: roomOf(dir)}
+		p = &pkg{dir: dir}
+		p.floor, p.room = placeOf(dir)
 		byDir[dir] = p
 		t.pkgs = append(t.pkgs, p)
 	}
@@ -108,18 +110,6 @@ func (t *tree) add(byDir map[string]*pkg, name string, data []byte) error {
 		generated: ast.IsGenerated(syntax),
 	})
 	return nil
-}
-
-// roomOf is the name on the map of a folder: internal/do/agent/acp is agent/acp.
-func roomOf(dir string) string {
-	below, ok := strings.CutPrefix(dir, "internal/")
-	if !ok {
-		return dir
-	}
-	if _, room, ok := strings.Cut(below, "/"); ok {
-		return room
-	}
-	return below
 }
 
 // code returns the package's files that go into a program.
