@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -219,6 +220,54 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 			return
 		}
 	}
+}
+
+// lingerBound is how long a program that has printed its result may take to end.
+const lingerBound = 30 * time.Second
+
+// endedLingering ends a program that printed its result and does not end; it is in no result.
+const endedLingering loop.Ended = "lingering"
+
+// watchResult ends a program that has printed its result, and then neither ends nor goes on.
+func (t *task) watchResult(ctx context.Context, m *meter) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.results:
+		}
+		for since, has := m.hasResult(); has; since, has = m.hasResult() {
+			left := cmp.Or(t.job.Limits.Linger, lingerBound) - time.Since(since)
+			if left <= 0 {
+				t.end(endedLingering)
+				return
+			}
+			if !process.Sleep(ctx, left) {
+				return
+			}
+		}
+	}
+}
+
+// exitWithResult is the exit of a program that had printed its result when it was ended for taking
+// too long, or was killed by somebody else: the result counts.
+func exitWithResult(x loop.Exit, terminal loop.Terminal) loop.Exit {
+	slow := x.Ended == endedLingering || x.Ended == loop.EndedIdle || x.Ended == loop.EndedTimeout
+	bySystem := x.Signal != "" || x.Code > 128 && terminal == loop.TerminalOK // a shell's, or a wrapper's
+	killed := x.Ended == loop.NotEnded && bySystem
+	switch {
+	case slow:
+		x.Why = "it had printed its result and did not end, so pawl ended it"
+	case killed:
+		x.Why = "it had printed its result and was killed after that: " + cmp.Or(x.Signal, fmt.Sprint("exit status ", x.Code))
+	default:
+		return x
+	}
+	x.Ended, x.Signal, x.Code = loop.NotEnded, "", 0
+	if terminal != loop.TerminalOK {
+		x.Code = 1
+	}
+	return x
 }
 
 func (t *task) lastOutput() time.Time { return time.Unix(0, t.seen.Load()) }

@@ -121,9 +121,10 @@ func encode(message any) []byte {
 // Limits bound one job. A zero duration or amount is no limit, except Output.
 type Limits struct {
 	Wall   time.Duration `json:"wall,omitempty"`
-	Idle   time.Duration `json:"idle,omitempty"`  // no output and no file change below Watch
-	Grace  time.Duration `json:"grace,omitempty"` // after TERM, before KILL; 0 is 5 s
-	Ask    time.Duration `json:"ask,omitempty"`   // TERM to the process alone, before all that it started get it
+	Idle   time.Duration `json:"idle,omitempty"`   // no output and no file change below Watch
+	Grace  time.Duration `json:"grace,omitempty"`  // after TERM, before KILL; 0 is 5 s
+	Ask    time.Duration `json:"ask,omitempty"`    // TERM to the process alone, before all that it started get it
+	Linger time.Duration `json:"linger,omitempty"` // of a program that has printed its result; 0 is 30 s
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
