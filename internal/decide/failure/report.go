@@ -25,14 +25,9 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	if e.Source != "agent" {
 		a.Step = e.Name
 	}
-	a.Provider = e.Source == "agent" && v.flags&provider != 0 &&
-		(v.class == RateLimit || v.class == QuotaExhausted || v.class == ServiceUnavailable)
-	switch v.class {
-	case RateLimit, QuotaExhausted, ServiceUnavailable:
-		if a.Provider || v.class == QuotaExhausted {
-			a.WaitUntil = untilOf(e, t, v)
-		}
-	default:
+	a.Provider = e.Source == "agent" && v.flags&provider != 0 && ofProvider(v.class) && !e.TimedOut
+	if a.Provider || v.class == QuotaExhausted {
+		a.WaitUntil = untilOf(e, t, v)
 	}
 	about := subject(t, v)
 	v.flags |= lacks(e, h, v, about)

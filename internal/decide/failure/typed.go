@@ -19,7 +19,7 @@ func byTypedErrors(e Evidence) verdict {
 			continue
 		}
 		v = verdict{class: c, weight: 100, line: -1, typed: timed(e, i)}
-		if c == QuotaExhausted || c == RateLimit || c == ServiceUnavailable {
+		if ofProvider(c) {
 			v.flags |= provider
 		}
 		if setupError(e.Errors[i]) {
@@ -32,6 +32,12 @@ func byTypedErrors(e Evidence) verdict {
 		return v
 	}
 	return v
+}
+
+// ofProvider is whether an error of that class, as the program of an agent reports it of its own
+// calls, is the model provider's, or the network's between them: no work cures it.
+func ofProvider(c Class) bool {
+	return slices.Contains([]Class{QuotaExhausted, RateLimit, ServiceUnavailable, Network, Timeout}, c)
 }
 
 // timed is the n-th error with the time that an earlier one of its class named, where it has none of
@@ -73,6 +79,9 @@ func classOf(a APIError) Class {
 	typ := strings.ToLower(a.Type)
 	if c := byStop(typ); c != Unknown {
 		return c
+	}
+	if typ == "stream_broken" {
+		return Network
 	}
 	if c := byMessage(a); c != Unknown {
 		return c

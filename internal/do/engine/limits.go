@@ -210,7 +210,9 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 
 // shareable is true for limits that stop every run alike.
 func shareable(c failure.Class) bool {
-	return c == failure.RateLimit || c == failure.QuotaExhausted || c == failure.ServiceUnavailable
+	return slices.Contains([]failure.Class{
+		failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable, failure.Network, failure.Timeout,
+	}, c)
 }
 
 // giveUp lets others try when this run does not come to it.

@@ -32,7 +32,8 @@ func (w *worker) verifies(r *loop.Record) bool {
 	if w.plan.Policy.Kind == loop.Task {
 		return claimed
 	}
-	return claimed || r.Exit.Code == 0
+	ofProvider := r.Failure != nil && r.Failure.Provider // what is red then is not yet the work's
+	return claimed || r.Exit.Code == 0 && !ofProvider
 }
 
 // verify runs the gates and looks for tampering; what is red becomes the

@@ -599,7 +599,7 @@ func TestFlaws(t *testing.T) {
 		if _, answer, _ := r.post(path, header, body); answer != "<html>sign in</html>" {
 			t.Errorf("the answer is %s", answer)
 		}
-		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.MalformedAnswer) {
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != BrokenStream {
 			t.Errorf("a page for people: flaw is %+v", flaw)
 		}
 		if out := r.outcome(); out.Calls != 1 || out.Usage != (agent.Usage{}) || out.Cost != 0 {
