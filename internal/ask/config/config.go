@@ -146,6 +146,7 @@ type Loop struct {
 	IdleTimeout        Duration `yaml:"idle_timeout" default:"10m"`
 	Timeout            Duration `yaml:"timeout" default:"0" flagms:"true"`
 	StuckThreshold     int      `yaml:"stuck_threshold" default:"5" min:"0"`
+	StuckLimit         int      `yaml:"stuck_limit" default:"10" min:"0"`
 	PauseOnStuck       bool     `yaml:"pause_on_stuck" default:"false"`
 	ThrashingThreshold int      `yaml:"thrashing_threshold" default:"5" min:"0"`
 	AdaptiveThresholds bool     `yaml:"adaptive_thresholds" default:"false"`

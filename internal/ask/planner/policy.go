@@ -35,7 +35,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	pol := loop.Policy{
 		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
 		Stuck:        l.StuckThreshold,
-		PauseOnStuck: l.PauseOnStuck, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}

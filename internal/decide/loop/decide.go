@@ -60,7 +60,7 @@ func (s *State) follow(e *Event, r *Record) {
 	warnings := s.warnings(r)
 	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.nearTime() != ""
 	if c := s.guard(r); c != nil {
-		if c.Guard != GuardStuck {
+		if c.Guard != GuardStuck && c.Guard != GuardStandstill {
 			c.Warnings = warnings
 		}
 		s.conclude(c, r)
@@ -412,20 +412,27 @@ func (s *State) lastSummary() string {
 	return ""
 }
 
-// stuck pauses when the policy says so, or when nothing else would ever end
-// the run: a procedure without a maximum.
+// stuck pauses a loop without progress when the policy says so, or when nothing else would ever
+// end the run: a procedure without a maximum. At the limit it asks a person in any case.
 func (s *State) stuck(r *Record) *Command {
 	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)
-	if !tripped && endless {
+	if !tripped {
 		t, tripped = s.Guards.Idling(p.Stuck, r.uncounted())
 	}
+	status := Paused
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
-		return nil
+		status = Pending
+		if t, tripped = s.Guards.Standstill(p.StuckLimit); !tripped {
+			return nil
+		}
+		if p.Kind == Task || p.Kind == Controlled {
+			status = Blocked
+		}
 	}
 	return &Command{
-		Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
+		Status: status, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
 	}
 }
 

@@ -30,6 +30,9 @@ func (s *State) feedback(r *Record) *Feedback {
 	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
 		f.Notes = append(f.Notes, again)
 	}
+	if nudge := s.Guards.nudge(s.Policy.Stuck); nudge != "" {
+		f.Notes = append(f.Notes, nudge)
+	}
 	if r.cut() {
 		f.Notes = append(f.Notes, noteCut)
 	}
@@ -297,6 +300,8 @@ func (f *Feedback) AnswerTo(step string) (a StepAnswer, ok bool) {
 	return StepAnswer{f.Asker, f.Question, f.Answer}, f.Asker == step && f.Answer != ""
 }
 
+const hintStuck = "What often helps: the work may be done, or the goal unclear. Say what is missing."
+
 // hints say what a person may look at first, by the guard that stopped the loop.
 var hints = map[string]string{
 	GuardBreaker: "What often helps: run the red gate yourself. If the task is too large, split it; if the gate expects " +
@@ -307,7 +312,8 @@ var hints = map[string]string{
 	GuardOscillation: "What often helps: two approaches undo each other. Decide for one of them.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a fixture, a protected file, or what the test expects.",
-	GuardStuck: "What often helps: the work may be done, or the goal unclear. Say what is missing.",
+	GuardStuck:      hintStuck,
+	GuardStandstill: hintStuck,
 }
 
 // offer is what helps where the loop stands; guard is the one that stopped it, "" none.
@@ -353,6 +359,8 @@ func (s *State) threshold(guard string) *int {
 		return &s.Policy.Repeated
 	case GuardStuck:
 		return &s.Policy.Stuck
+	case GuardStandstill:
+		return &s.Policy.StuckLimit
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type Policy struct {
 	Thrashing        int           `json:"thrashing_threshold"`
 	Stuck            int           `json:"stuck_threshold"`
 	PauseOnStuck     bool          `json:"pause_on_stuck,omitempty"`
+	StuckLimit       int           `json:"stuck_limit,omitempty"`
 	Repeated         int           `json:"repeated_threshold"`
 	MaxWaits         int           `json:"max_waits"`
 	MaxWait          time.Duration `json:"max_wait"`
