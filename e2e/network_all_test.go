@@ -17,7 +17,7 @@ import (
 // asked. What the programs print is kept in the folder PAWL_SCENES.
 func TestNetworkAway(t *testing.T) {
 	t.Parallel()
-	broken := modelserver.Reply{Text: strings.Repeat("this stream breaks ", 40), Cut: 3}
+	broken := modelserver.Reply{Text: strings.Repeat("this stream breaks ", 40), Cut: 1}
 	for _, p := range metered {
 		for _, way := range []string{"gateway", "direct"} {
 			for name, away := range map[string]struct {
@@ -32,13 +32,16 @@ func TestNetworkAway(t *testing.T) {
 			} {
 				t.Run(p.name+"/"+way+"/"+name, func(t *testing.T) {
 					t.Parallel()
+					if p.name == "claude" && name == "broken" {
+						t.Skip("it asks once more without a stream, which works")
+					}
 					settings := "loop: {max_waits: 0, retry_timeout: 10s, iteration_timeout: 150s}"
 					by := p.withKey()
 					if way == "direct" {
 						if p.setUp == nil {
 							t.Skip("it has no configuration of its own here")
 						}
-						by, settings = p, settings+"\ngateway: {enabled: false}"
+						by, settings = p, settings+"\ngateway: {enabled: never}"
 					}
 					server := serve(t, modelserver.Scenario{Asides: true, Replies: []modelserver.Reply{away.reply}})
 					url := server.URL()

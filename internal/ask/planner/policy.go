@@ -44,6 +44,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 		set := ControlSettings(d.iterationControl())
 		pol.Control = &set
 	}
+	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && d.name != Proposal
 	if pol.Kind == loop.Task {
 		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 		if !c.IsSet("loop.failure_threshold") {

@@ -23,16 +23,18 @@ const (
 // durations, no limit; the thresholds, guard off; MaxCost, MaxIterationCost
 // and MaxIterationCalls, nothing allowed (use [NoLimit]).
 type Policy struct {
-	Kind             Kind          `json:"kind"`
-	MaxIterations    int           `json:"max_iterations"`
-	FailureThreshold int           `json:"failure_threshold"`
-	Thrashing        int           `json:"thrashing_threshold"`
-	Stuck            int           `json:"stuck_threshold"`
-	PauseOnStuck     bool          `json:"pause_on_stuck,omitempty"`
-	StuckLimit       int           `json:"stuck_limit,omitempty"`
-	Repeated         int           `json:"repeated_threshold"`
-	MaxWaits         int           `json:"max_waits"`
-	MaxWait          time.Duration `json:"max_wait"`
+	Kind             Kind `json:"kind"`
+	MaxIterations    int  `json:"max_iterations"`
+	FailureThreshold int  `json:"failure_threshold"`
+	Thrashing        int  `json:"thrashing_threshold"`
+	Stuck            int  `json:"stuck_threshold"`
+	PauseOnStuck     bool `json:"pause_on_stuck,omitempty"`
+	StuckLimit       int  `json:"stuck_limit,omitempty"`
+	// InWords: a person said in words what is to be done, so that only COMPLETE ends it well.
+	InWords  bool          `json:"in_words,omitempty"`
+	Repeated int           `json:"repeated_threshold"`
+	MaxWaits int           `json:"max_waits"`
+	MaxWait  time.Duration `json:"max_wait"`
 	// Timeout is wall clock from the start, waits included.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// TaskTimeout is the sum of the iterations, waits excluded.

@@ -403,7 +403,7 @@ func whatHappened(r loop.Record) string {
 func showJSON(a *command.App, l listed, r store.Run, state loop.State, records []loop.Record,
 	steps []report.Execution) error {
 	d := document{
-		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed),
+		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed) && state.Changed,
 		Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}
