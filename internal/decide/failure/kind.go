@@ -31,6 +31,11 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 		return Permanent, false
 	case Auth, LimitExceeded:
 		return Permanent, false
+	case Dependency:
+		if e.Source == "agent" && e.CutOff { // the program itself did not get to its work
+			return Permanent, false
+		}
+		return Work, false
 	case Permission:
 		if e.Source == "agent" {
 			return Permanent, false

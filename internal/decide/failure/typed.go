@@ -80,8 +80,8 @@ func classOf(a APIError) Class {
 	if c := byStop(typ); c != Unknown {
 		return c
 	}
-	if typ == "stream_broken" {
-		return Network
+	if typ == "stream_broken" || words.Has(a.Message, "empty or malformed response") {
+		return Network // something between may have answered
 	}
 	if c := byMessage(a); c != Unknown {
 		return c

@@ -186,7 +186,7 @@ func (r *Record) Judge() Outcome {
 		return Neutral
 	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
 		return Neutral
-	case r.Exit.Ended == EndedRetries && r.limited():
+	case slices.Contains([]Ended{EndedRetries, EndedRequests}, r.Exit.Ended) && r.limited():
 		return Waited // the agent was waiting itself
 	case r.Exit.Ended == EndedDay:
 		return Waited // for the next day

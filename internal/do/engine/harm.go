@@ -100,7 +100,7 @@ const leastRoom = 100 << 20
 // guarded is the failure of an agent that a guard on its stream ended; nil for
 // any other end. What the provider said decides what is to be done about
 // calls that lead nowhere; the rest is for the agent to do otherwise.
-func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *failure.Analysis {
+func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now time.Time) *failure.Analysis {
 	seen, advice := x.Why, ""
 	if i := strings.LastIndex(x.Why, "; "); i >= 0 {
 		seen, advice = x.Why[:i], x.Why[i+2:]
@@ -130,8 +130,15 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 		return &said
 	case x.Ended == loop.EndedRetries:
 		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
+	case used == 0 && len(errs) == 0: // what answers the calls is no model
+		a.Class, a.Kind, a.Transient, a.Provider = failure.Network, failure.Transient, true, true
 	}
 	return &a
+}
+
+// stopped is true for an agent that pawl, or what ended pawl, cut off.
+func stopped(x loop.Exit) bool {
+	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
 }
 
 // TimeUp is the failure of an iteration that ended at a limit of time which no

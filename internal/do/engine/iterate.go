@@ -353,6 +353,9 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 	}
 	endUnpriced(r, job, res.Agent.Model)
 	r.Failure = w.agentFailure(r, res)
+	if r.Failure != nil {
+		r.Failure.Stderr = failure.LastLines(streamText(res.Stderr), lastOfStderr)
+	}
 	nameLimit(r, limits)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
 }
@@ -403,11 +406,6 @@ func (w *worker) structured(name string) bool {
 	return ok && a.Adapter.Structured()
 }
 
-// stopped is true for an agent that pawl, or what ended pawl, cut off.
-func stopped(x loop.Exit) bool {
-	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
-}
-
 // agentFailure analyses an agent that did not end well; nil when it did.
 func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
@@ -437,7 +435,7 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if x.Ended == loop.EndedDestructive {
 		return refused(x, res.Refused)
 	}
-	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
+	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, endOf(res)); a != nil {
 		return a
 	}
 	a := failure.Analyse(failure.Evidence{

@@ -362,6 +362,9 @@ func dayFailure(why string, now time.Time) *failure.Analysis {
 	}
 }
 
+// lastOfStderr is how many lines of what an agent wrote there are kept with its failure.
+const lastOfStderr = 5
+
 // reportsCost is whether a program itself says what it costs.
 func reportsCost(a agent.Adapter) bool {
 	known, ok := a.(agent.Factual)
