@@ -35,7 +35,8 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	pol := loop.Policy{
 		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
 		Stuck:        l.StuckThreshold,
-		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold,
+		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
@@ -130,7 +131,8 @@ func (d draft) limits(pol *loop.Policy) error {
 		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
 	}
 	pol.Calls.Run = atMost(of.Calls.PerRun, limit.MaxTotalAPICalls)
-	pol.Tokens.Run, pol.Tokens.Iteration = atMost(of.Tokens.PerRun, limit.MaxTotalTokens), atMost(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
+	pol.Tokens.Run = atMost(of.Tokens.PerRun, limit.MaxTotalTokens)
+	pol.Tokens.Iteration = atMost(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
@@ -155,9 +157,8 @@ func atMost(own *int, level int) *int64 {
 	return count(&level)
 }
 
-// limitsMoney is whether a person has limited what a run may cost: then no model is called
-// whose price nobody knows. The levels' own limits are for those who have not: tokens and
-// calls are limited there as well.
+// limitsMoney is true where a limit of money is configured: then no model without a price is
+// called. The levels' defaults do not count: they limit tokens and calls as well.
 func (d draft) limitsMoney() bool {
 	c, level := d.Config, "safety.limits."+d.safety()
 	return !c.Safety.AllowUnpriced && slices.ContainsFunc([]string{

@@ -384,8 +384,8 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 	return time.Time{}
 }
 
-// until reads when a message says that a service works again. An agent that was told a time by
-// the clock is to come a little later.
+// until reads from a message when a service works again. A time by the clock is met a little
+// later by an agent.
 func (e Evidence) until(msg string) time.Time {
 	at, clock := waits.Read(msg, e.Now, e.Zone)
 	if clock && e.Source == "agent" {

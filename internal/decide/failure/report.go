@@ -372,7 +372,7 @@ func names(items []Item) string {
 	return " (" + strings.Join(n, ", ") + ")"
 }
 
-// maxLastLines is how much [LastLines] returns, in bytes.
+// maxLastLines bounds [LastLines], in bytes.
 const maxLastLines = 1000
 
 // LastLines are the last lines of an output that say anything, without what colours them.

@@ -34,8 +34,8 @@ func byTypedErrors(e Evidence) verdict {
 	return v
 }
 
-// ofProvider is whether an error of that class, as the program of an agent reports it of its own
-// calls, is the model provider's, or the network's between them: no work cures it.
+// ofProvider is true for errors of an agent's own calls that no work cures: they are the model
+// provider's, or the network's between them.
 func ofProvider(c Class) bool {
 	return slices.Contains([]Class{QuotaExhausted, RateLimit, ServiceUnavailable, Network, Timeout}, c)
 }

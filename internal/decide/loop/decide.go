@@ -444,7 +444,8 @@ func (s *State) permanent(r *Record) *Command {
 		return nil
 	}
 	// A guard's own words say what to do as well.
-	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, cmp.Or(r.Exit.Why, f.Summary))}
+	said := cmp.Or(r.Exit.Why, f.Summary)
+	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, said)}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first deed there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.

@@ -233,7 +233,7 @@ func (m MicroUSD) String() string {
 // Money is a cost for people; "" where nothing of it is known. "≥" is for one that is not all of it.
 func Money(cost MicroUSD, known, partial bool) string {
 	switch {
-	case !known || partial && cost == 0:
+	case !known, partial && cost == 0:
 		return ""
 	case partial:
 		return "≥ " + cost.String()
@@ -241,7 +241,7 @@ func Money(cost MicroUSD, known, partial bool) string {
 	return cost.String()
 }
 
-// Money is what was spent, for people.
+// Money shows the cost with "≥" where it is not all of it.
 func (s *Spent) Money() string { return Money(s.Cost, s.CostKnown, s.CostPartial) }
 
 // short shows a limit: whole dollars without cents.

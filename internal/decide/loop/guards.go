@@ -282,7 +282,7 @@ func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
 		"claimed nothing.", g.Idle)
 }
 
-// Standstill trips after limit iterations without progress, whatever the agent did and said; 0 is off.
+// Standstill trips after limit iterations without progress, also when the agent acts or claims; 0 is off.
 func (g *Guards) Standstill(limit int) (Trip, bool) {
 	if limit <= 0 || g.Stands < limit {
 		return Trip{}, false
@@ -291,17 +291,19 @@ func (g *Guards) Standstill(limit int) (Trip, bool) {
 		"no better score and no higher PROGRESS.", g.Stands)
 }
 
-// nudges are what an agent is told that stands still, one after the other: the same words again
-// bring the same answer again.
+// nudges stand in the prompts of an agent without progress, one after the other: the same words
+// again bring the same answer again.
 var nudges = []string{
-	"%d iterations have brought no progress. Do something else than before: name the assumption that was wrong, and act on another.",
-	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not done, and do only that.",
+	"%d iterations have brought no progress. Do something else than before: name the assumption that was wrong, and act " +
+		"on another.",
+	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not done, " +
+		"and do only that.",
 	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair just that.",
 	"After %d iterations without progress: if the work is done, say so by the signal for that; if something is missing that you " +
 		"cannot get, say what, by the signal for being blocked.",
 }
 
-// nudge is what the agent is told when it stands still; "" while it does not.
+// nudge returns the sentence for the next prompt; "" below the threshold.
 func (g *Guards) nudge(threshold int) string {
 	if threshold <= 0 || g.Stands < threshold {
 		return ""

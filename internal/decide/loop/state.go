@@ -30,7 +30,7 @@ type Policy struct {
 	Stuck            int  `json:"stuck_threshold"`
 	PauseOnStuck     bool `json:"pause_on_stuck,omitempty"`
 	StuckLimit       int  `json:"stuck_limit,omitempty"`
-	// InWords: a person said in words what is to be done, so that only COMPLETE ends it well.
+	// InWords: the work is given in words, so that only COMPLETE ends it well.
 	InWords  bool          `json:"in_words,omitempty"`
 	Repeated int           `json:"repeated_threshold"`
 	MaxWaits int           `json:"max_waits"`
@@ -111,7 +111,7 @@ func (s Status) Active() bool { return s == Running || s == Waiting }
 type Spent struct {
 	Cost      MicroUSD `json:"cost_micro_usd"`
 	CostKnown bool     `json:"cost_known"` // some iteration reported a cost
-	// CostPartial: of some use nobody knows the cost, which is at least Cost.
+	// CostPartial: the price of a model is missing, so that the cost is at least Cost.
 	CostPartial bool  `json:"cost_partial,omitempty"`
 	TokensIn    int64 `json:"tokens_in"`
 	TokensOut   int64 `json:"tokens_out"`

@@ -123,7 +123,8 @@ func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out
 	s.Spent.Cost += max(0, cost)
 	s.Spent.CostKnown = s.Spent.CostKnown || CostKnown(source)
 	used := in+out > 0 || calls > 0
-	s.Spent.CostPartial = s.Spent.CostPartial || source == CostPartial || used && !CostKnown(source)
+	unpriced := used && !CostKnown(source)
+	s.Spent.CostPartial = s.Spent.CostPartial || unpriced || source == CostPartial
 	s.Spent.TokensIn += max(0, in)
 	s.Spent.TokensOut += max(0, out)
 	s.Spent.Calls += max(0, calls)

@@ -25,7 +25,7 @@ func (m MicroUSD) Dollars(known bool) *float64 {
 // called, too, is not known.
 const CostPartial = "partial"
 
-// CostKnown says whether a source of a cost, of a record or a review, knows one, if not all of it.
+// CostKnown is true for the sources that know a cost, or a part of it.
 func CostKnown(source string) bool { return source != "none" && source != "" }
 
 // GateStatus is how one gate ended.
@@ -79,7 +79,7 @@ const (
 	EndedCalls   Ended = "calls"
 	EndedTurns   Ended = "turns"
 	EndedDay     Ended = "day"      // what all runs of the user may spend in a day
-	EndedPrice   Ended = "no_price" // money is limited, and nobody knows what the model costs
+	EndedPrice   Ended = "no_price" // money is limited, and the model has no price
 	EndedLost    Ended = "lost"     // the supervisor died too; what happened is not known
 
 	EndedRepeats  Ended = "repeats"  // the same turns again and again

@@ -120,8 +120,8 @@ func (p Price) Cost(u Usage) loop.MicroUSD {
 	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60))
 }
 
-// NoPrice says that a model is not called where money is limited and nobody knows what the
-// model costs, and what to do about it.
+// NoPrice explains why a model without a price is not called under a limit of money, and names the
+// lines for pawl.yaml.
 func NoPrice(model, tier string) string {
 	what := strconv.Quote(model)
 	if model == "" {
@@ -130,9 +130,10 @@ func NoPrice(model, tier string) string {
 	if tier != "" {
 		what += " in the tier " + strconv.Quote(tier)
 	}
-	return fmt.Sprintf("the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost "+
-		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone (safety: {allow_unpriced: true})",
-		what, strconv.Quote(cmp.Or(model, "NAME")))
+	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost " +
+		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
+		"(safety: {allow_unpriced: true})"
+	return fmt.Sprintf(text, what, strconv.Quote(cmp.Or(model, "NAME")))
 }
 
 // Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot
@@ -204,8 +205,8 @@ type tokenPrices struct {
 	CacheWrite *float64 `json:"cache_creation_input_token_cost"`
 	Long       float64  `json:"input_cost_per_token_above_200k_tokens"`
 	LongOut    float64  `json:"output_cost_per_token_above_200k_tokens"`
-	Long272    float64  `json:"input_cost_per_token_above_272k_tokens"`
-	LongOut272 float64  `json:"output_cost_per_token_above_272k_tokens"`
+	Longer     float64  `json:"input_cost_per_token_above_272k_tokens"`
+	LongerOut  float64  `json:"output_cost_per_token_above_272k_tokens"`
 	Fast       float64  `json:"input_cost_per_token_priority"`
 }
 
@@ -221,7 +222,8 @@ func FromLiteLLM(list []byte) (Prices, error) {
 	all := Prices{}
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		var m tokenPrices
-		chats := json.Unmarshal(models[name], &m) == nil && (m.Mode == "chat" || m.Mode == "responses")
+		known := json.Unmarshal(models[name], &m) == nil
+		chats := known && slices.Contains([]string{"chat", "responses"}, m.Mode)
 		if !chats || strings.ContainsAny(name, " \t\n#") || m.price() == (Price{Listed: true}) {
 			continue
 		}
@@ -233,8 +235,7 @@ func FromLiteLLM(list []byte) (Prices, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		short := name[strings.LastIndexByte(name, '/')+1:]
 		for _, alone := range []string{short, undated(short)} {
-			_, listed := models[alone]
-			if known, is := all[alone]; !listed && (!is || known.Output < all[name].Output) {
+			if _, listed := models[alone]; !listed && all[alone].Output < all[name].Output {
 				all[alone] = all[name]
 			}
 		}
@@ -269,8 +270,8 @@ func (m *tokenPrices) price() Price {
 	switch {
 	case m.Long > 0:
 		p.LongFrom, p.LongInput, p.LongOutput = 200_000, share(m.Long, m.Input), share(m.LongOut, m.Output)
-	case m.Long272 > 0:
-		p.LongFrom, p.LongInput, p.LongOutput = 272_000, share(m.Long272, m.Input), share(m.LongOut272, m.Output)
+	case m.Longer > 0:
+		p.LongFrom, p.LongInput, p.LongOutput = 272_000, share(m.Longer, m.Input), share(m.LongerOut, m.Output)
 	}
 	if m.Fast > 0 {
 		p.Fast = share(m.Fast, m.Input)

@@ -362,17 +362,17 @@ func dayFailure(why string, now time.Time) *failure.Analysis {
 	}
 }
 
-// lastOfStderr is how many lines of what an agent wrote there are kept with its failure.
+// lastOfStderr bounds the lines that are kept with a failure.
 const lastOfStderr = 5
 
-// reportsCost is whether a program itself says what it costs.
+// reportsCost is true for programs that report their own cost.
 func reportsCost(a agent.Adapter) bool {
 	known, ok := a.(agent.Factual)
 	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
 }
 
-// endUnpriced ends an iteration of a program that told its tokens at its end, where the price of the
-// model is not known and money is limited: the next iteration would be paid as well.
+// endUnpriced ends an iteration of a program that reported its tokens at its end, where the price of
+// the model is not known and money is limited: the next iteration would be paid as well.
 func endUnpriced(r *loop.Record, job supervisor.Job, model string) {
 	unpriced := r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0
 	if job.Limits.Priced && unpriced && r.Exit.Ended == loop.NotEnded && r.Signal.Kind != signal.Complete {

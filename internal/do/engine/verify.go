@@ -32,8 +32,10 @@ func (w *worker) verifies(r *loop.Record) bool {
 	if w.plan.Policy.Kind == loop.Task {
 		return claimed
 	}
-	ofProvider := r.Failure != nil && r.Failure.Provider // what is red then is not yet the work's
-	return claimed || r.Exit.Code == 0 && !ofProvider
+	if r.Failure != nil && r.Failure.Provider { // what is red then is not yet the work's
+		return claimed
+	}
+	return claimed || r.Exit.Code == 0
 }
 
 // verify runs the gates and looks for tampering; what is red becomes the

@@ -15,7 +15,7 @@ type Limits struct {
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
-	// Priced: a model whose price nobody knows is not called.
+	// Priced: a model without a price is not called.
 	Priced bool `json:"priced,omitempty"`
 	// Day is for all runs of the user.
 	Day loop.DayLimits `json:"day,omitzero"`

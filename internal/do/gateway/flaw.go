@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 )
 
-// BrokenStream is the type of the error for an answer that broke off, or is nobody's who
-// speaks the protocol. Those for other answers that are none have the names of their classes.
+// BrokenStream is the type of the error for an answer that broke off, or is not of the protocol.
+// Those for other answers that are none have the names of their classes.
 const BrokenStream = "stream_broken"
 
 // flaw is what is wrong with an answer that has ended; nil is nothing. Only a

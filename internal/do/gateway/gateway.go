@@ -51,7 +51,7 @@ type Config struct {
 	Transport http.RoundTripper
 	// Emit is told what happens, one event at a time.
 	Emit func(agent.Event)
-	// Alive is called whenever the agent asks, and whenever a piece of an answer comes; nil tells nobody.
+	// Alive is called whenever the agent asks, and whenever a piece of an answer comes; nil does nothing.
 	Alive func()
 	// End is called when the attempt has to end.
 	End func(loop.Ended, string)
@@ -145,7 +145,7 @@ func New(c Config) (*Gateway, error) {
 
 // Flaw is what was wrong with the answer to the last step of the agent's work:
 // an error, a refusal, an answer that broke off, was cut at its limit or is empty. nil
-// is nothing. A program may call that a success, or tell it without the time that the
+// is nothing. A program may call that a success, or report it without the time that the
 // provider named.
 func (g *Gateway) Flaw() *failure.APIError {
 	g.mu.Lock()

@@ -222,21 +222,21 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 	}
 }
 
-// lingerBound is how long a program that has printed its result may take to end.
+// lingerBound is the time in which a program that has printed its result has to end.
 const lingerBound = 30 * time.Second
 
 // endedLingering ends a program that printed its result and does not end; it is in no result.
 const endedLingering loop.Ended = "lingering"
 
-// watchResult ends a program that has printed its result, and then neither ends nor goes on.
-func (t *task) watchResult(ctx context.Context, m *meter) {
+// watchResult ends a program that has printed its result, and then neither ends nor continues.
+func (t *task) watchResult(ctx context.Context, result *lastWord) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.results:
+		case <-result.came:
 		}
-		for since, has := m.hasResult(); has; since, has = m.hasResult() {
+		for since, has := result.since(); has; since, has = result.since() {
 			left := cmp.Or(t.job.Limits.Linger, lingerBound) - time.Since(since)
 			if left <= 0 {
 				t.end(endedLingering)
@@ -253,8 +253,9 @@ func (t *task) watchResult(ctx context.Context, m *meter) {
 // too long, or was killed by somebody else: the result counts.
 func exitWithResult(x loop.Exit, terminal loop.Terminal) loop.Exit {
 	slow := x.Ended == endedLingering || x.Ended == loop.EndedIdle || x.Ended == loop.EndedTimeout
-	bySystem := x.Signal != "" || x.Code > 128 && terminal == loop.TerminalOK // a shell's, or a wrapper's
-	killed := x.Ended == loop.NotEnded && bySystem
+	ofWrapper := x.Code > 128 && terminal == loop.TerminalOK // a shell's status for a signal
+	bySignal := x.Signal != "" || ofWrapper
+	killed := x.Ended == loop.NotEnded && bySignal
 	switch {
 	case slow:
 		x.Why = "it had printed its result and did not end, so pawl ended it"

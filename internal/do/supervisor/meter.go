@@ -53,15 +53,12 @@ type meter struct {
 	bytes   int64        // of stdout
 	silent  int64        // of them, since the last event that is known
 	noise   atomic.Int64 // bytes of stderr
-	// resultAt is when the program's result came, in Unix nanoseconds; 0: it has none yet, or went on.
-	resultAt atomic.Int64
-	results  chan struct{} // gets one when a result comes
-	passed   bool
-	usages   int    // that were told
-	problem  string // the parser failed on the stream
-	usage    *usage // the program's own count; nil is none
-	rules    safety.Rules
-	refused  *safety.Finding
+	result  lastWord
+	passed  bool
+	problem string // the parser failed on the stream
+	usage   *usage // the program's own count; nil is none
+	rules   safety.Rules
+	refused *safety.Finding
 
 	out   *bufio.Writer     // to the file, a write for each chunk and not for each event
 	live  []json.RawMessage // events of the chunk at hand, for the client
@@ -72,7 +69,7 @@ type meter struct {
 func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass func(loop.Ended, string)) *meter {
 	m := &meter{
 		rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass,
-		totals: agent.NewCollector(), dog: newWatchdog(job, pass), results: make(chan struct{}, 1),
+		totals: agent.NewCollector(), dog: newWatchdog(job, pass), result: lastWord{came: make(chan struct{}, 1)},
 	}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
@@ -165,13 +162,10 @@ func (m *meter) modelCall(e agent.Event) {
 
 func (m *meter) event(e agent.Event) {
 	m.totals.Add(e)
-	if e.Kind == agent.UsageSeen && e.Usage != (agent.Usage{}) {
-		m.usages++
-	}
 	if e.Kind == agent.End && m.ended != nil {
 		m.ended()
 	}
-	m.noteResult(e)
+	m.result.note(e)
 	m.judge(e)
 	e.Command = fault.Cut(e.Command, liveCommand)
 	m.publish(e)
@@ -193,31 +187,30 @@ func (m *meter) event(e agent.Event) {
 	m.dog.see(e)
 }
 
-// noteResult keeps since when the program has said its last word: it may go on with another message.
-func (m *meter) noteResult(e agent.Event) {
+// lastWord is the result that the program has printed, after which it may yet begin anew with a message.
+type lastWord struct {
+	at   atomic.Int64  // in Unix nanoseconds; 0 for none
+	came chan struct{} // gets one when a result comes
+}
+
+func (l *lastWord) note(e agent.Event) {
 	switch e.Kind {
 	case agent.End:
 		if e.Terminal == loop.TerminalMissing {
 			return
 		}
-		m.resultAt.Store(time.Now().UnixNano())
+		l.at.Store(time.Now().UnixNano())
 		select {
-		case m.results <- struct{}{}:
+		case l.came <- struct{}{}:
 		default:
 		}
 	case agent.Text, agent.Thinking, agent.ToolStart:
-		m.resultAt.Store(0)
+		l.at.Store(0)
 	}
 }
 
-// hasResult is whether the program has printed its result, and since when.
-func (m *meter) hasResult() (since time.Time, yes bool) {
-	if m == nil {
-		return time.Time{}, false
-	}
-	at := m.resultAt.Load()
-	return time.Unix(0, at), at != 0
-}
+// since returns false while there is no result.
+func (l *lastWord) since() (time.Time, bool) { return time.Unix(0, l.at.Load()), l.at.Load() != 0 }
 
 // judge ends the agent at a tool call that is forbidden: it runs already, so
 // there is no grace.
@@ -259,7 +252,7 @@ func (m *meter) over() loop.Ended {
 	l := m.limits
 	cost, known := m.totals.Cost()
 	switch {
-	case l.Priced && !m.metered && !known && m.usages > 1: // with the first one the price may come
+	case l.Priced && !m.metered && !known && m.totals.Reports() > 1: // with the first one the price may come
 		return loop.EndedPrice
 	case l.Cost > 0 && cost > l.Cost:
 		return loop.EndedCost

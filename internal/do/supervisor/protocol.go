@@ -129,7 +129,7 @@ type Limits struct {
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
-	// Priced: money is limited, so a model whose price nobody knows is not called (again).
+	// Priced: money is limited, so that a model without a price is not called (again).
 	Priced bool  `json:"priced,omitempty"`
 	Output int64 `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
 	// Room is how many bytes must stay free on the disk of the job's folder, or

@@ -327,29 +327,20 @@ func integer(stored any) int64 {
 	return n
 }
 
-// The values of the column cost_known.
-const (
-	costNotKnown = iota
-	costAllKnown
-	costPartKnown
-)
-
-// costKnown is what is stored of how much of the cost is known.
-func (r *Run) costKnown() int {
-	switch {
-	case r.CostKnown && r.CostPartial:
-		return costPartKnown
-	case r.CostKnown:
-		return costAllKnown
+// costKnown is stored as 1 where all of the cost is known, and as 2 where it is at least so much.
+func (r *Run) costKnown() (n int) {
+	for _, known := range []bool{r.CostKnown, r.CostKnown && r.CostPartial} {
+		if known {
+			n++
+		}
 	}
-	return costNotKnown
+	return n
 }
 
-// readCostKnown reads what [Run.costKnown] made.
+// readCostKnown reads the number that [Run.costKnown] returned.
 func readCostKnown(r *Run) column {
 	return func(stored any) error {
-		n := integer(stored)
-		r.CostKnown, r.CostPartial = n != costNotKnown, n == costPartKnown
+		r.CostKnown, r.CostPartial = integer(stored) > 0, integer(stored) > 1
 		return nil
 	}
 }

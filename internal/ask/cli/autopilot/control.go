@@ -137,7 +137,8 @@ func slotTable(a *command.App, v autopilot.View) {
 		})
 		for _, r := range l.Racers {
 			rows = append(rows, []any{
-				"  " + r.Agent, r.Run, r.Status, console.Of(r.Iteration, r.MaxIterations), "", cost(r.Cost, r.CostKnown, r.CostPartial), "", "",
+				"  " + r.Agent, r.Run, r.Status, console.Of(r.Iteration, r.MaxIterations), "",
+				cost(r.Cost, r.CostKnown, r.CostPartial), "", "",
 			})
 		}
 	}

@@ -32,8 +32,8 @@ var words = sync.OnceValue(func() []*regexp.Regexp {
 
 // Until reads when msg says that a service works again. Clock times are
 // read in now's location unless msg names another that zone knows; a time that
-// is already past today means tomorrow, or now when it is just past. The zero time means that msg does not say, or that
-// what it says is more than longest ahead.
+// is already past today means tomorrow, or now when it is just past. The zero time means that msg
+// does not say, or that what it says is more than longest ahead.
 func Until(msg string, now time.Time, zone func(string) *time.Location) time.Time {
 	t, _ := Read(msg, now, zone)
 	return t
@@ -223,8 +223,7 @@ func clock(m []string, now time.Time) time.Time {
 	return t
 }
 
-// Late is how long after a time that is named to the minute a service is asked again: it may
-// work only at the minute's end.
+// Late is added to a time that is named to the minute: the service may work only at its end.
 const Late = time.Minute
 
 // isJustPast: who refuses at 2:47 and says 2:46 means minutes, and not tomorrow.

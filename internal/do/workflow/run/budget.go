@@ -26,7 +26,7 @@ func (u *usage) tokens() int64 { return u.TokensIn + u.TokensOut }
 
 func (u *usage) add(v usage) {
 	unpriced := func(of *usage) bool { return !loop.CostKnown(of.Source) && of.tokens() > 0 }
-	partial := unpriced(u) && loop.CostKnown(v.Source) || unpriced(&v) && loop.CostKnown(u.Source)
+	partial := unpriced(u) != unpriced(&v) && loop.CostKnown(u.Source) != loop.CostKnown(v.Source)
 	u.Cost += v.Cost
 	u.TokensIn += v.TokensIn
 	u.TokensOut += v.TokensOut
