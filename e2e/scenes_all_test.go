@@ -129,7 +129,7 @@ var scenes = []sceneOf{
 		replies: always(func(v voice) modelserver.Reply { return v.quota })},
 	{name: "prompt too long", class: []string{"context_length", "no_progress"}, flags: []string{"-n", "1"},
 		replies: always(func(v voice) modelserver.Reply { return v.tooLong })},
-	{name: "page of a proxy", class: []string{"malformed_answer"}, flags: []string{"-n", "1"}, settings: "loop: {iteration_timeout: 100s}",
+	{name: "page of a proxy", class: []string{"network", "service_unavailable"}, settings: "loop: {iteration_timeout: 100s, max_waits: 0}",
 		inexact: true, replies: always(func(voice) modelserver.Reply { return page })},
 	{name: "refusal", class: []string{"refused_by_model"}, flags: []string{"-n", "1"},
 		replies: always(func(v voice) modelserver.Reply { return modelserver.Reply{Text: "I can not.", StopReason: v.refusal} })},

@@ -64,6 +64,12 @@ verification:
 
 func newUser(t *testing.T, p program, model *modelserver.Server, more string) *user {
 	t.Helper()
+	return newUserAt(t, p, model, model.URL(), more)
+}
+
+// newUserAt is a person whose programs look for the model at url.
+func newUserAt(t *testing.T, p program, model *modelserver.Server, url, more string) *user {
+	t.Helper()
 	binary := installed(t, p.name)
 	pawl, err := buildPawl()
 	if err != nil {
@@ -72,9 +78,9 @@ func newUser(t *testing.T, p program, model *modelserver.Server, more string) *u
 	u := &user{t: t, pawl: pawl, repo: t.TempDir(), env: world(t, model), model: model, agent: p}
 	own := map[string]string{}
 	if p.setUp != nil {
-		own = p.setUp(t, t.TempDir(), model.URL())
+		own = p.setUp(t, t.TempDir(), url)
 	} else {
-		for name, value := range p.keyed(t, t.TempDir(), model.URL()) {
+		for name, value := range p.keyed(t, t.TempDir(), url) {
 			u.env = append(u.env, name+"="+value)
 		}
 	}
@@ -82,7 +88,7 @@ func newUser(t *testing.T, p program, model *modelserver.Server, more string) *u
 	if err != nil {
 		t.Fatal(err)
 	}
-	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, model.URL(), p.isolate, more)
+	yaml := fmt.Sprintf(settings, p.name, binary, p.model, env, url, p.isolate, more)
 	if err := os.WriteFile(filepath.Join(u.repo, "pawl.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}

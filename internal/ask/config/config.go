@@ -147,6 +147,7 @@ type Loop struct {
 	IdleTimeout        Duration `yaml:"idle_timeout" default:"10m"`
 	Timeout            Duration `yaml:"timeout" default:"0" flagms:"true"`
 	StuckThreshold     int      `yaml:"stuck_threshold" default:"5" min:"0"`
+	StuckLimit         int      `yaml:"stuck_limit" default:"10" min:"0"`
 	PauseOnStuck       bool     `yaml:"pause_on_stuck" default:"false"`
 	ThrashingThreshold int      `yaml:"thrashing_threshold" default:"5" min:"0"`
 	AdaptiveThresholds bool     `yaml:"adaptive_thresholds" default:"false"`
@@ -182,7 +183,8 @@ type Safety struct {
 	Hide   []Path    `yaml:"hide"`
 	Env    SafetyEnv `yaml:"env"`
 
-	Confirm []string `yaml:"confirm" default:"what runs by itself"`
+	Confirm       []string `yaml:"confirm" default:"what runs by itself"`
+	AllowUnpriced bool     `yaml:"allow_unpriced"`
 
 	ShareTmp    bool `yaml:"share_tmp"`
 	UnixSockets bool `yaml:"unix_sockets"`
@@ -202,6 +204,9 @@ type Limit struct {
 	MaxDurationPerIteration Duration      `yaml:"max_duration_per_iteration"`
 	MaxTotalDuration        Duration      `yaml:"max_total_duration"`
 	MaxAPICallsPerIteration int           `yaml:"max_api_calls_per_iteration" min:"0"`
+	MaxTotalAPICalls        int           `yaml:"max_total_api_calls" min:"0"`
+	MaxTokensPerIteration   int           `yaml:"max_tokens_per_iteration" min:"0"`
+	MaxTotalTokens          int           `yaml:"max_total_tokens" min:"0"`
 }
 
 // SafetyEnv adds to the levels' own lists. Entries are names; * stands for any characters.

@@ -109,7 +109,7 @@ func TestLayers(t *testing.T) {
 			EscalationIncludesDiff: true, FeedbackMaxLength: 900},
 		"names":            []string{"mine", "theirs"},
 		"root":             filepath.Join(dir, "repo"),
-		"limits":           Limit{5e6, 20e6, 300e9, 1800e9, 500},
+		"limits":           Limit{5e6, 20e6, 300e9, 1800e9, 500, 2000, 25e6, 100e6},
 		"unset is general": true,
 	}
 	for name := range want {

@@ -56,6 +56,9 @@ func StateDir(root string, env []string) string {
 // known of providers' limits. Its name is no root's: those end in a hash.
 func LimitsDir(env []string) string { return filepath.Join(StateBase(env), "limits") }
 
+// PricesFile is the list of prices that the user took in place of the built-in one.
+func PricesFile(env []string) string { return filepath.Join(StateBase(env), "prices.txt") }
+
 // StateBase is the folder of pawl's state of all repositories of a user.
 func StateBase(env []string) string {
 	vars := variables(env)

@@ -298,7 +298,9 @@ func (sp *spec) minimum() (int, bool) {
 func levelDefault(l safety.Level) string {
 	limits := safety.LimitsOf(l)
 	return fmt.Sprintf("{max_cost_per_iteration: %s, max_total_cost: %s, max_duration_per_iteration: %s, "+
-		"max_total_duration: %s, max_api_calls_per_iteration: %d}",
+		"max_total_duration: %s, max_api_calls_per_iteration: %d, max_total_api_calls: %d, "+
+		"max_tokens_per_iteration: %d, max_total_tokens: %d}",
 		usd(loop.MicroUSD(limits.IterationCost)), usd(loop.MicroUSD(limits.TotalCost)),
-		Duration(limits.IterationDuration), Duration(limits.TotalDuration), limits.IterationCalls)
+		Duration(limits.IterationDuration), Duration(limits.TotalDuration), limits.IterationCalls, limits.TotalCalls,
+		limits.IterationTokens, limits.TotalTokens)
 }

@@ -183,6 +183,7 @@ type shownFailure struct {
 	Pattern    string   `json:"pattern,omitempty"`
 	Summary    string   `json:"summary"`
 	Actions    []string `json:"actions"`
+	Stderr     string   `json:"stderr,omitempty"` // the last lines
 }
 
 // Shown makes the record that users see of a kept one.
@@ -224,7 +225,7 @@ func Shown(r loop.Record) Record {
 		out.Failure = &shownFailure{
 			Class: string(f.Class), Kind: string(f.Kind), Transient: f.Transient, Severity: string(f.Severity),
 			FailedStep: f.Step, Code: f.Code,
-			Summary: f.Summary, Actions: append([]string{}, f.Actions...),
+			Summary: f.Summary, Actions: append([]string{}, f.Actions...), Stderr: f.Stderr,
 		}
 	}
 	return out

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -283,6 +284,10 @@ func (s *Screen) report(n engine.Notice) {
 		return
 	}
 	s.print("🔄 Iteration %d failed: %s", r.Number, report.Line(f.Summary, 300))
+	noCause := f.Class == failure.Crash || f.Class == failure.Unknown
+	if last := failure.LastLines(f.Stderr, 1); noCause && !strings.Contains(f.Summary, last) {
+		s.print("   It wrote on stderr: %s", report.Line(f.Stderr, 300))
+	}
 	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, yesNo(f.Transient), f.Severity)
 	if c.Kind != loop.Run && c.Kind != loop.Wait {
 		return // nothing comes next

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -148,10 +149,7 @@ func analysis(f *failure.Analysis) string {
 // workflowEnded is the summary of a workflow's run.
 func (s *Screen) workflowEnded(n engine.Notice) {
 	st := n.State
-	cost := "cost unknown"
-	if st.Spent.CostKnown {
-		cost = st.Spent.Cost.String()
-	}
+	cost := cmp.Or(st.Spent.Money(), "cost unknown")
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
@@ -174,8 +172,8 @@ func ReviewLine(v *loop.Review) string {
 	if v.Elapsed > 0 {
 		text += ", " + loop.Duration(v.Elapsed)
 	}
-	if loop.CostKnown(v.CostSource) {
-		text += ", " + v.Cost.String()
+	if cost := loop.Money(v.Cost, loop.CostKnown(v.CostSource), v.CostSource == loop.CostPartial); cost != "" {
+		text += ", " + cost
 	}
 	if v.Tries > 1 {
 		text += fmt.Sprintf(", %d tries", v.Tries)

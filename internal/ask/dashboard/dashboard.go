@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -211,10 +212,7 @@ func (s *screen) slot(l *autopilot.SlotView) string {
 	if l.MaxIterations > 0 {
 		iteration += fmt.Sprintf("/%d", l.MaxIterations)
 	}
-	cost := "cost ?"
-	if l.CostKnown {
-		cost = l.Cost.String()
-	}
+	cost := cmp.Or(loop.Money(l.Cost, l.CostKnown, l.CostPartial), "cost ?")
 	does := report.Line(l.Activity, 200)
 	if l.Host != "" {
 		does = report.Line(l.Host, 20) + ": " + does

@@ -139,8 +139,8 @@ func (d draft) base(kind string) (engine.Plan, error) {
 	c := d.Config
 	return engine.Plan{
 		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
-		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c),
-		Day: dayLimits(c.Limits),
+		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c, d.Env),
+		Day: dayLimits(c.Limits), Priced: d.limitsMoney(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
 		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,

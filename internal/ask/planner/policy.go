@@ -2,7 +2,10 @@ package planner
 
 import (
 	"errors"
+	"maps"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -32,7 +35,8 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	pol := loop.Policy{
 		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
 		Stuck:        l.StuckThreshold,
-		PauseOnStuck: l.PauseOnStuck, Repeated: RepeatedThreshold, MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
+		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold,
+		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
@@ -41,6 +45,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 		set := ControlSettings(d.iterationControl())
 		pol.Control = &set
 	}
+	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && d.name != Proposal
 	if pol.Kind == loop.Task {
 		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 		if !c.IsSet("loop.failure_threshold") {
@@ -125,8 +130,9 @@ func (d draft) limits(pol *loop.Policy) error {
 	if own := of.Calls.PerIteration; own != nil {
 		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
 	}
-	pol.Calls.Run = count(of.Calls.PerRun)
-	pol.Tokens.Run, pol.Tokens.Iteration = count(of.Tokens.PerRun), count(of.Tokens.PerIteration)
+	pol.Calls.Run = atMost(of.Calls.PerRun, limit.MaxTotalAPICalls)
+	pol.Tokens.Run = atMost(of.Tokens.PerRun, limit.MaxTotalTokens)
+	pol.Tokens.Iteration = atMost(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
@@ -141,6 +147,23 @@ func (d draft) limits(pol *loop.Policy) error {
 			"only policy procedure may run without a maximum", d.name, pol.Kind)
 	}
 	return nil
+}
+
+// atMost is a limit of a person's own, where it is set and less than that of the level.
+func atMost(own *int, level int) *int64 {
+	if own != nil {
+		level = min(level, *own)
+	}
+	return count(&level)
+}
+
+// limitsMoney is true where a limit of money is configured: then no model without a price is
+// called. The levels' defaults do not count: they limit tokens and calls as well.
+func (d draft) limitsMoney() bool {
+	c, level := d.Config, "safety.limits."+d.safety()
+	return !c.Safety.AllowUnpriced && slices.ContainsFunc([]string{
+		"loop.max_cost", "limits.per_day", "limits.per_task", level + ".max_total_cost", level + ".max_cost_per_iteration",
+	}, c.IsSet)
 }
 
 // count is a limit as the kernel takes it; nil is none.
@@ -163,9 +186,22 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// Prices are the list prices with the user's over them.
-func Prices(c *config.Config) agent.Prices {
+// UpdatedPrices is the list that the user took over the built-in one (`pawl prices --update`),
+// and where it is from; nil and "" for none.
+func UpdatedPrices(env []string) (agent.Prices, string) {
+	text, err := os.ReadFile(config.PricesFile(env))
+	if err != nil {
+		return nil, ""
+	}
+	return agent.ParsePrices(string(text))
+}
+
+// Prices are the list prices, with those of a list that the user took over them, and the
+// configuration's over all.
+func Prices(c *config.Config, env []string) agent.Prices {
 	all := agent.ListPrices()
+	updated, _ := UpdatedPrices(env)
+	maps.Copy(all, updated)
 	for model, p := range c.Prices {
 		own := agent.Price{Input: p.Input, Output: p.Output, CacheRead: p.Input, CacheWrite: p.Input}
 		if p.CacheRead != nil {
@@ -174,6 +210,7 @@ func Prices(c *config.Config) agent.Prices {
 		if p.CacheWrite != nil {
 			own.CacheWrite = *p.CacheWrite
 		}
+		maps.DeleteFunc(all, func(name string, _ agent.Price) bool { return strings.HasSuffix(name, "/"+model) })
 		all[model] = own
 	}
 	return all

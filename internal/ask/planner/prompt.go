@@ -59,7 +59,7 @@ func (d draft) rules(p *loop.Policy) []string {
 		}
 		rules = append(rules, text)
 	}
-	if most := mostOf(p); len(most) > 0 {
+	if most := d.mostOf(p); len(most) > 0 {
 		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
 	}
 	level := "The safety level is " + d.safety() + "."
@@ -70,7 +70,7 @@ func (d draft) rules(p *loop.Policy) []string {
 }
 
 // mostOf are the limits of one iteration.
-func mostOf(p *loop.Policy) []string {
+func (d draft) mostOf(p *loop.Policy) []string {
 	var most []string
 	if p.IterationTimeout > 0 {
 		most = append(most, "take "+loop.Duration(p.IterationTimeout))
@@ -81,7 +81,7 @@ func mostOf(p *loop.Policy) []string {
 	if p.MaxIterationCalls >= 0 {
 		most = append(most, fmt.Sprintf("make %d model calls", p.MaxIterationCalls))
 	}
-	if t := p.Tokens.Iteration; t != nil {
+	if t := p.Tokens.Iteration; t != nil && d.Config.Limits.Tokens.PerIteration != nil { // the level's is far away
 		most = append(most, fmt.Sprintf("use %d tokens", *t))
 	}
 	return most

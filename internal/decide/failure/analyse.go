@@ -14,7 +14,9 @@ import (
 // later counts. Its cost is linear in the examined part of the output, which
 // is bounded, whatever the output holds.
 func Analyse(e Evidence) Analysis {
+	own := false // the output is the program's word for an error of its own calls
 	if said := untyped(e); said != "" {
+		own = true
 		e.Output = said // nothing else that the program printed knows better
 	}
 	out := readable(bound(e.Output))
@@ -22,6 +24,9 @@ func Analyse(e Evidence) Analysis {
 	t.short = len(e.Output) > headMax+tailMax || strings.Contains(e.Output, " bytes in all …\n")
 	h := findHits(t)
 	v := judge(e, h, out)
+	if own && ofProvider(v.class) {
+		v.flags |= provider
+	}
 	return report(e, h, v)
 }
 

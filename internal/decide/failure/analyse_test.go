@@ -134,8 +134,21 @@ func TestProviderErrors(t *testing.T) {
 		{"filtered", "agent", APIError{Status: 400, Type: "content_filter", Message: "quota"}, "", RefusedByModel, false, Work, 0},
 		{"cut off", "agent", APIError{Type: "max_output_tokens"}, "Error: 503", OutputLimit, false, Work, 0},
 		{"nothing", "agent", APIError{Type: "empty_answer"}, "connection refused", EmptyAnswer, false, Work, 0},
+		{"broken off", "agent", APIError{Type: "stream_broken", Message: "the provider's answer broke off in the middle"}, "permission: no", Network, true, Transient, 0},
+		{"no name", "agent", APIError{Message: "API Error: Unable to connect to API (ENOTFOUND)"}, "", Network, true, Transient, 0},
+		{"no answer of a provider", "agent", APIError{Message: "API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy"}, "", Network, true, Transient, 0},
+		{"refused", "agent", APIError{Type: "connection_error", Message: "dial tcp 127.0.0.1:9: connect: connection refused"}, "", Network, true, Transient, 0},
+		{"disconnected", "agent", APIError{Message: "stream disconnected before completion: stream closed before response.completed"}, "", Network, true, Transient, 0},
+		{"waiting", "agent", APIError{Message: "Reconnecting... waiting for network (Connection failed: error sending request)"}, "", Network, true, Transient, 0},
+		{"a fetch", "agent", APIError{Message: "[API Error: Connection error. (cause: fetch failed)]"}, "", Network, true, Transient, 0},
+		{"terminated", "agent", APIError{Type: "connection_failed", Message: "[API Error: terminated]"}, "", Network, true, Transient, 0},
+		{"a socket", "agent", APIError{Message: "The socket connection was closed unexpectedly. For more information, pass verbose: true"}, "", Network, true, Transient, 0},
+		{"no computer", "agent", APIError{Message: "Cannot connect to API: Unable to connect. Is the computer able to access the url?"}, "", Network, true, Transient, 0},
+		{"a reset", "agent", APIError{Message: "Connection reset by server"}, "", Network, true, Transient, 0},
+		{"their time", "agent", APIError{Message: "Request timed out."}, "", Timeout, true, Transient, 0},
+		{"a tool's network", "agent", APIError{}, "curl: (7) Failed to connect to localhost port 3000: Connection refused", Network, false, Transient, 0},
 		{"rubbish", "agent", APIError{Type: "malformed_answer"}, "permission: no", MalformedAnswer, false, Work, 0},
-		{"limit in words", "agent", APIError{}, "You've hit your limit · resets 9pm", QuotaExhausted, true, Transient, 150 * time.Minute},
+		{"limit in words", "agent", APIError{}, "You've hit your limit · resets 9pm", QuotaExhausted, true, Transient, 151 * time.Minute},
 		{"limit with an epoch", "agent", APIError{}, "Claude AI usage limit reached|" + "1795221000", QuotaExhausted, true, Transient, time.Unix(1795221000, 0).Sub(evening)},
 		{"a gate's server is no provider", "gate", APIError{}, "curl: (22) The requested URL returned error: 503", ServiceUnavailable, false, Transient, 0},
 		{"an agent's tool is no provider", "agent", APIError{}, "curl: (22) The requested URL returned error: 503", ServiceUnavailable, false, Transient, 0},
@@ -155,12 +168,34 @@ func TestProviderErrors(t *testing.T) {
 	}
 }
 
+// The time that a provider named counts, also when the program's last word repeats the error
+// without it; another error's time does not.
+func TestNamedTimeIsKept(t *testing.T) {
+	t.Parallel()
+	evening := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
+	named := APIError{Status: 429, Type: "rate_limit_error", Message: "slow down", ResetAt: evening.Add(2 * time.Minute)}
+	for _, test := range []struct {
+		last APIError
+		want time.Time
+	}{
+		{APIError{Status: 429, Message: "Too many requests"}, evening.Add(2 * time.Minute)},
+		{APIError{Type: "rate_limit", RetryAfter: time.Second}, evening.Add(time.Second)},
+		{APIError{Status: 503, Type: "unavailable"}, time.Time{}},
+	} {
+		got := Analyse(Evidence{Source: "agent", ExitCode: 1, Errors: []APIError{named, test.last}, Now: evening})
+		if !got.WaitUntil.Equal(test.want) {
+			t.Errorf("after %+v it waits until %v, want %v", test.last, got.WaitUntil, test.want)
+		}
+	}
+}
+
 func TestWaitUntil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ msg, want string }{
 		{"resets 9pm (America/New_York)", "2026-11-20 21:00"},
 		{"try again at 1:27 PM.", "2026-11-21 13:27"},
-		{"try again at 6:30 PM", "2026-11-21 18:30"},
+		{"try again at 6:30 PM", "2026-11-20 18:30"},
+		{"try again at 6:10 PM", "2026-11-21 18:10"},
 		{"resets at 19:05", "2026-11-20 19:05"},
 		{"resets 12am", "2026-11-21 00:00"},
 		{"resets Nov 22 at 9am", "2026-11-22 09:00"},

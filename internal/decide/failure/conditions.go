@@ -379,14 +379,24 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 		case a.RetryAfter > 0 && !e.Now.IsZero():
 			return e.Now.Add(a.RetryAfter)
 		}
-		if at := waits.Until(words.Cut(a.Message, 2000), e.Now, e.Zone); !at.IsZero() {
+		if at := e.until(words.Cut(a.Message, 2000)); !at.IsZero() {
 			return at
 		}
 	}
 	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
-		if at := waits.Until(t.line(i), e.Now, e.Zone); !at.IsZero() {
+		if at := e.until(t.line(i)); !at.IsZero() {
 			return at
 		}
 	}
 	return time.Time{}
+}
+
+// until reads from a message when a service works again. A time by the clock is met a little
+// later by an agent.
+func (e Evidence) until(msg string) time.Time {
+	at, clock := waits.Read(msg, e.Now, e.Zone)
+	if clock && e.Source == "agent" {
+		at = at.Add(waits.Late)
+	}
+	return at
 }

@@ -147,6 +147,8 @@ type Analysis struct {
 	// WaitUntil is when the provider said that it works again; zero when it
 	// did not say.
 	WaitUntil time.Time `json:"wait_until,omitzero"`
+	// Stderr has the last lines that the agent's program wrote there; empty for a gate or a step.
+	Stderr string `json:"stderr,omitempty"`
 	// Step that failed: the gate's or step's name; empty for the agent itself.
 	Step string `json:"failed_step,omitempty"`
 	// Code is that of a verification that was red, e.g. VERIFICATION_FAILED; else empty.

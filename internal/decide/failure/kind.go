@@ -31,8 +31,8 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 		return Permanent, false
 	case Auth, LimitExceeded:
 		return Permanent, false
-	case Permission:
-		if e.Source == "agent" {
+	case Permission, Dependency:
+		if atStart := c == Permission || e.CutOff; e.Source == "agent" && atStart { // it did not get to its work
 			return Permanent, false
 		}
 		return Work, false

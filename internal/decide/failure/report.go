@@ -26,14 +26,9 @@ func report(e Evidence, h *hits, v verdict) Analysis {
 	if e.Source != "agent" {
 		a.Step = e.Name
 	}
-	a.Provider = e.Source == "agent" && v.flags&provider != 0 &&
-		(v.class == RateLimit || v.class == QuotaExhausted || v.class == ServiceUnavailable)
-	switch v.class {
-	case RateLimit, QuotaExhausted, ServiceUnavailable:
-		if a.Provider || v.class == QuotaExhausted {
-			a.WaitUntil = untilOf(e, t, v)
-		}
-	default:
+	a.Provider = e.Source == "agent" && v.flags&provider != 0 && ofProvider(v.class) && !e.TimedOut
+	if a.Provider || v.class == QuotaExhausted {
+		a.WaitUntil = untilOf(e, t, v)
 	}
 	about := subject(t, v)
 	v.flags |= lacks(e, h, v, about)
@@ -416,6 +411,24 @@ func names(items []Item) string {
 	return " (" + strings.Join(n, ", ") + ")"
 }
 
+// maxLastLines bounds [LastLines], in bytes.
+const maxLastLines = 1000
+
+// LastLines are the last lines of an output that say anything, without what colours them.
+func LastLines(output string, most int) string {
+	var lines []string
+	for _, line := range slices.Backward(strings.Split(readable(bound(output)).text, "\n")) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+		if len(lines) == most {
+			break
+		}
+	}
+	slices.Reverse(lines)
+	return ellipsis(strings.Join(lines, "\n"), maxLastLines)
+}
+
 func ending(e Evidence) string {
 	switch {
 	case e.Signal != "":
@@ -423,7 +436,11 @@ func ending(e Evidence) string {
 	case e.CutOff && e.ExitCode == 0 && !e.TimedOut:
 		return "it exited 0, but its output has no end that can be read: is `output` right for this agent?"
 	case e.CutOff:
-		return "its output ended before its end was announced"
+		const cut = "its output ended before its end was announced"
+		if last := LastLines(e.Output, 1); last != "" {
+			return cut + "; it wrote last: " + last
+		}
+		return cut
 	case e.ExitCode > 0:
 		return "exit status " + strconv.Itoa(e.ExitCode) + " without a cause in the output"
 	}

@@ -18,8 +18,8 @@ func byTypedErrors(e Evidence) verdict {
 		if c == Unknown {
 			continue
 		}
-		v = verdict{class: c, weight: 100, line: -1, typed: &e.Errors[i]}
-		if c == QuotaExhausted || c == RateLimit || c == ServiceUnavailable {
+		v = verdict{class: c, weight: 100, line: -1, typed: timed(e, i)}
+		if ofProvider(c) {
 			v.flags |= provider
 		}
 		if setupError(e.Errors[i]) {
@@ -32,6 +32,25 @@ func byTypedErrors(e Evidence) verdict {
 		return v
 	}
 	return v
+}
+
+// ofProvider is true for errors of an agent's own calls that no work cures: they are the model
+// provider's, or the network's between them.
+func ofProvider(c Class) bool {
+	return slices.Contains([]Class{QuotaExhausted, RateLimit, ServiceUnavailable, Network, Timeout}, c)
+}
+
+// timed is the n-th error with the time that an earlier one of its class named, where it has none of
+// its own: programs repeat at their end what the provider said, without when it works again.
+func timed(e Evidence, n int) *APIError {
+	err := e.Errors[n]
+	class := classOf(err)
+	for i := n - 1; i >= 0 && err.RetryAfter == 0 && err.ResetAt.IsZero(); i-- {
+		if past := e.Errors[i]; classOf(past) == class && past.ResetAt.After(e.Now) {
+			err.ResetAt = past.ResetAt
+		}
+	}
+	return &err
 }
 
 // untyped is the message of the newest typed error, where no type says what any of them
@@ -60,6 +79,9 @@ func classOf(a APIError) Class {
 	typ := strings.ToLower(a.Type)
 	if c := byStop(typ); c != Unknown {
 		return c
+	}
+	if typ == "stream_broken" || words.Has(a.Message, "empty or malformed response") {
+		return Network // something between may have answered
 	}
 	if c := byMessage(a); c != Unknown {
 		return c

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -59,7 +60,7 @@ func (s *State) follow(e *Event, r *Record) {
 	warnings := s.warnings(r)
 	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.nearTime() != ""
 	if c := s.guard(r); c != nil {
-		if c.Guard != GuardStuck {
+		if c.Guard != GuardStuck && c.Guard != GuardStandstill {
 			c.Warnings = warnings
 		}
 		s.conclude(c, r)
@@ -185,7 +186,7 @@ func (r *Record) Judge() Outcome {
 		return Neutral
 	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
 		return Neutral
-	case r.Exit.Ended == EndedRetries && r.limited():
+	case slices.Contains([]Ended{EndedRetries, EndedRequests}, r.Exit.Ended) && r.limited():
 		return Waited // the agent was waiting itself
 	case r.Exit.Ended == EndedDay:
 		return Waited // for the next day
@@ -425,20 +426,27 @@ func (s *State) lastSummary() string {
 	return ""
 }
 
-// stuck pauses when the policy says so, or when nothing else would ever end
-// the run: a procedure without a maximum.
+// stuck pauses a loop without progress when the policy says so, or when nothing else would ever
+// end the run: a procedure without a maximum. At the limit it asks a person in any case.
 func (s *State) stuck(r *Record) *Command {
 	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)
-	if !tripped && endless {
+	if !tripped {
 		t, tripped = s.Guards.Idling(p.Stuck, r.uncounted())
 	}
+	status := Paused
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
-		return nil
+		status = Pending
+		if t, tripped = s.Guards.Standstill(p.StuckLimit); !tripped {
+			return nil
+		}
+		if p.Kind == Task || p.Kind == Controlled {
+			status = Blocked
+		}
 	}
 	return &Command{
-		Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
+		Status: status, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
 	}
 }
 
@@ -449,7 +457,9 @@ func (s *State) permanent(r *Record) *Command {
 	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.elsewhere(f) {
 		return nil
 	}
-	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
+	// A guard's own words say what to do as well.
+	said := cmp.Or(r.Exit.Why, f.Summary)
+	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, said)}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first deed there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.

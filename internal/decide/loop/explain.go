@@ -30,6 +30,9 @@ func (s *State) feedback(r *Record) *Feedback {
 	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
 		f.Notes = append(f.Notes, again)
 	}
+	if nudge := s.Guards.nudge(s.Policy.Stuck); nudge != "" {
+		f.Notes = append(f.Notes, nudge)
+	}
 	if r.cut() {
 		f.Notes = append(f.Notes, noteCut)
 	}
@@ -227,6 +230,20 @@ func (m MicroUSD) String() string {
 	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
 }
 
+// Money is a cost for people; "" where nothing of it is known. "≥" is for one that is not all of it.
+func Money(cost MicroUSD, known, partial bool) string {
+	switch {
+	case !known, partial && cost == 0:
+		return ""
+	case partial:
+		return "≥ " + cost.String()
+	}
+	return cost.String()
+}
+
+// Money shows the cost with "≥" where it is not all of it.
+func (s *Spent) Money() string { return Money(s.Cost, s.CostKnown, s.CostPartial) }
+
 // short shows a limit: whole dollars without cents.
 func (m MicroUSD) short() string {
 	if m%1_000_000 == 0 {
@@ -283,6 +300,8 @@ func (f *Feedback) AnswerTo(step string) (a StepAnswer, ok bool) {
 	return StepAnswer{f.Asker, f.Question, f.Answer}, f.Asker == step && f.Answer != ""
 }
 
+const hintStuck = "What often helps: the work may be done, or the goal unclear. Say what is missing."
+
 // hints say what a person may look at first, by the guard that stopped the loop.
 var hints = map[string]string{
 	GuardBreaker: "What often helps: run the red gate yourself. If the task is too large, split it; if the gate expects " +
@@ -293,7 +312,8 @@ var hints = map[string]string{
 	GuardOscillation: "What often helps: two approaches undo each other. Decide for one of them.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a fixture, a protected file, or what the test expects.",
-	GuardStuck: "What often helps: the work may be done, or the goal unclear. Say what is missing.",
+	GuardStuck:      hintStuck,
+	GuardStandstill: hintStuck,
 }
 
 // hint is what a person may look at first. Where no check judges, no advice is about one.
@@ -356,6 +376,8 @@ func (s *State) threshold(guard string) *int {
 		return &s.Policy.Repeated
 	case GuardStuck:
 		return &s.Policy.Stuck
+	case GuardStandstill:
+		return &s.Policy.StuckLimit
 	}
 	return nil
 }

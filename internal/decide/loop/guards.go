@@ -15,6 +15,7 @@ const (
 	GuardOscillation   = "oscillation"
 	GuardRepeated      = "repeated_failure"
 	GuardStuck         = "stuck"
+	GuardStandstill    = "standstill"
 )
 
 // The bounds on what the guards remember.
@@ -46,6 +47,7 @@ type Guards struct {
 	Progress int      `json:"progress,omitempty"` // highest PROGRESS
 	Still    int      `json:"still,omitempty"`    // changing iterations without progress, in a row
 	Idle     int      `json:"idle,omitempty"`     // iterations that did nothing at all, in a row
+	Stands   int      `json:"stands,omitempty"`   // iterations without progress, in a row
 }
 
 // Count is how many iterations had something.
@@ -144,7 +146,8 @@ func (g *Guards) observeProgress(s *Sight, changed, better bool) {
 	silent := !s.TreeKnown && s.Silent
 	switch {
 	case progress:
-		g.Still, g.Idle = 0, 0
+		g.Still, g.Idle, g.Stands = 0, 0, 0
+		return
 	case unchanged || silent:
 		if !s.Claim && s.Outcome != Failed {
 			g.Idle++
@@ -152,8 +155,10 @@ func (g *Guards) observeProgress(s *Sight, changed, better bool) {
 	case s.TreeKnown:
 		g.Still++
 	default:
-		g.Idle = 0
+		g.Idle, g.Stands = 0, 0
+		return
 	}
+	g.Stands++
 }
 
 // Trip is a guard that says stop.
@@ -275,6 +280,35 @@ func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
 	}
 	return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
 		"claimed nothing.", g.Idle)
+}
+
+// Standstill trips after limit iterations without progress, also when the agent acts or claims; 0 is off.
+func (g *Guards) Standstill(limit int) (Trip, bool) {
+	if limit <= 0 || g.Stands < limit {
+		return Trip{}, false
+	}
+	return trip(GuardStandstill, "The loop stands still: %d iterations in a row brought no new commit, no new state of the files, "+
+		"no better score and no higher PROGRESS.", g.Stands)
+}
+
+// nudges stand in the prompts of an agent without progress, one after the other: the same words
+// again bring the same answer again.
+var nudges = []string{
+	"%d iterations have brought no progress. Do something else than before: name the assumption that was wrong, and act " +
+		"on another.",
+	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not done, " +
+		"and do only that.",
+	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair just that.",
+	"After %d iterations without progress: if the work is done, say so by the signal for that; if something is missing that you " +
+		"cannot get, say what, by the signal for being blocked.",
+}
+
+// nudge returns the sentence for the next prompt; "" below the threshold.
+func (g *Guards) nudge(threshold int) string {
+	if threshold <= 0 || g.Stands < threshold {
+		return ""
+	}
+	return fmt.Sprintf(nudges[(g.Stands-threshold)%len(nudges)], g.Stands)
 }
 
 // countAll adds one to each name once, on a copy. When there are more than

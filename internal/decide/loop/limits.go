@@ -75,6 +75,8 @@ func (l *Limited) what() string {
 		return "usage limit of " + who
 	case failure.RateLimit:
 		return "rate limit of " + who
+	case failure.Network:
+		return "no connection from " + who + " to its provider"
 	}
 	return "outage of " + who + "'s provider"
 }

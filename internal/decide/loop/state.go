@@ -23,15 +23,18 @@ const (
 // durations, no limit; the thresholds, guard off; MaxCost, MaxIterationCost
 // and MaxIterationCalls, nothing allowed (use [NoLimit]).
 type Policy struct {
-	Kind             Kind          `json:"kind"`
-	MaxIterations    int           `json:"max_iterations"`
-	FailureThreshold int           `json:"failure_threshold"`
-	Thrashing        int           `json:"thrashing_threshold"`
-	Stuck            int           `json:"stuck_threshold"`
-	PauseOnStuck     bool          `json:"pause_on_stuck,omitempty"`
-	Repeated         int           `json:"repeated_threshold"`
-	MaxWaits         int           `json:"max_waits"`
-	MaxWait          time.Duration `json:"max_wait"`
+	Kind             Kind `json:"kind"`
+	MaxIterations    int  `json:"max_iterations"`
+	FailureThreshold int  `json:"failure_threshold"`
+	Thrashing        int  `json:"thrashing_threshold"`
+	Stuck            int  `json:"stuck_threshold"`
+	PauseOnStuck     bool `json:"pause_on_stuck,omitempty"`
+	StuckLimit       int  `json:"stuck_limit,omitempty"`
+	// InWords: the work is given in words, so that only COMPLETE ends it well.
+	InWords  bool          `json:"in_words,omitempty"`
+	Repeated int           `json:"repeated_threshold"`
+	MaxWaits int           `json:"max_waits"`
+	MaxWait  time.Duration `json:"max_wait"`
 	// Timeout is wall clock from the start, waits included.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// TaskTimeout is the sum of the iterations, waits excluded.
@@ -108,9 +111,11 @@ func (s Status) Active() bool { return s == Running || s == Waiting }
 type Spent struct {
 	Cost      MicroUSD `json:"cost_micro_usd"`
 	CostKnown bool     `json:"cost_known"` // some iteration reported a cost
-	TokensIn  int64    `json:"tokens_in"`
-	TokensOut int64    `json:"tokens_out"`
-	Calls     int      `json:"calls"`
+	// CostPartial: the price of a model is missing, so that the cost is at least Cost.
+	CostPartial bool  `json:"cost_partial,omitempty"`
+	TokensIn    int64 `json:"tokens_in"`
+	TokensOut   int64 `json:"tokens_out"`
+	Calls       int   `json:"calls"`
 	// Active is time in iterations; Wall is time from start to end, waits
 	// included, the time between sessions excluded.
 	Active time.Duration `json:"active"`

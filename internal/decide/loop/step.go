@@ -122,6 +122,9 @@ func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out
 	s.Spent.Active += max(0, elapsed)
 	s.Spent.Cost += max(0, cost)
 	s.Spent.CostKnown = s.Spent.CostKnown || CostKnown(source)
+	used := in+out > 0 || calls > 0
+	unpriced := used && !CostKnown(source)
+	s.Spent.CostPartial = s.Spent.CostPartial || unpriced || source == CostPartial
 	s.Spent.TokensIn += max(0, in)
 	s.Spent.TokensOut += max(0, out)
 	s.Spent.Calls += max(0, calls)

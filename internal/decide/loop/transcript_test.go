@@ -23,7 +23,7 @@ import (
 // words; below the line of dashes stands what the kernel made of it. The
 // notation:
 //
-//	start KIND [max=N] [breaker=N] [cost=USD] [task-cost=USD] [earlier=USD] [run-tokens=N] [task-calls=N] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [pause-on-stuck] …
+//	start KIND [max=N] [breaker=N] [cost=USD] [task-cost=USD] [earlier=USD] [run-tokens=N] [task-calls=N] [timeout=D] [tasktime=D] [leveltime=D] [fallback=a,b] [stuck=N] [stuck-limit=N] [pause-on-stuck] [in-words] …
 //	end [exit=N] [say=COMPLETE|BLOCKED:why|…] [gates=tests:pass,lint:fail,docs:skip?] [tree=T] [class=C] [print=F] …
 //	    … [review=approve|reject:why|pending:why] [expected=V received=V]
 //	review approve|reject:why|silent [failed=CLASS] [resets=D] [ended=E] [usd=C] [after=D]
@@ -183,6 +183,7 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	number("breaker", &pol.FailureThreshold)
 	number("thrashing", &pol.Thrashing)
 	number("stuck", &pol.Stuck)
+	number("stuck-limit", &pol.StuckLimit)
 	number("repeated", &pol.Repeated)
 	number("waits", &pol.MaxWaits)
 	span("max-wait", &pol.MaxWait)
@@ -236,6 +237,7 @@ func (p *player) policy(pol loop.Policy, args map[string]string) loop.Policy {
 	_, optional := args["optional"]
 	pol.HasOptional = pol.HasOptional || optional
 	controlPolicy(&pol, args, number)
+	_, pol.InWords = args["in-words"]
 	_, on := args["pause-on-stuck"]
 	pol.PauseOnStuck = pol.PauseOnStuck || on
 	return pol

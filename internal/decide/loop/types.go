@@ -21,7 +21,11 @@ func (m MicroUSD) Dollars(known bool) *float64 {
 	return &usd
 }
 
-// CostKnown says whether a source of a cost, of a record or a review, knows one.
+// CostPartial is the source of a cost that is not all of it: the price of a model that was
+// called, too, is not known.
+const CostPartial = "partial"
+
+// CostKnown is true for the sources that know a cost, or a part of it.
 func CostKnown(source string) bool { return source != "none" && source != "" }
 
 // GateStatus is how one gate ended.
@@ -74,8 +78,9 @@ const (
 	EndedTokens  Ended = "tokens"
 	EndedCalls   Ended = "calls"
 	EndedTurns   Ended = "turns"
-	EndedDay     Ended = "day"  // what all runs of the user may spend in a day
-	EndedLost    Ended = "lost" // the supervisor died too; what happened is not known
+	EndedDay     Ended = "day"      // what all runs of the user may spend in a day
+	EndedPrice   Ended = "no_price" // money is limited, and the model has no price
+	EndedLost    Ended = "lost"     // the supervisor died too; what happened is not known
 
 	EndedRepeats  Ended = "repeats"  // the same turns again and again
 	EndedRequests Ended = "requests" // model calls that bring nothing new

@@ -89,8 +89,11 @@ func (s *State) atMaximum(r *Record) *Command {
 	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
 	switch {
 	case s.Policy.Kind == Procedure:
-		if s.Wrong != "" {
+		switch {
+		case s.Wrong != "":
 			return &Command{Status: Exhausted, Why: why + "; " + s.Wrong}
+		case s.Policy.InWords:
+			return &Command{Status: Exhausted, Why: why + "; the agent has not said that the task is complete"}
 		}
 		return &Command{Status: Completed, Why: why}
 	case s.controlled():

@@ -30,10 +30,9 @@ func New(in Input) *Report {
 	r := &Report{Question: openQuestion(in)}
 	r.Input, _ = inLines(reflect.ValueOf(in), longText).Interface().(Input)
 	in = r.Input
-	r.Cost = "unknown"
-	if spent := in.State.Spent; spent.CostKnown {
-		r.Cost = spent.Cost.String()
-	} else if in.ofSteps() && spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
+	spent := in.State.Spent
+	r.Cost = cmp.Or(spent.Money(), "unknown")
+	if !spent.CostKnown && in.ofSteps() && spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
 		r.Cost = "none"
 	}
 	r.Iterations.Done, r.Iterations.Limit = in.State.Iteration, in.State.Limit
@@ -167,7 +166,7 @@ func (r *Report) countStrategies(all []Iteration) {
 		s.Where = append(s.Where, it.Label)
 		s.Took += it.Took()
 		s.Cost += it.Cost
-		s.CostKnown = s.CostKnown || it.costKnown()
+		s.CostKnown, s.CostPartial = s.CostKnown || it.costKnown(), s.CostPartial || it.CostSource == loop.CostPartial
 		switch it.Outcome {
 		case loop.Success:
 			s.Succeeded++

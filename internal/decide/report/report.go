@@ -168,7 +168,7 @@ type Strategy struct {
 	Where                   []string // labels of iterations
 	Took                    time.Duration
 	Cost                    loop.MicroUSD
-	CostKnown               bool
+	CostKnown, CostPartial  bool
 }
 
 // Note is something that a person should know of the run's course.

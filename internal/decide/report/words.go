@@ -51,7 +51,7 @@ func (it Iteration) Price() string {
 	if !it.costKnown() {
 		return ""
 	}
-	return it.Cost.String()
+	return loop.Money(it.Cost, true, it.CostSource == loop.CostPartial)
 }
 
 func (it Iteration) costKnown() bool { return loop.CostKnown(it.CostSource) }

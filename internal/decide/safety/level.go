@@ -31,10 +31,16 @@ type Limits struct {
 	TotalCost         int64 // millionths of a US dollar
 	IterationDuration time.Duration
 	TotalDuration     time.Duration
-	IterationCalls    int // calls to the model
+	IterationCalls    int   // calls to the model
+	TotalCalls        int   // calls to the model
+	IterationTokens   int64 // those from a cache included
+	TotalTokens       int64 // those from a cache included
 }
 
-const dollar = 1_000_000
+const (
+	dollar  = 1_000_000
+	million = 1_000_000
+)
 
 // LimitsOf returns a level's limits, of a level that is not known paranoid's.
 // It is the one place that has the figures: the configuration's defaults are
@@ -42,11 +48,11 @@ const dollar = 1_000_000
 func LimitsOf(l Level) Limits {
 	switch l {
 	case Permissive:
-		return Limits{10 * dollar, 50 * dollar, 10 * time.Minute, time.Hour, 1000}
+		return Limits{10 * dollar, 50 * dollar, 10 * time.Minute, time.Hour, 1000, 5000, 50 * million, 250 * million}
 	case Normal:
-		return Limits{5 * dollar, 20 * dollar, 5 * time.Minute, 30 * time.Minute, 500}
+		return Limits{5 * dollar, 20 * dollar, 5 * time.Minute, 30 * time.Minute, 500, 2000, 25 * million, 100 * million}
 	}
-	return Limits{1 * dollar, 5 * dollar, 2 * time.Minute, 10 * time.Minute, 100}
+	return Limits{1 * dollar, 5 * dollar, 2 * time.Minute, 10 * time.Minute, 100, 500, 5 * million, 25 * million}
 }
 
 // Prefix begins the reason of whatever a level ended.

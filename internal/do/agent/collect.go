@@ -35,6 +35,7 @@ type Collector struct {
 	said     *Tail
 	reported Usage // by the program: summed up, or its own total
 	guessed  Usage // estimates since the last report of a total
+	reports  int   // events with usage
 	cost     loop.MicroUSD
 	costSeen bool
 	// retry is the error behind the program's own last retry. It is evidence
@@ -117,6 +118,12 @@ func (c *Collector) Calls() int { return c.out.Calls }
 // Session is the program's id of the session, "" before it is known.
 func (c *Collector) Session() string { return c.out.Session }
 
+// Reports counts the events that had usage.
+func (c *Collector) Reports() int { return c.reports }
+
+// Model is the model that works, as far as is known.
+func (c *Collector) Model() string { return c.out.Model }
+
 // Turns is the number of the agent's turns so far.
 func (c *Collector) Turns() int { return c.out.Turns }
 
@@ -150,6 +157,7 @@ func (c *Collector) usage(e Event) {
 	if u == (Usage{}) {
 		return
 	}
+	c.reports++
 	switch {
 	case e.Cumulative:
 		c.reported = c.reported.atLeast(u)
@@ -181,6 +189,7 @@ const (
 	CostMetered   = "metered"
 	CostReported  = "reported"
 	CostEstimated = "estimated"
+	CostPartial   = loop.CostPartial // at least so much
 	CostNone      = "none"
 )
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -146,6 +147,7 @@ func TestListPrices(t *testing.T) {
 		"claude-sonnet-4-5@20250929": 3_000_000, "claude-haiku-5-5[1m]": 100_000, "claude-opus-4-20250514": 15_000_000,
 		"gpt-5.1-2025-11-13": 1_250_000, "gpt-5-mini": 250_000, "gemini-3.1-pro-preview": 2_000_000,
 		"models/gemini-2.5-flash-preview-09-2025": 300_000, "gemini-2.5-pro-preview-05-06": 1_250_000,
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0": 3_000_000, "claude-sonnet-4-5-latest": 3_000_000,
 		"own-model-7": 1, "openai/gpt-5": 2,
 	} {
 		if got, ok := all.Of(model); got.Input != want || !ok {
@@ -160,6 +162,53 @@ func TestListPrices(t *testing.T) {
 	for name, p := range all {
 		if p.Listed && (p.Input <= 0 || p.Output <= p.Input || p.CacheRead <= 0 || p.CacheRead > p.Input || p.CacheWrite < p.Input) {
 			t.Errorf("%s: the price is %+v", name, p)
+		}
+	}
+}
+
+// The field's common list is taken over: for what talks and has a price, by all its names. What is
+// written of it is read again as it was.
+func TestLiteLLM(t *testing.T) {
+	t.Parallel()
+	all, err := FromLiteLLM([]byte(`{
+		"sample_spec": {"mode": "one of: chat, …", "input_cost_per_token": 0.0},
+		"gpt-9": {"mode": "responses", "input_cost_per_token": 2e-06, "output_cost_per_token": 1e-05, "cache_read_input_token_cost": 2e-07,
+			"input_cost_per_token_above_272k_tokens": 4e-06, "output_cost_per_token_above_272k_tokens": 1.5e-05, "input_cost_per_token_priority": 5e-06},
+		"azure/gpt-9": {"mode": "chat", "input_cost_per_token": 9e-06, "output_cost_per_token": 9e-05},
+		"a/one-2-20260102": {"mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06},
+		"b/one-2": {"mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 4e-06, "cache_creation_input_token_cost": 6e-06},
+		"free/gpt-9": {"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0},
+		"picture": {"mode": "image_generation", "input_cost_per_token": 1e-06},
+		"words": {"mode": "chat", "input_cost_per_token": "cheap"}
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, about := ParsePrices(all.Text("a list of 2026-11-28"))
+	if !maps.Equal(all, again) || about != "a list of 2026-11-28" {
+		t.Errorf("read again: %s: %+v, want %+v", about, again, all)
+	}
+	want := map[string]Price{
+		"gpt-9":            {Input: 2e6, Output: 10e6, CacheRead: 200_000, CacheWrite: 2e6, LongFrom: 272_000, LongInput: 200, LongOutput: 150, Fast: 250, Listed: true},
+		"openai/gpt-9":     {Input: 2e6, Output: 10e6, CacheRead: 200_000, CacheWrite: 2e6, LongFrom: 272_000, LongInput: 200, LongOutput: 150, Fast: 250, Listed: true},
+		"azure/gpt-9":      {Input: 9e6, Output: 90e6, CacheRead: 9e6, CacheWrite: 9e6, Listed: true},
+		"one-2":            {Input: 3e6, Output: 4e6, CacheRead: 3e6, CacheWrite: 6e6, Listed: true},
+		"one-2-latest":     {Input: 3e6, Output: 4e6, CacheRead: 3e6, CacheWrite: 6e6, Listed: true},
+		"a/one-2-20260102": {Input: 1e6, Output: 2e6, CacheRead: 1e6, CacheWrite: 1e6, Listed: true},
+	}
+	for model, price := range want {
+		if got, _ := all.Of(model); got != price {
+			t.Errorf("%s costs %+v, want %+v", model, got, price)
+		}
+	}
+	for _, model := range []string{"picture", "words", "sample_spec", "free/gpt-8"} {
+		if got, known := all.Of(model); known {
+			t.Errorf("%s costs %+v", model, got)
+		}
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"m": {"mode": "chat"}}`} {
+		if _, err := FromLiteLLM([]byte(bad)); err == nil {
+			t.Errorf("%q is a list", bad)
 		}
 	}
 }

@@ -1,10 +1,16 @@
 package agent
 
 import (
+	"cmp"
 	_ "embed" // prices.txt
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -37,8 +43,14 @@ func (p Prices) Of(model string) (Price, bool) {
 
 // Entry is the price of a model with the name that it stands under.
 func (p Prices) Entry(model string) (entry string, best Price, known bool) {
+	if price, exact := p[model]; exact {
+		return model, price, true
+	}
 	found := -1
 	short := strings.TrimSuffix(model[strings.LastIndexByte(model, '/')+1:], "[1m]")
+	if at := strings.LastIndex(short, "anthropic."); at >= 0 { // Bedrock's names
+		short = short[at+len("anthropic."):]
+	}
 	for name, price := range p {
 		rest, fits := strings.CutPrefix(short, name)
 		if price.Listed {
@@ -54,9 +66,10 @@ func (p Prices) Entry(model string) (entry string, best Price, known bool) {
 }
 
 // versions end the names of one model: a date, a number, a preview. Another model of the family ends otherwise.
+// Bedrock adds "-v1:0".
 var versions = sync.OnceValue(func() *regexp.Regexp {
 	const date = `\d{8}|\d{4}-\d\d-\d\d|\d\d-\d\d|\d\d-\d{4}`
-	return regexp.MustCompile(`^(-preview|-latest|-exp)?([-@](latest|default|\d{3}|` + date + `))?$`)
+	return regexp.MustCompile(`^(-preview|-latest|-exp)?([-@](latest|default|\d{3}|` + date + `))?(-v\d+(:\d+)?)?$`)
 })
 
 // For is the price of a call whose prompt has so many tokens, those read from the
@@ -107,6 +120,22 @@ func (p Price) Cost(u Usage) loop.MicroUSD {
 	return loop.MicroUSD(min(math.Ceil(micro/1e6), 1<<60))
 }
 
+// NoPrice explains why a model without a price is not called under a limit of money, and names the
+// lines for pawl.yaml.
+func NoPrice(model, tier string) string {
+	what := strconv.Quote(model)
+	if model == "" {
+		what = "the agent's model, whose name it does not say,"
+	}
+	if tier != "" {
+		what += " in the tier " + strconv.Quote(tier)
+	}
+	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost " +
+		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
+		"(safety: {allow_unpriced: true})"
+	return fmt.Sprintf(text, what, strconv.Quote(cmp.Or(model, "NAME")))
+}
+
 // Dollars is an amount in USD; -1, which no [Collector] takes, for what cannot
 // be the cost of a run.
 func Dollars(usd float64) loop.MicroUSD {
@@ -116,8 +145,11 @@ func Dollars(usd float64) loop.MicroUSD {
 	return loop.MicroUSD(math.Round(usd * 1e6))
 }
 
-// PricesDate is the day for which [ListPrices] were looked up.
-const PricesDate = "2026-10-24"
+// PricesDate is the day for which [ListPrices] were looked up, on [PricesSource].
+const (
+	PricesDate   = "2026-10-24"
+	PricesSource = "the providers' public pages of prices"
+)
 
 //go:embed prices.txt
 var priceList string
@@ -125,8 +157,17 @@ var priceList string
 // ListPrices are the public list prices of common models. A user's `prices`
 // replace entries. A model that is not here has no price: nobody guesses one.
 func ListPrices() Prices {
-	all := Prices{}
-	for line := range strings.Lines(priceList) {
+	all, _ := ParsePrices(priceList)
+	return all
+}
+
+// ParsePrices reads a list in the form of [Prices.Text]; about is its first line.
+func ParsePrices(text string) (all Prices, about string) {
+	all = Prices{}
+	for line := range strings.Lines(text) {
+		if said, comment := strings.CutPrefix(line, "# "); comment && about == "" {
+			about = strings.TrimSpace(said)
+		}
 		var model string
 		var input, output, cacheRead, cacheWrite float64
 		p := Price{Listed: true}
@@ -139,5 +180,101 @@ func ListPrices() Prices {
 		p.CacheRead, p.CacheWrite = Dollars(cacheRead), Dollars(cacheWrite)
 		all[model] = p
 	}
-	return all
+	return all, about
+}
+
+// Text is the list as [ParsePrices] reads it.
+func (p Prices) Text(about string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n", about)
+	usd := func(m loop.MicroUSD) string { return strconv.FormatFloat(float64(m)/1e6, 'f', -1, 64) }
+	for _, model := range slices.Sorted(maps.Keys(p)) {
+		one := p[model]
+		fmt.Fprintln(&b, model, usd(one.Input), usd(one.Output), usd(one.CacheRead), usd(one.CacheWrite), one.LongFrom,
+			one.LongInput, one.LongOutput, one.Fast)
+	}
+	return b.String()
+}
+
+// tokenPrices is a model in LiteLLM's list: dollars for one token.
+type tokenPrices struct {
+	Mode       string   `json:"mode"`
+	Input      float64  `json:"input_cost_per_token"`
+	Output     float64  `json:"output_cost_per_token"`
+	CacheRead  *float64 `json:"cache_read_input_token_cost"`
+	CacheWrite *float64 `json:"cache_creation_input_token_cost"`
+	Long       float64  `json:"input_cost_per_token_above_200k_tokens"`
+	LongOut    float64  `json:"output_cost_per_token_above_200k_tokens"`
+	Longer     float64  `json:"input_cost_per_token_above_272k_tokens"`
+	LongerOut  float64  `json:"output_cost_per_token_above_272k_tokens"`
+	Fast       float64  `json:"input_cost_per_token_priority"`
+}
+
+// FromLiteLLM reads the list of prices that LiteLLM keeps for the field
+// (model_prices_and_context_window.json). A model that several providers serve has, under its
+// own name alone, the price of the dearest, where the list does not say another: a limit then
+// holds for all. What costs nothing there is left out: it may be what a plan pays.
+func FromLiteLLM(list []byte) (Prices, error) {
+	var models map[string]json.RawMessage
+	if err := json.Unmarshal(list, &models); err != nil {
+		return nil, fmt.Errorf("it is no list of LiteLLM's: %v", err)
+	}
+	all := Prices{}
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		var m tokenPrices
+		known := json.Unmarshal(models[name], &m) == nil
+		chats := known && slices.Contains([]string{"chat", "responses"}, m.Mode)
+		if !chats || strings.ContainsAny(name, " \t\n#") || m.price() == (Price{Listed: true}) {
+			continue
+		}
+		all[name] = m.price()
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it has no model with a price for each token (input_cost_per_token)")
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		short := name[strings.LastIndexByte(name, '/')+1:]
+		for _, alone := range []string{short, undated(short)} {
+			if _, listed := models[alone]; !listed && all[alone].Output < all[name].Output {
+				all[alone] = all[name]
+			}
+		}
+	}
+	return all, nil
+}
+
+// undated is the name of a model without its date.
+func undated(name string) string {
+	if i := len(name) - len("-20260102"); i > 0 && versions().MatchString(name[i:]) {
+		return name[:i]
+	}
+	return name
+}
+
+func (m *tokenPrices) price() Price {
+	million := func(usd float64) loop.MicroUSD { return max(0, Dollars(usd*1e6)) }
+	p := Price{Input: million(m.Input), Output: million(m.Output), Listed: true}
+	p.CacheRead, p.CacheWrite = p.Input, p.Input
+	if m.CacheRead != nil {
+		p.CacheRead = million(*m.CacheRead)
+	}
+	if m.CacheWrite != nil {
+		p.CacheWrite = million(*m.CacheWrite)
+	}
+	share := func(of, whole float64) int64 {
+		if whole <= 0 || of <= 0 {
+			return 100
+		}
+		return int64(math.Ceil(100*of/whole - 1e-6))
+	}
+	switch {
+	case m.Long > 0:
+		p.LongFrom, p.LongInput, p.LongOutput = 200_000, share(m.Long, m.Input), share(m.LongOut, m.Output)
+	case m.Longer > 0:
+		p.LongFrom, p.LongInput, p.LongOutput = 272_000, share(m.Longer, m.Input), share(m.LongerOut, m.Output)
+	}
+	if m.Fast > 0 {
+		p.Fast = share(m.Fast, m.Input)
+	}
+	return p
 }

@@ -127,6 +127,7 @@ type SlotView struct {
 	Elapsed       time.Duration `json:"-"` // since then
 	Cost          loop.MicroUSD `json:"cost_micro_usd"`
 	CostKnown     bool          `json:"cost_known"`
+	CostPartial   bool          `json:"cost_partial,omitempty"` // it is at least that
 	TokensIn      int64         `json:"tokens_in"`
 	TokensOut     int64         `json:"tokens_out"`
 	Activity      string        `json:"activity,omitempty"`
@@ -147,12 +148,13 @@ type RacerView struct {
 	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
 	Cost          loop.MicroUSD `json:"cost_micro_usd"`
 	CostKnown     bool          `json:"cost_known"`
+	CostPartial   bool          `json:"cost_partial,omitempty"` // it is at least that
 }
 
 func racerView(r store.Run) RacerView {
 	return RacerView{
 		Agent: r.Agent, Run: r.ID, Status: r.Status, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
-		Cost: loop.MicroUSD(r.Cost), CostKnown: r.CostKnown,
+		Cost: loop.MicroUSD(r.Cost), CostKnown: r.CostKnown, CostPartial: r.CostPartial,
 	}
 }
 
@@ -248,7 +250,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 				return err
 			}
 			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
-			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
+			l.Cost, l.CostKnown, l.CostPartial = loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial
+			l.TokensIn, l.TokensOut = r.TokensIn, r.TokensOut
 			if db.Board() != "" {
 				l.Host = r.Owner.Host
 			}
@@ -280,6 +283,7 @@ func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string, 
 		l.Racers = append(l.Racers, racerView(r))
 		l.Agent += ", " + r.Agent
 		l.Cost, l.CostKnown = l.Cost+loop.MicroUSD(r.Cost), l.CostKnown || r.CostKnown
+		l.CostPartial = l.CostPartial || r.CostPartial
 		l.TokensIn, l.TokensOut = l.TokensIn+r.TokensIn, l.TokensOut+r.TokensOut
 	}
 	return nil

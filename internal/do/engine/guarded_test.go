@@ -26,13 +26,13 @@ func TestGuarded(t *testing.T) {
 		{"output without end", loop.EndedOutput, nil, failure.NoProgress, failure.Work, loop.Failed},
 		{"empty calls", loop.EndedRequests, nil, failure.NoProgress, failure.Work, loop.Failed},
 		{"calls that overflow", loop.EndedRequests, []failure.APIError{{Status: 400, Type: "context_length_exceeded", Message: "too long"}}, failure.ContextLength, failure.Work, loop.Failed},
-		{"no network", loop.EndedRetries, []failure.APIError{{Type: "connection_failed", Message: "Connection failed: error sending request"}}, failure.Network, failure.Transient, loop.Failed},
+		{"no network", loop.EndedRetries, []failure.APIError{{Type: "connection_failed", Message: "Connection failed: error sending request"}}, failure.Network, failure.Transient, loop.Waited},
 		{"retries for a reason that is not known", loop.EndedRetries, nil, failure.ServiceUnavailable, failure.Transient, loop.Failed},
 		{"a long wait of the program's own", loop.EndedRetries, []failure.APIError{{Status: 429, Type: "rate_limit", RetryAfter: time.Hour}}, failure.RateLimit, failure.Transient, loop.Waited},
 		{"a bad key", loop.EndedRetries, []failure.APIError{{Status: 401, Type: "authentication_failed"}}, failure.Auth, failure.Permanent, loop.Failed},
 	} {
 		x := loop.Exit{Code: -1, Ended: test.ended, Why: why}
-		a := guarded(x, test.errs, "mine", now)
+		a := guarded(x, test.errs, "mine", 100, now)
 		if a == nil || a.Class != test.class || a.Kind != test.kind || a.Summary != "it was seen (a; b)" || a.Actions[0] != "do this" ||
 			!strings.HasPrefix(a.Fingerprint, "guard-"+string(test.ended)) {
 			t.Errorf("%s: %+v", test.name, a)
@@ -42,7 +42,11 @@ func TestGuarded(t *testing.T) {
 			t.Errorf("%s: the loop takes it for %s", test.name, got)
 		}
 	}
-	if a := guarded(loop.Exit{Ended: loop.EndedIdle}, nil, "mine", now); a != nil {
+	// Calls without a word and without a token were answered by no model: a page of a proxy.
+	if a := guarded(loop.Exit{Ended: loop.EndedRequests, Why: "31 calls brought nothing; look"}, nil, "mine", 0, now); !a.Provider || a.Kind != failure.Transient {
+		t.Errorf("a page of a proxy: %+v", a)
+	}
+	if a := guarded(loop.Exit{Ended: loop.EndedIdle}, nil, "mine", 100, now); a != nil {
 		t.Errorf("silence is %+v", a)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // a slim machine has no table of its own
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -99,7 +100,7 @@ const leastRoom = 100 << 20
 // guarded is the failure of an agent that a guard on its stream ended; nil for
 // any other end. What the provider said decides what is to be done about
 // calls that lead nowhere; the rest is for the agent to do otherwise.
-func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *failure.Analysis {
+func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now time.Time) *failure.Analysis {
 	seen, advice := x.Why, ""
 	if i := strings.LastIndex(x.Why, "; "); i >= 0 {
 		seen, advice = x.Why[:i], x.Why[i+2:]
@@ -111,6 +112,9 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	switch x.Ended {
 	case loop.EndedRepeats, loop.EndedOutput:
 		return &a
+	case loop.EndedPrice:
+		a.Class, a.Kind, a.Severity = failure.Validation, failure.Permanent, failure.High
+		return &a
 	case loop.EndedDisk: // the next agent would begin with no room
 		a.Class, a.Kind, a.Severity = failure.ResourceExhausted, failure.Permanent, failure.Critical
 		return &a
@@ -118,7 +122,7 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 	default:
 		return nil
 	}
-	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: zone})
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: Zone})
 	switch {
 	case len(errs) > 0 && said.Class != failure.Unknown:
 		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
@@ -126,8 +130,15 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *
 		return &said
 	case x.Ended == loop.EndedRetries:
 		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
+	case used == 0 && len(errs) == 0: // what answers the calls is no model
+		a.Class, a.Kind, a.Transient, a.Provider = failure.Network, failure.Transient, true, true
 	}
 	return &a
+}
+
+// stopped is true for an agent that pawl, or what ended pawl, cut off.
+func stopped(x loop.Exit) bool {
+	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
 }
 
 // TimeUp is the failure of an iteration that ended at a limit of time which no
@@ -155,8 +166,8 @@ func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
 // line cuts a message to the bytes that a summary holds.
 func line(s string) string { return agent.Clip(s, 200) }
 
-// zone looks a time zone up that a message names; nil is not known.
-func zone(name string) *time.Location {
+// Zone looks a time zone up that a message names; nil is not known.
+func Zone(name string) *time.Location {
 	at, err := time.LoadLocation(name)
 	if err != nil || name == "" {
 		return nil

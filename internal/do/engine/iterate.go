@@ -240,9 +240,8 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	w.withinDay(a, &limits)
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
-		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
+		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety, Pawl: w.plan.Exe, Tools: call.tools,
 		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes, Now: time.Now(),
-		Pawl: w.plan.Exe, Tools: call.tools,
 	})
 	if err != nil {
 		return job, nil, err
@@ -254,6 +253,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	box := w.agentBox(c.Agent, state, call)
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom, a.toolsCount()
+	limits.Priced = w.plan.Priced && !(len(a.Routes) == 0 && reportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
@@ -352,7 +352,11 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		read := signal.Read(res.Agent.Message)
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
+	endUnpriced(r, job, res.Agent.Model)
 	r.Failure = w.agentFailure(r, res)
+	if r.Failure != nil {
+		r.Failure.Stderr = failure.LastLines(streamText(res.Stderr), lastOfStderr)
+	}
 	nameLimit(r, limits)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
 }
@@ -403,11 +407,6 @@ func (w *worker) structured(name string) bool {
 	return ok && a.Adapter.Structured()
 }
 
-// stopped is true for an agent that pawl, or what ended pawl, cut off.
-func stopped(x loop.Exit) bool {
-	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
-}
-
 // agentFailure analyses an agent that did not end well; nil when it did.
 func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
 	x := r.Exit
@@ -437,14 +436,14 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if x.Ended == loop.EndedDestructive {
 		return refused(x, res.Refused)
 	}
-	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
+	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, endOf(res)); a != nil {
 		return a
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
 		CutOff:   x.Terminal == loop.TerminalMissing, Output: agentOutput(res),
-		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
+		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: Zone,
 	})
 	return &a
 }

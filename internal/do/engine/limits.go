@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -209,7 +210,9 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 
 // shareable is true for limits that stop every run alike.
 func shareable(c failure.Class) bool {
-	return c == failure.RateLimit || c == failure.QuotaExhausted || c == failure.ServiceUnavailable
+	return slices.Contains([]failure.Class{
+		failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable, failure.Network, failure.Timeout,
+	}, c)
 }
 
 // giveUp lets others try when this run does not come to it.
@@ -356,5 +359,23 @@ func dayFailure(why string, now time.Time) *failure.Analysis {
 		Class: failure.QuotaExhausted, Kind: failure.Transient, Provider: true, Severity: failure.Medium,
 		Summary: line(why), Fingerprint: dayPrint, WaitUntil: ratelimit.NextDay(now),
 		Actions: []string{"Wait for the next day, or raise the limit."},
+	}
+}
+
+// lastOfStderr bounds the lines that are kept with a failure.
+const lastOfStderr = 5
+
+// reportsCost is true for programs that report their own cost.
+func reportsCost(a agent.Adapter) bool {
+	known, ok := a.(agent.Factual)
+	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
+}
+
+// endUnpriced ends an iteration of a program that reported its tokens at its end, where the price of
+// the model is not known and money is limited: the next iteration would be paid as well.
+func endUnpriced(r *loop.Record, job supervisor.Job, model string) {
+	unpriced := r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0
+	if job.Limits.Priced && unpriced && r.Exit.Ended == loop.NotEnded && r.Signal.Kind != signal.Complete {
+		r.Exit.Ended, r.Exit.Why = loop.EndedPrice, agent.NoPrice(model, "")
 	}
 }

@@ -44,6 +44,8 @@ type Plan struct {
 	Sandbox string
 	// Prices let a cost limit work for programs that report tokens only.
 	Prices agent.Prices
+	// Priced: money is limited, so that no model without a price is called.
+	Priced bool
 	// Day is what all runs of the user may use in a day.
 	Day loop.DayLimits
 	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound

@@ -238,7 +238,8 @@ func (d *Driver) row(at time.Time) store.Run {
 	return store.Run{
 		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
 		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
-		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
+		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, CostPartial: s.Spent.CostPartial,
+		TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
 	}
 }

@@ -34,6 +34,9 @@ func (w *worker) verifies(r *loop.Record) bool {
 	if w.plan.Policy.Kind == loop.Task {
 		return claimed
 	}
+	if r.Failure != nil && r.Failure.Provider { // what is red then is not yet the work's
+		return claimed
+	}
 	return claimed || r.Exit.Code == 0
 }
 

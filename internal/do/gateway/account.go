@@ -15,6 +15,8 @@ type Limits struct {
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
+	// Priced: a model without a price is not called.
+	Priced bool `json:"priced,omitempty"`
 	// Day is for all runs of the user.
 	Day loop.DayLimits `json:"day,omitzero"`
 }
@@ -95,6 +97,9 @@ func (a *account) admit(ctx context.Context, q question, asked int64) (*flight, 
 // flight have to land first.
 func (a *account) room(q question, asked int64) (*flight, *over) {
 	f := &flight{model: q.model, tier: q.tier(), asked: asked, input: a.input(q.model, asked), works: q.works()}
+	if _, known := a.price(f, &reading{}, usage{}); a.limits.Priced && !known {
+		return nil, &over{loop.EndedPrice, agent.NoPrice(f.model, f.tier)}
+	}
 	cost, tokens := a.totals()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
 		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}

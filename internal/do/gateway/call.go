@@ -51,6 +51,7 @@ func (c *call) pass(w http.ResponseWriter) {
 
 // serve serves a model call.
 func (c *call) serve(w http.ResponseWriter) {
+	c.g.config.Alive()
 	flight, over := c.g.account.admit(c.request.Context(), c.question, length(c.body))
 	if over != nil {
 		c.refuse(w, over)
@@ -72,10 +73,13 @@ func (c *call) serve(w http.ResponseWriter) {
 	}
 	c.g.account.drop(flight)
 	var t *trouble
+	if errors.As(err, &t) && c.question.works() { // what the program says of it later has no time
+		c.g.judge(&t.err, len(c.question.tools))
+	}
 	switch {
 	case errors.As(err, &over):
 		c.refuse(w, over)
-	case !errors.As(err, &t): // the agent has gone
+	case t == nil: // the agent has gone
 	case resp == nil:
 		refuse(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+t.err.Message)
 		c.tell(t)
@@ -129,7 +133,7 @@ func (c *call) answer() (*http.Response, error) {
 		}
 		wait := t.pause(try, held)
 		heard := t.err
-		if wait == 0 && t.lasts && c.via.leave(to) {
+		if t.lasts && c.via.leave(to) {
 			c.g.emit(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
 			if resp != nil {
 				_ = resp.Body.Close()
@@ -261,6 +265,7 @@ func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
 	for {
 		n, err := resp.Body.Read(buffer)
 		if n > 0 {
+			c.g.config.Alive()
 			_, failed := w.Write(buffer[:n])
 			_ = out.Flush()
 			passed += int64(n)

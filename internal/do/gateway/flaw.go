@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 )
 
-// BrokenStream is the type of the error for an answer that broke off. Those for
-// answers that came whole and are none have the names of their classes.
+// BrokenStream is the type of the error for an answer that broke off, or is not of the protocol.
+// Those for other answers that are none have the names of their classes.
 const BrokenStream = "stream_broken"
 
 // flaw is what is wrong with an answer that has ended; nil is nothing. Only a
@@ -20,7 +20,7 @@ func (r *reading) flaw(works bool) *failure.APIError {
 	case r.err != nil:
 		return r.err
 	case r.odd && r.said == 0 && r.calls == 0:
-		return flaw(failure.MalformedAnswer, "the provider's answer is nothing of its protocol")
+		return flaw(BrokenStream, "the provider's answer is nothing of its protocol: something between may have answered")
 	case !r.done:
 		return flaw(BrokenStream, "the provider's answer broke off in the middle")
 	}

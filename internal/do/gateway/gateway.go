@@ -51,6 +51,8 @@ type Config struct {
 	Transport http.RoundTripper
 	// Emit is told what happens, one event at a time.
 	Emit func(agent.Event)
+	// Alive is called whenever the agent asks, and whenever a piece of an answer comes; nil does nothing.
+	Alive func()
 	// End is called when the attempt has to end.
 	End func(loop.Ended, string)
 	// Sleep waits between tries; nil is the clock. It returns false when ctx ended.
@@ -111,6 +113,9 @@ func New(c Config) (*Gateway, error) {
 	if len(c.Token) < 16 {
 		return nil, errors.New("cannot start the gateway: its token is too short")
 	}
+	if c.Alive == nil {
+		c.Alive = func() {}
+	}
 	if c.Sleep == nil {
 		c.Sleep = process.Sleep
 	}
@@ -139,8 +144,9 @@ func New(c Config) (*Gateway, error) {
 }
 
 // Flaw is what was wrong with the answer to the last step of the agent's work:
-// a refusal, an answer that was cut at its limit or is empty. nil is nothing. A
-// program may call that a success.
+// an error, a refusal, an answer that broke off, was cut at its limit or is empty. nil
+// is nothing. A program may call that a success, or report it without the time that the
+// provider named.
 func (g *Gateway) Flaw() *failure.APIError {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -447,6 +448,38 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
+// Under a limit of money a model, or a tier of one, is not called of which nobody knows
+// what it costs: no limit would hold.
+func TestUnknownPriceUnderALimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, path, header, body string, _ bool) {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) {
+			c.Limits.Priced, c.Prices = true, agent.Prices{"other": {Input: 1}}
+		})
+		_, answer, _ := r.post(path, header, body)
+		if n := len(r.provider.Requests()); n != 0 {
+			t.Errorf("the provider saw %d calls", n)
+		}
+		if !slices.Contains(r.ended, loop.EndedPrice) || !strings.Contains(r.why, `prices: {"m": {input: 3, output: 15}}`) {
+			t.Errorf("ended %v: %s", r.ended, r.why)
+		}
+		if !strings.Contains(answer, "the price of") {
+			t.Errorf("the agent is answered %s", answer)
+		}
+	})
+	for body, calls := range map[string]int{
+		`{"model":"m","max_tokens":9,"tools":[{}]}`:                    1,
+		`{"model":"m","max_tokens":9,"tools":[{}],"speed":"fast"}`:     0,
+		`{"model":"m","max_tokens":9,"tools":[{}],"speed":"standard"}`: 1,
+	} {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Text: "hi"}}}, func(c *Config) { c.Limits.Priced = true })
+		_, _, _ = r.post(kinds[0].path, kinds[0].header, body)
+		if n := len(r.provider.Requests()); n != calls {
+			t.Errorf("%s: the provider saw %d calls: %s", body, n, r.why)
+		}
+	}
+}
+
 func TestHourOfCacheCostsMore(t *testing.T) {
 	t.Parallel()
 	answer := `{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":0,` +
@@ -566,7 +599,7 @@ func TestFlaws(t *testing.T) {
 		if _, answer, _ := r.post(path, header, body); answer != "<html>sign in</html>" {
 			t.Errorf("the answer is %s", answer)
 		}
-		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != string(failure.MalformedAnswer) {
+		if flaw := r.gateway.Flaw(); flaw == nil || flaw.Type != BrokenStream {
 			t.Errorf("a page for people: flaw is %+v", flaw)
 		}
 		if out := r.outcome(); out.Calls != 1 || out.Usage != (agent.Usage{}) || out.Cost != 0 {
@@ -797,6 +830,44 @@ func TestFallback(t *testing.T) {
 	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
 	if status != http.StatusBadGateway || len(r.ended) != 1 || r.ended[0] != loop.EndedRetries || len(r.provider.Requests()) != 1 {
 		t.Errorf("status %d: %s, ended %v", status, answer, r.ended)
+	}
+}
+
+// What stands in takes the call at once: nothing is waited for first.
+func TestFallbackAtOnce(t *testing.T) {
+	t.Parallel()
+	other := modelserver.New(modelserver.Scenario{Replies: []modelserver.Reply{{Text: "from the other"}}})
+	t.Cleanup(other.Close)
+	for _, base := range []string{"", nobody} {
+		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{{Status: 503, Message: "down", Header: map[string]string{"retry-after": "3"}}}},
+			func(c *Config) {
+				c.Routes[0].Next = c.Routes[0].Other(other.URL(), "key-of-the-other")
+				c.Routes[0].Base = cmp.Or(base, c.Routes[0].Base)
+			})
+		if status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].whole); status != 200 || len(r.slept) > 0 {
+			t.Errorf("status %d after %v: %s", status, r.slept, answer)
+		}
+		if flaw := r.gateway.Flaw(); flaw != nil {
+			t.Errorf("flaw %+v", flaw)
+		}
+	}
+}
+
+// What the provider said last of a step of the work is kept with its time, whatever the program says
+// of it; an answer to the next step takes it back.
+func TestTroubleIsKept(t *testing.T) {
+	t.Parallel()
+	alive := 0
+	r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{
+		{Status: 429, Type: "rate_limit_error", Message: "slow down", Header: map[string]string{"retry-after": "120"}}, {Text: "hi"},
+	}}, func(c *Config) { c.Alive = func() { alive++ } })
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if flaw := r.gateway.Flaw(); flaw == nil || flaw.Status != 429 || flaw.RetryAfter != 2*time.Minute || flaw.ResetAt.IsZero() {
+		t.Errorf("flaw %+v", flaw)
+	}
+	_, _, _ = r.post(kinds[0].path, kinds[0].header, kinds[0].whole)
+	if flaw := r.gateway.Flaw(); flaw != nil || alive < 3 {
+		t.Errorf("flaw %+v, %d signs of life", flaw, alive)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -100,8 +101,8 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 	b.WriteString("## What was done\n\n")
 	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
 		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"), fault.Numbered(r.Iteration, "iteration"))
-		if r.CostKnown {
-			fmt.Fprintf(&b, ", for $%.2f", float64(r.Cost)/1e6)
+		if cost := loop.Money(loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial); cost != "" {
+			b.WriteString(", for " + cost)
 		}
 		b.WriteString("\n")
 	}

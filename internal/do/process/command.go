@@ -144,6 +144,28 @@ func (c Command) look(env []string) (string, error) {
 	return "", &StartError{Code: 127, Message: fmt.Sprintf("cannot start %s: not found in PATH", name)}
 }
 
+// longestText is the most that Linux takes of one argument or variable, in bytes.
+const longestText = 128 << 10
+
+// tooLong names the argument or the variable that is longer than the system takes.
+func (c Command) tooLong() string {
+	for _, kv := range c.Env {
+		if name, _, _ := strings.Cut(kv, "="); len(kv) >= longestText {
+			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and %d " +
+				"are allowed; hand it over in a file"
+			return fmt.Sprintf(text, name, len(kv), longestText)
+		}
+	}
+	for _, arg := range c.Args {
+		if len(arg) >= longestText {
+			const text = "invalid argument: it is longer than the system takes: it has %d bytes, and %d are allowed; " +
+				"pass a prompt on stdin or with {prompt_file}"
+			return fmt.Sprintf(text, len(arg), longestText)
+		}
+	}
+	return "invalid arguments: all of them and the environment together are longer than the system takes"
+}
+
 // Explain makes a *StartError, for the person who must act, of the system's error
 // when path, which Resolve returned, could not be executed.
 func (c Command) Explain(path string, err error) error {
@@ -158,8 +180,7 @@ func (c Command) Explain(path string, err error) error {
 	_, gone := os.Stat(path)
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		return fail(126, "its arguments or its environment are longer than the system takes: pass the prompt on stdin or "+
-			"with {prompt_file}")
+		return fail(-1, "%s", c.tooLong())
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
 		if gone != nil {
 			return fail(127, "%s is not there", path)

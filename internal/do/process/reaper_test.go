@@ -97,9 +97,9 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{"Windows lines", Command{Args: []string{write("crlf", "#!/bin/sh\r\n", 0o700)}}, 126, "as in Windows"},
 		{"no program", Command{Args: []string{write("data", "hello", 0o700)}}, 126, "#! line"},
 		{"no folder", Command{Args: []string{"/bin/true"}, Dir: dir + "/gone"}, -1, "working folder"},
-		{"long argument", Command{Args: []string{"/bin/true", strings.Repeat("x", 200_000)}}, 126, "longer than the system takes"},
-		{"long variable", Command{Args: []string{"/bin/true"}, Env: []string{"BIG=" + strings.Repeat("x", 200_000)}}, 126, "longer than the system takes"},
-		{"many arguments", Command{Args: append([]string{"/bin/true"}, strings.Split(strings.Repeat(strings.Repeat("y", 100_000)+" ", 100), " ")...)}, 126, "longer than the system takes"},
+		{"long argument", Command{Args: []string{"/bin/true", strings.Repeat("x", 200_000)}}, -1, "argument: it is longer than the system takes: it has 200000 bytes"},
+		{"long variable", Command{Args: []string{"/bin/true"}, Env: []string{"BIG=" + strings.Repeat("x", 200_000)}}, -1, "the variable BIG is longer than the system takes"},
+		{"many arguments", Command{Args: append([]string{"/bin/true"}, strings.Split(strings.Repeat(strings.Repeat("y", 100_000)+" ", 100), " ")...)}, -1, "longer than the system takes"},
 		{"zero byte", Command{Args: []string{"/bin/true", "a\x00b"}}, -1, "invalid argument"},
 	}
 	for _, tt := range tests {

@@ -172,7 +172,9 @@ type ModelPlan struct {
 	Cost   loop.MicroUSD
 	Tokens int64
 	Calls  int
+	Priced bool
 	Prices agent.Prices
+	Alive  func() // is called whenever something of a call goes by
 }
 
 // ModelServer serves the model calls of one attempt.
@@ -209,7 +211,8 @@ func (t *task) openModels(m *meter) (*models, error) {
 	}
 	token := "sk-pawl-" + rand.Text()
 	plan := ModelPlan{Gateway: *t.job.Gateway, Token: token, Prices: t.job.Prices,
-		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls}
+		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls, Priced: t.job.Limits.Priced,
+		Alive: func() { t.seen.Store(time.Now().UnixNano()) }}
 	if t.job.Box != nil {
 		plan.From = Ours // doors of the box are this process's own
 	}
@@ -276,9 +279,11 @@ func (x *models) complete(out *agent.Outcome) {
 	}
 	var known bool
 	out.Models, out.Cost, known = x.server.Totals()
-	out.CostSource = agent.CostMetered
-	if !known {
-		out.CostSource = agent.CostNone // of a part: it counts for the limits
+	switch out.CostSource = agent.CostMetered; {
+	case !known && out.Cost > 0:
+		out.CostSource = agent.CostPartial
+	case !known:
+		out.CostSource = agent.CostNone
 	}
 	if flaw := x.server.Flaw(); flaw != nil { // whatever the program made of it
 		out.Terminal = loop.TerminalFailed

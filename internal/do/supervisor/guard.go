@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -219,6 +220,55 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 			return
 		}
 	}
+}
+
+// lingerBound is the time in which a program that has printed its result has to end.
+const lingerBound = 30 * time.Second
+
+// endedLingering ends a program that printed its result and does not end; it is in no result.
+const endedLingering loop.Ended = "lingering"
+
+// watchResult ends a program that has printed its result, and then neither ends nor continues.
+func (t *task) watchResult(ctx context.Context, result *lastWord) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-result.came:
+		}
+		for since, has := result.since(); has; since, has = result.since() {
+			left := cmp.Or(t.job.Limits.Linger, lingerBound) - time.Since(since)
+			if left <= 0 {
+				t.end(endedLingering)
+				return
+			}
+			if !process.Sleep(ctx, left) {
+				return
+			}
+		}
+	}
+}
+
+// exitWithResult is the exit of a program that had printed its result when it was ended for taking
+// too long, or was killed by somebody else: the result counts.
+func exitWithResult(x loop.Exit, terminal loop.Terminal) loop.Exit {
+	slow := x.Ended == endedLingering || x.Ended == loop.EndedIdle || x.Ended == loop.EndedTimeout
+	ofWrapper := x.Code > 128 && terminal == loop.TerminalOK // a shell's status for a signal
+	bySignal := x.Signal != "" || ofWrapper
+	killed := x.Ended == loop.NotEnded && bySignal
+	switch {
+	case slow:
+		x.Why = "it had printed its result and did not end, so pawl ended it"
+	case killed:
+		x.Why = "it had printed its result and was killed after that: " + cmp.Or(x.Signal, fmt.Sprint("exit status ", x.Code))
+	default:
+		return x
+	}
+	x.Ended, x.Signal, x.Code = loop.NotEnded, "", 0
+	if terminal != loop.TerminalOK {
+		x.Code = 1
+	}
+	return x
 }
 
 func (t *task) lastOutput() time.Time { return time.Unix(0, t.seen.Load()) }

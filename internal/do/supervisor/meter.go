@@ -53,6 +53,7 @@ type meter struct {
 	bytes   int64        // of stdout
 	silent  int64        // of them, since the last event that is known
 	noise   atomic.Int64 // bytes of stderr
+	result  lastWord
 	passed  bool
 	problem string // the parser failed on the stream
 	usage   *usage // the program's own count; nil is none
@@ -68,7 +69,7 @@ type meter struct {
 func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass func(loop.Ended, string)) *meter {
 	m := &meter{
 		rules: job.Safety, limits: job.Limits, parser: parser, emit: emit, pass: pass,
-		totals: agent.NewCollector(), dog: newWatchdog(job, pass),
+		totals: agent.NewCollector(), dog: newWatchdog(job, pass), result: lastWord{came: make(chan struct{}, 1)},
 	}
 	m.totals.SetPrices(job.Prices)
 	m.totals.SetModel(job.Model)
@@ -164,6 +165,7 @@ func (m *meter) event(e agent.Event) {
 	if e.Kind == agent.End && m.ended != nil {
 		m.ended()
 	}
+	m.result.note(e)
 	m.judge(e)
 	e.Command = fault.Cut(e.Command, liveCommand)
 	m.publish(e)
@@ -173,13 +175,42 @@ func (m *meter) event(e agent.Event) {
 	if m.passed {
 		return
 	}
-	if why := m.over(); why != loop.NotEnded {
+	if ended := m.over(); ended != loop.NotEnded {
+		why := ""
+		if ended == loop.EndedPrice {
+			why = agent.NoPrice(m.totals.Model(), "")
+		}
 		m.passed = true
-		m.pass(why, "")
+		m.pass(ended, why)
 		return
 	}
 	m.dog.see(e)
 }
+
+// lastWord is the result that the program has printed, after which it may yet begin anew with a message.
+type lastWord struct {
+	at   atomic.Int64  // in Unix nanoseconds; 0 for none
+	came chan struct{} // gets one when a result comes
+}
+
+func (l *lastWord) note(e agent.Event) {
+	switch e.Kind {
+	case agent.End:
+		if e.Terminal == loop.TerminalMissing {
+			return
+		}
+		l.at.Store(time.Now().UnixNano())
+		select {
+		case l.came <- struct{}{}:
+		default:
+		}
+	case agent.Text, agent.Thinking, agent.ToolStart:
+		l.at.Store(0)
+	}
+}
+
+// since returns false while there is no result.
+func (l *lastWord) since() (time.Time, bool) { return time.Unix(0, l.at.Load()), l.at.Load() != 0 }
 
 // judge ends the agent at a tool call that is forbidden: it runs already, so
 // there is no grace.
@@ -219,8 +250,10 @@ func (m *meter) publish(e agent.Event) {
 // over names the limit that is passed: to reach it is allowed.
 func (m *meter) over() loop.Ended {
 	l := m.limits
-	cost, _ := m.totals.Cost()
+	cost, known := m.totals.Cost()
 	switch {
+	case l.Priced && !m.metered && !known && m.totals.Reports() > 1: // with the first one the price may come
+		return loop.EndedPrice
 	case l.Cost > 0 && cost > l.Cost:
 		return loop.EndedCost
 	case l.Tokens > 0 && m.totals.Tokens() > l.Tokens:

@@ -2,10 +2,12 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -85,6 +87,29 @@ func TestModelsOfAJob(t *testing.T) {
 	}
 	if out.Terminal != loop.TerminalFailed || len(out.Errors) != 1 || out.Errors[0].Type != "refused_by_model" || got.Exit.Terminal != loop.TerminalFailed {
 		t.Errorf("outcome is %+v, exit %+v", out, got.Exit)
+	}
+}
+
+// What goes by in the gateway is life: a model that answers for long, to a program that
+// prints nothing, is not idle.
+func TestCallsAreLife(t *testing.T) {
+	t.Parallel()
+	var plan ModelPlan
+	job := withModels(newRun(t).job("1", "true"))
+	work := &task{job: job, rest: func() (Rest, error) {
+		return Rest{Models: func(p ModelPlan, emit func(agent.Event), end func(loop.Ended, string)) (ModelServer, error) {
+			plan = p
+			return playModels(p, emit, end)
+		}}, nil
+	}}
+	m := newMeter(job, nil, func([]json.RawMessage) {}, func(loop.Ended, string) {})
+	models, err := work.openModels(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer models.close()
+	if plan.Alive(); time.Since(work.lastOutput()) > time.Minute {
+		t.Errorf("the last sign of life is of %v", work.lastOutput())
 	}
 }
 

@@ -121,14 +121,17 @@ func encode(message any) []byte {
 // Limits bound one job. A zero duration or amount is no limit, except Output.
 type Limits struct {
 	Wall   time.Duration `json:"wall,omitempty"`
-	Idle   time.Duration `json:"idle,omitempty"`  // no output and no file change below Watch
-	Grace  time.Duration `json:"grace,omitempty"` // after TERM, before KILL; 0 is 5 s
-	Ask    time.Duration `json:"ask,omitempty"`   // TERM to the process alone, before all that it started get it
+	Idle   time.Duration `json:"idle,omitempty"`   // no output and no file change below Watch
+	Grace  time.Duration `json:"grace,omitempty"`  // after TERM, before KILL; 0 is 5 s
+	Ask    time.Duration `json:"ask,omitempty"`    // TERM to the process alone, before all that it started get it
+	Linger time.Duration `json:"linger,omitempty"` // of a program that has printed its result; 0 is 30 s
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
-	Output int64         `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
+	// Priced: money is limited, so that a model without a price is not called (again).
+	Priced bool  `json:"priced,omitempty"`
+	Output int64 `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
 	// Room is how many bytes must stay free on the disk of the job's folder, or
 	// a tenth of what was free at its start where that is less; 0 looks at nothing.
 	Room int64 `json:"room,omitempty"`

@@ -91,6 +91,46 @@ echo '{"kind":"end"}'; read -r d; echo "closed $d"`)
 	}
 }
 
+// A program that has printed its result and then hangs, is killed or crashes has a result. One that
+// goes on after it has not, and one that fails by itself has failed.
+func TestResultWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	const good, bad = `echo '{"kind":"end","terminal":"ok"}'; `, `echo '{"kind":"end","terminal":"failed"}'; `
+	for script, want := range map[string]loop.Exit{
+		good + `exec sleep 300`:                {Terminal: loop.TerminalOK},
+		good + `trap "" TERM; sleep 300`:       {Terminal: loop.TerminalOK},
+		bad + `exec sleep 300`:                 {Terminal: loop.TerminalFailed, Code: 1},
+		good + `kill -9 $$`:                    {Terminal: loop.TerminalOK},
+		good + `kill -SEGV $$`:                 {Terminal: loop.TerminalOK},
+		good + `exit 137`:                      {Terminal: loop.TerminalOK},
+		good + `exit 3`:                        {Terminal: loop.TerminalOK, Code: 3},
+		bad + `exit 137`:                       {Terminal: loop.TerminalFailed, Code: 137},
+		`kill -9 $$`:                           {Code: -1, Signal: "killed"},
+		good + `(sleep 300 &) >/dev/null 2>&1`: {Terminal: loop.TerminalOK},
+	} {
+		r := newRun(t)
+		c := r.start()
+		job := r.job("1", script)
+		job.Parser, job.Limits = "json", Limits{Linger: time.Millisecond, Grace: 10 * time.Millisecond}
+		got := must(t)(c.Run(context.Background(), job, nil)).Exit
+		if got.Why = ""; got != want {
+			t.Errorf("%s: %+v, want %+v", script, got, want)
+		}
+	}
+	r := newRun(t)
+	c := r.start()
+	job := r.job("1", good+`echo '{"kind":"text","text":"there is more"}'; sleep 300`)
+	job.Parser, job.Limits = "json", Limits{Linger: time.Hour, Idle: 50 * time.Millisecond}
+	if got := must(t)(c.Run(context.Background(), job, nil)).Exit; got.Ended != loop.EndedIdle {
+		t.Errorf("one that went on: %+v", got)
+	}
+	job = r.job("2", good+`sleep 300`)
+	job.Parser, job.Limits = "json", Limits{Linger: time.Hour, Idle: 50 * time.Millisecond}
+	if got := must(t)(c.Run(context.Background(), job, nil)).Exit; got.Ended != loop.NotEnded || got.Code != 0 {
+		t.Errorf("one that is idle after its result: %+v", got)
+	}
+}
+
 // One that reads nothing does not hold up its end.
 func TestAJobMayNotListen(t *testing.T) {
 	t.Parallel()

@@ -279,6 +279,7 @@ func (t *task) watch(child *process.Child, m *meter, least uint64) verdict {
 	if m != nil {
 		dog = m.dog
 		watchers.Go(func() { dog.watch(ctx) })
+		watchers.Go(func() { t.watchResult(ctx, &m.result) })
 	}
 	watchers.Go(func() { t.watchIdle(ctx, dog) })
 	watchers.Go(func() { t.watchDisk(ctx, least) })
@@ -382,6 +383,9 @@ func (t *task) drain(o *output, r *Result) {
 	r.Agent = o.meter.finish()
 	t.models.complete(&r.Agent)
 	r.Refused = o.meter.refused
+	if _, has := o.meter.result.since(); has {
+		r.Exit = exitWithResult(r.Exit, r.Agent.Terminal)
+	}
 	r.Exit.Terminal = r.Agent.Terminal
 	if o.meter.problem != "" {
 		t.logf("%s: %s", t.job.ID, o.meter.problem)

@@ -111,7 +111,7 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 			updated_at = $15, ended_at = $16, elapsed = $17, state = $18
 		WHERE id = $19 AND n = $20 AND owner_pid = $21 AND owner_start = $22 AND owner_boot = $23 AND owner_host = $24`,
 		r.Status, r.Why, step.Event.N, r.Iteration, r.MaxIterations, r.Agent,
-		r.Cost, r.CostKnown, r.TokensIn, r.TokensOut,
+		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut,
 		after.PID, after.Start, after.Boot, after.Host,
 		ms(updatedAt(r, step.Event)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State),
 		r.ID, step.Event.N-1, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host)

@@ -37,6 +37,7 @@ type Run struct {
 	Agent         string // that works on it, or did last; a commit without one keeps the stored one
 	Cost          int64  // micro-dollars
 	CostKnown     bool
+	CostPartial   bool // it is at least Cost
 	TokensIn      int64
 	TokensOut     int64
 	// Owner drives the run; the zero Owner is nobody.
@@ -158,7 +159,7 @@ func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error
 			started_at, updated_at, ended_at, elapsed, state)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent,
-		r.Cost, r.CostKnown, r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
+		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
 		ms(r.StartedAt), ms(updatedAt(r, e)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' A
 func runFields(r *Run) []any {
 	return []any{
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
-		&r.Cost, &r.CostKnown, &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
+		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
 		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
 		&r.Work,
 	}

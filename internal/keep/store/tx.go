@@ -327,6 +327,24 @@ func integer(stored any) int64 {
 	return n
 }
 
+// costKnown is stored as 1 where all of the cost is known, and as 2 where it is at least so much.
+func (r *Run) costKnown() (n int) {
+	for _, known := range []bool{r.CostKnown, r.CostKnown && r.CostPartial} {
+		if known {
+			n++
+		}
+	}
+	return n
+}
+
+// readCostKnown reads the number that [Run.costKnown] returned.
+func readCostKnown(r *Run) column {
+	return func(stored any) error {
+		r.CostKnown, r.CostPartial = integer(stored) > 0, integer(stored) > 1
+		return nil
+	}
+}
+
 // took reads a duration.
 func took(d *time.Duration) column {
 	return func(stored any) error {

@@ -27,6 +27,7 @@ var openers = map[string]string{
 	"internal/do/trust/trust.go":        "pawl's own records",
 	"internal/do/workspace/rules.go":    "pawl's own lists, and the person's ignore file",
 	"internal/do/workspace/snapshot.go": "tells whether a file can be read, without following a link",
+	"internal/ask/planner/policy.go":    "pawl's own list of prices, in a state folder",
 }
 
 func checkOpens(t *tree, found report) {

@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -126,20 +127,18 @@ func nextStep(n autopilot.Need) string {
 
 func slotTable(a *command.App, v autopilot.View) {
 	var rows [][]any
-	cost := func(c loop.MicroUSD, known bool) string {
-		if !known {
-			return "unknown"
-		}
-		return fmt.Sprint(c)
+	cost := func(c loop.MicroUSD, known, partial bool) string {
+		return cmp.Or(loop.Money(c, known, partial), "unknown")
 	}
 	for _, l := range v.Slots {
 		rows = append(rows, []any{
 			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed),
-			cost(l.Cost, l.CostKnown), report.Line(l.Activity, 40), report.Line(l.Title, 60),
+			cost(l.Cost, l.CostKnown, l.CostPartial), report.Line(l.Activity, 40), report.Line(l.Title, 60),
 		})
 		for _, r := range l.Racers {
 			rows = append(rows, []any{
-				"  " + r.Agent, r.Run, r.Status, console.Of(r.Iteration, r.MaxIterations), "", cost(r.Cost, r.CostKnown), "", "",
+				"  " + r.Agent, r.Run, r.Status, console.Of(r.Iteration, r.MaxIterations), "",
+				cost(r.Cost, r.CostKnown, r.CostPartial), "", "",
 			})
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/engine"
 )
 
 const (
@@ -99,7 +100,7 @@ func evidence(a *command.App, file, name string, exit int) (e failure.Evidence, 
 		return e, err
 	}
 	defer in.Close()
-	e = failure.Evidence{Source: "log", ExitCode: exit}
+	e = failure.Evidence{Source: "log", ExitCode: exit, Zone: engine.Zone}
 	var kept ends
 	if name != "" {
 		err = readRecording(in, name, &e)

@@ -28,11 +28,11 @@ import (
 )
 
 func logsCommand(a *command.App) *cobra.Command {
-	var follow, raw, reviewed bool
+	var follow, raw, reviewed, stderr bool
 	iteration, step, gate := 0, "", ""
 	cmd := command.Leaf("logs RUN", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
 		command.ExactlyOne("a run or a procedure", command.SeeRuns), func(ctx context.Context, args []string) error {
-			if iteration == 0 && step == "" && gate == "" {
+			if iteration == 0 && step == "" && gate == "" && !stderr {
 				return a.WithOperator(ctx, func(p *action.Operator) error {
 					s := &story{a: a, p: p, raw: raw || a.JSON, reads: map[string]int64{}, seen: map[string]string{}}
 					return s.start(ctx, args[0], follow)
@@ -45,12 +45,13 @@ func logsCommand(a *command.App) *cobra.Command {
 				case gate != "":
 					return gateOutput(ctx, a, p.Store, r, gate, iteration)
 				}
-				return iterationOutput(a, p.Store, r, iteration, reviewed)
+				return iterationOutput(a, p.Store, r, cmp.Or(iteration, r.Iteration), reviewed, stderr)
 			})
 		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
+	cmd.Flags().BoolVar(&stderr, "stderr", false, "print what the agent wrote on stderr, at last or in iteration -i")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
 	cmd.Flags().StringVar(&gate, "gate", "", "print what the gate `NAME` printed, at last or in iteration -i")
 	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
@@ -115,7 +116,7 @@ func eventText(e journal.Event) string {
 }
 
 // iterationOutput prints what an iteration's agent wrote, as it was.
-func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, reviewed bool) error {
+func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, reviewed, stderr bool) error {
 	dir, err := a.Outputs(st, r, n)
 	if errors.Is(err, fs.ErrNotExist) {
 		if n <= r.Iteration {
@@ -131,9 +132,18 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 	if reviewed {
 		name, who = lastReview(dir), "reviewer"
 	}
+	where := ""
+	if stderr {
+		name, where = strings.TrimSuffix(name, ".out")+".err", " on stderr"
+	}
 	f, err := spool.Open(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		a.Say("The %s of iteration %d printed nothing.", who, n)
+		a.Say("The %s of iteration %d printed nothing%s.", who, n, where)
+		if beside := strings.TrimSuffix(name, ".out") + ".err"; !stderr {
+			if _, err := dir.Stat(beside); err == nil {
+				a.Say("What it wrote on stderr: pawl logs %s -i %d --stderr", r.ID, n)
+			}
+		}
 		return nil
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -163,8 +164,8 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), done,
 		report.Short(r.TokensIn+r.TokensOut))
 	switch {
-	case r.CostKnown:
-		a.Result(", %s", loop.MicroUSD(r.Cost))
+	case state.Spent.Money() != "":
+		a.Result(", %s", state.Spent.Money())
 	case free(&state):
 		a.Result(", no cost")
 	default:
@@ -223,10 +224,7 @@ func showModels(a *command.App, records []loop.Record) {
 	var rows [][]any
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		m := total[name]
-		cost := m.Cost.String()
-		if m.Unpriced {
-			cost = "unknown"
-		}
+		cost := cmp.Or(loop.Money(m.Cost, true, m.Unpriced), "unknown")
 		rows = append(rows, []any{
 			report.Line(name, 60), m.Calls, report.Short(m.Input), report.Short(m.CacheRead),
 			report.Short(m.CacheWrite),
@@ -404,7 +402,7 @@ func whatHappened(r loop.Record) string {
 func showJSON(a *command.App, l listed, r store.Run, state loop.State, records []loop.Record,
 	steps []report.Execution) error {
 	d := document{
-		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed),
+		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed) && state.Changed,
 		Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 	}

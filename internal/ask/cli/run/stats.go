@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -285,8 +286,5 @@ func helped(t stats.Tally) string {
 
 // cost is what is known of it.
 func cost(t stats.Tally) string {
-	if t.CostKnown == 0 {
-		return "unknown"
-	}
-	return loop.MicroUSD(t.Cost).String()
+	return cmp.Or(loop.Money(loop.MicroUSD(t.Cost), t.CostKnown > 0, t.CostKnown < t.Iterations), "unknown")
 }

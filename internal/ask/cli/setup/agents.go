@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -124,39 +126,83 @@ func printAgents(a *command.App, all []agentState) {
 }
 
 func pricesCommand(a *command.App) *cobra.Command {
-	return command.Leaf("prices [MODEL]", "What costs are computed from, of all models or of one", command.AtMost(1),
+	update := ""
+	c := command.Leaf("prices [MODEL]", "What a million tokens cost, by model: a limit of money holds by it", command.AtMost(1),
 		func(_ context.Context, args []string) error {
+			if update != "" {
+				return updatePrices(a, update)
+			}
 			c, err := a.Peek()
 			if err != nil {
 				return err
 			}
-			all := planner.Prices(c)
+			all := planner.Prices(c, a.Env)
 			if len(args) > 0 {
 				return priceOf(a, all, args[0])
 			}
-			a.Say("US dollars for a million tokens. The list's are of %s; yours are `prices` in the configuration.",
-				agent.PricesDate)
+			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate, agent.PricesSource)
+			if _, about := planner.UpdatedPrices(a.Env); about != "" {
+				a.Say("Over it: %s (%s).", about, config.PricesFile(a.Env))
+			}
+			a.Say("`prices` in the configuration stand over both.")
 			return printPrices(a, all, slices.Sorted(maps.Keys(all)))
 		})
+	c.Flags().StringVar(&update, "update", "", "take the prices of `FILE`: LiteLLM's model_prices_and_context_window.json")
+	return c
+}
+
+// updatePrices takes the field's common list over the built-in one.
+func updatePrices(a *command.App, file string) error {
+	path := file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Dir, file)
+	}
+	list, err := os.ReadFile(path)
+	if err != nil {
+		return command.Usage("cannot read the prices: %v", err)
+	}
+	prices, err := agent.FromLiteLLM(list)
+	if err != nil {
+		return command.Usage("cannot take the prices of %s: %v", file, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	to := config.PricesFile(a.Env)
+	about := fmt.Sprintf("%s of %s", filepath.Base(path), info.ModTime().Format(time.DateOnly))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if err := files.Replace(to, []byte(prices.Text(about)), 0o600, true); err != nil {
+		return err
+	}
+	a.Say("%d prices of %s now stand over the built-in ones. To have those again: rm %s", len(prices), about, to)
+	return nil
 }
 
 // priceOf shows the price that holds for a model.
 func priceOf(a *command.App, all agent.Prices, model string) error {
 	name, _, known := all.Entry(model)
 	if !known {
-		return command.Usage("no price of %q is known: its cost is unknown, and no limit of money holds for it", model).
-			Hint("Say what it costs: prices: {%s: {input: 3, output: 15}}", strconv.Quote(model))
+		return command.Usage("no price of %q is known: under a limit of money it is not called", model).
+			Hint("Say what a million of its tokens cost: prices: {%s: {input: 3, output: 15}}", strconv.Quote(model)).
+			Hint("Or take a newer list: pawl prices --update FILE")
 	}
 	return printPrices(a, all, []string{name})
 }
 
 func printPrices(a *command.App, all agent.Prices, names []string) error {
 	const header = "MODEL\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tLONG PROMPTS\tFASTER\tSOURCE"
+	updated, about := planner.UpdatedPrices(a.Env)
 	return command.Listing(a, names, "", header, func(name string) command.Row {
 		p := all[name]
 		source, long, fast := "yours", "", ""
 		if p.Listed {
 			source = "list of " + agent.PricesDate
+			if _, newer := updated[name]; newer {
+				source = about
+			}
 		}
 		if p.LongFrom > 0 {
 			long = fmt.Sprintf("over %dk: %s and %s", p.LongFrom/1000, perMillion(p.For(p.LongFrom+1).Input),

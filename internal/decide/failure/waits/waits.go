@@ -32,26 +32,35 @@ var words = sync.OnceValue(func() []*regexp.Regexp {
 
 // Until reads when msg says that a service works again. Clock times are
 // read in now's location unless msg names another that zone knows; a time that
-// is already past today means tomorrow. The zero time means that msg does not say, or that
-// what it says is more than longest ahead.
+// is already past today means tomorrow, or now when it is just past. The zero time means that msg
+// does not say, or that what it says is more than longest ahead.
 func Until(msg string, now time.Time, zone func(string) *time.Location) time.Time {
+	t, _ := Read(msg, now, zone)
+	return t
+}
+
+// Read is [Until], and whether the time is one by the clock, to the minute.
+func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.Time, clocked bool) {
 	if now.IsZero() {
-		return time.Time{}
+		return time.Time{}, false
 	}
 	// A full date holds digits of a span and a clock time.
 	if t := sensible(dated(msg, now), now); !t.IsZero() {
-		return t
+		return t, false
 	}
 	in := func(m []string, now time.Time) time.Time { return clock(m, inZone(now, m[7], zone)) }
 	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
 		for _, m := range words()[i].FindAllStringSubmatch(msg, 8) {
 			if t := sensible(read(m, now), now); !t.IsZero() {
-				return t
+				return t, i == clocks
 			}
 		}
 	}
-	return time.Time{}
+	return time.Time{}, false
 }
+
+// clocks is the place of clock times among the words that are looked for.
+const clocks = 2
 
 // dated reads a full date: of ISO 8601, or as HTTP has it.
 func dated(msg string, now time.Time) time.Time {
@@ -182,6 +191,11 @@ func clock(m []string, now time.Time) time.Time {
 	}
 	if month == "" {
 		t := time.Date(now.Year(), now.Month(), now.Day(), h, mins, 0, 0, now.Location())
+		for _, past := range []time.Time{t, t.AddDate(0, 0, -1)} {
+			if isJustPast(past, now) {
+				return now
+			}
+		}
 		// One hour comes twice when summer time ends.
 		for _, same := range []time.Time{t.Add(-time.Hour), t, t.Add(time.Hour)} {
 			if same.After(now) && (same.Equal(t) || same.Hour() == h) {
@@ -200,11 +214,20 @@ func clock(m []string, now time.Time) time.Time {
 		return time.Time{}
 	}
 	t := time.Date(y, named.Month(), d, h, mins, 0, 0, now.Location())
+	if isJustPast(t, now) {
+		return now
+	}
 	if year == "" && t.Before(now) {
 		t = t.AddDate(1, 0, 0)
 	}
 	return t
 }
+
+// Late is added to a time that is named to the minute: the service may work only at its end.
+const Late = time.Minute
+
+// isJustPast: who refuses at 2:47 and says 2:46 means minutes, and not tomorrow.
+func isJustPast(t, now time.Time) bool { return !t.After(now) && now.Sub(t) < 10*time.Minute }
 
 func stamp(m []string, now time.Time) time.Time {
 	s := strings.Replace(m[1], " ", "T", 1)

@@ -34,7 +34,7 @@ func TestWaitUntilInZones(t *testing.T) {
 		// Clock times without a date: today, or tomorrow when past.
 		{"2026-11-20T18:00:00Z", "Europe/Berlin", "resets 3pm", "2026-11-21T14:00:00Z"},
 		{"2026-11-20T10:00:00Z", "Europe/Berlin", "resets 3pm", "2026-11-20T14:00:00Z"},
-		{"2026-11-20T14:00:00Z", "Europe/Berlin", "resets 3pm", "2026-11-21T14:00:00Z"},
+		{"2026-11-20T14:10:00Z", "Europe/Berlin", "resets 3pm", "2026-11-21T14:00:00Z"},
 		{"2026-11-20T10:00:00Z", "UTC", "resets at 14:05 (Europe/Berlin)", "2026-11-20T13:05:00Z"},
 		{"2026-11-20T15:00:00Z", "UTC", "resets at 14:05 (Europe/Berlin)", "2026-11-21T13:05:00Z"},
 		{"2026-11-20T23:30:00Z", "UTC", "resets 1am (Asia/Tokyo)", "2026-11-21T16:00:00Z"},
@@ -46,6 +46,14 @@ func TestWaitUntilInZones(t *testing.T) {
 		{"2026-11-20T10:00:00Z", "UTC", "resets 12pm", "2026-11-20T12:00:00Z"},
 		{"2026-11-20T10:00:00Z", "UTC", "resets 12am", "2026-11-21T00:00:00Z"},
 		{"2026-12-31T23:00:00Z", "UTC", "resets 1am", "2027-01-01T01:00:00Z"},
+
+		// Who refuses at a time that is just past means minutes.
+		{"2026-11-20T14:00:00Z", "Europe/Berlin", "resets 3pm", "2026-11-20T14:00:00Z"},
+		{"2026-11-20T02:47:10Z", "UTC", "try again at 2:46 AM", "2026-11-20T02:47:10Z"},
+		{"2026-11-20T00:03:00Z", "UTC", "try again at 11:58 PM", "2026-11-20T00:03:00Z"},
+		{"2026-11-20T02:56:00Z", "UTC", "try again at 2:46 AM", "2026-11-21T02:46:00Z"},
+		{"2026-11-20T09:01:00Z", "UTC", "resets Nov 20 at 9am", "2026-11-20T09:01:00Z"},
+		{"2026-11-20T09:01:00Z", "UTC", "resets Nov 20 at 8am", ""},
 
 		// Spans and full dates.
 		{"2026-11-20T10:00:00Z", "UTC", "resets in 5 hours", "2026-11-20T15:00:00Z"},

@@ -93,7 +93,7 @@ var codexTold = map[string]told{
 	"cut":          codexFailed(0, "connection_error", failure.Network, 5),
 	"nokey":        codexFailed(0, "authentication_missing", failure.Auth, 0).but(func(w *told) { w.calls = 0 }),
 	"o529":         codexFailed(529, "overloaded", failure.ServiceUnavailable, 5),
-	"quota":        codexFailed(0, "usage_limit_reached", failure.QuotaExhausted, 0).but(func(w *told) { w.wait = 3 * time.Hour }),
+	"quota":        codexFailed(0, "usage_limit_reached", failure.QuotaExhausted, 0).but(func(w *told) { w.wait = 3*time.Hour + time.Minute }),
 	"r429":         codexFailed(429, "rate_limit", failure.RateLimit, 5),
 	"refused":      {terminal: missing, kind: "connection_error", class: failure.Network, calls: 8, retries: 8},
 	"par0":         {terminal: missing, kind: "connection_error", class: failure.Network, calls: 9, retries: 9},

@@ -25,14 +25,18 @@ func usageOf(r *loop.Record) usage {
 func (u *usage) tokens() int64 { return u.TokensIn + u.TokensOut }
 
 func (u *usage) add(v usage) {
+	unpriced := func(of *usage) bool { return !loop.CostKnown(of.Source) && of.tokens() > 0 }
+	partial := unpriced(u) != unpriced(&v) && loop.CostKnown(u.Source) != loop.CostKnown(v.Source)
 	u.Cost += v.Cost
 	u.TokensIn += v.TokensIn
 	u.TokensOut += v.TokensOut
 	u.Calls += v.Calls
 	u.Output += v.Output
 	switch {
+	case partial || u.Source == loop.CostPartial:
+		u.Source = loop.CostPartial
 	case !loop.CostKnown(v.Source):
-	case !loop.CostKnown(u.Source) || v.Source == "estimated":
+	case !loop.CostKnown(u.Source) || v.Source == "estimated" || v.Source == loop.CostPartial:
 		u.Source = v.Source
 	}
 }

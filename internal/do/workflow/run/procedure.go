@@ -125,7 +125,10 @@ func (d *activeAttempt) earlier() string {
 func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 	p := d.s.p
 	u := usage{Cost: s.Spent.Cost, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut, Calls: s.Spent.Calls}
-	if s.Spent.CostKnown {
+	switch {
+	case s.Spent.CostKnown && s.Spent.CostPartial:
+		u.Source = loop.CostPartial
+	case s.Spent.CostKnown:
 		u.Source = "reported"
 	}
 	d.e.record.Usage = u
