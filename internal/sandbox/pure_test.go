@@ -14,13 +14,13 @@ func TestLayout(t *testing.T) {
 		p    Policy
 		want string
 	}{
-		{"a folder for temporary files is the run's own, and what lies deep in it is out of reach",
+		{"a folder for temporary files is the run's own",
 			Policy{Temp: []Bind{{From: "/r/tmp", To: "/tmp"}}, Write: []string{"/tmp/w", "/tmp/a/b/c"}, Show: []string{"/tmp/a/x"},
 				Hide: []string{"/tmp/h", "/tmp/a", "/tmp/a/b/c/s"}, Keep: []string{"/tmp/w/.git/config"}},
-			"bind /tmp from /r/tmp, hide /tmp/a in /tmp, write /tmp/w in /tmp, read /tmp/a/x made, write /tmp/w/.git, " +
-				"write /tmp/a/b/c made, read /tmp/w/.git/config, hide /tmp/a/b/c/s"},
+			"bind /tmp from /r/tmp, write /tmp/w in /tmp, read /tmp/a/x in /tmp, write /tmp/w/.git, " +
+				"write /tmp/a/b/c in /tmp, read /tmp/w/.git/config, hide /tmp/a/b/c/s"},
 		{"one in another, and in a hidden folder", Policy{Temp: []Bind{{From: "/r/t", To: "/tmp"}, {From: "/r/u", To: "/tmp/u/1"}, {From: "/r/s", To: "/dev/shm"}}, Hide: []string{"/dev"}},
-			"hide /dev, bind /tmp from /r/t, bind /dev/shm made from /r/s, hide /tmp/u in /tmp, bind /tmp/u/1 made from /r/u"},
+			"hide /dev, bind /tmp from /r/t, bind /dev/shm made from /r/s, bind /tmp/u/1 in /tmp from /r/u"},
 		{"a folder in a folder is one mount", Policy{Write: []string{"/tmp", "/tmp/work"}}, "write /tmp"},
 		{"what is kept pins what it lies in", Policy{Write: []string{"/tmp", "/tmp/work"}, Keep: []string{"/tmp/work/.git/hooks"}},
 			"write /tmp, write /tmp/work, write /tmp/work/.git, read /tmp/work/.git/hooks"},
@@ -37,10 +37,13 @@ func TestLayout(t *testing.T) {
 		{"a read-only bind stands alone", Policy{Binds: []Bind{{From: "/a", To: "/b", ReadOnly: true}}}, "read /b from /a"},
 		{"a folder is layered in a writable one, and what is hidden in it is hidden", Policy{Write: []string{"/h"}, Over: []Over{{To: "/h/c", Scratch: "/s"}}, Hide: []string{"/h/c/key"}},
 			"write /h, layer /h/c, hide /h/c/key"},
+		{"from nothing", Policy{Hide: []string{"/", "/usr/secret", "/no"}, Show: []string{"/usr", "/usr/lib"}, Write: []string{"/h/w"}, Temp: []Bind{{From: "/r/h", To: "/h"}}},
+			"bind /h made from /r/h, read /usr made, write /h/w in /h, hide /usr/secret"},
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
-		for _, one := range layout(c.p, nil) {
+		all, _ := layout(c.p, nil)
+		for _, one := range all {
 			line := words[one.sort] + " " + one.path
 			if one.made {
 				line += " made"
