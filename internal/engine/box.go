@@ -169,6 +169,11 @@ func allowance(p sandbox.Policy, lines, connections []string, offline bool) stri
 	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
 		return "it is a protected file; allow of the procedure lifts one"
 	}
+	for _, line := range lines {
+		if path := sandbox.NotShown(p, line); path != "" {
+			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
+		}
+	}
 	return "safety.write or --unsandboxed allows it"
 }
 

@@ -154,13 +154,13 @@ func fits(alternatives, text string) bool {
 //go:embed lists.txt
 var listTable string
 
-var words = sync.OnceValue(func() map[string][]string { return wordsOf(listTable) })
+var words = sync.OnceValue(func() map[string][]string { return WordsOf(listTable) })
 
 // list is a list of lists.txt.
 func list(name string) []string { return words()[name] }
 
-// wordsOf are the words of a table's sections.
-func wordsOf(table string) map[string][]string {
+// WordsOf are the words of a table's sections.
+func WordsOf(table string) map[string][]string {
 	out := map[string][]string{}
 	for section, line := range sections(table) {
 		out[section] = append(out[section], strings.Fields(line)...)

@@ -26,7 +26,7 @@ func TestHostileRepository(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			place := Place{Root: root, Home: filepath.Dir(p.secret), Git: []string{filepath.Join(root, "loop")}}
+			place := Place{Root: root, Home: filepath.Dir(p.secret), Git: []string{filepath.Join(root, "loop")}, Shown: p.fromNothing(tier.Means).Show}
 			pol := place.Policy(Normal, Verdict{Means: tier.Means}, Limits{}, nil, nil)
 			// The test itself may lie among temporary files.
 			pol.Temp, pol.Write = nil, slices.DeleteFunc(pol.Write, func(path string) bool { return path == "/dev/shm" })

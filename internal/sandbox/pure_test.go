@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -110,20 +112,18 @@ func TestJudge(t *testing.T) {
 func TestRefused(t *testing.T) {
 	p := Policy{Write: []string{"/here", "/tmp"}, Hide: []string{"/tmp/state", "/home/ada/.ssh", "/run/docker.sock"}, Keep: []string{"/here/.git/config"}}
 	for line, want := range map[string]bool{
-		"sh: cannot create /etc/x: Read-only file system":                                    true,
-		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":                       true,
-		"touch: cannot touch '/etc/x': Permission denied":                                    true,
-		"cat: /tmp/state/pawl.db: Permission denied":                                         true,
-		"sh: ./run.sh: Permission denied":                                                    false,
-		"open /here/secret: permission denied":                                               false,
-		"see https://example.org/why for why permission denied is a 403":                     false,
-		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted":               true,
-		"error: could not write config file .git/config: Device or resource busy":            true,
-		"mv: cannot move '.git' to 'git2': Device or resource busy":                          true,
-		"umount: /mnt: target is busy, Device or resource busy":                              false,
-		"cat: /home/ada/.ssh/id_rsa: No such file or directory":                              true,
-		"cat: /here/x: No such file or directory":                                            false,
-		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?": true,
+		"sh: cannot create /etc/x: Read-only file system":                         true,
+		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":            true,
+		"touch: cannot touch '/etc/x': Permission denied":                         true,
+		"cat: /tmp/state/pawl.db: Permission denied":                              true,
+		"sh: ./run.sh: Permission denied":                                         false,
+		"open /here/secret: permission denied":                                    false,
+		"see https://example.org/why for why permission denied is a 403":          false,
+		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted":    true,
+		"error: could not write config file .git/config: Device or resource busy": true,
+		"mv: cannot move '.git' to 'git2': Device or resource busy":               true,
+		"umount: /mnt: target is busy, Device or resource busy":                   false,
+		"cat: /here/x: No such file or directory":                                 false,
 		"all is well": false,
 	} {
 		if got := len(Refused(p, "before\n"+line+"\nafter")) == 1; got != want {
@@ -132,6 +132,40 @@ func TestRefused(t *testing.T) {
 	}
 	if n := len(Refused(p, strings.Repeat("a: Read-only file system\n", 9)+"b: EROFS\nc: EROFS\nd: EROFS")); n != 3 {
 		t.Errorf("%d lines, want three different ones", n)
+	}
+}
+
+// What the machine has and the box does not show is named.
+func TestNotShown(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"data/x", "shown/y", "shown/secret"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := filepath.Join(dir, "data", "some-tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(tool)+":"+os.Getenv("PATH"))
+	p := Policy{Show: []string{"/usr", "/bin", dir + "/shown"}, Hide: []string{"/", dir + "/shown/secret"}, Temp: []Bind{{To: dir}}}
+	for line, want := range map[string]string{
+		"cat: " + dir + "/data/x: No such file or directory":                  dir + "/data/x",
+		"sh: 1: cannot create " + dir + "/data/new: Directory nonexistent":    dir + "/data",
+		"Error: ENOENT: no such file or directory, open '" + dir + "/data/x'": dir + "/data/x",
+		"sh: 1: some-tool: not found":                                         tool,
+		"bash: line 1: some-tool: command not found":                          tool,
+		"exec: \"some-tool\": executable file not found in $PATH":             tool,
+		"ls: cannot access '" + dir + "/shown/secret': No such file":          dir + "/shown/secret",
+		"ls: cannot access '" + dir + "/shown/z': No such file":               "",
+		"ls: cannot access '" + dir + "/none/z': No such file":                "",
+		"sh: 1: no-such-program-at-all: not found":                            "",
+		"cat: tests/x: No such file or directory":                             "",
+		dir + "/data/x is fine":                                               "",
+	} {
+		if got := NotShown(p, line); got != want {
+			t.Errorf("%q misses %q, want %q", line, got, want)
+		}
 	}
 }
 
@@ -161,7 +195,7 @@ func TestPlacePolicy(t *testing.T) {
 			t.Errorf("%s cannot be written", path)
 		}
 	}
-	for _, path := range []string{"/home/ada/.ssh", "/home/ada/.local/state/pawl/w", "/run/user", "/run/docker.sock"} {
+	for _, path := range []string{"/", "/home/ada/.ssh", "/home/ada/.local/state/pawl/w"} {
 		if !slices.Contains(pol.Hide, path) {
 			t.Errorf("%s is not hidden", path)
 		}
@@ -177,33 +211,31 @@ func TestPlacePolicy(t *testing.T) {
 func TestPlaceOfTemporaryFiles(t *testing.T) {
 	p := Place{
 		Root: "/tmp/w", Home: "/tmp/home", Temp: []string{"/tmp", "/var/tmp", "/scratch", "/tmp/home"}, Write: []string{"/var/tmp"},
-		Path: []string{"/usr/bin", "/tmp/go/bin", "/tmp/bin", "/tmp/w/bin", "/tmp/x/agent.py", "/run/now/bin", "bin", "/tmp"},
+		Shown: []string{"/usr"}, Asked: []string{"/run/now"},
 	}
 	mounts := Verdict{Means: Means{Mounts: true}}
 	for _, c := range []struct {
 		level string
 		v     Verdict
 		share bool
+		home  string
 		want  string
 	}{
-		{Normal, mounts, false, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
-		{Paranoid, mounts, true, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
-		{Normal, mounts, true, "own, shown /run/now/bin"},
-		{Normal, Verdict{}, false, "own, shown /run/now/bin"},
+		{Normal, mounts, false, "/home/ada", "own /dev/shm /tmp /scratch /home/ada"},
+		{Normal, mounts, false, "/tmp/w", "own /dev/shm /tmp /scratch"},
+		{Normal, mounts, false, "/run/now", "own /dev/shm /tmp /scratch"},
+		{Paranoid, mounts, true, "/home/ada", "own /dev/shm /tmp /scratch /home/ada"},
+		{Normal, mounts, true, "/home/ada", "own /home/ada"},
+		{Normal, Verdict{}, false, "/home/ada", "own"},
 	} {
-		p.Share = c.share
+		p.Share, p.Home, p.Temp[3] = c.share, c.home, c.home
 		pol := p.Policy(c.level, c.v, Limits{}, nil, nil)
-		got := strings.TrimSpace("own "+strings.Join(targets(pol), " ")) + ", shown " + strings.Join(pol.Show, " ")
-		if got != c.want {
-			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s", c.level, c.v.Means.Mounts, c.share, got, c.want)
-		}
-		if shared := slices.Contains(pol.Write, "/tmp"); shared != (len(pol.Temp) == 0) {
-			t.Errorf("%s: /tmp is shared: %v", c.level, shared)
-		}
-		if hidden := slices.Contains(pol.Hide, "/run"); hidden != (c.level == Paranoid) {
-			t.Errorf("%s: /run is hidden: %v", c.level, hidden)
+		got := strings.TrimSpace("own " + strings.Join(targets(pol), " "))
+		if got != c.want || !slices.Equal(pol.Show, []string{"/usr", "/run/now"}) {
+			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s, shown %s", c.level, c.v.Means.Mounts, c.share, got, c.want, pol.Show)
 		}
 	}
+	p.Share, p.Home = false, "/"
 	p.Temp = []string{"/tmp"}
 	pol := p.Policy(Normal, mounts, Limits{}, nil, nil)
 	in := pol.TempIn("/run1").TempIn("/run2")
