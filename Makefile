@@ -40,15 +40,15 @@ e2e-all: ## the same in every scenario, which takes minutes
 
 cluster-test: ## build a Temporal server once, and work tasks on it
 	@scripts/temporal/build >/dev/null
-	@$(GO) test ./internal/cluster/... -count=1
+	@$(GO) test ./internal/do/cluster/... -count=1
 
 cluster-chaos: ## kill, stop and cut off workers, database and engine while a board is worked; FAULTS=20 SEED=1
 	@scripts/temporal/build >/dev/null
-	@$(GO) test ./internal/cluster -run 'TestClusterChaos$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
+	@$(GO) test ./internal/do/cluster -run 'TestClusterChaos$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 
 bench-cluster: ## print what 20 workers of 5 slots reach on this machine with agents that do nothing; TASKS=200
 	@scripts/temporal/build >/dev/null
-	@$(GO) test ./internal/cluster -run 'TestFigures$$' -count=1 -timeout 30m -v -figures $${TASKS:-200} | grep -v '^=== '
+	@$(GO) test ./internal/do/cluster -run 'TestFigures$$' -count=1 -timeout 30m -v -figures $${TASKS:-200} | grep -v '^=== '
 
 bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmarks after it
 	@scripts/bench $(BENCHTIME)
@@ -61,8 +61,8 @@ sim-board: ## play ten boards of 2,000 tasks and 100 agents, killed and interfer
 
 chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises
 	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
-	@$(GO) test ./internal/merge ./internal/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
-	@$(GO) test ./internal/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
+	@$(GO) test ./internal/do/merge ./internal/do/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
+	@$(GO) test ./internal/do/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
 
 soak: ## work a board that is filled again and again while things go wrong, for an hour; SOAK=10m is shorter
 	@$(GO) test ./cmd/pawl -run 'TestSoak$$' -count=1 -v -timeout 3h -soak $(SOAK)
@@ -79,7 +79,7 @@ fuzz: ## run every fuzz test for FUZZTIME
 mutate: ## break a hundred lines, one at a time, and list those that no test misses; takes an hour or two
 	@nice $(GO) run ./scripts/mutate
 
-size: ## lines of product code by room, and how they read
+size: ## lines of product code by room, and the figures that only get better
 	@$(GO) run ./scripts/size
 
 schema: ## write the JSON schema of pawl.yaml
@@ -90,7 +90,7 @@ schema: ## write the JSON schema of pawl.yaml
 release: ## make the archives of a release in dist/, with checksums and lists of parts: VERSION=v1.2.0
 	@$(GO) run ./scripts/release -version '$(VERSION)'
 
-web: ## build the pages into internal/web/dist; needs node
+web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build
 
 web-check: ## types of the pages, and that what is committed is what the sources make

@@ -1,5 +1,5 @@
 // Package docs has the schemas of pawl.yaml and of workflow files as they are
-// published. They are written by the tests of internal/config.
+// published. They are written by the tests of internal/ask/config.
 package docs
 
 import _ "embed"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // A person's own program works with the board by pawl's tools: it starts 'pawl mcp', is told

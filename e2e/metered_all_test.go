@@ -5,7 +5,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // keyedOnly are programs that are driven through the gateway only.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // takes are what is recorded of each program: what the model answers, in turn.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 func TestMain(m *testing.M) {

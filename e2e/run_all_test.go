@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // These tests are pawl with each of the programs in every way in which a run

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/agent"
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // TestScenes plays each program through the gateway in each scene, and prints what the

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/modelserver"
+	"github.com/pawl-dev/pawl/internal/test/modelserver"
 )
 
 // These tests drive pawl itself, as a user does: a repository, a pawl.yaml,

@@ -6,7 +6,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 export default defineConfig({
   plugins: [svelte()],
   build: {
-    outDir: '../internal/web/dist',
+    outDir: '../internal/ask/web/dist',
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,

@@ -11,7 +11,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawl-dev/pawl/internal/store/pgtest"
+	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"pawl-cluster": main}) }

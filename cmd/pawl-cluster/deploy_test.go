@@ -12,8 +12,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/pawl-dev/pawl/internal/cli"
-	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
+	"github.com/pawl-dev/pawl/internal/do/cluster"
 )
 
 // What is in deploy can be read, and its commands are pawl's.

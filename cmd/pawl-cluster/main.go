@@ -5,9 +5,9 @@ package main
 import (
 	"os"
 
-	"github.com/pawl-dev/pawl/internal/cli"
-	clicommand "github.com/pawl-dev/pawl/internal/cli/command"
-	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
+	clicommand "github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/do/cluster"
 )
 
 // version is set by the build.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/cli"
-	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
+	"github.com/pawl-dev/pawl/internal/do/cluster"
 )
 
 // What is typed wrong is told at once: before a database is opened, or a repository is

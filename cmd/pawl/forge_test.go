@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawl-dev/pawl/internal/forge/forgetest"
+	"github.com/pawl-dev/pawl/internal/test/forgetest"
 )
 
 // atForge starts a GitHub of one repository, olga/project, on loopback, and sets

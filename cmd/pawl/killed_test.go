@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	pawlprocess "github.com/pawl-dev/pawl/internal/process"
+	pawlprocess "github.com/pawl-dev/pawl/internal/do/process"
 )
 
 var killSeed = flag.Uint64("kill-seed", 0, "the seed of a run of TestKilledWorkflow that is to be repeated; 0 takes a new one")

@@ -4,8 +4,8 @@ package main
 import (
 	"os"
 
-	"github.com/pawl-dev/pawl/internal/cli"
-	clicommand "github.com/pawl-dev/pawl/internal/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
+	clicommand "github.com/pawl-dev/pawl/internal/ask/cli/command"
 )
 
 // version is set by the build.

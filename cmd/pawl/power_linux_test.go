@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/powercut"
-	pawlprocess "github.com/pawl-dev/pawl/internal/process"
+	pawlprocess "github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/test/powercut"
 )
 
 var (

@@ -19,9 +19,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawl-dev/pawl/internal/cli"
-	"github.com/pawl-dev/pawl/internal/files"
-	"github.com/pawl-dev/pawl/internal/store/pgtest"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
 // The scripts of testdata/script run the whole program: each shows one thing

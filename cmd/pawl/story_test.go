@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/forge/forgetest"
+	"github.com/pawl-dev/pawl/internal/test/forgetest"
 )
 
 // story is a person's checkout of a repository at a forge, in which pawl works.

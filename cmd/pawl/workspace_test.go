@@ -8,9 +8,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawl-dev/pawl/internal/config"
-	"github.com/pawl-dev/pawl/internal/store"
-	"github.com/pawl-dev/pawl/internal/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // workspace does with the workspace of a task what a loop on it does.

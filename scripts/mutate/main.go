@@ -35,7 +35,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/process"
+	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/cli"
+	"github.com/pawl-dev/pawl/internal/ask/cli"
 )
 
 // What stands beside the program in an archive: a page for each command, completions for

@@ -1,8 +1,8 @@
 // Command sim plays loops against simulated worlds and prints what each
-// selector of strategies reaches (internal/simulate).  go run ./scripts/sim
+// selector of strategies reaches (internal/test/simulate).  go run ./scripts/sim
 //
 // With -board it plays a whole board at work instead, and holds it to its laws
-// (internal/simulate/fleet); a law that is broken is told as a story, exit 1.
+// (internal/test/simulate/fleet); a law that is broken is told as a story, exit 1.
 package main
 
 import (
@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/simulate"
-	"github.com/pawl-dev/pawl/internal/simulate/fleet"
+	"github.com/pawl-dev/pawl/internal/test/simulate"
+	"github.com/pawl-dev/pawl/internal/test/simulate/fleet"
 )
 
 func main() {

@@ -1,5 +1,5 @@
 // Command temporal is a Temporal server in one process, with SQLite, for the
-// tests of internal/cluster. It is a module of its own: pawl's users build none
+// tests of internal/do/cluster. It is a module of its own: pawl's users build none
 // of it.
 //
 //	temporal 127.0.0.1:7233 /path/of/the.db

@@ -14,7 +14,12 @@ import { key } from './lib/session';
 const most = 32 << 10;
 
 const part = <E extends HTMLElement>(id: string) => document.getElementById(id) as E;
-const [screen, state, again, reader] = [part('screen'), part('state'), part<HTMLButtonElement>('again'), part<HTMLButtonElement>('reader')];
+const [screen, state, again, reader] = [
+  part('screen'),
+  part('state'),
+  part<HTMLButtonElement>('again'),
+  part<HTMLButtonElement>('reader'),
+];
 const id = decodeURIComponent(location.pathname.split('/')[2] ?? '');
 const task = part<HTMLAnchorElement>('task');
 task.textContent = id;
@@ -25,7 +30,14 @@ document.title = `Terminal of ${id} · pawl`;
 function colours() {
   const css = getComputedStyle(document.documentElement);
   const of = (name: string) => css.getPropertyValue(name).trim();
-  return { background: of('--surface'), foreground: of('--ink'), cursor: of('--run'), cursorAccent: of('--surface'), selectionBackground: of('--run-tint'), selectionForeground: of('--ink') };
+  return {
+    background: of('--surface'),
+    foreground: of('--ink'),
+    cursor: of('--run'),
+    cursorAccent: of('--surface'),
+    selectionBackground: of('--run-tint'),
+    selectionForeground: of('--ink'),
+  };
 }
 
 const term = new Terminal({
@@ -101,7 +113,16 @@ reader.onclick = () => {
   reader.setAttribute('aria-pressed', String(on));
   term.focus();
 };
-for (const [name, bytes] of [['Esc', '\x1b'], ['Tab', '\t'], ['Ctrl C', '\x03'], ['Ctrl D', '\x04'], ['↑', '\x1b[A'], ['↓', '\x1b[B'], ['←', '\x1b[D'], ['→', '\x1b[C']] as const) {
+for (const [name, bytes] of [
+  ['Esc', '\x1b'],
+  ['Tab', '\t'],
+  ['Ctrl C', '\x03'],
+  ['Ctrl D', '\x04'],
+  ['↑', '\x1b[A'],
+  ['↓', '\x1b[B'],
+  ['←', '\x1b[D'],
+  ['→', '\x1b[C'],
+] as const) {
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'btn';

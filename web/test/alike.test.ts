@@ -18,30 +18,71 @@ interface Action {
   /** leads: the page goes elsewhere when it is done. */
   leads?: boolean;
 }
-const action = (key: string, button: RegExp, does: string, asks = false, leads = false): Action => ({ key, button, does, asks, leads });
+const action = (key: string, button: RegExp, does: string, asks = false, leads = false): Action => ({
+  key,
+  button,
+  does,
+  asks,
+  leads,
+});
 
-const all = ['retry', 'unblock', 'block', 'defer', 'undefer', 'start', 'approve', 'redo', 'reject', 'extend', 'rollback', 'clean', 'edit'];
+const all = [
+  'retry',
+  'unblock',
+  'block',
+  'defer',
+  'undefer',
+  'start',
+  'approve',
+  'redo',
+  'reject',
+  'extend',
+  'rollback',
+  'clean',
+  'edit',
+];
 const move = 'POST /api/v1/cases/{id}/actions';
 const run = '/api/v1/runs/{run}';
 const autopilot = '/api/v1/autopilot';
 
 /** Each place, as the server would have it be, with what can be done there. */
-const places: { path: () => string; ready: RegExp; change?: (answer: Record<string, any>, path: string) => void; before?: (page: Page) => Promise<unknown>; actions: Action[] }[] = [
+const places: {
+  path: () => string;
+  ready: RegExp;
+  change?: (answer: Record<string, any>, path: string) => void;
+  before?: (page: Page) => Promise<unknown>;
+  actions: Action[];
+}[] = [
   {
     path: () => '/board/task-003',
     ready: /^History$/,
     change: (a, path) => path.startsWith('/api/v1/cases/task-003') && (a.actions = all.filter((x) => x !== 'undefer')),
     actions: [
-      action('r', /^Retry/, move), action('u', /^Unblock/, move), action('b', /^Block/, move, true), action('d', /^Defer/, move), action('s', /^Start/, move), action('A', /^Approve/, move),
-      action('o', /^Redo/, move, true), action('J', /^Reject/, move, true), action('e', /^Edit/, 'PATCH /api/v1/cases/{id}', true), action('+', /^More iterations/, 'POST /api/v1/cases/{id}/extend', true),
-      action('R', /^Roll back/, 'POST /api/v1/cases/{id}/rollback', true), action('X', /^Clean/, 'POST /api/v1/cases/{id}/clean', true), action('Delete', /^Remove/, 'DELETE /api/v1/cases/{id}', true, true),
+      action('r', /^Retry/, move),
+      action('u', /^Unblock/, move),
+      action('b', /^Block/, move, true),
+      action('d', /^Defer/, move),
+      action('s', /^Start/, move),
+      action('A', /^Approve/, move),
+      action('o', /^Redo/, move, true),
+      action('J', /^Reject/, move, true),
+      action('e', /^Edit/, 'PATCH /api/v1/cases/{id}', true),
+      action('+', /^More iterations/, 'POST /api/v1/cases/{id}/extend', true),
+      action('R', /^Roll back/, 'POST /api/v1/cases/{id}/rollback', true),
+      action('X', /^Clean/, 'POST /api/v1/cases/{id}/clean', true),
+      action('Delete', /^Remove/, 'DELETE /api/v1/cases/{id}', true, true),
     ],
   },
   {
     path: () => `/runs/${runs['slow-import']}?i=1.1`,
     ready: /^Iteration 1$/,
     change: (a, path) => path.endsWith(runs['slow-import']!) && (a.actions = ['pause', 'stop', 'message', 'raise']),
-    actions: [action('Space', /^Pause/, `POST ${run}/pause`), action('m', /^Message/, `POST ${run}/message`, true), action('x', /^Stop/, `POST ${run}/stop`, true), action('+', /^Raise limits/, `POST ${run}/resume`, true)],
+    actions: [
+      action('Space', /^Pause/, `POST ${run}/pause`),
+      action('m', /^Message/, `POST ${run}/message`, true),
+      action('x', /^Stop/, `POST ${run}/stop`, true),
+      action('+', /^Raise limits/, `POST ${run}/resume`, true),
+    ],
   },
   {
     path: () => `/runs/${runs['slow-import']}`,
@@ -52,31 +93,66 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
   {
     path: () => `/runs/${runs['retry-webhooks']}?i=2.1`,
     ready: /^Iteration 2$/,
-    change: (a, path) => (path.endsWith(runs['retry-webhooks']!) ? (a.actions = ['resume', 'raise', 'rollback', 'apply']) : path.endsWith('/snapshots') && (a.undo = true)),
+    change: (a, path) =>
+      path.endsWith(runs['retry-webhooks']!)
+        ? (a.actions = ['resume', 'raise', 'rollback', 'apply'])
+        : path.endsWith('/snapshots') && (a.undo = true),
     actions: [
-      action('r', /^Resume/, `POST ${run}/resume`), action('Space', /^Resume/, `POST ${run}/resume`), action('+', /^Raise limits/, `POST ${run}/resume`, true), action('a', /^Apply/, `POST ${run}/apply`),
-      action('R', /^Roll back to before it/, `POST ${run}/rollback`, true), action('u', /^Undo rollback/, `POST ${run}/rollback`),
+      action('r', /^Resume/, `POST ${run}/resume`),
+      action('Space', /^Resume/, `POST ${run}/resume`),
+      action('+', /^Raise limits/, `POST ${run}/resume`, true),
+      action('a', /^Apply/, `POST ${run}/apply`),
+      action('R', /^Roll back to before it/, `POST ${run}/rollback`, true),
+      action('u', /^Undo rollback/, `POST ${run}/rollback`),
     ],
   },
-  { path: () => '/', ready: /^Needs you/, actions: [action('n', /^Start a procedure/, 'POST /api/v1/runs', true), action('m', /^Message$/, `POST ${run}/message`, true), action('x', /^Stop$/, `POST ${run}/stop`, true), action('Space', /^Pause$/, `POST ${run}/pause`)] },
+  {
+    path: () => '/',
+    ready: /^Needs you/,
+    actions: [
+      action('n', /^Start a procedure/, 'POST /api/v1/runs', true),
+      action('m', /^Message$/, `POST ${run}/message`, true),
+      action('x', /^Stop$/, `POST ${run}/stop`, true),
+      action('Space', /^Pause$/, `POST ${run}/pause`),
+    ],
+  },
   { path: () => '/runs', ready: /^Runs$/, actions: [action('n', /^Start a procedure/, 'POST /api/v1/runs', true)] },
-  { path: () => '/board', ready: /^Pending/, actions: [action('n', /^Add a task/, 'POST /api/v1/cases', true), action('I', /^Import/, 'POST /api/v1/cases/import', true)] },
+  {
+    path: () => '/board',
+    ready: /^Pending/,
+    actions: [
+      action('n', /^Add a task/, 'POST /api/v1/cases', true),
+      action('I', /^Import/, 'POST /api/v1/cases/import', true),
+    ],
+  },
   {
     path: () => '/queue',
     ready: /^Merge queue$/,
     change: (a, path) => path.endsWith('/queue') && (a.queues = [queue()]),
     before: (page) => page.getByRole('option', { name: /task-001/ }).click(),
     actions: [
-      action('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true), action('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'), action('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
-      action('L', /^Land now/, 'POST /api/v1/queue/actions'), action('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
+      action('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true),
+      action('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'),
+      action('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
+      action('L', /^Land now/, 'POST /api/v1/queue/actions'),
+      action('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
     ],
   },
   {
     path: () => '/review',
     ready: /^Review$/,
     change: (a, path) => {
-      const item = { id: 'task-001', type: 'task', title: 'Work', tags: [], needs: [], actions: ['approve', 'redo', 'reject'], status: 'review' };
-      if (path.endsWith('/inbox')) a.entries = [{ kind: 'review', title: 'task-001: Work', why: '', since: new Date().toISOString(), case: item }];
+      const item = {
+        id: 'task-001',
+        type: 'task',
+        title: 'Work',
+        tags: [],
+        needs: [],
+        actions: ['approve', 'redo', 'reject'],
+        status: 'review',
+      };
+      if (path.endsWith('/inbox'))
+        a.entries = [{ kind: 'review', title: 'task-001: Work', why: '', since: new Date().toISOString(), case: item }];
       if (path.endsWith('/reviews')) a.reviews = [];
     },
     actions: [action('A', /^Approve/, move), action('R', /^Redo/, move, true), action('X', /^Reject/, move, true)],
@@ -85,32 +161,77 @@ const places: { path: () => string; ready: RegExp; change?: (answer: Record<stri
   {
     path: () => '/sprint',
     ready: /^Sprint$/,
-    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', actions: ['pause', 'stop', 'mode'] }),
-    actions: [action('Space', /^Pause/, `POST ${autopilot}/pause`), action('x', /^Stop/, `POST ${autopilot}/stop`, true), action('m', /^Choose tasks yourself/, `POST ${autopilot}/mode`)],
+    change: (a, path) =>
+      path.endsWith('/autopilot') &&
+      Object.assign(a, { running: true, phase: 'running', actions: ['pause', 'stop', 'mode'] }),
+    actions: [
+      action('Space', /^Pause/, `POST ${autopilot}/pause`),
+      action('x', /^Stop/, `POST ${autopilot}/stop`, true),
+      action('m', /^Choose tasks yourself/, `POST ${autopilot}/mode`),
+    ],
   },
   {
     path: () => '/sprint',
     ready: /^Sprint$/,
-    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'paused', actions: ['resume', 'stop', 'mode'] }),
+    change: (a, path) =>
+      path.endsWith('/autopilot') &&
+      Object.assign(a, { running: true, phase: 'paused', actions: ['resume', 'stop', 'mode'] }),
     actions: [action('Space', /^Resume/, `POST ${autopilot}/resume`)],
   },
   {
     path: () => '/sprint',
     ready: /^Sprint$/,
-    change: (a, path) => path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', next: { no_ready: true } }),
+    change: (a, path) =>
+      path.endsWith('/autopilot') && Object.assign(a, { running: true, phase: 'running', next: { no_ready: true } }),
     actions: [action('d', /^Drop/, 'DELETE /api/v1/sprints/next')],
   },
 ];
 
 const queue = () => ({
-  target: 'main', working: 0, doing: '', stopped: '', cause: '', window: 1, landed: [], actions: ['pause', 'land'],
-  entries: [{ id: 'task-001', title: 'Work', status: 'parked', why: '', commit: 'c0ffee', run: '', priority: 0, needs: [], attempts: 0, problem: '', files: [], red: '', conflict_ahead: [], pull_request: '', added_at: new Date().toISOString(), until: null, actions: ['hold', 'drop', 'retry'] }],
+  target: 'main',
+  working: 0,
+  doing: '',
+  stopped: '',
+  cause: '',
+  window: 1,
+  landed: [],
+  actions: ['pause', 'land'],
+  entries: [
+    {
+      id: 'task-001',
+      title: 'Work',
+      status: 'parked',
+      why: '',
+      commit: 'c0ffee',
+      run: '',
+      priority: 0,
+      needs: [],
+      attempts: 0,
+      problem: '',
+      files: [],
+      red: '',
+      conflict_ahead: [],
+      pull_request: '',
+      added_at: new Date().toISOString(),
+      until: null,
+      actions: ['hold', 'drop', 'retry'],
+    },
+  ],
 });
 
 test('what a key does a button does too, and the API', async (t) => {
-  const api = (JSON.parse(readFileSync('../docs/openapi.json', 'utf8')) as { paths: Record<string, Record<string, unknown>> }).paths;
-  const known = Object.entries(api).flatMap(([path, methods]) => Object.keys(methods).filter((m) => m !== 'get').map((m) => `${m.toUpperCase()} ${path}`));
-  const named = (method: string, path: string) => known.find((k) => new RegExp(`^${k.replaceAll('+', '\\+').replace(/\{\w+\}/g, '[^/]+')}$`).test(`${method} ${path}`)) ?? `${method} ${path}`;
+  const api = (
+    JSON.parse(readFileSync('../docs/openapi.json', 'utf8')) as { paths: Record<string, Record<string, unknown>> }
+  ).paths;
+  const known = Object.entries(api).flatMap(([path, methods]) =>
+    Object.keys(methods)
+      .filter((m) => m !== 'get')
+      .map((m) => `${m.toUpperCase()} ${path}`),
+  );
+  const named = (method: string, path: string) =>
+    known.find((k) =>
+      new RegExp(`^${k.replaceAll('+', '\\+').replace(/\{\w+\}/g, '[^/]+')}$`).test(`${method} ${path}`),
+    ) ?? `${method} ${path}`;
   const done = new Set<string>();
   const context = await viewer(1280);
   const page = await context.newPage();
@@ -131,7 +252,21 @@ test('what a key does a button does too, and the API', async (t) => {
       }
     }
     asked.push({ does: named(request.method(), path), body: request.postDataJSON() as unknown });
-    return route.fulfill({ json: { message: 'Done.', lines: [], ids: [], removed: '', id: 'task-003', type: 'task', title: 'x', tags: [], needs: [], actions: all, status: 'pending' } });
+    return route.fulfill({
+      json: {
+        message: 'Done.',
+        lines: [],
+        ids: [],
+        removed: '',
+        id: 'task-003',
+        type: 'task',
+        title: 'x',
+        tags: [],
+        needs: [],
+        actions: all,
+        status: 'pending',
+      },
+    });
   });
   /** agree fills in what must be filled in, and says yes. */
   const agree = async () => {
@@ -171,13 +306,31 @@ test('what a key does a button does too, and the API', async (t) => {
           seen.push(asked);
         }
         assert.deepEqual(seen[0], seen[1]);
-        assert.deepEqual(seen[0]!.map((a) => a.does), [d.does]);
+        assert.deepEqual(
+          seen[0]!.map((a) => a.does),
+          [d.does],
+        );
         done.add(d.does);
       });
     }
   }
   // What is not done here: answers have keys of their own (work.test.ts), a conflict is settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
-  assert.deepEqual(known.filter((k) => !done.has(k)), ['POST /api/v1/autopilot/start', 'POST /api/v1/cases/{id}/preview', 'POST /api/v1/cases/{id}/terminal', 'DELETE /api/v1/proposal', 'POST /api/v1/proposal', 'POST /api/v1/proposal/add', 'POST /api/v1/queue/entries/{id}/conflict', 'POST /api/v1/repositories/{id}/open', `POST ${run}/answer`, `POST ${run}/review`, 'POST /api/v1/sprints/next'].sort((a, b) => known.indexOf(a) - known.indexOf(b)));
+  assert.deepEqual(
+    known.filter((k) => !done.has(k)),
+    [
+      'POST /api/v1/autopilot/start',
+      'POST /api/v1/cases/{id}/preview',
+      'POST /api/v1/cases/{id}/terminal',
+      'DELETE /api/v1/proposal',
+      'POST /api/v1/proposal',
+      'POST /api/v1/proposal/add',
+      'POST /api/v1/queue/entries/{id}/conflict',
+      'POST /api/v1/repositories/{id}/open',
+      `POST ${run}/answer`,
+      `POST ${run}/review`,
+      'POST /api/v1/sprints/next',
+    ].sort((a, b) => known.indexOf(a) - known.indexOf(b)),
+  );
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.close();
 });

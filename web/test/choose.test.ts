@@ -67,7 +67,19 @@ async function begin(): Promise<void> {
   if (own) return;
   own = await make(process.env.PAWL ?? 'pawl', files);
   own.run('case', 'add', '-f', 'tasks.md');
-  for (const [name, what] of [['marks', 'Marks'], ['rubles', 'Rubles']]) own.run('case', 'add', `Digits of ${name}`, '--description', `${what} are **old** money.`, '--acceptance', `${what} have two digits`);
+  for (const [name, what] of [
+    ['marks', 'Marks'],
+    ['rubles', 'Rubles'],
+  ])
+    own.run(
+      'case',
+      'add',
+      `Digits of ${name}`,
+      '--description',
+      `${what} are **old** money.`,
+      '--acceptance',
+      `${what} have two digits`,
+    );
   own.run('case', 'add', 'Make the totals fit. scene-red');
   own.run('sprint', '--no-ready', '--max-iterations', '2', '-q');
   for (const which of [1, 2]) rival(which);
@@ -77,7 +89,11 @@ async function begin(): Promise<void> {
 }
 /** rival queues a task whose one line is another one in main. */
 function rival(which: number): void {
-  const put = (text: string) => (writeFileSync(join(own.dir, `rates-${which}.txt`), text), own.git(['add', '-A']), own.git(['commit', '-qm', 'Rates']));
+  const put = (text: string) => (
+    writeFileSync(join(own.dir, `rates-${which}.txt`), text),
+    own.git(['add', '-A']),
+    own.git(['commit', '-qm', 'Rates'])
+  );
   put('old\n');
   own.git(['switch', '-qc', 'rival']);
   put('of the task\n');
@@ -108,9 +124,16 @@ function story(name: string, tell: (page: Page, small: boolean) => Promise<void>
         await page.emulateMedia({ colorScheme: small ? 'light' : 'dark' });
         assert.deepEqual(await violations(page, true), []);
         assert.deepEqual(wrong, []);
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
+        assert.ok(
+          await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+          'the page is wider than the screen',
+        );
       } finally {
-        if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name.replace(/\W+/g, '-')}-${small ? 390 : 1440}.png`), fullPage: true });
+        if (process.env.SHOTS)
+          await page.screenshot({
+            path: join(process.env.SHOTS, `${name.replace(/\W+/g, '-')}-${small ? 390 : 1440}.png`),
+            fullPage: true,
+          });
         await page.close();
       }
     });
@@ -121,7 +144,12 @@ const received = (page: Page) => page.getByText('Received: "1.25"').first();
 
 story('why did it fail: a click away, wherever a person is', async (page, small) => {
   // Wherever a failed task is listed, one click shows the lines that say why.
-  for (const [path, row] of [['/', page.getByRole('button', { name: /Make the sums fit/ })], ['/runs', page.getByRole('option', { name: /Make the sums fit/ })], ['/board', page.getByRole('option', { name: /task-002/ })], ['/board?view=groups', page.getByRole('option', { name: /task-002|Make the sums fit/ })]] as const) {
+  for (const [path, row] of [
+    ['/', page.getByRole('button', { name: /Make the sums fit/ })],
+    ['/runs', page.getByRole('option', { name: /Make the sums fit/ })],
+    ['/board', page.getByRole('option', { name: /task-002/ })],
+    ['/board?view=groups', page.getByRole('option', { name: /task-002|Make the sums fit/ })],
+  ] as const) {
     await page.goto(at(path));
     await row.waitFor();
     await acts(page);
@@ -166,7 +194,10 @@ story('no page says what to type in a terminal', async (page) => {
   for (const path of ['/', '/now', '/board', '/runs', '/queue', '/review', '/sprint', '/stats', ...runs]) {
     await page.goto(at(path));
     await page.locator('main h1').first().waitFor();
-    await page.getByText(/(Loading|Asking|Adding up)[^.]*…/).first().waitFor({ state: 'detached' });
+    await page
+      .getByText(/(Loading|Asking|Adding up)[^.]*…/)
+      .first()
+      .waitFor({ state: 'detached' });
     assert.doesNotMatch(await page.locator('body').innerText(), /(^|\s)pawl [a-z]+/m, path);
   }
 });
@@ -200,7 +231,10 @@ story('a task with two needs, and the graph of them', async (page, small) => {
   const graph = page.getByRole('region', { name: 'Graph of needs' });
   await graph.getByRole('button', { name: /Digits of yen/ }).waitFor();
   assert.equal(await graph.locator('path').count(), 2 * (added - before));
-  await graph.getByRole('button', { name: /Print all currencies/ }).first().click();
+  await graph
+    .getByRole('button', { name: /Print all currencies/ })
+    .first()
+    .click();
   await page.getByRole('dialog').getByRole('link', { name: 'task-003: Digits of yen' }).waitFor();
 });
 
@@ -214,7 +248,10 @@ test('a form that is quicker than the page has the agents too', async () => {
   await page.getByText(/^\d+ tasks$/).waitFor();
   await page.keyboard.press('n');
   go();
-  await page.getByRole('dialog', { name: 'Add a task' }).getByLabel(/^Agent/).selectOption('careful');
+  await page
+    .getByRole('dialog', { name: 'Add a task' })
+    .getByLabel(/^Agent/)
+    .selectOption('careful');
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.close();
 });
@@ -231,7 +268,10 @@ story('the panel says why it failed, and a retry takes a hint', async (page, sma
   if (!small) {
     // A limit is no failure, on the board and in the list of what needs a person.
     await page.keyboard.press('Escape');
-    await page.getByRole('listbox', { name: 'At a limit' }).getByRole('option', { name: /task-002/ }).waitFor();
+    await page
+      .getByRole('listbox', { name: 'At a limit' })
+      .getByRole('option', { name: /task-002/ })
+      .waitFor();
     assert.equal(await page.getByRole('listbox', { name: 'Failed' }).getByRole('option').count(), 0);
     await page.goto(at('/'));
     await page.getByRole('button', { name: /at its limit.*Make the sums fit/ }).waitFor();
@@ -278,7 +318,13 @@ story('a review: what was asked, both sides, comments on lines, and redo', async
   await page.goto(at('/review'));
   await page.getByRole('option', { name: row }).click();
   const work = page.getByRole('region', { name: 'The chosen work' });
-  for (const text of [`${who} have two digits`, `${who} are`, 'What the agent said last', 'Amounts take their digits from the']) await work.getByText(text).waitFor();
+  for (const text of [
+    `${who} have two digits`,
+    `${who} are`,
+    'What the agent said last',
+    'Amounts take their digits from the',
+  ])
+    await work.getByText(text).waitFor();
   const diff = page.locator('.diff');
   await diff.locator('.p1', { hasText: 'return' }).first().waitFor(); // code has its colours
   if (!small) {
@@ -287,7 +333,10 @@ story('a review: what was asked, both sides, comments on lines, and redo', async
     assert.ok(right.x + right.width <= 1440 && right.width > 250 && right.height <= 24, JSON.stringify(right));
   }
   const comment = async (line: number, text: string) => {
-    await diff.getByRole('button', { name: `Comment on line ${line}`, exact: true }).last().click();
+    await diff
+      .getByRole('button', { name: `Comment on line ${line}`, exact: true })
+      .last()
+      .click();
     await page.getByLabel('What must change here?').fill(text);
     if (small) await page.getByRole('button', { name: 'Keep the comment' }).click();
     else await page.keyboard.press('Control+Enter');
@@ -311,7 +360,10 @@ story('a review: what was asked, both sides, comments on lines, and redo', async
   await other.close();
   if (small) await work.getByRole('button', { name: /^Redo with 2 comments/ }).click();
   else await page.keyboard.press('R');
-  assert.equal(await page.getByLabel('What must change?').inputValue(), `src/money.ts:32: Marks round up.\nsrc/digits-${id}.ts:2: Say why.`);
+  assert.equal(
+    await page.getByLabel('What must change?').inputValue(),
+    `src/money.ts:32: Marks round up.\nsrc/digits-${id}.ts:2: Say why.`,
+  );
   if (small) await page.getByRole('dialog').getByRole('button', { name: /^Redo/ }).click();
   else await page.keyboard.press('Control+Enter');
   await dialogs(page, 0);
@@ -410,7 +462,8 @@ story('two iterations are compared', async (page, small) => {
 
 test('three agents are seen at once', async () => {
   const three = await make(process.env.PAWL ?? 'pawl', {
-    'pawl.yaml': 'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {safety: permissive}\nautopilot: {max_parallel: 3}\n',
+    'pawl.yaml':
+      'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {safety: permissive}\nautopilot: {max_parallel: 3}\n',
     'three.md': ['prices', 'stocks', 'orders'].map((what) => `- [ ] Sort the ${what}\n`).join(''),
     'agent.yaml': 'turns:\n  - - say: "I work on $PAWL_CASE."\n    - sleep: 3600s\n',
   });
@@ -422,13 +475,20 @@ test('three agents are seen at once', async () => {
       const page = await context.newPage();
       const wrong = quiet(page);
       await page.goto(three.url);
-      for (const what of ['prices', 'stocks', 'orders']) await page.getByRole('heading', { name: `Sort the ${what}` }).waitFor();
+      for (const what of ['prices', 'stocks', 'orders'])
+        await page.getByRole('heading', { name: `Sort the ${what}` }).waitFor();
       await acts(page);
       if (small) await page.getByRole('link', { name: /^Side by side/ }).click();
       else await page.keyboard.press('W');
-      for (const what of ['prices', 'stocks', 'orders']) await page.getByRole('log', { name: `Conversation of Sort the ${what}` }).getByText(/^I work on/).waitFor();
+      for (const what of ['prices', 'stocks', 'orders'])
+        await page
+          .getByRole('log', { name: `Conversation of Sort the ${what}` })
+          .getByText(/^I work on/)
+          .waitFor();
       await tell(page, 'See three agents at once', small);
-      const cards = await page.getByRole('article').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
+      const cards = await page
+        .getByRole('article')
+        .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().top));
       if (!small) assert.equal(new Set(cards).size, 1, 'they stand in one line');
       assert.deepEqual(await violations(page), []);
       await page.emulateMedia({ colorScheme: small ? 'light' : 'dark' });
@@ -442,7 +502,12 @@ test('three agents are seen at once', async () => {
 });
 
 test('docs/web.md says what each story takes', () => {
-  const rows = readFileSync('../docs/web.md', 'utf8').split('\n## How far things are\n')[1]?.split('\n## ')[0]?.split('\n').filter((l) => /^\| [A-Z]/.test(l)) ?? [];
+  const rows =
+    readFileSync('../docs/web.md', 'utf8')
+      .split('\n## How far things are\n')[1]
+      ?.split('\n## ')[0]
+      ?.split('\n')
+      .filter((l) => /^\| [A-Z]/.test(l)) ?? [];
   const counted = [...told].map(([story, [screen, tap]]) => `| ${story} | ${screen} | ${tap} |`);
   assert.deepEqual(rows, counted, `what was counted is\n${counted.join('\n')}`);
 });

@@ -28,19 +28,31 @@ test('two iterations and two runs are compared', async () => {
   // Another side is chosen, and the address says so: it can be sent to somebody.
   await page.getByRole('combobox', { name: 'Left side' }).selectOption({ label: 'The whole run' });
   await page.waitForFunction((id) => new URLSearchParams(location.search).get('a') === id, one);
-  await page.getByRole('region', { name: 'Left side' }).getByRole('button', { name: /decimals.ts/ }).first().waitFor();
+  await page
+    .getByRole('region', { name: 'Left side' })
+    .getByRole('button', { name: /decimals.ts/ })
+    .first()
+    .waitFor();
   await help(page);
 
   await page.goto(at(`/compare?a=${one}&b=${other}`));
   assert.match(await row('Iterations').innerText(), /2\s+2/);
-  await page.getByRole('region', { name: 'Right side' }).getByRole('button', { name: /retry.ts/ }).first().waitFor();
+  await page
+    .getByRole('region', { name: 'Right side' })
+    .getByRole('button', { name: /retry.ts/ })
+    .first()
+    .waitFor();
   await page.setViewportSize({ width: 390, height: 800 });
   assert.deepEqual(await violations(page), []);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   assert.deepEqual(wrong, []);
   for (const odd of ['', '?a=&b=', '?a=none&b=none', `?a=${one}.99&b=${one}.x`, '?a=<script>&b=../..']) {
     await page.goto(at(`/compare${odd}`));
-    await page.getByRole('alert').or(page.getByRole('row', { name: /^Outcome/ })).first().waitFor();
+    await page
+      .getByRole('alert')
+      .or(page.getByRole('row', { name: /^Outcome/ }))
+      .first()
+      .waitFor();
   }
   await context.close();
 });

@@ -57,7 +57,9 @@ async function board(p: Project, page: Page): Promise<void> {
     new MutationObserver((_, o) => {
       if (!document.querySelector('[role=option]')) return;
       o.disconnect();
-      requestAnimationFrame(() => setTimeout(() => ((window as unknown as { useful: number }).useful = performance.now())));
+      requestAnimationFrame(() =>
+        setTimeout(() => ((window as unknown as { useful: number }).useful = performance.now())),
+      );
     }).observe(document, { childList: true, subtree: true });
   });
   const paints: number[] = [];
@@ -87,7 +89,9 @@ async function board(p: Project, page: Page): Promise<void> {
     // The page watches before the case is added: adding it holds this program up.
     await page.evaluate((text) => {
       (window as unknown as { shown: Promise<number> }).shown = new Promise((resolve) => {
-        const look = () => document.body.textContent!.includes(text) && (o.disconnect(), requestAnimationFrame(() => resolve(Date.now())));
+        const look = () =>
+          document.body.textContent!.includes(text) &&
+          (o.disconnect(), requestAnimationFrame(() => resolve(Date.now())));
         const o = new MutationObserver(look);
         o.observe(document.body, { childList: true, subtree: true, characterData: true });
       });
@@ -108,7 +112,12 @@ async function thin(p: Project, browser: Browser): Promise<void> {
   const line = await page.context().newCDPSession(page);
   await line.send('Network.enable');
   await line.send('Network.setCacheDisabled', { cacheDisabled: true });
-  await line.send('Network.emulateNetworkConditions', { offline: false, latency: 40, downloadThroughput: 50_000, uploadThroughput: 50_000 });
+  await line.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: 40,
+    downloadThroughput: 50_000,
+    uploadThroughput: 50_000,
+  });
   let bytes = 0;
   line.on('Network.loadingFinished', (e) => (bytes += e.encodedDataLength));
   const began = Date.now();
@@ -116,7 +125,9 @@ async function thin(p: Project, browser: Browser): Promise<void> {
   await page.locator('[role=option]').first().waitFor();
   const first = Date.now() - began;
   await page.getByText('10,000 tasks', { exact: true }).waitFor();
-  console.log(`thin: at 50 kB a second the first card after ${first} ms, all 10,000 after ${Date.now() - began} ms, ${Math.round(bytes / 1000)} kB`);
+  console.log(
+    `thin: at 50 kB a second the first card after ${first} ms, all 10,000 after ${Date.now() - began} ms, ${Math.round(bytes / 1000)} kB`,
+  );
   await page.close();
 }
 
@@ -126,32 +137,59 @@ async function viewers(p: Project): Promise<void> {
   const headers = { Authorization: `Bearer ${token}` };
   const before = memory(p.pid());
   const ask = (path: string) =>
-    new Promise<void>((resolve, reject) => get(new URL(path, p.url), { headers }, (r) => r.on('data', () => undefined).on('end', resolve)).on('error', reject));
-  const open = Array.from({ length: 20 }, () => get(new URL('/api/v1/events', p.url), { headers }, (r) => r.on('data', () => undefined)).on('error', () => undefined));
+    new Promise<void>((resolve, reject) =>
+      get(new URL(path, p.url), { headers }, (r) => r.on('data', () => undefined).on('end', resolve)).on(
+        'error',
+        reject,
+      ),
+    );
+  const open = Array.from({ length: 20 }, () =>
+    get(new URL('/api/v1/events', p.url), { headers }, (r) => r.on('data', () => undefined)).on(
+      'error',
+      () => undefined,
+    ),
+  );
   let most = before;
   for (let round = 0; round < 5; round++) {
-    await Promise.all(open.map(() => Promise.all(['/api/v1/overview', '/api/v1/inbox', '/api/v1/runs?limit=200', '/api/v1/cases?limit=1000'].map(ask))));
+    await Promise.all(
+      open.map(() =>
+        Promise.all(
+          ['/api/v1/overview', '/api/v1/inbox', '/api/v1/runs?limit=200', '/api/v1/cases?limit=1000'].map(ask),
+        ),
+      ),
+    );
     const now = memory(p.pid());
     if (now.own > most.own) most = now;
   }
   await rest(5000);
   const after = memory(p.pid());
   for (const one of open) one.destroy();
-  const mb = (m: { own: number; all: number }) => `${Math.round(m.own)} MB of its own, ${Math.round(m.all)} with what is shared`;
-  console.log(`server: ${mb(before)} before; with 20 viewers that load everything at once at most ${mb(most)}; ${mb(after)} then`);
+  const mb = (m: { own: number; all: number }) =>
+    `${Math.round(m.own)} MB of its own, ${Math.round(m.all)} with what is shared`;
+  console.log(
+    `server: ${mb(before)} before; with 20 viewers that load everything at once at most ${mb(most)}; ${mb(after)} then`,
+  );
 }
 
 async function log(p: Project, page: Page): Promise<void> {
-  agent(p, 'flood', `
+  agent(
+    p,
+    'flood',
+    `
     const line = (i) => JSON.stringify({ type: 'text', text: 'Line ' + i + ' of a long log, as agents write them when they think aloud.' }) + '\\n';
     let i = 0, bytes = 0;
     const go = () => { while (bytes < 100e6) { let s = ''; for (let n = 0; n < 500; n++) s += line(++i); bytes += s.length; if (!process.stdout.write(s)) return process.stdout.once('drain', go); } setInterval(() => 0, 1000); };
-    go();`);
+    go();`,
+  );
   p.begin('run', 'flood', '-q');
   const run = await named(page, 'flood');
-  const size = async () => ((await api(page, `/api/v1/runs/${run}/iterations/1/files/agent.out?limit=1`)) as { size?: number }).size ?? 0;
+  const size = async () =>
+    ((await api(page, `/api/v1/runs/${run}/iterations/1/files/agent.out?limit=1`)) as { size?: number }).size ?? 0;
   while ((await size()) < 100e6) await rest(300);
-  for (const [show, box] of [['log', '[role=region][aria-label="agent.out"]'], ['output', '[role=log]']] as const) {
+  for (const [show, box] of [
+    ['log', '[role=region][aria-label="agent.out"]'],
+    ['output', '[role=log]'],
+  ] as const) {
     await page.goto(new URL(`/runs/${run}?show=${show}`, p.url).href);
     await page.waitForFunction((box) => document.querySelector(box)?.textContent?.includes('of a long log'), box);
     const times: number[] = [];
@@ -165,7 +203,15 @@ async function log(p: Project, page: Page): Promise<void> {
             return new Promise<number>((resolve) => {
               const look = () => {
                 const r = frame.getBoundingClientRect();
-                const there = document.elementsFromPoint(r.left + 60, r.top + r.height / 2).some((e) => frame.contains(e) && e !== frame && /Line \d+ of/.test(e.textContent ?? '') && e.getBoundingClientRect().height < 300);
+                const there = document
+                  .elementsFromPoint(r.left + 60, r.top + r.height / 2)
+                  .some(
+                    (e) =>
+                      frame.contains(e) &&
+                      e !== frame &&
+                      /Line \d+ of/.test(e.textContent ?? '') &&
+                      e.getBoundingClientRect().height < 300,
+                  );
                 if (there) resolve(performance.now() - began);
                 else requestAnimationFrame(look);
               };
@@ -177,31 +223,44 @@ async function log(p: Project, page: Page): Promise<void> {
       );
     }
     const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
-    console.log(`log of 100 MB, ${show === 'log' ? 'raw' : 'conversation'}: a place anywhere is there after ${said(times)}; ${nodes} elements in the page`);
+    console.log(
+      `log of 100 MB, ${show === 'log' ? 'raw' : 'conversation'}: a place anywhere is there after ${said(times)}; ${nodes} elements in the page`,
+    );
   }
   p.run('stop', run);
 }
 
 async function diff(p: Project, page: Page): Promise<void> {
-  agent(p, 'rewrite', `
+  agent(
+    p,
+    'rewrite',
+    `
     import { writeFileSync } from 'node:fs';
     writeFileSync('src/big.ts', Array.from({ length: 10000 }, (_, i) => 'export const line' + i + ' = ' + i * 7 + ';').join('\\n') + '\\n');
     for (let f = 0; f < 100; f++) writeFileSync('src/f' + f + '.ts', Array.from({ length: 50 }, (_, i) => 'export const part' + i + ' = ' + f + ';').join('\\n') + '\\n');
     writeFileSync('src/ok', '');
     console.log(JSON.stringify({ type: 'text', text: '<promise>COMPLETE</promise>' }));
-    console.log(JSON.stringify({ type: 'end', ok: true }));`);
+    console.log(JSON.stringify({ type: 'end', ok: true }));`,
+  );
   p.run('run', 'rewrite', '-q');
   const run = await named(page, 'rewrite');
   const times: number[] = [];
   for (let i = 0; i < 5; i++) {
     await page.goto(new URL(`/runs/${run}`, p.url).href);
-    await page.getByText('of this run', { exact: false }).or(page.getByRole('tab', { name: /Changes/ })).first().waitFor();
+    await page
+      .getByText('of this run', { exact: false })
+      .or(page.getByRole('tab', { name: /Changes/ }))
+      .first()
+      .waitFor();
     times.push(
       await page.evaluate(() => {
         const began = performance.now();
         document.querySelector<HTMLElement>('#tab-changes')!.click();
         return new Promise<number>((resolve) => {
-          const look = () => (/export const line\d+ =/.test(document.querySelector('[aria-label=Changes]')?.textContent ?? '') ? requestAnimationFrame(() => resolve(performance.now() - began)) : setTimeout(look, 2));
+          const look = () =>
+            /export const line\d+ =/.test(document.querySelector('[aria-label=Changes]')?.textContent ?? '')
+              ? requestAnimationFrame(() => resolve(performance.now() - began))
+              : setTimeout(look, 2);
           look();
         });
       }),
@@ -212,17 +271,36 @@ async function diff(p: Project, page: Page): Promise<void> {
 
 /** tab watches a browser that nobody drives. */
 async function tab(p: Project, page: Page): Promise<void> {
-  agent(p, 'steady', `
+  agent(
+    p,
+    'steady',
+    `
     let i = 0;
     const say = (e) => process.stdout.write(JSON.stringify(e) + '\\n');
-    setInterval(() => { for (let n = 0; n < 5; n++) { i++; say(i % 3 === 0 ? { type: 'tool', name: 'Bash', command: 'go test ./internal/part' + i } : { type: 'text', text: 'Step ' + i + ': the test of part ' + i + ' says what is missing, and I look where it is made.' }); } }, 50);`);
+    setInterval(() => { for (let n = 0; n < 5; n++) { i++; say(i % 3 === 0 ? { type: 'tool', name: 'Bash', command: 'go test ./internal/part' + i } : { type: 'text', text: 'Step ' + i + ': the test of part ' + i + ' says what is missing, and I look where it is made.' }); } }, 50);`,
+  );
   p.begin('run', 'steady', '-q');
   const run = await named(page, 'steady');
   const home = join(p.dir, '..', 'browser');
   mkdirSync(home, { recursive: true });
   const url = new URL(p.url);
   url.pathname = `/runs/${run}`;
-  const child = spawn(path, ['--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--no-first-run', '--disable-extensions', '--disable-background-networking', '--remote-debugging-port=0', `--user-data-dir=${home}`, '--window-size=1280,860', url.href], { stdio: 'ignore' });
+  const child = spawn(
+    path,
+    [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-dev-shm-usage',
+      '--no-first-run',
+      '--disable-extensions',
+      '--disable-background-networking',
+      '--remote-debugging-port=0',
+      `--user-data-dir=${home}`,
+      '--window-size=1280,860',
+      url.href,
+    ],
+    { stdio: 'ignore' },
+  );
   const renderers = () =>
     readdirSync('/proc')
       .filter((n) => /^\d+$/.test(n))
@@ -240,7 +318,7 @@ async function tab(p: Project, page: Page): Promise<void> {
     const points: { at: number; own: number }[] = [];
     const began = Date.now();
     let last = '';
-    for (let at = 0; at < minutes * 60; ) {
+    for (let at = 0; at < minutes * 60;) {
       await rest(5000);
       at = (Date.now() - began) / 1000;
       const all = renderers();
@@ -253,7 +331,10 @@ async function tab(p: Project, page: Page): Promise<void> {
     // What was measured is what was meant: the page shows what the agent says now.
     const port = readFileSync(join(home, 'DevToolsActivePort'), 'utf8').split('\n')[0];
     const other = await chromium.connectOverCDP(`http://127.0.0.1:${port}`);
-    const watched = other.contexts()[0]!.pages().find((g) => g.url().includes(run))!;
+    const watched = other
+      .contexts()[0]!
+      .pages()
+      .find((g) => g.url().includes(run))!;
     const shown = await watched.textContent('[role=log]');
     // What is left when all garbage is collected is what the page really holds.
     const devtools = await watched.context().newCDPSession(watched);
@@ -275,7 +356,9 @@ async function tab(p: Project, page: Page): Promise<void> {
     const [t, m] = [mean((q) => q.at), mean((q) => q.own)];
     const slope = mean((q) => (q.at - t) * (q.own - m)) / mean((q) => (q.at - t) ** 2);
     const most = Math.max(...late.map((q) => q.own));
-    console.log(`tab: ${last} after ${minutes} minutes of 100 events a second, at most ${Math.round(most)}; ${(slope * 60).toFixed(2)} MB a minute, so ${Math.round(most + Math.max(0, slope) * (3600 - minutes * 60))} MB after an hour`);
+    console.log(
+      `tab: ${last} after ${minutes} minutes of 100 events a second, at most ${Math.round(most)}; ${(slope * 60).toFixed(2)} MB a minute, so ${Math.round(most + Math.max(0, slope) * (3600 - minutes * 60))} MB after an hour`,
+    );
     console.log(`tab: after a collection ${collected} MB, with ${alive}`);
   } finally {
     const gone = new Promise((r) => child.once('exit', r));
@@ -291,7 +374,10 @@ let browser: Browser | undefined;
 try {
   browser = await chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   if (wants('board') || wants('thin')) {
-    writeFileSync(join(p.dir, 'many.md'), Array.from({ length: 10_000 }, (_, i) => `- [ ] Case number ${i + 1} of many\n  tags: t${i % 50}\n`).join(''));
+    writeFileSync(
+      join(p.dir, 'many.md'),
+      Array.from({ length: 10_000 }, (_, i) => `- [ ] Case number ${i + 1} of many\n  tags: t${i % 50}\n`).join(''),
+    );
     p.run('case', 'add', '-f', 'many.md');
   }
   if (wants('thin')) await thin(p, browser);
@@ -316,4 +402,3 @@ try {
   await browser?.close();
   await p.close();
 }
-

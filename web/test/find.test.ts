@@ -5,7 +5,10 @@ import { test } from 'node:test';
 import { at, dialogs, p, quiet, runs, until, viewer, violations } from './rig';
 
 test('tasks, runs, pages and actions are found by a part of their words', async () => {
-  for (const [width, scheme] of [[1280, 'light'], [390, 'dark']] as const) {
+  for (const [width, scheme] of [
+    [1280, 'light'],
+    [390, 'dark'],
+  ] as const) {
     const context = await viewer(width, scheme);
     const page = await context.newPage();
     const wrong = quiet(page);
@@ -73,7 +76,12 @@ test('a page that nobody looks at says when a person is needed, once', async () 
   p.run('case', 'add', 'Waits <b>for</b> somebody');
   const { cases } = await until<{ cases: { id: string }[] }>(page, '/api/v1/cases?q=Waits', (a) => a.cases.length > 0);
   const id = cases[0]!.id;
-  const inbox = (there: boolean) => until<{ entries: { case?: { id: string } }[] }>(page, '/api/v1/inbox', (a) => a.entries.some((n) => n.case?.id === id) === there);
+  const inbox = (there: boolean) =>
+    until<{ entries: { case?: { id: string } }[] }>(
+      page,
+      '/api/v1/inbox',
+      (a) => a.entries.some((n) => n.case?.id === id) === there,
+    );
   p.run('case', 'block', id, '--why', 'while somebody looks');
   await page.getByText('while somebody looks').first().waitFor();
   p.run('case', 'unblock', id);
@@ -87,7 +95,9 @@ test('a page that nobody looks at says when a person is needed, once', async () 
   assert.match((await told())[0]!, /Waits <b>for<\/b> somebody: the <i>word<\/i> is missing/);
   p.run('case', 'remove', id);
   // A phone can install the pages: the manifest is there for who was let in.
-  const manifest = await page.evaluate(async () => (await fetch(document.querySelector<HTMLLinkElement>('link[rel=manifest]')!.href)).json());
+  const manifest = await page.evaluate(async () =>
+    (await fetch(document.querySelector<HTMLLinkElement>('link[rel=manifest]')!.href)).json(),
+  );
   assert.equal(manifest.display, 'standalone');
   await context.close();
 });

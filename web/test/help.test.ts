@@ -29,11 +29,31 @@ test('every key that ? shows is pressed by a test', async () => {
   const kind = (where: string) => where.replace(/^Case .*/, 'Case').replace(/^runs\/.*/, 'run');
   const did = new Set([...pressed].map((one) => one.split('\t')).map(([where, key]) => `${kind(where!)}\t${key}`));
   const anywhere = new Set([...pressed].map((one) => one.split('\t')[1]));
-  const missing = [...listed].map((one) => one.split('\t') as [string, string, string]).filter(([group, where, key]) => (['Everywhere', 'The question'].includes(group) ? !anywhere.has(key) : !did.has(`${kind(where)}\t${key}`)));
-  assert.deepEqual([...new Set(missing.map(([group, , key]) => `${group.replace(/^Case .*/, 'Case')}: ${key === ' ' ? 'Space' : key}`))], []);
+  const missing = [...listed]
+    .map((one) => one.split('\t') as [string, string, string])
+    .filter(([group, where, key]) =>
+      ['Everywhere', 'The question'].includes(group) ? !anywhere.has(key) : !did.has(`${kind(where)}\t${key}`),
+    );
+  assert.deepEqual(
+    [
+      ...new Set(
+        missing.map(([group, , key]) => `${group.replace(/^Case .*/, 'Case')}: ${key === ' ' ? 'Space' : key}`),
+      ),
+    ],
+    [],
+  );
   // docs/web.md has the same keys.
-  const rows = readFileSync('../docs/web.md', 'utf8').split('\n## Keys\n')[1]!.split('\n## ')[0]!.split('\n').slice(5).filter((l) => l.startsWith('| '));
-  const told = new Map(rows.map((l) => l.split('|').map((c) => c.trim())).map(([, where, keys]) => [where!, [...keys!.matchAll(/`([^`]+)`/g)].map((m) => named[m[1]!] ?? m[1]!)]));
+  const rows = readFileSync('../docs/web.md', 'utf8')
+    .split('\n## Keys\n')[1]!
+    .split('\n## ')[0]!
+    .split('\n')
+    .slice(5)
+    .filter((l) => l.startsWith('| '));
+  const told = new Map(
+    rows
+      .map((l) => l.split('|').map((c) => c.trim()))
+      .map(([, where, keys]) => [where!, [...keys!.matchAll(/`([^`]+)`/g)].map((m) => named[m[1]!] ?? m[1]!)]),
+  );
   const shown = new Map<string, string[]>();
   for (const one of listed) {
     const [group, , key] = one.split('\t') as [string, string, string];
@@ -41,8 +61,14 @@ test('every key that ? shows is pressed by a test', async () => {
     shown.set(name, [...(shown.get(name) ?? []), key]);
   }
   const some = (keys: string[]) => [...new Set(keys)].filter((k) => !/^[2-9]$/.test(k)).sort(); // 1 to 9 are named by the first
-  assert.deepEqual(Object.fromEntries([...told].map(([name, keys]) => [name, some(keys)])), Object.fromEntries([...told.keys()].map((name) => [name, some(shown.get(name) ?? [])])));
-  assert.deepEqual([...shown.keys()].filter((name) => !told.has(name)), []);
+  assert.deepEqual(
+    Object.fromEntries([...told].map(([name, keys]) => [name, some(keys)])),
+    Object.fromEntries([...told.keys()].map((name) => [name, some(shown.get(name) ?? [])])),
+  );
+  assert.deepEqual(
+    [...shown.keys()].filter((name) => !told.has(name)),
+    [],
+  );
   assert.ok(listed.size > 100, `only ${listed.size} keys are shown`);
   await context.close();
 });

@@ -33,7 +33,10 @@ function conflict(p: Project): void {
 }
 
 test('an idle page asks for nothing, whichever it is', async () => {
-  const own = await make(process.env.PAWL ?? 'pawl', { 'flow.yaml': 'steps:\n  - {id: one, run: "echo one"}\n', 'gone.txt': 'here\n' });
+  const own = await make(process.env.PAWL ?? 'pawl', {
+    'flow.yaml': 'steps:\n  - {id: one, run: "echo one"}\n',
+    'gone.txt': 'here\n',
+  });
   const context = await entered(own.url, 1280);
   try {
     own.run('run', 'flow.yaml', '-q');
@@ -46,7 +49,26 @@ test('an idle page asks for nothing, whichever it is', async () => {
     const flow = runs.find((r) => r.kind === 'workflow')!.run;
     const { cases } = (await api(first, '/api/v1/cases')) as { cases: { id: string }[] };
     const tabs = ['output', 'changes', 'prompt', 'log'].map((tab) => `/runs/${runs[0]!.run}?show=${tab}`);
-    const paths = ['/', '/wall', '/board', '/board?view=groups', '/board?view=needs', `/board/${cases[0]!.id}`, '/runs', `/runs/${flow}`, ...tabs, '/queue', '/queue/task-002', '/plan', `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1`, `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1&show=prompt`, '/review', '/sprint', '/stats', '/config'];
+    const paths = [
+      '/',
+      '/wall',
+      '/board',
+      '/board?view=groups',
+      '/board?view=needs',
+      `/board/${cases[0]!.id}`,
+      '/runs',
+      `/runs/${flow}`,
+      ...tabs,
+      '/queue',
+      '/queue/task-002',
+      '/plan',
+      `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1`,
+      `/compare?a=${runs[0]!.run}&b=${runs[0]!.run}.1&show=prompt`,
+      '/review',
+      '/sprint',
+      '/stats',
+      '/config',
+    ];
     const wrong: string[][] = [];
     for (const path of paths) {
       const page = await context.newPage();

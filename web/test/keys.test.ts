@@ -20,7 +20,16 @@ test('every page is a key away', async () => {
   const wrong = quiet(page);
   await page.goto(at('/stats'));
   await page.getByRole('heading', { name: 'Runs that ended' }).waitFor();
-  for (const [key, title] of [['n', 'Now'], ['r', 'Runs'], ['b', 'Board'], ['q', 'Merge queue'], ['v', 'Review'], ['s', 'Sprint'], ['t', 'Statistics'], ['c', 'Configuration']] as const) {
+  for (const [key, title] of [
+    ['n', 'Now'],
+    ['r', 'Runs'],
+    ['b', 'Board'],
+    ['q', 'Merge queue'],
+    ['v', 'Review'],
+    ['s', 'Sprint'],
+    ['t', 'Statistics'],
+    ['c', 'Configuration'],
+  ] as const) {
     await page.keyboard.press('g');
     await page.keyboard.press(key);
     await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
@@ -29,9 +38,17 @@ test('every page is a key away', async () => {
   await page.getByRole('heading', { level: 1, name: 'Sprint', exact: true }).waitFor();
   const before = await page.getByRole('button', { name: /^Colours/ }).getAttribute('aria-label');
   await page.keyboard.press('t');
-  await page.waitForFunction((before) => document.querySelector('button[aria-label^="Colours"]')?.getAttribute('aria-label') !== before, before);
+  await page.waitForFunction(
+    (before) => document.querySelector('button[aria-label^="Colours"]')?.getAttribute('aria-label') !== before,
+    before,
+  );
   await page.keyboard.press('i');
-  await page.waitForFunction(() => location.pathname.startsWith('/runs/') || location.pathname.startsWith('/board/') || location.pathname === '/review');
+  await page.waitForFunction(
+    () =>
+      location.pathname.startsWith('/runs/') ||
+      location.pathname.startsWith('/board/') ||
+      location.pathname === '/review',
+  );
   assert.deepEqual(wrong, []);
   await context.close();
 });
@@ -44,16 +61,28 @@ test('keys of what needs a person, of runs, of statistics and of settings', asyn
   await open.waitFor();
   const first = await open.locator('strong').textContent();
   await page.keyboard.press('j');
-  await page.waitForFunction((first) => document.querySelector('[aria-expanded="true"] strong')?.textContent !== first, first);
+  await page.waitForFunction(
+    (first) => document.querySelector('[aria-expanded="true"] strong')?.textContent !== first,
+    first,
+  );
   await page.keyboard.press('k');
-  await page.waitForFunction((first) => document.querySelector('[aria-expanded="true"] strong')?.textContent === first, first);
+  await page.waitForFunction(
+    (first) => document.querySelector('[aria-expanded="true"] strong')?.textContent === first,
+    first,
+  );
   await asks(page, 'n', /Start a procedure/);
   await asks(page, 'm', /Message to the agent of slow-import/);
   await asks(page, 'x', /Stop slow-import/);
   await page.keyboard.press('ArrowDown');
-  await page.waitForFunction((first) => document.querySelector('[aria-expanded="true"] strong')?.textContent !== first, first);
+  await page.waitForFunction(
+    (first) => document.querySelector('[aria-expanded="true"] strong')?.textContent !== first,
+    first,
+  );
   await page.keyboard.press('ArrowUp');
-  await page.waitForFunction((first) => document.querySelector('[aria-expanded="true"] strong')?.textContent === first, first);
+  await page.waitForFunction(
+    (first) => document.querySelector('[aria-expanded="true"] strong')?.textContent === first,
+    first,
+  );
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'Runs' }).first().waitFor();
   await page.waitForFunction(() => location.pathname.startsWith('/runs/'));
@@ -62,20 +91,37 @@ test('keys of what needs a person, of runs, of statistics and of settings', asyn
   await page.getByRole('option', { name: /slow-import/ }).waitFor();
   await page.keyboard.press('j');
   await page.getByRole('listbox', { name: 'Runs' }).getByRole('option', { selected: true }).waitFor();
-  for (const [order, sums] of [['By cost', 0], ['By time', 0], ['By iterations', 0], ['The last first', 1]] as const) {
+  for (const [order, sums] of [
+    ['By cost', 0],
+    ['By time', 0],
+    ['By iterations', 0],
+    ['The last first', 1],
+  ] as const) {
     await page.keyboard.press('s');
-    await page.waitForFunction(([order, sums]) => document.querySelector<HTMLSelectElement>('[aria-label=Order]')?.selectedOptions[0]?.text === order && document.querySelectorAll('.day').length === sums, [order, sums] as const);
+    await page.waitForFunction(
+      ([order, sums]) =>
+        document.querySelector<HTMLSelectElement>('[aria-label=Order]')?.selectedOptions[0]?.text === order &&
+        document.querySelectorAll('.day').length === sums,
+      [order, sums] as const,
+    );
   }
   await asks(page, 'n', /Start a procedure/);
   await page.keyboard.press('/');
   await page.keyboard.type('slow');
   await page.waitForFunction(() => document.querySelectorAll('[role=option]').length === 1);
   await page.getByRole('option', { name: /slow-import/ }).click();
-  await page.waitForFunction(() => location.pathname.startsWith('/runs/') || document.querySelector('[role=option][aria-selected=true]') !== null);
+  await page.waitForFunction(
+    () =>
+      location.pathname.startsWith('/runs/') || document.querySelector('[role=option][aria-selected=true]') !== null,
+  );
 
   await page.goto(at('/stats'));
   await page.getByRole('region', { name: 'Totals' }).getByRole('rowheader', { name: 'All' }).waitFor();
-  for (const [key, days] of [['1', '7'], ['3', '90'], ['2', '30']] as const) {
+  for (const [key, days] of [
+    ['1', '7'],
+    ['3', '90'],
+    ['2', '30'],
+  ] as const) {
     await page.keyboard.press(key);
     await page.getByRole('button', { name: new RegExp(`^${days} days`), pressed: true }).waitFor();
   }
@@ -95,7 +141,12 @@ test('a run is told something and gets more room while it works, by key', async 
   const page = await context.newPage();
   await page.goto(at(`/runs/${runs['slow-import']}`));
   await page.getByRole('button', { name: 'Stop' }).waitFor();
-  for (const [key, tab] of [['d', 'Changes'], ['p', 'Prompt'], ['l', 'Raw output'], ['o', 'Conversation']] as const) {
+  for (const [key, tab] of [
+    ['d', 'Changes'],
+    ['p', 'Prompt'],
+    ['l', 'Raw output'],
+    ['o', 'Conversation'],
+  ] as const) {
     await page.keyboard.press(key);
     await page.getByRole('tab', { name: new RegExp(`^${tab}`), selected: true }).waitFor();
   }
@@ -105,7 +156,10 @@ test('a run is told something and gets more room while it works, by key', async 
   await page.getByText('The message is kept').waitFor();
   await dialogs(page, 0);
   await page.keyboard.press('+');
-  await page.getByRole('dialog', { name: /Raise the limits/ }).getByLabel(/^Iterations at most/).fill('21');
+  await page
+    .getByRole('dialog', { name: /Raise the limits/ })
+    .getByLabel(/^Iterations at most/)
+    .fill('21');
   await page.keyboard.press('Control+Enter');
   await page.getByText('has its new limits').waitFor();
   await page.getByText('1 of 21').waitFor();
@@ -137,7 +191,9 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.keyboard.press('Control+Enter');
   const added = page.getByRole('option', { name: /greet in Hebrew/ });
   await added.waitFor();
-  await page.waitForFunction(() => document.querySelector('dialog[open]') !== null || document.querySelector('[role=option]') !== null);
+  await page.waitForFunction(
+    () => document.querySelector('dialog[open]') !== null || document.querySelector('[role=option]') !== null,
+  );
   if ((await page.getByRole('dialog').count()) === 0) await added.click();
   const panel = page.getByRole('dialog', { name: /^task-/ });
   await panel.getByRole('heading', { name: 'History' }).waitFor();
@@ -176,7 +232,11 @@ test('a clock that differs makes no time to come', async () => {
   await page.clock.install({ time: Date.now() - 3 * 3600_000 });
   await page.goto(at('/runs'));
   await page.getByRole('option', { name: /slow-import/ }).waitFor();
-  await page.getByRole('option', { name: /slow-import/ }).getByText(/ago|just now/).first().waitFor();
+  await page
+    .getByRole('option', { name: /slow-import/ })
+    .getByText(/ago|just now/)
+    .first()
+    .waitFor();
   assert.equal(await page.getByText(/^in \d+h/).count(), 0);
   await context.close();
 });

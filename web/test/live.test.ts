@@ -57,10 +57,19 @@ test('of a conversation of any length the place in view is there, and what comes
   const page = await context.newPage();
   await page.goto(at('/'));
   await page.getByRole('article', { name: 'talk' }).waitFor();
-  const run = ((await api(page, '/api/v1/runs')).runs as { name: string; run: string }[]).find((r) => r.name === 'talk')!.run;
+  const run = ((await api(page, '/api/v1/runs')).runs as { name: string; run: string }[]).find(
+    (r) => r.name === 'talk',
+  )!.run;
   await page.goto(at(`/runs/${run}`));
   const box = '[role=log]';
-  const scroll = (to: number, less = 0) => page.evaluate(([box, to, less]) => { const b = document.querySelector(box as string)!; b.scrollTop = b.scrollHeight * (to as number) - (less as number); }, [box, to, less]);
+  const scroll = (to: number, less = 0) =>
+    page.evaluate(
+      ([box, to, less]) => {
+        const b = document.querySelector(box as string)!;
+        b.scrollTop = b.scrollHeight * (to as number) - (less as number);
+      },
+      [box, to, less],
+    );
   await seen(page, box, 'Thing 20000 of');
   tell('The first thing that comes.');
   await seen(page, box, 'The first thing that comes.');
@@ -71,7 +80,10 @@ test('of a conversation of any length the place in view is there, and what comes
   await seen(page, box, 'Thing 1 of');
   await scroll(0.5);
   await page.waitForFunction(() => /Thing (9|1[01])\d\d\d of/.test(document.querySelector('[role=log]')!.textContent!));
-  assert.ok((await page.evaluate(() => document.querySelectorAll('[role=log] .turn').length)) < 1000, 'most of it is not in the page');
+  assert.ok(
+    (await page.evaluate(() => document.querySelectorAll('[role=log] .turn').length)) < 1000,
+    'most of it is not in the page',
+  );
 
   // What comes moves nothing while a person reads elsewhere.
   const first = () =>
@@ -82,7 +94,11 @@ test('of a conversation of any length the place in view is there, and what comes
     });
   const before = await first();
   tell('The second thing that comes.');
-  await until<{ events: { text?: string }[] }>(page, `/api/v1/runs/${run}/iterations/1/conversation?tail=true&limit=1`, (c) => c.events[0]?.text?.startsWith('The second thing') ?? false);
+  await until<{ events: { text?: string }[] }>(
+    page,
+    `/api/v1/runs/${run}/iterations/1/conversation?tail=true&limit=1`,
+    (c) => c.events[0]?.text?.startsWith('The second thing') ?? false,
+  );
   assert.equal(await first(), before);
   await scroll(1);
   await seen(page, box, 'The second thing that comes.');
@@ -142,7 +158,10 @@ test('what happens while a page loads is on it, whatever comes first', async () 
   const row = page.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-004/ });
   await row.waitFor();
   go();
-  await page.getByRole('listbox', { name: 'Pending' }).getByRole('option', { name: /task-003/ }).waitFor();
+  await page
+    .getByRole('listbox', { name: 'Pending' })
+    .getByRole('option', { name: /task-003/ })
+    .waitFor();
   assert.equal(await row.count(), 1);
   p.run('case', 'unblock', 'task-004');
 
@@ -206,7 +225,10 @@ test('what was written is not lost when it cannot be sent', async () => {
   for (const length of [1 << 20, 501]) {
     await title.fill('x'.repeat(length));
     await page.keyboard.press('Control+Enter');
-    await alert.getByText(length > 1000 ? 'larger than the 1 MiB' : /title/).first().waitFor();
+    await alert
+      .getByText(length > 1000 ? 'larger than the 1 MiB' : /title/)
+      .first()
+      .waitFor();
     assert.equal((await title.inputValue()).length, length);
   }
   const long = 'Long'.repeat(125);
@@ -236,14 +258,23 @@ test('a browser without shared workers has a stream for each page, and a reader 
     if (opened.length > 1) return route.continue();
     // The first stream is one that read too slowly; what happens before the next one is not in it.
     const hello = JSON.stringify({ cursor, version: 'v', now: new Date().toISOString() });
-    return route.fulfill({ contentType: 'text/event-stream', body: `event: hello\ndata: ${hello}\n\nevent: dropped\ndata: {"why":"slow"}\n\n` });
+    return route.fulfill({
+      contentType: 'text/event-stream',
+      body: `event: hello\ndata: ${hello}\n\nevent: dropped\ndata: {"why":"slow"}\n\n`,
+    });
   });
   const other = await context.newPage();
   await other.goto(at('/config'));
-  cursor = await other.evaluate(() => new Promise<string>((resolve) => {
-    const s = new EventSource(`/api/v1/events?key=${localStorage.getItem('pawl.key')}`);
-    s.addEventListener('hello', (e) => (s.close(), resolve((JSON.parse((e as MessageEvent<string>).data) as { cursor: string }).cursor)));
-  }));
+  cursor = await other.evaluate(
+    () =>
+      new Promise<string>((resolve) => {
+        const s = new EventSource(`/api/v1/events?key=${localStorage.getItem('pawl.key')}`);
+        s.addEventListener(
+          'hello',
+          (e) => (s.close(), resolve((JSON.parse((e as MessageEvent<string>).data) as { cursor: string }).cursor)),
+        );
+      }),
+  );
   p.run('case', 'add', 'Came while it was dropped');
   await page.goto(at('/board?q=dropped'));
   await page.getByText('Live', { exact: true }).waitFor();
@@ -264,7 +295,9 @@ test('a browser without shared workers has a stream for each page, and a reader 
 });
 
 test('a viewer that slept for an hour sees everything, and nothing twice', async () => {
-  const own = await make(process.env.PAWL ?? 'pawl', { 'night.md': Array.from({ length: 5001 }, (_, i) => `- [ ] Night ${i}\n`).join('') });
+  const own = await make(process.env.PAWL ?? 'pawl', {
+    'night.md': Array.from({ length: 5001 }, (_, i) => `- [ ] Night ${i}\n`).join(''),
+  });
   const context = await entered(own.url, 1280);
   try {
     const page = await context.newPage();
@@ -283,10 +316,11 @@ test('a viewer that slept for an hour sees everything, and nothing twice', async
     // The server sends no more than 5,000 again: it says that all is to be loaded anew.
     // A server that still has readers is on its way there, and sends what they have, too.
     await page.evaluate(async () => {
-      const first = () => new Promise((resolve) => {
-        const s = new EventSource(`/api/v1/events?after=0-0&key=${localStorage.getItem('pawl.key')}`);
-        for (const kind of ['reset', 'case']) s.addEventListener(kind, () => (s.close(), resolve(kind)));
-      });
+      const first = () =>
+        new Promise((resolve) => {
+          const s = new EventSource(`/api/v1/events?after=0-0&key=${localStorage.getItem('pawl.key')}`);
+          for (const kind of ['reset', 'case']) s.addEventListener(kind, () => (s.close(), resolve(kind)));
+        });
       while ((await first()) !== 'reset');
     });
     await see(true);

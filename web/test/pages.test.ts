@@ -14,8 +14,16 @@ const pages: [name: string, path: () => string, ready: (page: Page) => Promise<u
   ['runs', () => '/runs', (g) => g.getByText('currency-format').first().waitFor()],
   ['run', () => `/runs/${runs['currency-format']}?i=1.1`, (g) => g.getByText('I read the formatter first').waitFor()],
   ['changes', () => `/runs/${runs['currency-format']}?show=changes`, (g) => g.getByText('KWD: 3').first().waitFor()],
-  ['prompt', () => `/runs/${runs['currency-format']}?show=prompt`, (g) => g.getByText('scene-currency').first().waitFor()],
-  ['raw output', () => `/runs/${runs['currency-format']}?show=log`, (g) => g.getByText('"type":"start"').first().waitFor()],
+  [
+    'prompt',
+    () => `/runs/${runs['currency-format']}?show=prompt`,
+    (g) => g.getByText('scene-currency').first().waitFor(),
+  ],
+  [
+    'raw output',
+    () => `/runs/${runs['currency-format']}?show=log`,
+    (g) => g.getByText('"type":"start"').first().waitFor(),
+  ],
   ['question', () => `/runs/${runs['which-database']}`, (g) => g.getByText('The run asks you').waitFor()],
   ['running', () => `/runs/${runs['slow-import']}`, (g) => g.getByText('only it. Next is').first().waitFor()],
   ['queue', () => '/queue', (g) => g.getByText('Nothing has been queued yet').waitFor()],
@@ -40,9 +48,16 @@ for (const width of [1280, 400]) {
         await page.emulateMedia({ colorScheme: 'dark' });
         assert.deepEqual(await violations(page, true), []);
         await page.emulateMedia({ colorScheme: 'light' });
-        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, 'the page is wider than its window');
+        assert.ok(
+          (await page.evaluate(() => document.documentElement.scrollWidth)) <= width,
+          'the page is wider than its window',
+        );
         if (width === 1280 && name === 'board') {
-          assert.equal(await page.evaluate(() => ((c) => c.scrollWidth - c.clientWidth)(document.querySelector('.columns')!)), 0, 'columns of the board are out of sight');
+          assert.equal(
+            await page.evaluate(() => ((c) => c.scrollWidth - c.clientWidth)(document.querySelector('.columns')!)),
+            0,
+            'columns of the board are out of sight',
+          );
         }
         assert.deepEqual(wrong.splice(0), []);
       });
@@ -105,7 +120,10 @@ test('what another does is seen at once, and takes away neither focus nor text',
   await b.keyboard.press('b');
   await b.getByLabel('What has to happen first?').fill('The archive moves first');
   await b.keyboard.press('Control+Enter');
-  await a.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-002/ }).waitFor();
+  await a
+    .getByRole('listbox', { name: 'Blocked' })
+    .getByRole('option', { name: /task-002/ })
+    .waitFor();
   assert.equal(await a.evaluate(() => (document.activeElement as HTMLInputElement).value), 'e');
 
   // The list has the focus while its active row goes to another column.
@@ -115,22 +133,44 @@ test('what another does is seen at once, and takes away neither focus nor text',
   await a.getByRole('dialog').waitFor({ state: 'detached' });
   p.run('case', 'add', 'Come first', '--priority', '5');
   await a.getByRole('option', { name: /Come first/ }).waitFor();
-  assert.equal(await a.getByRole('listbox', { name: 'Pending' }).getByRole('option', { selected: true, name: /task-009/ }).count(), 1);
+  assert.equal(
+    await a
+      .getByRole('listbox', { name: 'Pending' })
+      .getByRole('option', { selected: true, name: /task-009/ })
+      .count(),
+    1,
+  );
   assert.equal(await a.evaluate(() => document.activeElement?.getAttribute('role')), 'listbox');
   await one.close();
   await two.close();
 });
 
 test('tasks that wait change places by mouse and by key', async () => {
-  const ids = ['first', 'second', 'third'].map((name) => /task-\d+/.exec(p.run('case', 'add', `Order: the ${name}`, '--priority', '-5'))![0]);
+  const ids = ['first', 'second', 'third'].map(
+    (name) => /task-\d+/.exec(p.run('case', 'add', `Order: the ${name}`, '--priority', '-5'))![0],
+  );
   const context = await viewer(1280);
   const page = await context.newPage();
   await page.goto(at('/board?q=Order'));
   const rows = page.getByRole('listbox', { name: 'Pending' }).getByRole('option');
   const order = async (...names: string[]) => {
-    await page.waitForFunction((names) => [...document.querySelectorAll('[role=listbox][aria-label=Pending] [role=option]')].map((o) => /Order: the (\w+)/.exec(o.textContent!)?.[1]).join() === names.join(), names);
+    await page.waitForFunction(
+      (names) =>
+        [...document.querySelectorAll('[role=listbox][aria-label=Pending] [role=option]')]
+          .map((o) => /Order: the (\w+)/.exec(o.textContent!)?.[1])
+          .join() === names.join(),
+      names,
+    );
     const want = names.map((n) => ids[['first', 'second', 'third'].indexOf(n)]).join();
-    await until<{ cases: { id: string; priority: number }[] }>(page, '/api/v1/cases?q=Order', (a) => a.cases.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1)).map((c) => c.id).join() === want);
+    await until<{ cases: { id: string; priority: number }[] }>(
+      page,
+      '/api/v1/cases?q=Order',
+      (a) =>
+        a.cases
+          .sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
+          .map((c) => c.id)
+          .join() === want,
+    );
   };
   await rows.nth(2).waitFor();
   await rows.nth(2).dragTo(rows.nth(0));
@@ -154,7 +194,10 @@ test('a drag asks for the move that leads there', async () => {
   const page = await context.newPage();
   await page.goto(at('/board'));
   await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Deferred' }));
-  await page.getByRole('listbox', { name: 'Deferred' }).getByRole('option', { name: /task-010/ }).waitFor();
+  await page
+    .getByRole('listbox', { name: 'Deferred' })
+    .getByRole('option', { name: /task-010/ })
+    .waitFor();
   await page.getByRole('option', { name: /task-010/ }).dragTo(page.getByRole('region', { name: 'Done' }));
   await page.getByText('cannot be dragged to').waitFor();
   await context.close();
@@ -218,7 +261,13 @@ test('what an agent wrote is laid out, with what its tools returned', async () =
 });
 
 test('texts of others are text', async () => {
-  p.run('case', 'add', '<img src=x onerror=alert(1)> \u202egnp.exe', '--description', '<script>document.title="owned"</script>');
+  p.run(
+    'case',
+    'add',
+    '<img src=x onerror=alert(1)> \u202egnp.exe',
+    '--description',
+    '<script>document.title="owned"</script>',
+  );
   const context = await viewer(1280);
   const page = await context.newPage();
   const wrong = quiet(page);
@@ -228,12 +277,20 @@ test('texts of others are text', async () => {
   await page.goto(at(`/runs/${runs.hostile}`));
   await page.getByText('<script>document.title=').first().waitFor();
   await page.getByText('click (javascript:alert(1))').waitFor();
-  assert.equal(await page.getByRole('link', { name: 'x', exact: true }).getAttribute('rel'), 'noopener noreferrer nofollow');
+  assert.equal(
+    await page.getByRole('link', { name: 'x', exact: true }).getAttribute('rel'),
+    'noopener noreferrer nofollow',
+  );
   for (const show of ['changes', 'log', 'prompt']) {
     await page.goto(at(`/runs/${runs.hostile}?show=${show}`));
-    await page.getByRole('region', { name: show === 'changes' ? 'Changes' : show === 'log' ? 'agent.out' : 'prompt.md' }).waitFor();
+    await page
+      .getByRole('region', { name: show === 'changes' ? 'Changes' : show === 'log' ? 'agent.out' : 'prompt.md' })
+      .waitFor();
   }
-  assert.equal(await page.evaluate(() => document.querySelectorAll('main script, main img, main b:not([class])').length), 0);
+  assert.equal(
+    await page.evaluate(() => document.querySelectorAll('main script, main img, main b:not([class])').length),
+    0,
+  );
   assert.ok(!(await page.title()).includes('owned'));
   assert.deepEqual(wrong, []);
   await context.close();

@@ -37,9 +37,16 @@ const places: Shot[] = [
 async function take(browser: Browser, p: Project, shots: Shot[], mark: string): Promise<void> {
   for (const scheme of schemes) {
     for (const width of widths) {
-      const context = await browser.newContext({ viewport: { width, height: heights[width] ?? 1000 }, colorScheme: scheme, reducedMotion: 'reduce' });
+      const context = await browser.newContext({
+        viewport: { width, height: heights[width] ?? 1000 },
+        colorScheme: scheme,
+        reducedMotion: 'reduce',
+      });
       const page = await context.newPage();
-      page.on('console', (m) => (m.type() === 'error' || m.type() === 'warning') && console.log(`${scheme} ${width}: ${m.text()}`));
+      page.on(
+        'console',
+        (m) => (m.type() === 'error' || m.type() === 'warning') && console.log(`${scheme} ${width}: ${m.text()}`),
+      );
       page.on('pageerror', (e) => console.log(`${scheme} ${width}: ${e.message}`));
       await page.goto(p.url);
       for (const [name, path, then] of shots) {
@@ -58,20 +65,28 @@ async function take(browser: Browser, p: Project, shots: Shot[], mark: string): 
 
 mkdirSync(out, { recursive: true });
 const pawl = process.env.PAWL ?? 'pawl';
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-dev-shm-usage'],
+});
 /** first gives the newest run that fits. */
 type Row = { run: string; name: string; work: string; status: string };
-const found = async (page: Page, fits: (r: Row) => boolean) => ((await api(page, '/api/v1/runs?limit=200')) as { runs: Row[] }).runs.find(fits)?.run ?? '';
+const found = async (page: Page, fits: (r: Row) => boolean) =>
+  ((await api(page, '/api/v1/runs?limit=200')) as { runs: Row[] }).runs.find(fits)?.run ?? '';
 /** at opens a run that fits. */
-const at = (p: Project, fits: (r: Row) => boolean, rest = '') => async (page: Page) => {
-  await page.goto(new URL(`/runs/${await found(page, fits)}${rest}`, p.url).href);
-  await page.locator('main h1').waitFor();
-  await page.waitForTimeout(700);
-};
-const click = (name: RegExp, role: 'button' | 'option' = 'button') => async (page: Page) => {
-  await page.getByRole(role, { name }).first().click();
-  await page.waitForTimeout(700);
-};
+const at =
+  (p: Project, fits: (r: Row) => boolean, rest = '') =>
+  async (page: Page) => {
+    await page.goto(new URL(`/runs/${await found(page, fits)}${rest}`, p.url).href);
+    await page.locator('main h1').waitFor();
+    await page.waitForTimeout(700);
+  };
+const click =
+  (name: RegExp, role: 'button' | 'option' = 'button') =>
+  async (page: Page) => {
+    await page.getByRole(role, { name }).first().click();
+    await page.waitForTimeout(700);
+  };
 
 try {
   if (projects.includes('empty')) {
@@ -124,11 +139,15 @@ try {
         ['changes', '/runs', at(p, titled(/Sort mails/), '?show=changes')],
         ['flow', '/runs', at(p, titled(/release/))],
         ['reviewing', '/review', (page) => page.waitForTimeout(1200)],
-        ['compare', '/runs', async (page) => {
-          const run = await found(page, titled(/scene-red/));
-          await page.goto(new URL(`/compare?a=${run}.1&b=${run}.2`, p.url).href);
-          await page.waitForTimeout(1200);
-        }],
+        [
+          'compare',
+          '/runs',
+          async (page) => {
+            const run = await found(page, titled(/scene-red/));
+            await page.goto(new URL(`/compare?a=${run}.1&b=${run}.2`, p.url).href);
+            await page.waitForTimeout(1200);
+          },
+        ],
         ['conflict', '/queue', click(/Settle the conflict|needs you/, 'option')],
       ];
       await take(browser, p, [...places, ...more], 'crowd-');

@@ -20,7 +20,8 @@ after(() => own?.close());
 
 test('an agent proposes tasks, and a person changes and adds them', async () => {
   own = await make(process.env.PAWL ?? 'pawl', {
-    'pawl.yaml': 'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {safety: permissive}\nverification: {commands: [{name: Tests, command: "true"}]}\n',
+    'pawl.yaml':
+      'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {safety: permissive}\nverification: {commands: [{name: Tests, command: "true"}]}\n',
     'agent.yaml': `turns:\n  - - write: {path: pawl-plan.jsonl, content: ${JSON.stringify(list)}}\n    - say: "<promise>COMPLETE</promise>"\n`,
   });
   const file = join(own.dir, 'pawl-plan.jsonl');
@@ -50,7 +51,10 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   await page.emulateMedia({ colorScheme: 'dark' });
   assert.deepEqual(await violations(page, true), []);
   await page.setViewportSize({ width: 390, height: 844 });
-  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, 'the page is wider than its window');
+  assert.ok(
+    (await page.evaluate(() => document.documentElement.scrollWidth)) <= 390,
+    'the page is wider than its window',
+  );
   assert.deepEqual(await violations(page), []);
   await page.setViewportSize({ width: 1440, height: 900 });
 

@@ -211,7 +211,17 @@ export async function make(pawl: string, files: Record<string, string> = {}, por
   mkdirSync(join(dir, 'checks'), { recursive: true });
   mkdirSync(join(dir, 'src'));
   const state = join(top, 'state');
-  const env = { ...process.env, XDG_STATE_HOME: state, XDG_CONFIG_HOME: join(top, 'config'), HOME: top, GIT_CONFIG_GLOBAL: '/dev/null', GIT_AUTHOR_NAME: 'Test', GIT_AUTHOR_EMAIL: 'test@example.com', GIT_COMMITTER_NAME: 'Test', GIT_COMMITTER_EMAIL: 'test@example.com' };
+  const env = {
+    ...process.env,
+    XDG_STATE_HOME: state,
+    XDG_CONFIG_HOME: join(top, 'config'),
+    HOME: top,
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_AUTHOR_NAME: 'Test',
+    GIT_AUTHOR_EMAIL: 'test@example.com',
+    GIT_COMMITTER_NAME: 'Test',
+    GIT_COMMITTER_EMAIL: 'test@example.com',
+  };
   const write = (name: string, text: string) => writeFileSync(join(dir, name), files[name] ?? text);
   write('pawl.yaml', config.trimStart());
   write('agent.yaml', agent.trimStart());
@@ -220,9 +230,21 @@ export async function make(pawl: string, files: Record<string, string> = {}, por
   write('checks/unit.sh', unit.trimStart());
   write('checks/types.sh', 'echo checked 214 files\n');
   write('checks/lint.sh', 'echo no remarks\n');
-  write('src/money.ts', Array.from({ length: 60 }, (_, i) => (i === 31 ? '  return amount.toFixed(2);' : `// line ${i + 1} of the formatter`)).join('\n') + '\n');
+  write(
+    'src/money.ts',
+    Array.from({ length: 60 }, (_, i) =>
+      i === 31 ? '  return amount.toFixed(2);' : `// line ${i + 1} of the formatter`,
+    ).join('\n') + '\n',
+  );
   for (const [name, text] of Object.entries(files)) write(name, text);
-  const git = (args: string[], input?: string) => execFileSync('git', args, { cwd: dir, env, stdio: 'pipe', encoding: 'utf8', ...(input === undefined ? {} : { input }) });
+  const git = (args: string[], input?: string) =>
+    execFileSync('git', args, {
+      cwd: dir,
+      env,
+      stdio: 'pipe',
+      encoding: 'utf8',
+      ...(input === undefined ? {} : { input }),
+    });
   git(['init', '-q', '-b', 'main']);
   git(['add', '-A']);
   git(['commit', '-qm', 'Begin']);
@@ -300,7 +322,10 @@ export function fill(p: Project): void {
 
 /** api is an answer of the server to a page that was let in. */
 export const api = (page: Page, path: string) =>
-  page.evaluate(async (path) => (await fetch(path, { headers: { 'X-Pawl-Key': localStorage.getItem('pawl.key') ?? '' } })).json(), path);
+  page.evaluate(
+    async (path) => (await fetch(path, { headers: { 'X-Pawl-Key': localStorage.getItem('pawl.key') ?? '' } })).json(),
+    path,
+  );
 
 /** blocked is a project whose agent leaves each task, with its workspace, to a person. */
 export const blocked = {

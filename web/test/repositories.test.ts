@@ -52,11 +52,17 @@ test('other repositories are seen and opened from one browser', async (t) => {
   await second.keyboard.press('g');
   await second.keyboard.press('c');
   await second.getByRole('link', { name: /^Other repositories need you archive.*\(1\)/ }).click();
-  for (const [width, scheme] of [[390, 'dark'], [1440, 'light']] as const) {
+  for (const [width, scheme] of [
+    [390, 'dark'],
+    [1440, 'light'],
+  ] as const) {
     await second.setViewportSize({ width, height: 860 });
     await second.emulateMedia({ colorScheme: scheme });
     assert.deepEqual(await violations(second), []);
-    assert.ok(await second.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
+    assert.ok(
+      await second.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+      'the page is wider than the screen',
+    );
   }
   await list.getByRole('button', { name: /task-001: Move it/ }).click();
   await second.waitForURL((url) => url.pathname === '/board/task-001');

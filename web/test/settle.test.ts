@@ -17,7 +17,8 @@ after(() => own?.close());
 /** conflicts makes a task that conflicts with main in two places of one file, in one that main deleted, and in a line of 1 MB. */
 function conflicts(p: Project): void {
   const put = (file: string, text: string) => writeFileSync(join(p.dir, file), text);
-  const text = (a: string[], b: string[]) => [...lines(1, 8), ...a, ...lines(10, 30), ...b, ...lines(32, 40)].join('\n') + '\n';
+  const text = (a: string[], b: string[]) =>
+    [...lines(1, 8), ...a, ...lines(10, 30), ...b, ...lines(32, 40)].join('\n') + '\n';
   const commit = () => (p.git(['add', '-A']), p.git(['commit', '-qm', 'change']));
   put(name, text(['old'], ['also old']));
   put('gone.txt', 'gone\n');
@@ -40,7 +41,10 @@ function conflicts(p: Project): void {
 }
 
 test('a conflict is settled in the browser', async () => {
-  own = await make(process.env.PAWL ?? 'pawl', { 'pawl.yaml': 'agent: script\nagents: {script: {command: [agent.yaml]}}\nverification: {commands: [{name: Tests, command: "true"}]}\n' });
+  own = await make(process.env.PAWL ?? 'pawl', {
+    'pawl.yaml':
+      'agent: script\nagents: {script: {command: [agent.yaml]}}\nverification: {commands: [{name: Tests, command: "true"}]}\n',
+  });
   conflicts(own);
   const context = await entered(own.url, 1440);
   const page = await context.newPage();
@@ -63,7 +67,10 @@ test('a conflict is settled in the browser', async () => {
   assert.deepEqual(await violations(page), []);
   const second = await context.newPage();
   await second.goto(page.url());
-  await second.getByRole('group', { name: /^Place/ }).first().waitFor();
+  await second
+    .getByRole('group', { name: /^Place/ })
+    .first()
+    .waitFor();
 
   await page.keyboard.press('2'); // the first place: the task's lines
   await page.keyboard.press('j');
@@ -91,10 +98,14 @@ test('a conflict is settled in the browser', async () => {
   await page.getByText('task-001').first().waitFor();
 
   // The other tab has the conflict still: it settles nothing, and says so.
-  for (const place of await second.getByRole('group', { name: /^Place/ }).all()) await place.getByRole('button').first().click();
+  for (const place of await second.getByRole('group', { name: /^Place/ }).all())
+    await place.getByRole('button').first().click();
   await second.getByRole('button', { name: 'Check it and land it' }).click();
   await second.getByText('no conflict that waits for you').first().waitFor();
-  assert.equal(((await api(second, '/api/v1/queue')) as { queues: { entries: unknown[] }[] }).queues[0]!.entries.length, 0);
+  assert.equal(
+    ((await api(second, '/api/v1/queue')) as { queues: { entries: unknown[] }[] }).queues[0]!.entries.length,
+    0,
+  );
   await second.goto(url('/queue/task-001'));
   await second.getByText('no conflict that waits for you').first().waitFor();
   assert.deepEqual(wrong, []);

@@ -13,7 +13,11 @@ const measure = (page: Page) =>
     const w = window as unknown as { moved: { value: number; what: string[] } };
     w.moved = { value: 0, what: [] };
     new PerformanceObserver((list) => {
-      for (const e of list.getEntries() as unknown as { value: number; hadRecentInput: boolean; sources: { node: Node | null }[] }[]) {
+      for (const e of list.getEntries() as unknown as {
+        value: number;
+        hadRecentInput: boolean;
+        sources: { node: Node | null }[];
+      }[]) {
         if (e.hadRecentInput) continue;
         w.moved.value += e.value;
         w.moved.what.push(...e.sources.map((s) => `${e.value.toFixed(4)} ${s.node?.textContent?.slice(0, 60)}`));
@@ -38,12 +42,17 @@ test('nothing on a page moves while things happen', async (t) => {
     await page.evaluate(() => document.fonts.ready);
     return page;
   };
-  const now = await open('/', (g) => g.getByRole('article', { name: 'slow-import' }).getByText('only it. Next is').waitFor());
+  const now = await open('/', (g) =>
+    g.getByRole('article', { name: 'slow-import' }).getByText('only it. Next is').waitFor(),
+  );
   const board = await open('/board', (g) => g.getByText('Number invoices without gaps').waitFor());
   const list = await open('/runs', (g) => g.getByRole('option', { name: /slow-import/ }).waitFor());
   const one = await open(`/runs/${runs['slow-import']}`, async (g) => {
     await g.getByRole('log').getByText('only it. Next is').waitFor();
-    await g.getByText(/ in, .* out/).first().waitFor(); // the figures beside it
+    await g
+      .getByText(/ in, .* out/)
+      .first()
+      .waitFor(); // the figures beside it
   });
   for (const page of [now, board, list, one]) await measure(page);
   const place = async (page: Page, name: RegExp) => (await page.getByRole('option', { name }).boundingBox())!;
@@ -62,7 +71,11 @@ test('nothing on a page moves while things happen', async (t) => {
   renameSync(join(p.dir, 'talk.new'), join(p.dir, 'talk.txt'));
   await card.getByText('Something else.').waitFor();
   p.run('stop', 'chat');
-  await list.getByRole('listbox', { name: 'Runs' }).getByRole('option', { name: /chat/ }).locator('.badge', { hasText: /stopped/ }).waitFor();
+  await list
+    .getByRole('listbox', { name: 'Runs' })
+    .getByRole('option', { name: /chat/ })
+    .locator('.badge', { hasText: /stopped/ })
+    .waitFor();
   await card.waitFor({ state: 'detached' });
   await still(now, 'now');
   // What needs a person later comes below what is open, and pushes nothing but what is below.
@@ -71,10 +84,16 @@ test('nothing on a page moves while things happen', async (t) => {
   const added = /task-\d+/.exec(p.run('case', 'add', 'Comes last'))![0];
   await board.getByRole('option', { name: /Comes last/ }).waitFor();
   p.run('case', 'block', 'task-010', '--why', 'Later');
-  await board.getByRole('listbox', { name: 'Blocked' }).getByRole('option', { name: /task-010/ }).waitFor();
+  await board
+    .getByRole('listbox', { name: 'Blocked' })
+    .getByRole('option', { name: /task-010/ })
+    .waitFor();
   await now.getByRole('button', { name: /task-010/ }).waitFor();
   p.run('case', 'unblock', 'task-010');
-  await board.getByRole('listbox', { name: 'Pending' }).getByRole('option', { name: /task-010/ }).waitFor();
+  await board
+    .getByRole('listbox', { name: 'Pending' })
+    .getByRole('option', { name: /task-010/ })
+    .waitFor();
   t.after(() => p.run('case', 'edit', 'task-001', '--title', 'Number invoices without gaps')); // others look for it
   p.run('case', 'edit', 'task-001', '--title', 'Number invoices without any gap');
   await board.getByText('Number invoices without any gap').waitFor();
@@ -92,8 +111,13 @@ for (const width of [390, 800, 1280]) {
   test(`no button moves when the figures of a page come, ${width} px`, async () => {
     const context = await viewer(width);
     const page = await context.newPage();
-    const heads = { '/': [/^Start a procedure/, / ready to start/], '/board': [/^Add a task/, / tasks$/], '/runs': [/^Start a procedure/, /^\d+ runs$/],
-      '/stats': [/^30 days/, / ended, /], '/config': [/^Read it again/, / settings$/] };
+    const heads = {
+      '/': [/^Start a procedure/, / ready to start/],
+      '/board': [/^Add a task/, / tasks$/],
+      '/runs': [/^Start a procedure/, /^\d+ runs$/],
+      '/stats': [/^30 days/, / ended, /],
+      '/config': [/^Read it again/, / settings$/],
+    };
     for (const [path, [name, words]] of Object.entries(heads)) {
       // Its figures come when the page has been looked at.
       let come = () => {};

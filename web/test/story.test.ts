@@ -24,7 +24,9 @@ test('from a list of tasks to work that has landed', async () => {
     await key('g');
     await key('b');
     await page.getByRole('button', { name: 'Import' }).first().click();
-    await page.getByRole('textbox', { name: 'List' }).fill('- [ ] Choose a port. scene-port\n- [ ] Wait for the word. scene-held\n');
+    await page
+      .getByRole('textbox', { name: 'List' })
+      .fill('- [ ] Choose a port. scene-port\n- [ ] Wait for the word. scene-held\n');
     await key('Control+Enter');
     await page.getByText('2 cases are on the board').waitFor();
 
@@ -42,16 +44,26 @@ test('from a list of tasks to work that has landed', async () => {
     await page.getByRole('article', { name: 'task-002' }).waitFor();
     await page.getByLabel('Your answer in words').fill('It is port 8080.');
     await page.getByRole('button', { name: 'Answer', exact: true }).click();
-    await page.getByRole('button', { name: /task-001: Choose a port/ }).filter({ hasText: 'review' }).waitFor();
+    await page
+      .getByRole('button', { name: /task-001: Choose a port/ })
+      .filter({ hasText: 'review' })
+      .waitFor();
     writeFileSync(join(own.home, 'word'), '');
-    await page.getByRole('button', { name: /task-002: Wait for the word/ }).filter({ hasText: 'review' }).waitFor();
+    await page
+      .getByRole('button', { name: /task-002: Wait for the word/ })
+      .filter({ hasText: 'review' })
+      .waitFor();
 
     // The batch is reviewed by key: seen, sent on.
     await key('g');
     await key('v');
     const rows = page.getByRole('listbox', { name: 'What waits for a review' });
     await rows.getByRole('option').nth(1).waitFor();
-    await page.getByRole('region', { name: 'Changes' }).getByText(/^\+?(8080|held)$/).first().waitFor();
+    await page
+      .getByRole('region', { name: 'Changes' })
+      .getByText(/^\+?(8080|held)$/)
+      .first()
+      .waitFor();
     await key('R');
     await page.getByRole('dialog').getByText('Tests incomplete').waitFor();
     await key('Escape');
@@ -68,7 +80,10 @@ test('from a list of tasks to work that has landed', async () => {
     await page.getByRole('heading', { name: 'Merge queue' }).waitFor();
     // The sprint may still be there to land it; else the person does.
     const land = page.getByRole('button', { name: /^Land now/ });
-    await land.or(landed.getByRole('link', { name: 'task-002' })).first().waitFor();
+    await land
+      .or(landed.getByRole('link', { name: 'task-002' }))
+      .first()
+      .waitFor();
     if (await land.isVisible()) await key('L');
     await landed.getByRole('link', { name: 'task-001' }).waitFor();
     await landed.getByRole('link', { name: 'task-002' }).waitFor();
@@ -78,7 +93,10 @@ test('from a list of tasks to work that has landed', async () => {
     await done.getByRole('option', { name: /task-001/ }).waitFor();
     await done.getByRole('option', { name: /task-002/ }).waitFor();
     // What is not there yet is a 404 that the browser logs.
-    assert.deepEqual(wrong.filter((w) => !w.startsWith('Failed to load resource')), []);
+    assert.deepEqual(
+      wrong.filter((w) => !w.startsWith('Failed to load resource')),
+      [],
+    );
   } finally {
     await context.close();
     await own.close();

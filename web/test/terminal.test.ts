@@ -27,7 +27,8 @@ after(() => own?.close());
 const at = (path: string) => new URL(path, own.url).href;
 const rows = (page: Page) => page.locator('.xterm-rows');
 const state = (page: Page) => page.getByRole('status');
-const shots = async (page: Page, name: string) => process.env.SHOTS && (await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) }));
+const shots = async (page: Page, name: string) =>
+  process.env.SHOTS && (await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) }));
 
 /** opened opens the terminal of the task as a person does: one click in its panel, or one key. */
 async function opened(width: number, scheme: 'light' | 'dark' = 'light') {
@@ -36,22 +37,36 @@ async function opened(width: number, scheme: 'light' | 'dark' = 'light') {
   const wrong = quiet(panel);
   await panel.goto(at('/board/task-001'));
   const link = panel.getByRole('link', { name: 'Terminal' });
-  const [page] = await Promise.all([context.waitForEvent('page'), width < 700 ? link.click() : link.waitFor().then(() => panel.keyboard.press('t'))]);
+  const [page] = await Promise.all([
+    context.waitForEvent('page'),
+    width < 700 ? link.click() : link.waitFor().then(() => panel.keyboard.press('t')),
+  ]);
   wrong.push(...quiet(page));
   await state(page).getByText('Open.').waitFor();
   return { context, panel, page, wrong };
 }
 
-for (const [width, scheme] of [[1440, 'light'], [390, 'dark']] as const)
+for (const [width, scheme] of [
+  [1440, 'light'],
+  [390, 'dark'],
+] as const)
   test(`a terminal in the sandbox of a task, ${width} wide`, async () => {
     const { context, panel, page, wrong } = await opened(width, scheme);
     await page.keyboard.type('echo "here $((6 * 7)) $PAWL_PORT_BASE"; pwd\n');
-    await rows(page).getByText(/here 42 \d{5}/).first().waitFor();
-    await rows(page).getByText(/workspaces\/task-001/).first().waitFor();
+    await rows(page)
+      .getByText(/here 42 \d{5}/)
+      .first()
+      .waitFor();
+    await rows(page)
+      .getByText(/workspaces\/task-001/)
+      .first()
+      .waitFor();
     // Colours, and a size that is the screen's.
     await page.keyboard.type("printf '\\033[32mgr\\033[0meen\\n'; stty size\n");
     await rows(page).getByText('green').first().waitFor();
-    const columns = await page.evaluate(() => Math.round(document.querySelector('.xterm-screen')!.getBoundingClientRect().width));
+    const columns = await page.evaluate(() =>
+      Math.round(document.querySelector('.xterm-screen')!.getBoundingClientRect().width),
+    );
     assert.ok(columns <= width && columns > width * 0.8, `${columns} px of ${width}`);
     // What is outside of the sandbox stays as it is.
     await page.keyboard.type(`touch ${join(own.dir, 'outside')}; echo "did $?"\n`);
@@ -65,7 +80,10 @@ for (const [width, scheme] of [[1440, 'light'], [390, 'dark']] as const)
     await page.keyboard.type('clear; echo "after $((1 + 1))"\n');
     await rows(page).getByText('after 2').first().waitFor();
     assert.deepEqual(await violations(page), []);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the screen');
+    assert.ok(
+      await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+      'the page is wider than the screen',
+    );
     await shots(page, `terminal-${width}`);
     // While nobody types it asks for nothing.
     const asked: string[] = [];
@@ -87,7 +105,11 @@ for (const [width, scheme] of [[1440, 'light'], [390, 'dark']] as const)
 
 test('what runs in a terminal ends with its page, and with the server', async () => {
   const gone = async (pid: number) => {
-    for (let i = 0; existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')); i++) {
+    for (
+      let i = 0;
+      existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+      i++
+    ) {
       assert.ok(i < 400, `process ${pid} runs on`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -95,7 +117,9 @@ test('what runs in a terminal ends with its page, and with the server', async ()
   /** shells are the processes of pawl case shell that the server has started. */
   const shells = () =>
     readdirSync(`/proc/${own.pid()}/task`)
-      .flatMap((t) => readFileSync(`/proc/${own.pid()}/task/${t}/children`, 'utf8').trim().split(/\s+/).filter(Boolean).map(Number))
+      .flatMap((t) =>
+        readFileSync(`/proc/${own.pid()}/task/${t}/children`, 'utf8').trim().split(/\s+/).filter(Boolean).map(Number),
+      )
       .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0shell\0'));
   const first = await opened(1440);
   await first.page.keyboard.type('setsid sleep 12345 & echo "up $((1 + 1))"\n');
@@ -123,7 +147,9 @@ test('a task without a workspace has no terminal, and says why', async () => {
   await page.getByRole('dialog', { name: 'task-002' }).getByRole('heading', { name: 'History' }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'Terminal' }).count(), 0);
   await page.goto(at('/terminal/task-002'));
-  await state(page).getByText(/task-002 has no workspace here/).waitFor();
+  await state(page)
+    .getByText(/task-002 has no workspace here/)
+    .waitFor();
   assert.deepEqual(await violations(page), []);
   await context.close();
 });
@@ -138,24 +164,36 @@ test('nobody else opens a terminal', async () => {
   const { context, page: mine } = await opened(1440);
   const cookie = (await context.cookies()).map((c) => `${c.name}=${c.value}`).join('; ');
   const key = await mine.evaluate(() => localStorage.getItem('pawl.key')!);
-  const ask = (headers: Record<string, string>, method = 'POST') => fetch(at('/api/v1/cases/task-001/terminal'), { method, ...(method === 'POST' ? { body: '{}' } : {}), headers: { 'Content-Type': 'application/json', ...headers } });
+  const ask = (headers: Record<string, string>, method = 'POST') =>
+    fetch(at('/api/v1/cases/task-001/terminal'), {
+      method,
+      ...(method === 'POST' ? { body: '{}' } : {}),
+      headers: { 'Content-Type': 'application/json', ...headers },
+    });
   assert.equal((await ask({})).status, 401);
   assert.equal((await ask({ cookie })).status, 401, 'as a page of another port may ask');
   assert.equal((await ask({ cookie, 'X-Pawl-Key': key, Origin: 'http://attacker.example' })).status, 403);
   assert.equal((await ask({ cookie, 'X-Pawl-Key': key }, 'GET')).status, 404, 'to look is not to open');
   // A page of another origin, in the browser that was let in, with a ticket that it has somehow got.
   const { ticket } = (await (await ask({ cookie, 'X-Pawl-Key': key })).json()) as { ticket: string };
-  const site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>other</title>')).listen(0, '127.0.0.1');
+  const site = createServer((_, res) =>
+    res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>other</title>'),
+  ).listen(0, '127.0.0.1');
   await new Promise((resolve) => site.once('listening', resolve));
   const other = await context.newPage();
   await other.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
   const connect = (on: Page, address: string) =>
-    on.evaluate((address) => new Promise<string>((resolve) => {
-      const s = new WebSocket(address);
-      s.onopen = () => resolve('open');
-      s.onerror = () => resolve('refused');
-    }), address);
-  const address = (ticket: string, key: string) => at(`/api/v1/terminal?ticket=${ticket}&key=${key}`).replace('http', 'ws');
+    on.evaluate(
+      (address) =>
+        new Promise<string>((resolve) => {
+          const s = new WebSocket(address);
+          s.onopen = () => resolve('open');
+          s.onerror = () => resolve('refused');
+        }),
+      address,
+    );
+  const address = (ticket: string, key: string) =>
+    at(`/api/v1/terminal?ticket=${ticket}&key=${key}`).replace('http', 'ws');
   assert.equal(await connect(other, address(ticket, key)), 'refused', 'another origin');
   assert.equal(await connect(mine, address(ticket, 'f'.repeat(64))), 'refused', 'without the key');
   assert.equal(await connect(mine, address(ticket, key)), 'open');
@@ -164,8 +202,14 @@ test('nobody else opens a terminal', async () => {
   // The page of a terminal is in no frame, and loads nothing of others.
   const answer = await context.request.get(at('/terminal/task-001'), { headers: { cookie } });
   const policy = answer.headers()['content-security-policy']!;
-  assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; .*frame-ancestors 'none'/);
-  assert.doesNotMatch((await context.request.get(at('/board'), { headers: { cookie } })).headers()['content-security-policy']!, /unsafe/);
+  assert.match(
+    policy,
+    /default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; .*frame-ancestors 'none'/,
+  );
+  assert.doesNotMatch(
+    (await context.request.get(at('/board'), { headers: { cookie } })).headers()['content-security-policy']!,
+    /unsafe/,
+  );
   site.close();
   await context.close();
 });

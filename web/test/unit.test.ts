@@ -67,9 +67,37 @@ test('a window is what is in view, and a few rows more', () => {
 });
 
 test('a diff numbers its lines and pairs what was replaced', () => {
-  const list = rows([{ old_start: 3, new_start: 3, heading: 'func f()', lines: [' a', '-const x = 1;', '+const x = 2;', '+b', ' c', '\\ No newline at end of file'] }]);
-  assert.deepEqual(list.map((r) => [r.kind, r.before, r.after]), [['hunk', 3, 3], ['same', 3, 3], ['removed', 4, 0], ['added', 0, 4], ['added', 0, 5], ['same', 5, 6], ['note', 0, 0]]);
-  assert.deepEqual(pairs(list).map((p) => [p.left?.text, p.right?.text]), [[undefined, undefined], ['a', 'a'], ['const x = 1;', 'const x = 2;'], [undefined, 'b'], ['c', 'c'], [undefined, undefined]]);
+  const list = rows([
+    {
+      old_start: 3,
+      new_start: 3,
+      heading: 'func f()',
+      lines: [' a', '-const x = 1;', '+const x = 2;', '+b', ' c', '\\ No newline at end of file'],
+    },
+  ]);
+  assert.deepEqual(
+    list.map((r) => [r.kind, r.before, r.after]),
+    [
+      ['hunk', 3, 3],
+      ['same', 3, 3],
+      ['removed', 4, 0],
+      ['added', 0, 4],
+      ['added', 0, 5],
+      ['same', 5, 6],
+      ['note', 0, 0],
+    ],
+  );
+  assert.deepEqual(
+    pairs(list).map((p) => [p.left?.text, p.right?.text]),
+    [
+      [undefined, undefined],
+      ['a', 'a'],
+      ['const x = 1;', 'const x = 2;'],
+      [undefined, 'b'],
+      ['c', 'c'],
+      [undefined, undefined],
+    ],
+  );
 });
 
 test('what changed within a line is marked', () => {
@@ -80,7 +108,10 @@ test('what changed within a line is marked', () => {
 
 test('colours of a terminal become classes, and what else it is told is nothing', () => {
   const p = new Painter();
-  assert.deepEqual(p.line('\u001b[1;31mred\u001b[0m plain\u001b[2K'), [{ text: 'red', style: 'a-red a-bold' }, { text: ' plain', style: '' }]);
+  assert.deepEqual(p.line('\u001b[1;31mred\u001b[0m plain\u001b[2K'), [
+    { text: 'red', style: 'a-red a-bold' },
+    { text: ' plain', style: '' },
+  ]);
   assert.deepEqual(p.line('\u001b[32mgreen'), [{ text: 'green', style: 'a-green' }]);
   assert.deepEqual(p.line('goes on'), [{ text: 'goes on', style: 'a-green' }]);
   assert.deepEqual(new Painter().line('10%\r100%'), [{ text: '100%', style: '' }]);
@@ -114,12 +145,29 @@ test('turns of a conversation are drawn once', () => {
   const call = { offset: 20, kind: 'tool' as const, tool: 'Bash', call: 'c', command: 'ls' };
   const first = { offset: 0, next: 30, size: 90, events: [text(0, 'a'), text(10, ' '), call] };
   const one = turns([first], new Set());
-  assert.deepEqual(one.map((t) => [t.key, t.kind, t.text, t.over]), [[0, 'text', 'a', false], [20, 'tool', 'ls', false]]);
+  assert.deepEqual(
+    one.map((t) => [t.key, t.kind, t.text, t.over]),
+    [
+      [0, 'text', 'a', false],
+      [20, 'tool', 'ls', false],
+    ],
+  );
   const end = { offset: 40, kind: 'tool_end' as const, call: 'c', result: 'x', failed: true };
   const two = turns([first, { offset: 40, next: 60, size: 90, events: [end, text(50, 'b')] }], new Set());
-  assert.deepEqual(two.map((t) => [t.key, t.kind, t.over]), [[0, 'text', false], [20, 'tool', true], [-40, 'note', false], [50, 'text', false]]);
+  assert.deepEqual(
+    two.map((t) => [t.key, t.kind, t.over]),
+    [
+      [0, 'text', false],
+      [20, 'tool', true],
+      [-40, 'note', false],
+      [50, 'text', false],
+    ],
+  );
   assert.equal(two[0], one[0]);
-  assert.notEqual(two.find((t) => t.key === 20), one[1]);
+  assert.notEqual(
+    two.find((t) => t.key === 20),
+    one[1],
+  );
   assert.deepEqual([one[1]!.over, two[1]!.over, two[1]!.result, two[1]!.failed], [false, true, 'x', true]);
   assert.equal(turns([{ ...first, events: [text(0, 'x'.repeat(long + 1))] }], new Set())[0]!.text.length, long);
 });
@@ -139,7 +187,11 @@ test('names in an address cannot leave it', () => {
 test('many reasons to load are one load, and one more after it', async () => {
   let begun = 0;
   const ends: (() => void)[] = [];
-  const load = coalesce(() => (begun++, new Promise<void>((r) => ends.push(r))), 0, (e) => assert.fail(String(e)));
+  const load = coalesce(
+    () => (begun++, new Promise<void>((r) => ends.push(r))),
+    0,
+    (e) => assert.fail(String(e)),
+  );
   load();
   load();
   load();
@@ -152,10 +204,19 @@ test('many reasons to load are one load, and one more after it', async () => {
 });
 
 test('a sprint tells how far it is, and what is to be expected', () => {
-  const f = readStats({ target: { type: 'count', value: 20 }, totalTasks: 23, completedTasks: 14, failedTasks: 2, taskStats: [{ startedAt: 0, completedAt: 60_000 }, { startedAt: 5, completedAt: 0 }, null] });
+  const f = readStats({
+    target: { type: 'count', value: 20 },
+    totalTasks: 23,
+    completedTasks: 14,
+    failedTasks: 2,
+    taskStats: [{ startedAt: 0, completedAt: 60_000 }, { startedAt: 5, completedAt: 0 }, null],
+  });
   assert.deepEqual(f.times, [60]);
   assert.deepEqual(progress(f, 0, 1000), { share: 0.7, text: '14/20 tasks | 2 failed | 20 tasks' });
-  assert.equal(progress(readStats({ target: { type: 'duration', value: 2 }, completedTasks: 1 }), 0, 3_600_000).text, '1 tasks | 2 h | 1h 00m left');
+  assert.equal(
+    progress(readStats({ target: { type: 'duration', value: 2 }, completedTasks: 1 }), 0, 3_600_000).text,
+    '1 tasks | 2 h | 1h 00m left',
+  );
   assert.deepEqual(readStats('odd').target, { type: 'no_ready', value: '' });
   assert.deepEqual(expected({ type: 'no_ready', value: '' }, 7, 600, 2), { tasks: 7, seconds: 2400 });
   assert.deepEqual(expected({ type: 'duration', value: '1' }, 7, 1200, 1), { tasks: 3, seconds: 3600 });
@@ -165,7 +226,17 @@ test('a sprint tells how far it is, and what is to be expected', () => {
 
 /** said writes spans in short. */
 const said = (list: Span[]): string =>
-  list.map((s) => (s.kind === 'text' ? s.text : s.kind === 'code' ? `c(${s.text})` : s.kind === 'link' ? `a(${said(s.inner)}|${s.href})` : `${s.kind}(${said(s.inner)})`)).join('');
+  list
+    .map((s) =>
+      s.kind === 'text'
+        ? s.text
+        : s.kind === 'code'
+          ? `c(${s.text})`
+          : s.kind === 'link'
+            ? `a(${said(s.inner)}|${s.href})`
+            : `${s.kind}(${said(s.inner)})`,
+    )
+    .join('');
 /** laid writes blocks in short. */
 const laid = (list: Block[]): string =>
   list
@@ -181,8 +252,14 @@ const laid = (list: Block[]): string =>
     .join(' ');
 
 test('Markdown of agents is laid out', () => {
-  assert.equal(laid(markdown('# Done\n\nI changed `a.ts` and **all** *its* ~~tests~~.\nIt passes.')), 'h1(Done) p(I changed c(a.ts) and strong(all) em(its) del(tests).\nIt passes.)');
-  assert.equal(laid(markdown('- one\n- two\n  more\n  - inner\n\n- three')), 'ul(p(one);p(two\nmore) ul(p(inner));p(three))');
+  assert.equal(
+    laid(markdown('# Done\n\nI changed `a.ts` and **all** *its* ~~tests~~.\nIt passes.')),
+    'h1(Done) p(I changed c(a.ts) and strong(all) em(its) del(tests).\nIt passes.)',
+  );
+  assert.equal(
+    laid(markdown('- one\n- two\n  more\n  - inner\n\n- three')),
+    'ul(p(one);p(two\nmore) ul(p(inner));p(three))',
+  );
   assert.equal(laid(markdown('3. a\n4. b\n\ntext')), 'ol3(p(a);p(b)) p(text)');
   assert.equal(laid(markdown('- [ ] a\n- [x] b')), 'ul([ ]p(a);[x]p(b))');
   assert.equal(laid(markdown('```go\nx := "<b>"\n\n# no\n```\nafter')), 'pre.go(x := "<b>"\n\n# no) p(after)');
@@ -194,17 +271,75 @@ test('Markdown of agents is laid out', () => {
 
 test('what is no Markdown stays what it is', () => {
   assert.equal(said(spans('snake_case_name and 2 * 3 * 4 and a**b')), 'snake_case_name and 2 * 3 * 4 and a**b');
-  assert.equal(said(spans('<script>alert(1)</script> <promise>COMPLETE</promise>')), '<script>alert(1)</script> <promise>COMPLETE</promise>');
+  assert.equal(
+    said(spans('<script>alert(1)</script> <promise>COMPLETE</promise>')),
+    '<script>alert(1)</script> <promise>COMPLETE</promise>',
+  );
   assert.equal(said(spans('`` a`b `` and ` alone')), 'c(a`b) and ` alone');
   assert.equal(said(spans('\\*not\\* _so_ __very__ ***both***')), '*not* em(so) strong(very) em(strong(both))');
 });
 
 test('what is plain is one paragraph of itself', () => {
-  const plainly = ['Step 3: the test of part 3 says what is missing, and I look.', 'A (note), 50% done; it’s 2 + 2 = 4!', 'http is a word', 'شكرا'];
+  const plainly = [
+    'Step 3: the test of part 3 says what is missing, and I look.',
+    'A (note), 50% done; it’s 2 + 2 = 4!',
+    'http is a word',
+    'شكرا',
+  ];
   for (const text of plainly) assert.ok(isPlain(text), text);
-  const others = ['# a', '- a', '+ a', '  - a', '1. a', '2) a', '> a', '    a', 'a *b*', 'a_b_', '`a`', '~~a~~', '[a](https://b.c)', 'see https://example.com', 'a\nb', '| a |', 'a\\*', '<b>', ' a', 'a ', '---', '***', '===', 'a\rb'];
+  const others = [
+    '# a',
+    '- a',
+    '+ a',
+    '  - a',
+    '1. a',
+    '2) a',
+    '> a',
+    '    a',
+    'a *b*',
+    'a_b_',
+    '`a`',
+    '~~a~~',
+    '[a](https://b.c)',
+    'see https://example.com',
+    'a\nb',
+    '| a |',
+    'a\\*',
+    '<b>',
+    ' a',
+    'a ',
+    '---',
+    '***',
+    '===',
+    'a\rb',
+  ];
   for (const text of others) assert.ok(!isPlain(text), text);
-  const pieces = ['a', ' ', '1', '.', ')', '#', '-', '+', '*', '_', '`', '~', '[', ']', '(', '!', '\\', '>', '|', '=', ':', '//', 'http', '\n'];
+  const pieces = [
+    'a',
+    ' ',
+    '1',
+    '.',
+    ')',
+    '#',
+    '-',
+    '+',
+    '*',
+    '_',
+    '`',
+    '~',
+    '[',
+    ']',
+    '(',
+    '!',
+    '\\',
+    '>',
+    '|',
+    '=',
+    ':',
+    '//',
+    'http',
+    '\n',
+  ];
   let seed = 7;
   for (let n = 0; n < 20_000; n++) {
     let text = '';
@@ -214,14 +349,42 @@ test('what is plain is one paragraph of itself', () => {
 });
 
 test('links lead to the web or nowhere', () => {
-  assert.equal(said(spans('[a](https://example.com/x) and https://example.org/y.')), 'a(a|https://example.com/x) and a(https://example.org/y|https://example.org/y).');
-  for (const bad of ['javascript:alert(1)', 'data:text/html,x', 'JaVaScRiPt:alert(1)', 'file:///etc/passwd', '//evil.example', 'src/a.ts', 'vbscript:x'])
+  assert.equal(
+    said(spans('[a](https://example.com/x) and https://example.org/y.')),
+    'a(a|https://example.com/x) and a(https://example.org/y|https://example.org/y).',
+  );
+  for (const bad of [
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'JaVaScRiPt:alert(1)',
+    'file:///etc/passwd',
+    '//evil.example',
+    'src/a.ts',
+    'vbscript:x',
+  ])
     assert.equal(said(spans(`[a](${bad})`)).includes('a(a|'), false, bad);
   assert.equal(said(spans('![pixel](https://example.com/p.png)')), 'a(pixel|https://example.com/p.png)');
 });
 
 test('no text makes the work endless, and none is lost', () => {
-  for (const piece of ['*', '`', '[', '_a', '**a ', '- ', '> ', '  - a\n', '|', '| a\n|-\n', '```', '\\', 'http://', '[](', '* * *', '1. ']) {
+  for (const piece of [
+    '*',
+    '`',
+    '[',
+    '_a',
+    '**a ',
+    '- ',
+    '> ',
+    '  - a\n',
+    '|',
+    '| a\n|-\n',
+    '```',
+    '\\',
+    'http://',
+    '[](',
+    '* * *',
+    '1. ',
+  ]) {
     const text = piece.repeat(60_000 / piece.length);
     assert.ok(markdown(text).length > 0, piece);
     assert.ok(markdown(piece.repeat(1000)).length > 0, piece);
@@ -243,15 +406,29 @@ test('an older answer never takes the place of a newer one', () => {
   assert.ok(!newest.take('a', one));
   assert.ok(newest.take('b', one)); // it is gone by now
   assert.ok(newest.take('new', one));
-  const { list, more } = newest.merge([item('a', 'running'), item('b', 'running'), item('c', 'running')], [item('a', 'paused'), item('c', 'old'), item('new', 'running')], all);
+  const { list, more } = newest.merge(
+    [item('a', 'running'), item('b', 'running'), item('c', 'running')],
+    [item('a', 'paused'), item('c', 'old'), item('new', 'running')],
+    all,
+  );
   assert.deepEqual(list, [item('a', 'paused'), item('c', 'running')]);
   assert.deepEqual(more, [item('new', 'running')]);
   // What is asked for now is newest again, and what it does not have is gone.
-  assert.deepEqual(newest.merge([item('a', 'done')], [...list, ...more], newest.ask()), { list: [item('a', 'done')], more: [] });
+  assert.deepEqual(newest.merge([item('a', 'done')], [...list, ...more], newest.ask()), {
+    list: [item('a', 'done')],
+    more: [],
+  });
 });
 
 test('code has colours, as it was and as it is', () => {
-  const list = rows([{ old_start: 1, new_start: 1, heading: '', lines: [' // a <b>sum</b>', '-const n = "two";', '+const n = 2;', ' /* from here', '+ return */'] }]);
+  const list = rows([
+    {
+      old_start: 1,
+      new_start: 1,
+      heading: '',
+      lines: [' // a <b>sum</b>', '-const n = "two";', '+const n = 2;', ' /* from here', '+ return */'],
+    },
+  ]);
   paint('src/Money.TS', list);
   const look = (i: number) => segments(list[i]!).map((s) => `${s.paint}${s.mark ? '!' : ''} ${s.text}`);
   assert.deepEqual(look(1), ['5 // a <b>sum</b>']);
@@ -260,12 +437,21 @@ test('code has colours, as it was and as it is', () => {
   assert.deepEqual(look(5), ['5  return */']);
   // What is broken into rows keeps them.
   const broken = wrapped(pairs(list), 8).find((p) => p.left?.text === 'const n ');
-  assert.deepEqual(segments(broken!.left!).map((s) => s.text), ['const', ' n ']);
+  assert.deepEqual(
+    segments(broken!.left!).map((s) => s.text),
+    ['const', ' n '],
+  );
   // A file of nobody's language, and lines that a program made, stay plain.
-  for (const [path, text] of [['notes.unknown', 'const a = 1'], ['a.js', `const a = ${'1 + '.repeat(300)}1`]] as const) {
+  for (const [path, text] of [
+    ['notes.unknown', 'const a = 1'],
+    ['a.js', `const a = ${'1 + '.repeat(300)}1`],
+  ] as const) {
     const plain = rows([{ old_start: 1, new_start: 1, heading: '', lines: [`+${text}`] }]);
     paint(path, plain);
-    assert.deepEqual(segments(plain[1]!).map((s) => s.paint), [0]);
+    assert.deepEqual(
+      segments(plain[1]!).map((s) => s.paint),
+      [0],
+    );
   }
 });
 
@@ -276,7 +462,18 @@ test('a place is a priority, and few others change', () => {
   assert.deepEqual(moved(list(0, 0, 0), 2, 0), [['c', 1]]);
   assert.deepEqual(moved(list(0, 0, 0), 0, 2), [['a', -1]]);
   // Those above go up together, and no more than they must.
-  assert.deepEqual(moved(list(9, 1, 0, 0, 0), 4, 3), [['e', 1], ['c', 2], ['b', 3]]);
-  assert.deepEqual(moved(list(2, 1, 1, 0), 3, 2), [['d', 2], ['b', 3], ['a', 4]]);
-  assert.deepEqual(moved(list(0, 0, 0, 0), 0, 1), [['a', 1], ['b', 2]]);
+  assert.deepEqual(moved(list(9, 1, 0, 0, 0), 4, 3), [
+    ['e', 1],
+    ['c', 2],
+    ['b', 3],
+  ]);
+  assert.deepEqual(moved(list(2, 1, 1, 0), 3, 2), [
+    ['d', 2],
+    ['b', 3],
+    ['a', 4],
+  ]);
+  assert.deepEqual(moved(list(0, 0, 0, 0), 0, 1), [
+    ['a', 1],
+    ['b', 2],
+  ]);
 });

@@ -19,9 +19,15 @@ test('agents are seen and written to side by side', async () => {
   await page.keyboard.press('Enter');
   await card.getByText('Your message goes into its next prompt').waitFor();
   // The run may say that it has it before the answer to this page is here.
-  await page.waitForFunction((field) => (field as HTMLInputElement).value === '', await card.getByRole('textbox').elementHandle());
+  await page.waitForFunction(
+    (field) => (field as HTMLInputElement).value === '',
+    await card.getByRole('textbox').elementHandle(),
+  );
   const { asked } = (await api(page, `/api/v1/runs/${runs['slow-import']}`)) as { asked: { text: string }[] };
-  assert.ok(asked.some((a) => a.text === 'Mind <b>the</b> last line.'), JSON.stringify(asked));
+  assert.ok(
+    asked.some((a) => a.text === 'Mind <b>the</b> last line.'),
+    JSON.stringify(asked),
+  );
   await page.setViewportSize({ width: 390, height: 800 });
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   assert.deepEqual(wrong, []);
@@ -32,14 +38,28 @@ test('agents are seen and written to side by side', async () => {
     const answer = await route.fetch();
     const o = (await answer.json()) as { active: { run: string; name: string; work?: string }[] };
     const [one] = o.active;
-    await route.fulfill({ response: answer, json: { ...o, active: Array.from({ length: 8 }, (_, i) => ({ ...one, run: `${one!.run}${i}`, name: `agent ${i + 1}`, work: '' })) } });
+    await route.fulfill({
+      response: answer,
+      json: {
+        ...o,
+        active: Array.from({ length: 8 }, (_, i) => ({
+          ...one,
+          run: `${one!.run}${i}`,
+          name: `agent ${i + 1}`,
+          work: '',
+        })),
+      },
+    });
   });
   await page.goto(at('/wall'));
   await page.getByRole('article', { name: 'agent 6' }).waitFor();
   assert.equal(await page.getByRole('article').count(), 6);
   for (const k of ['1', '2', '3', '4', '5', '6']) {
     await page.keyboard.press(k);
-    assert.equal(await page.evaluate(() => document.activeElement!.getAttribute('aria-label')), `Message to agent ${k}`);
+    assert.equal(
+      await page.evaluate(() => document.activeElement!.getAttribute('aria-label')),
+      `Message to agent ${k}`,
+    );
     await page.evaluate(() => (document.activeElement as HTMLElement).blur());
   }
   await page.keyboard.press('j');

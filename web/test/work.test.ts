@@ -107,22 +107,27 @@ test('actions by key, while agents work', async (t) => {
     await key(k);
   };
   /** answered does something that asks the server for an action, and waits until that is done. */
-  const answered = (action: () => Promise<unknown>) => Promise.all([page.waitForResponse((r) => r.request().method() !== 'GET' && r.ok()), action()]);
+  const answered = (action: () => Promise<unknown>) =>
+    Promise.all([page.waitForResponse((r) => r.request().method() !== 'GET' && r.ok()), action()]);
   const sure = async (title: RegExp, loses: RegExp, yes: string) => {
     const asked = page.getByRole('dialog', { name: title });
     await asked.getByText(loses).waitFor();
     await answered(() => asked.getByRole('button', { name: yes }).click());
     await asked.waitFor({ state: 'detached' });
   };
-  const column = (name: string, id: string) => page.getByRole('listbox', { name, exact: true }).getByRole('option', { name: new RegExp(id) });
-  const status = (id: string, want: string) => until<{ status: string }>(page, `/api/v1/cases/${id}`, (c) => c.status === want);
+  const column = (name: string, id: string) =>
+    page.getByRole('listbox', { name, exact: true }).getByRole('option', { name: new RegExp(id) });
+  const status = (id: string, want: string) =>
+    until<{ status: string }>(page, `/api/v1/cases/${id}`, (c) => c.status === want);
   /** heard waits for the nth event of a kind in a run's journal. */
   const heard = (run: string, kind: string, n: number) => happened(page, run, kind, n);
   const began = async (name: string) => {
     own.begin('run', name, '-q');
     await go('/');
     await page.getByRole('article', { name, exact: true }).getByText('iteration 1').waitFor();
-    return ((await api(page, '/api/v1/runs')) as { runs: { name: string; run: string }[] }).runs.find((r) => r.name === name)!.run;
+    return ((await api(page, '/api/v1/runs')) as { runs: { name: string; run: string }[] }).runs.find(
+      (r) => r.name === name,
+    )!.run;
   };
   const release = (run: string, n: number) => writeFileSync(join(own.home, `go-${run}-${n}`), '');
   const has = (run: string, n: number) => existsSync(join(own.dir, 'src', `${run}-${n}`));
@@ -161,7 +166,11 @@ test('actions by key, while agents work', async (t) => {
     await key('ArrowUp');
     await page.getByRole('heading', { name: 'Iteration 2' }).waitFor();
     await press('R', /^Roll back to before it/);
-    await sure(/Roll back to after iteration 1/, /1 file changes.*A snapshot .* is taken first, so that the rollback can be undone\..*gone: src\/\w+-2/s, 'Roll back');
+    await sure(
+      /Roll back to after iteration 1/,
+      /1 file changes.*A snapshot .* is taken first, so that the rollback can be undone\..*gone: src\/\w+-2/s,
+      'Roll back',
+    );
     await page.getByRole('button', { name: /^Undo rollback/ }).waitFor();
     assert.ok(has(run, 1) && !has(run, 2));
     await answered(() => key('u'));
@@ -261,7 +270,9 @@ test('actions by key, while agents work', async (t) => {
     await page.keyboard.type('Add them up first.');
     await key('Control+Enter');
     type Entry = { title: string; kind: string; run?: { iteration: number } };
-    await until<{ entries: Entry[] }>(page, '/api/v1/inbox', (a) => a.entries.some((e) => e.title === 'sums' && e.kind === 'review' && e.run!.iteration === 2));
+    await until<{ entries: Entry[] }>(page, '/api/v1/inbox', (a) =>
+      a.entries.some((e) => e.title === 'sums' && e.kind === 'review' && e.run!.iteration === 2),
+    );
   });
 
   await step('the board: started, tried again, extended, rolled back, cleaned, approved', async () => {
@@ -277,7 +288,8 @@ test('actions by key, while agents work', async (t) => {
     };
     // Around the board, and what is done with a case there.
     await choose('task-011');
-    const waits = (name: string) => page.getByRole('listbox', { name, exact: true }).getByRole('option', { selected: true });
+    const waits = (name: string) =>
+      page.getByRole('listbox', { name, exact: true }).getByRole('option', { selected: true });
     await key('ArrowUp');
     await waits('Pending').filter({ hasText: 'task-010' }).waitFor();
     await key('ArrowDown');
@@ -314,8 +326,15 @@ test('actions by key, while agents work', async (t) => {
     await column('Failed', 'task-001').waitFor();
     await choose('task-001');
     await key('X');
-    await sure(/Remove the workspace of task-001/, /ignored files, such as caches and build results, are lost/, 'Remove the workspace');
-    await page.getByText(/task-001 +removed|removed/).first().waitFor();
+    await sure(
+      /Remove the workspace of task-001/,
+      /ignored files, such as caches and build results, are lost/,
+      'Remove the workspace',
+    );
+    await page
+      .getByText(/task-001 +removed|removed/)
+      .first()
+      .waitFor();
     await key('r');
     await column('Pending', 'task-001').waitFor();
     await column('Failed', 'task-002').waitFor();
@@ -342,9 +361,21 @@ test('actions by key, while agents work', async (t) => {
     const batch = page.getByRole('listbox', { name: 'What waits for a review' }).getByRole('option');
     await batch.nth(1).waitFor();
     const many = await batch.count();
-    for (const [k, i] of [['j', 1], ['k', 0], ['ArrowDown', 1], ['ArrowUp', 0], ['N', 1], ['P', 0], ['2', 1], ['1', 0]] as const) {
+    for (const [k, i] of [
+      ['j', 1],
+      ['k', 0],
+      ['ArrowDown', 1],
+      ['ArrowUp', 0],
+      ['N', 1],
+      ['P', 0],
+      ['2', 1],
+      ['1', 0],
+    ] as const) {
       await key(k);
-      await page.waitForFunction((i) => document.querySelectorAll('main [role=option]')[i]?.getAttribute('aria-selected') === 'true', i);
+      await page.waitForFunction(
+        (i) => document.querySelectorAll('main [role=option]')[i]?.getAttribute('aria-selected') === 'true',
+        i,
+      );
     }
     own.run('case', 'start', 'task-003');
     await page.getByRole('button', { name: /^Take in 1 new one/ }).waitFor();
@@ -373,7 +404,10 @@ test('actions by key, while agents work', async (t) => {
     await key('b');
     assert.equal(await page.getByRole('dialog').count(), 2);
     await sure(/Remove the workspace of task-008/, /are lost/, 'Remove the workspace');
-    await page.getByText(/removed/).first().waitFor();
+    await page
+      .getByText(/removed/)
+      .first()
+      .waitFor();
     await press('r', /^Retry/);
     await status('task-008', 'pending');
     await panel('task-009');
@@ -406,10 +440,18 @@ test('actions by key, while agents work', async (t) => {
     await panel('task-010');
     await press('s', /^Start/);
     await status('task-010', 'active');
-    await page.getByRole('dialog').getByRole('link', { name: /^[0-9a-z]{8}$/ }).first().click();
+    await page
+      .getByRole('dialog')
+      .getByRole('link', { name: /^[0-9a-z]{8}$/ })
+      .first()
+      .click();
     await press('r', /^Give slot away/);
     await page.getByLabel('Work on this instead').selectOption('task-011');
-    await sure(/Give the slot of task-010.* to another task/, /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/, 'Give it away');
+    await sure(
+      /Give the slot of task-010.* to another task/,
+      /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/,
+      'Give it away',
+    );
     await status('task-011', 'active');
     await status('task-010', 'pending');
     own.run('autopilot', 'stop');
@@ -420,7 +462,12 @@ test('actions by key, while agents work', async (t) => {
     for (const id of [1, 2, 3, 4, 8, 9]) own.run('case', 'defer', `task-00${id}`);
     await go('/sprint');
     await page.getByRole('button', { name: /^Start the sprint/ }).waitFor();
-    for (const [k, label] of [['1', 'Complete a number'], ['2', 'Run for some hours'], ['3', 'Run until a time'], ['4', 'Until no task']] as const) {
+    for (const [k, label] of [
+      ['1', 'Complete a number'],
+      ['2', 'Run for some hours'],
+      ['3', 'Run until a time'],
+      ['4', 'Until no task'],
+    ] as const) {
       await key(k);
       await page.waitForFunction((label) => document.querySelector('.chosen')?.textContent?.includes(label), label);
     }
@@ -466,8 +513,17 @@ test('actions by key, while agents work', async (t) => {
     own.run('case', 'add', '-f', 'queue.md');
     const base = own.git(['rev-parse', 'main']).trim();
     // The fifth changes what the sixth deletes: that is for a person.
-    const change = (i: number) => (i === 5 ? 'D src/money.ts' : `M 100644 inline ${i === 4 ? 'src/money.ts' : `queued/<i>${i}.txt`}\ndata 1\n1`);
-    own.git(['fast-import', '--quiet'], branches.map((b, i) => `commit refs/heads/${b}\ncommitter T <t@example.com> 1700000000 +0000\ndata 1\nx\nfrom ${base}\n${change(i)}\n\n`).join(''));
+    const change = (i: number) =>
+      i === 5 ? 'D src/money.ts' : `M 100644 inline ${i === 4 ? 'src/money.ts' : `queued/<i>${i}.txt`}\ndata 1\n1`;
+    own.git(
+      ['fast-import', '--quiet'],
+      branches
+        .map(
+          (b, i) =>
+            `commit refs/heads/${b}\ncommitter T <t@example.com> 1700000000 +0000\ndata 1\nx\nfrom ${base}\n${change(i)}\n\n`,
+        )
+        .join(''),
+    );
     branches.forEach((b, i) => own.run('queue', 'add', `task-0${first + i}`, '--commit', b));
     await go('/queue');
     await page.getByText('12 entries for').waitFor();
@@ -519,19 +575,46 @@ test('actions by key, while agents work', async (t) => {
     await answered(() => key('r'));
     await row(17).getByText('waiting').waitFor();
     assert.equal(own.git(['cat-file', '-p', 'main:src/money.ts']), '1');
-    const landed = ((await api(page, '/api/v1/queue')) as { queues: { landed: { task: string }[] }[] }).queues[0]!.landed.map((l) => l.task);
-    for (const i of [12, 14, 15, 16, 18, 19, 20, 21, 22, 23]) assert.ok(landed.includes(`task-0${i}`), landed.join(' '));
+    const landed = (
+      (await api(page, '/api/v1/queue')) as { queues: { landed: { task: string }[] }[] }
+    ).queues[0]!.landed.map((l) => l.task);
+    for (const i of [12, 14, 15, 16, 18, 19, 20, 21, 22, 23])
+      assert.ok(landed.includes(`task-0${i}`), landed.join(' '));
   });
 
   await step('nothing of all these texts is more than text', async () => {
     const runs = ((await api(page, '/api/v1/runs')) as { runs: { name: string; run: string }[] }).runs;
     const dispute = runs.find((r) => r.name === 'dispute')!.run;
-    const paths = ['/', '/board', '/board?view=groups', '/board/task-001', '/board/task-005', '/board/task-006', '/runs', '/queue', '/review', '/sprint', '/stats', '/config?all=1', `/runs/${dispute}`, `/runs/${dispute}?show=changes`, `/runs/${dispute}?show=log`, `/runs/${runs.find((r) => r.name === 'task-005')!.run}?show=changes`];
+    const paths = [
+      '/',
+      '/board',
+      '/board?view=groups',
+      '/board/task-001',
+      '/board/task-005',
+      '/board/task-006',
+      '/runs',
+      '/queue',
+      '/review',
+      '/sprint',
+      '/stats',
+      '/config?all=1',
+      `/runs/${dispute}`,
+      `/runs/${dispute}?show=changes`,
+      `/runs/${dispute}?show=log`,
+      `/runs/${runs.find((r) => r.name === 'task-005')!.run}?show=changes`,
+    ];
     for (const path of paths) {
       await go(path);
       await page.getByText('Live', { exact: true }).waitFor();
-      await page.getByText(/Loading|Asking|Adding up|Reading|Comparing/).first().waitFor({ state: 'detached' });
-      assert.equal(await page.evaluate(() => document.querySelectorAll('body script, body img, [onerror]').length), 0, path);
+      await page
+        .getByText(/Loading|Asking|Adding up|Reading|Comparing/)
+        .first()
+        .waitFor({ state: 'detached' });
+      assert.equal(
+        await page.evaluate(() => document.querySelectorAll('body script, body img, [onerror]').length),
+        0,
+        path,
+      );
       assert.ok(!(await page.title()).includes('owned'));
     }
     // What a check printed: colours are kept, what moves the cursor or speaks to the terminal is not.
@@ -543,7 +626,10 @@ test('actions by key, while agents work', async (t) => {
     assert.match(said, /100%/);
     assert.doesNotMatch(said, /[\u0000-\u0008\u000b-\u001f]|owned|10%|20%|\[2J/);
     assert.match(said, /FAIL src\/<script>alert\(1\)<\/script>/);
-    assert.deepEqual(wrong.filter((w) => !w.startsWith('Failed to load resource')), []);
+    assert.deepEqual(
+      wrong.filter((w) => !w.startsWith('Failed to load resource')),
+      [],
+    );
   });
   await context.close();
 });

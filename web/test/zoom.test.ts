@@ -4,7 +4,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at, viewer, violations } from './rig';
 
-for (const [name, width, height] of [['1440 by 900', 720, 450], ['1920 by 1080', 960, 540]] as const) {
+for (const [name, width, height] of [
+  ['1440 by 900', 720, 450],
+  ['1920 by 1080', 960, 540],
+] as const) {
   test(`a window of ${name} at 200 % is nearly all page`, async () => {
     const context = await viewer(width);
     const page = await context.newPage();

@@ -20,9 +20,13 @@ class Alerts {
 
   /** need says that a person is needed. Several pages say the same once: it has the same tag. */
   need(n: Need, many: number): void {
-    if (!this.on || document.visibilityState === 'visible' && document.hasFocus()) return;
+    if (!this.on || (document.visibilityState === 'visible' && document.hasFocus())) return;
     try {
-      const note = new Notification(short(n.title, 80), { body: short(n.question?.text || n.why, 200) + (many > 1 ? ` (${many} things need you)` : ''), tag: `pawl ${location.host}`, icon: '/icon.svg' });
+      const note = new Notification(short(n.title, 80), {
+        body: short(n.question?.text || n.why, 200) + (many > 1 ? ` (${many} things need you)` : ''),
+        tag: `pawl ${location.host}`,
+        icon: '/icon.svg',
+      });
       note.onclick = () => {
         window.focus();
         router.go('/');

@@ -27,10 +27,14 @@ export type Done = Schemas['Done'];
 
 type Method = 'get' | 'post' | 'patch' | 'delete';
 type Op<P extends keyof paths, M extends Method> = Exclude<paths[P][M], undefined>;
-type Answer<P extends keyof paths, M extends Method> = Op<P, M> extends { responses: { 200: { content: { 'application/json': infer A } } } } ? A : never;
-type Body<P extends keyof paths, M extends Method> = Op<P, M> extends { requestBody: { content: { 'application/json': infer B } } } ? B : undefined;
-type Query<P extends keyof paths, M extends Method> = Op<P, M> extends { parameters: { query?: infer Q } } ? Q : undefined;
-type Names<P extends keyof paths, M extends Method> = Op<P, M> extends { parameters: { path: infer N } } ? N : undefined;
+type Answer<P extends keyof paths, M extends Method> =
+  Op<P, M> extends { responses: { 200: { content: { 'application/json': infer A } } } } ? A : never;
+type Body<P extends keyof paths, M extends Method> =
+  Op<P, M> extends { requestBody: { content: { 'application/json': infer B } } } ? B : undefined;
+type Query<P extends keyof paths, M extends Method> =
+  Op<P, M> extends { parameters: { query?: infer Q } } ? Q : undefined;
+type Names<P extends keyof paths, M extends Method> =
+  Op<P, M> extends { parameters: { path: infer N } } ? N : undefined;
 
 /** Can are the addresses that take a method. */
 type Can<M extends Method> = { [P in keyof paths]: paths[P][M] extends undefined ? never : P }[keyof paths];
@@ -52,7 +56,13 @@ export class Problem extends Error {
 /** explain makes a problem of whatever was thrown. */
 export function explain(thrown: unknown): Problem {
   if (thrown instanceof Problem) return thrown;
-  return new Problem('PAGE', `Something in this page failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`, 'high', [], ['Load the page again: what was stored is stored']);
+  return new Problem(
+    'PAGE',
+    `Something in this page failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    'high',
+    [],
+    ['Load the page again: what was stored is stored'],
+  );
 }
 
 interface Sent {
@@ -87,14 +97,25 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
     response = await fetch(address(path, sent.path, sent.query), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new Problem('UNREACHABLE', 'The server of pawl cannot be reached. It may have been stopped: start it again with pawl serve.', 'medium');
+    throw new Problem(
+      'UNREACHABLE',
+      'The server of pawl cannot be reached. It may have been stopped: start it again with pawl serve.',
+      'medium',
+    );
   }
   const text = await response.text();
   let value: unknown;
   try {
     value = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new Problem('NO_JSON', `The server answered with status ${response.status} and no JSON.`, 'high', [], ['Something between this page and pawl may have answered: load the page again'], response.status);
+    throw new Problem(
+      'NO_JSON',
+      `The server answered with status ${response.status} and no JSON.`,
+      'high',
+      [],
+      ['Something between this page and pawl may have answered: load the page again'],
+      response.status,
+    );
   }
   if (!response.ok) throw problem(value, response.status);
   return value;
@@ -103,10 +124,19 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
 function problem(value: unknown, status: number): Problem {
   const e = (value as { error?: Partial<Schemas['Details']> }).error ?? {};
   const [first, ...more] = e.message?.split('\n') ?? [];
-  return new Problem(e.code ?? 'ERROR', first ? [first, ...inBrowser(more)].join(' ') : `The server answered with status ${status}.`, e.severity ?? 'medium', e.details ?? [], e.suggestions ?? [], status);
+  return new Problem(
+    e.code ?? 'ERROR',
+    first ? [first, ...inBrowser(more)].join(' ') : `The server answered with status ${status}.`,
+    e.severity ?? 'medium',
+    e.details ?? [],
+    e.suggestions ?? [],
+    status,
+  );
 }
 
-type Options<P extends keyof paths, M extends Method> = (Names<P, M> extends undefined ? { path?: undefined } : { path: Names<P, M> }) & {
+type Options<P extends keyof paths, M extends Method> = (Names<P, M> extends undefined
+  ? { path?: undefined }
+  : { path: Names<P, M> }) & {
   query?: Query<P, M>;
   signal?: AbortSignal | undefined;
 };
@@ -117,12 +147,18 @@ export function get<P extends Can<'get'>>(path: P, options: Options<P, 'get'>): 
 }
 
 /** post does. */
-export function post<P extends Can<'post'>>(path: P, options: Options<P, 'post'> & { body: Body<P, 'post'> }): Promise<Answer<P, 'post'>> {
+export function post<P extends Can<'post'>>(
+  path: P,
+  options: Options<P, 'post'> & { body: Body<P, 'post'> },
+): Promise<Answer<P, 'post'>> {
   return send('POST', path, options as Sent) as Promise<Answer<P, 'post'>>;
 }
 
 /** patch changes. */
-export function patch<P extends Can<'patch'>>(path: P, options: Options<P, 'patch'> & { body: Body<P, 'patch'> }): Promise<Answer<P, 'patch'>> {
+export function patch<P extends Can<'patch'>>(
+  path: P,
+  options: Options<P, 'patch'> & { body: Body<P, 'patch'> },
+): Promise<Answer<P, 'patch'>> {
   return send('PATCH', path, options as Sent) as Promise<Answer<P, 'patch'>>;
 }
 

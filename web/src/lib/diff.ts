@@ -18,7 +18,7 @@ export function segments(r: Row): { text: string; mark: boolean; paint: number }
   const look = (i: number) => (r.paint?.[i] ?? 0) + (i >= from && i < to ? 100 : 0);
   const out = [];
   for (let at = 0, end; at < r.text.length; at = end) {
-    for (end = at + 1; end < r.text.length && look(end) === look(at); ) end++;
+    for (end = at + 1; end < r.text.length && look(end) === look(at);) end++;
     out.push({ text: r.text.slice(at, end), mark: look(at) >= 100, paint: look(at) % 100 });
   }
   return out;
@@ -60,7 +60,7 @@ export function rows(hunks: Hunk[]): Row[] {
 
 /** mark finds, in runs of as many removed as added lines, what changed in each. */
 function mark(list: Row[]): void {
-  for (let i = 0; i < list.length; ) {
+  for (let i = 0; i < list.length;) {
     if (list[i]!.kind !== 'removed') {
       i++;
       continue;
@@ -92,7 +92,7 @@ function differ(a: Row, b: Row): void {
 /** pairs puts removed and added lines beside each other. */
 export function pairs(list: Row[]): Pair[] {
   const out: Pair[] = [];
-  for (let i = 0; i < list.length; ) {
+  for (let i = 0; i < list.length;) {
     const r = list[i]!;
     if (r.kind === 'hunk' || r.kind === 'note') {
       out.push({ hunk: r, left: null, right: null });
@@ -130,7 +130,10 @@ export function wrapped(list: Pair[], cols: number): Pair[] {
   return list.flatMap((p) => {
     if (p.hunk) return [p];
     const [left, right] = [pieces(p.left, cols), pieces(p.right, cols)];
-    return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => ({ left: left[i] ?? null, right: right[i] ?? null }));
+    return Array.from({ length: Math.max(left.length, right.length) }, (_, i) => ({
+      left: left[i] ?? null,
+      right: right[i] ?? null,
+    }));
   });
 }
 
@@ -139,7 +142,12 @@ function pieces(r: Row | null, cols: number): Row[] {
   if (r.text.length <= cols) return [r];
   const out: Row[] = [];
   for (let at = 0; at < r.text.length && out.length < most; at += cols) {
-    const piece: Row = { kind: r.kind, before: at === 0 ? r.before : 0, after: at === 0 ? r.after : 0, text: r.text.slice(at, at + cols) };
+    const piece: Row = {
+      kind: r.kind,
+      before: at === 0 ? r.before : 0,
+      after: at === 0 ? r.after : 0,
+      text: r.text.slice(at, at + cols),
+    };
     if (r.paint) piece.paint = r.paint.subarray(at, at + cols);
     const [from, to] = r.mark ? [Math.max(0, r.mark[0] - at), Math.min(cols, r.mark[1] - at)] : [0, 0];
     if (from < to) piece.mark = [from, to];

@@ -1,9 +1,18 @@
 // How numbers, times and texts of others look. Nothing here knows of pages.
 
 const bidi: Record<string, string> = {
-  '\u061c': 'ALM', '\u200e': 'LRM', '\u200f': 'RLM',
-  '\u202a': 'LRE', '\u202b': 'RLE', '\u202c': 'PDF', '\u202d': 'LRO', '\u202e': 'RLO',
-  '\u2066': 'LRI', '\u2067': 'RLI', '\u2068': 'FSI', '\u2069': 'PDI',
+  '\u061c': 'ALM',
+  '\u200e': 'LRM',
+  '\u200f': 'RLM',
+  '\u202a': 'LRE',
+  '\u202b': 'RLE',
+  '\u202c': 'PDF',
+  '\u202d': 'LRO',
+  '\u202e': 'RLO',
+  '\u2066': 'LRI',
+  '\u2067': 'RLI',
+  '\u2068': 'FSI',
+  '\u2069': 'PDI',
 };
 
 // eslint would call these control characters suspicious; they are the point.
@@ -60,7 +69,11 @@ export function money(usd: number | null | undefined): string {
 /** count shortens large numbers: 950, 12.3k, 4.1M. */
 export function count(n: number): string {
   if (Math.abs(n) < 1000) return String(Math.round(n));
-  for (const [limit, unit] of [[1e6, 'k'], [1e9, 'M'], [1e12, 'G']] as const) {
+  for (const [limit, unit] of [
+    [1e6, 'k'],
+    [1e9, 'M'],
+    [1e12, 'G'],
+  ] as const) {
     if (Math.abs(n) < limit) {
       const value = n / (limit / 1000);
       return (value < 99.95 ? value.toFixed(1).replace(/\.0$/, '') : Math.round(value)) + unit;
@@ -81,7 +94,8 @@ export function bytes(n: number): string {
 }
 
 /** plural counts things: 1 file, 2 files. */
-export const plural = (n: number, one: string, many = one + 's') => `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
+export const plural = (n: number, one: string, many = one + 's') =>
+  `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
 
 /** percent of a share from 0 to 1. */
 export const percent = (share: number) => `${Math.round(share * 100)}%`;
@@ -116,4 +130,5 @@ export const said = (text: string) => short(text, 160);
 export const inBrowser = (lines: readonly string[]) => lines.filter((l) => !/(^|[\s'`(])pawl (?!serve\b)[a-z]/.test(l));
 
 /** titled is a run's name with what it is to do, where somebody said so. */
-export const titled = (run: { name: string; work?: string | undefined }) => (run.work ? `${run.name}: ${run.work}` : run.name);
+export const titled = (run: { name: string; work?: string | undefined }) =>
+  run.work ? `${run.name}: ${run.work}` : run.name;

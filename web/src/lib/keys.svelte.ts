@@ -24,7 +24,15 @@ export interface Group {
   dialog: boolean;
 }
 
-const names: Record<string, string> = { ' ': 'Space', Escape: 'Esc', Delete: 'Del', ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→' };
+const names: Record<string, string> = {
+  ' ': 'Space',
+  Escape: 'Esc',
+  Delete: 'Del',
+  ArrowDown: '↓',
+  ArrowUp: '↑',
+  ArrowLeft: '←',
+  ArrowRight: '→',
+};
 
 /** shown is a key as people know it, in parts for keys in a row. */
 export const shown = (key: string) => (key === ' ' ? ['Space'] : key.split(' ').map((k) => names[k] ?? k));
@@ -32,11 +40,17 @@ export const shown = (key: string) => (key === ' ' ? ['Space'] : key.split(' ').
 /** writes is true where a key is text. */
 function writes(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || target.matches('textarea, select, input:not([type=checkbox]):not([type=radio]):not([type=range]):not([type=button])');
+  return (
+    target.isContentEditable ||
+    target.matches(
+      'textarea, select, input:not([type=checkbox]):not([type=radio]):not([type=range]):not([type=button])',
+    )
+  );
 }
 
 /** presses is true where Enter and Space press what has the focus. */
-const presses = (target: EventTarget | null) => target instanceof HTMLElement && target.matches('button, a[href], summary, input[type=checkbox], input[type=radio]');
+const presses = (target: EventTarget | null) =>
+  target instanceof HTMLElement && target.matches('button, a[href], summary, input[type=checkbox], input[type=radio]');
 
 class Keys {
   groups = $state.raw<Group[]>([]);
@@ -78,7 +92,10 @@ class Keys {
     if ((e.key === 'Enter' || e.key === ' ') && presses(e.target)) return;
     const chord = this.first !== '' && e.timeStamp - this.firstAt < 1500 ? `${this.first} ${e.key}` : '';
     // The second key of two is none of the page's own.
-    const pressed = !dialog && this.groups.some((g) => !g.dialog && g.keys.some((k) => k.key === chord && k.on?.() !== false)) ? chord : e.key;
+    const pressed =
+      !dialog && this.groups.some((g) => !g.dialog && g.keys.some((k) => k.key === chord && k.on?.() !== false))
+        ? chord
+        : e.key;
     this.first = '';
     for (const group of [...this.groups].reverse()) {
       if (dialog ? dialog.dataset.keys !== group.name : group.dialog) continue;

@@ -92,7 +92,11 @@ class Live {
    * again when the server could not be reached and is back. Other errors go to
    * failed.
    */
-  loading(work: () => Promise<void>, gap: number, failed: (error: unknown) => void = (e) => notes.failed(e)): () => void {
+  loading(
+    work: () => Promise<void>,
+    gap: number,
+    failed: (error: unknown) => void = (e) => notes.failed(e),
+  ): () => void {
     const load: () => void = coalesce(
       async () => {
         await this.ready;
@@ -226,7 +230,12 @@ class Live {
   private renew(): void {
     if (this.newer === this.version) return;
     const at = document.activeElement;
-    if (document.querySelector('dialog[open]') || [...document.querySelectorAll('textarea')].some((t) => t.value !== '') || (at instanceof HTMLElement && at.matches('input, textarea, select'))) return;
+    if (
+      document.querySelector('dialog[open]') ||
+      [...document.querySelectorAll('textarea')].some((t) => t.value !== '') ||
+      (at instanceof HTMLElement && at.matches('input, textarea, select'))
+    )
+      return;
     location.reload();
   }
 

@@ -75,13 +75,18 @@ function block(t: Token): Block[] {
     case 'list':
       return [{ kind: 'list', ordered: t.ordered, start: Number(t.start) || 1, items: t.items.map(item) }];
     case 'table':
-      return [{ kind: 'table', head: t.header.map(inner), rows: t.rows.map((row: Tokens.TableCell[]) => row.map(inner)) }];
+      return [
+        { kind: 'table', head: t.header.map(inner), rows: t.rows.map((row: Tokens.TableCell[]) => row.map(inner)) },
+      ];
   }
   return [{ kind: 'text', spans: inner(t) }];
 }
 
 function item(i: Tokens.ListItem): Item {
-  return { ...(i.task ? { done: i.checked ?? false } : {}), blocks: i.tokens.filter((t) => t.type !== 'checkbox').flatMap(block) };
+  return {
+    ...(i.task ? { done: i.checked ?? false } : {}),
+    blocks: i.tokens.filter((t) => t.type !== 'checkbox').flatMap(block),
+  };
 }
 
 /** inner are the spans in a token: what was read in it, else what stands there. */

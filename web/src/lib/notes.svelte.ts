@@ -32,7 +32,10 @@ class Notes {
     if (p.severity === 'low') return;
     const stays = p.severity === 'high' || p.severity === 'critical';
     if (this.list.some((n) => n.text === p.message)) return;
-    this.add({ kind: 'problem', text: p.message, more: inBrowser([...p.details.slice(0, 5), ...p.suggestions]), stays }, 9000);
+    this.add(
+      { kind: 'problem', text: p.message, more: inBrowser([...p.details.slice(0, 5), ...p.suggestions]), stays },
+      9000,
+    );
   }
 
   close(id: number): void {

@@ -26,9 +26,13 @@ export function paint(path: string, rows: Row[]): void {
   const language = [name.slice(name.lastIndexOf('.') + 1), name].find((l) => low.registered(l));
   if (!language) return;
   for (let from = 0, to; from < rows.length; from = to) {
-    for (to = from + 1; to < rows.length && rows[to]!.kind !== 'hunk'; ) to++;
+    for (to = from + 1; to < rows.length && rows[to]!.kind !== 'hunk';) to++;
     const place = rows.slice(from, to);
-    for (const side of ['removed', 'added']) lines(language, place.filter((r) => r.kind === side || r.kind === 'same'));
+    for (const side of ['removed', 'added'])
+      lines(
+        language,
+        place.filter((r) => r.kind === side || r.kind === 'same'),
+      );
   }
 }
 

@@ -35,7 +35,10 @@ export class Piece<P extends Part> {
 
   /** full: one more part at one end pushes one out at the other. */
   get full(): boolean {
-    return this.parts.length > 1 && this.weight(this.parts) + Math.max(...this.parts.map(this.capacity.weigh)) > this.capacity.most;
+    return (
+      this.parts.length > 1 &&
+      this.weight(this.parts) + Math.max(...this.parts.map(this.capacity.weigh)) > this.capacity.most
+    );
   }
 
   /** after adds what follows, and lets go of what is first; false when the part does not follow, or has nothing. */
@@ -70,7 +73,9 @@ export class Piece<P extends Part> {
 const tallest = 6_000_000;
 
 /** tall is about how high so many bytes are of a stream of that size. */
-export const tall = (bytes: number, size: number) => Math.round(Math.max(0, bytes) * Math.min(0.2, tallest / Math.max(1, size)));
+export const tall = (bytes: number, size: number) =>
+  Math.round(Math.max(0, bytes) * Math.min(0.2, tallest / Math.max(1, size)));
 
 /** placeOf is the offset that is about at a height: the other way round. */
-export const placeOf = (px: number, size: number) => Math.max(0, Math.floor(px / Math.min(0.2, tallest / Math.max(1, size))));
+export const placeOf = (px: number, size: number) =>
+  Math.max(0, Math.floor(px / Math.min(0.2, tallest / Math.max(1, size))));

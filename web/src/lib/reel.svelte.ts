@@ -174,7 +174,7 @@ export class Reel<P extends Part> {
    */
   private async settle(): Promise<void> {
     let way = '';
-    for (let more = true; more && !this.ended && this.box && this.content && this.piece; ) {
+    for (let more = true; more && !this.ended && this.box && this.content && this.piece;) {
       const { scrollTop: top, clientHeight: height } = this.box;
       const begin = this.above;
       const end = begin + this.content.offsetHeight;

@@ -1,5 +1,5 @@
 // The key of the pages, which the API wants beside the cookie: the cookie goes
-// to every port of this host, the key stays with this one (internal/web/guard.go).
+// to every port of this host, the key stays with this one (internal/ask/web/guard.go).
 
 const name = 'pawl.key';
 

@@ -29,7 +29,15 @@ export function readStats(stats: unknown): Figures {
   const number = (v: unknown) => (typeof v === 'number' && Number.isFinite(v) ? v : 0);
   const tasks = Array.isArray(s.taskStats) ? (s.taskStats as Record<string, unknown>[]) : [];
   const times = tasks.map((k) => (number(k?.completedAt) - number(k?.startedAt)) / 1000).filter((n) => n > 0);
-  return { target, aim: aim(target), total: number(s.totalTasks), completed: number(s.completedTasks), failed: number(s.failedTasks), reviewing: number(s.reviewingTasks), times };
+  return {
+    target,
+    aim: aim(target),
+    total: number(s.totalTasks),
+    completed: number(s.completedTasks),
+    failed: number(s.failedTasks),
+    reviewing: number(s.reviewingTasks),
+    times,
+  };
 }
 
 /** aim is a target in words. */
@@ -52,7 +60,12 @@ export function progress(f: Figures, began: number, now: number): { share: numbe
   let share = f.total > 0 ? f.completed / f.total : 0;
   let left = '';
   if (f.target.type === 'count') share = f.completed / Math.max(1, Number(f.target.value));
-  const end = f.target.type === 'duration' ? began + Number(f.target.value) * 3_600_000 : f.target.type === 'until_time' ? timeOfDay(began, f.target.value) : 0;
+  const end =
+    f.target.type === 'duration'
+      ? began + Number(f.target.value) * 3_600_000
+      : f.target.type === 'until_time'
+        ? timeOfDay(began, f.target.value)
+        : 0;
   if (end > 0) {
     share = (now - began) / Math.max(1, end - began);
     const minutes = Math.max(0, Math.round((end - now) / 60_000));
@@ -72,7 +85,13 @@ export function timeOfDay(after: number, text: string): number {
 }
 
 /** expected is what a sprint would come to: tasks that are ready, seconds a task, agents at once. */
-export function expected(t: Target, ready: number, average: number, slots: number, now = Date.now()): { tasks: number; seconds: number } {
+export function expected(
+  t: Target,
+  ready: number,
+  average: number,
+  slots: number,
+  now = Date.now(),
+): { tasks: number; seconds: number } {
   const time = (tasks: number) => (Math.ceil(tasks / slots) || 0) * average;
   if (t.type === 'count') {
     const tasks = Math.min(ready, Number(t.value) || 0);

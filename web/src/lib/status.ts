@@ -65,7 +65,8 @@ export const runLook = (status: string): Look => looks[status] ?? unknown(status
 export function lookOf(r: Run): Look {
   if (works(r.status) && r.coming.includes('stop')) return { tone: 'ask', sign: '■', word: 'stopping…' };
   if (works(r.status) && r.coming.includes('pause')) return { tone: 'ask', sign: '‖', word: 'pausing…' };
-  if (!works(r.status) && r.coming.includes('answer')) return { tone: 'rest', sign: '○', word: r.kind === 'task' ? 'waits for a slot' : 'answered' };
+  if (!works(r.status) && r.coming.includes('answer'))
+    return { tone: 'rest', sign: '○', word: r.kind === 'task' ? 'waits for a slot' : 'answered' };
   return runLook(r.status);
 }
 export const caseLook = (status: string): Look => caseLooks[status] ?? unknown(status);
@@ -74,7 +75,16 @@ export const gateLook = (status: string): Look => gateLooks[status] ?? unknown(s
 
 /** notBegun are checks that wait for the agent. */
 export const notBegun = (list: readonly GateSpec[]): Gate[] =>
-  list.map((g) => ({ ...g, status: 'waiting', elapsed: 0, exit_code: -1, passed: null, total: null, note: '', file: '' }));
+  list.map((g) => ({
+    ...g,
+    status: 'waiting',
+    elapsed: 0,
+    exit_code: -1,
+    passed: null,
+    total: null,
+    note: '',
+    file: '',
+  }));
 
 /** works is true for a run that is under way. */
 export const works = (status: string) => status === 'running' || status === 'waiting';

@@ -18,16 +18,32 @@ export const offset = () => -new Date().getTimezoneOffset();
 export const here = () => ({ zone: Intl.DateTimeFormat().resolvedOptions().timeZone, offset: offset() });
 
 /** asked are the kinds of events after which something may wait for a person. */
-const rests = new Set(['paused', 'finished', 'question.asked', 'answered', 'run.resumed', 'run.created', 'rolled-back', 'stop.asked', 'pause.asked', 'limits.raised']);
+const rests = new Set([
+  'paused',
+  'finished',
+  'question.asked',
+  'answered',
+  'run.resumed',
+  'run.created',
+  'rolled-back',
+  'stop.asked',
+  'pause.asked',
+  'limits.raised',
+]);
 
 /** inOrder are agents at work, the longest first. */
-const inOrder = (runs: Run[]) => runs.sort((a, b) => a.started_at.localeCompare(b.started_at) || a.run.localeCompare(b.run));
+const inOrder = (runs: Run[]) =>
+  runs.sort((a, b) => a.started_at.localeCompare(b.started_at) || a.run.localeCompare(b.run));
 
 /**
  * each asks for those of a set and takes them out of it; one that is gone is
  * undefined. When one cannot be asked for, all stay in the set.
  */
-async function each<T>(set: Set<string>, ids: string[], ask: (id: string) => Promise<T>): Promise<Map<string, T | undefined>> {
+async function each<T>(
+  set: Set<string>,
+  ids: string[],
+  ask: (id: string) => Promise<T>,
+): Promise<Map<string, T | undefined>> {
   for (const id of ids) set.delete(id);
   try {
     return new Map(
@@ -96,7 +112,10 @@ class Store {
     this.inboxKnown = true;
   }, 250);
 
-  private readonly loadOthers = live.loading(async () => void (this.others = (await get('/api/v1/repositories', {})).repositories), 250);
+  private readonly loadOthers = live.loading(
+    async () => void (this.others = (await get('/api/v1/repositories', {})).repositories),
+    250,
+  );
 
   private readonly loadRuns = live.loading(async () => {
     const asked = this.newestRuns.ask();
@@ -123,7 +142,9 @@ class Store {
     let cursor = '';
     const list: Case[] = [];
     do {
-      const page = await get('/api/v1/cases', { query: { limit: list.length === 0 && !this.casesKnown ? 200 : 1000, cursor } });
+      const page = await get('/api/v1/cases', {
+        query: { limit: list.length === 0 && !this.casesKnown ? 200 : 1000, cursor },
+      });
       list.push(...page.cases);
       cursor = page.next_cursor;
       if (!this.casesKnown) this.showCases(list.slice(), asked);
@@ -149,14 +170,23 @@ class Store {
   /** spent is what a run has used until now, the attempt under way included. */
   spent(r: Run): { cost_usd: number | null; tokens_in: number; tokens_out: number } {
     const now = this.activity.get(r.run);
-    if (!now || !works(r.status) || now.iteration <= (this.counted.get(r.run) ?? 0) || now.phase === 'review' || now.phase === 'waiting') return r;
+    if (
+      !now ||
+      !works(r.status) ||
+      now.iteration <= (this.counted.get(r.run) ?? 0) ||
+      now.phase === 'review' ||
+      now.phase === 'waiting'
+    )
+      return r;
     const cost = r.cost_usd === null && now.cost_usd === null ? null : (r.cost_usd ?? 0) + (now.cost_usd ?? 0);
     return { cost_usd: cost, tokens_in: r.tokens_in + now.tokens_in, tokens_out: r.tokens_out + now.tokens_out };
   }
 
   /** today is what the day has cost until now; null is not known. */
   get today(): number | null {
-    const live = (this.overview?.active ?? []).map((r) => (this.spent(r).cost_usd ?? 0) - (r.cost_usd ?? 0)).reduce((a, b) => a + b, 0);
+    const live = (this.overview?.active ?? [])
+      .map((r) => (this.spent(r).cost_usd ?? 0) - (r.cost_usd ?? 0))
+      .reduce((a, b) => a + b, 0);
     const cost = this.overview?.today.cost_usd ?? null;
     return cost === null && live === 0 ? null : (cost ?? 0) + live;
   }
@@ -168,7 +198,13 @@ class Store {
 
   /** Every load waits until nothing can be missed between it and the first event. */
   start(): void {
-    live.listen({ journal: (e) => this.journal(e), change: (e) => this.change(e), activity: (a) => this.activity.set(a.run, a), other: (what) => what === 'repositories' && this.loadOthers(), reset: () => this.reload() });
+    live.listen({
+      journal: (e) => this.journal(e),
+      change: (e) => this.change(e),
+      activity: (a) => this.activity.set(a.run, a),
+      other: (what) => what === 'repositories' && this.loadOthers(),
+      reset: () => this.reload(),
+    });
     this.loadOverview();
     this.loadInbox();
     this.loadOthers();
@@ -232,7 +268,15 @@ class Store {
     this.loadInbox();
     if (!this.wantsCases) return;
     // What is done or gone makes others ready: their counters change unseen.
-    if (e.to === 'done' || e.from === 'done' || e.action === 'remove' || e.action === 'edit' || e.action === 'block' || e.action === 'unblock') this.loadCases();
+    if (
+      e.to === 'done' ||
+      e.from === 'done' ||
+      e.action === 'remove' ||
+      e.action === 'edit' ||
+      e.action === 'block' ||
+      e.action === 'unblock'
+    )
+      this.loadCases();
   }
 
   /** putRuns takes runs as they were when they were asked for; undefined is one that is gone. */
@@ -244,11 +288,16 @@ class Store {
       by.delete(r.run);
       return now ? [now] : [];
     });
-    this.runs = [...[...by.values()].filter((r) => r !== undefined).sort((a, b) => b.started_at.localeCompare(a.started_at)), ...list];
+    this.runs = [
+      ...[...by.values()].filter((r) => r !== undefined).sort((a, b) => b.started_at.localeCompare(a.started_at)),
+      ...list,
+    ];
     const o = this.overview;
     if (!o) return;
     const taken = new Map([...fresh].filter(([id]) => this.newestActive.take(id, askedActive)));
-    const working = [...taken.values()].filter((r) => r !== undefined && (r.status === 'running' || r.status === 'waiting')) as Run[];
+    const working = [...taken.values()].filter(
+      (r) => r !== undefined && (r.status === 'running' || r.status === 'waiting'),
+    ) as Run[];
     this.overview = { ...o, active: inOrder([...working, ...o.active.filter((r) => !taken.has(r.run))]) };
   }
 

@@ -18,7 +18,8 @@ const acts = new Map<string, Message>();
 
 const stream = new Stream((t: Message) => {
   if (t.kind === 'activity') acts.set((JSON.parse(t.data) as { run: string }).run, t);
-  if (t.kind === 'journal' && t.data.includes('"kind":"finished"')) acts.delete((JSON.parse(t.data) as { run: string }).run);
+  if (t.kind === 'journal' && t.data.includes('"kind":"finished"'))
+    acts.delete((JSON.parse(t.data) as { run: string }).run);
   for (const page of pages.keys()) page.postMessage(t);
 });
 

@@ -26,17 +26,39 @@ export interface Turn {
 /** long is how many characters of a text are shown before it is cut. */
 export const long = 6000;
 
-const blank = (key: number): Turn => ({ key, kind: 'note', tool: '', call: '', over: false, result: '', text: '', size: 0, failed: false, sub: false });
+const blank = (key: number): Turn => ({
+  key,
+  kind: 'note',
+  tool: '',
+  call: '',
+  over: false,
+  result: '',
+  text: '',
+  size: 0,
+  failed: false,
+  sub: false,
+});
 
 function read(e: AgentEvent): Turn | null {
   const t = { ...blank(e.offset), sub: e.sub ?? false };
   if (e.kind === 'text' || e.kind === 'thinking') Object.assign(t, { kind: e.kind, text: e.text ?? '' });
-  else if (e.kind === 'tool') Object.assign(t, { kind: 'tool', tool: e.tool ?? 'tool', call: e.call ?? '', text: e.command || (e.files ?? []).join('\n') || e.text || '' });
+  else if (e.kind === 'tool')
+    Object.assign(t, {
+      kind: 'tool',
+      tool: e.tool ?? 'tool',
+      call: e.call ?? '',
+      text: e.command || (e.files ?? []).join('\n') || e.text || '',
+    });
   else if (e.kind === 'error' || e.kind === 'retry' || e.kind === 'rate_limit') {
-    const what = { error: 'Error', retry: `The model call is tried again${e.attempt ? ` (attempt ${e.attempt})` : ''}`, rate_limit: 'Limit of the provider' }[e.kind];
+    const what = {
+      error: 'Error',
+      retry: `The model call is tried again${e.attempt ? ` (attempt ${e.attempt})` : ''}`,
+      rate_limit: 'Limit of the provider',
+    }[e.kind];
     Object.assign(t, { kind: 'wrong', text: [what, e.error || e.text].filter(Boolean).join(': ') });
   } else if (e.kind === 'session') t.text = e.model ? `Session with ${e.model}` : 'Session begins';
-  else if (e.kind === 'end') t.text = ['The agent ended', e.cost_usd ? money(e.cost_usd) : ''].filter(Boolean).join(', ');
+  else if (e.kind === 'end')
+    t.text = ['The agent ended', e.cost_usd ? money(e.cost_usd) : ''].filter(Boolean).join(', ');
   else return null;
   if (t.kind === 'text' && t.text.trim() === '') return null;
   t.size = t.text.length;
@@ -74,12 +96,20 @@ export function turns(parts: readonly Said[], whole: ReadonlySet<number>): Turn[
   let to = parts[0]?.offset ?? 0;
   for (const p of parts) {
     const left = p.offset - to;
-    if (left > 0) list.push(kept(gaps, p, () => ({ ...blank(-p.offset), text: `${bytes(left)} were left out here: of a very long conversation the beginning and the end are kept.` })));
+    if (left > 0)
+      list.push(
+        kept(gaps, p, () => ({
+          ...blank(-p.offset),
+          text: `${bytes(left)} were left out here: of a very long conversation the beginning and the end are kept.`,
+        })),
+      );
     to = p.next;
     for (const e of p.events) {
       if (e.kind === 'tool_end') {
         // Without an id, results come in the order of their calls.
-        const at = e.call ? list.findLastIndex((o) => o.call === e.call) : list.findIndex((o) => o.kind === 'tool' && !o.over && (!e.tool || o.tool === e.tool));
+        const at = e.call
+          ? list.findLastIndex((o) => o.call === e.call)
+          : list.findIndex((o) => o.kind === 'tool' && !o.over && (!e.tool || o.tool === e.tool));
         if (at >= 0) list[at] = over(e, list[at]!);
         continue;
       }

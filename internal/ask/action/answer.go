@@ -1,0 +1,273 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Reply is what a person answered.
+type Reply struct {
+	Number int            // of the option, 1-based; 0 for words alone
+	Choice control.Choice // of Number
+	Text   string
+	Steps  []loop.Asks // answers to steps that ask; then the others are none
+}
+
+// ReadReply understands an answer to the question of s. A number counts only
+// alone, or with words after it as arguments of their own, and only where the
+// question has options: an agent's own question may be answered with any number.
+func ReadReply(s *loop.State, words []string) (Reply, error) {
+	text := strings.TrimSpace(strings.Join(words, " "))
+	q := s.Question
+	n, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(words[0]), ".)"))
+	if err != nil || q == nil || len(q.Choices) == 0 {
+		return inWords(s, text)
+	}
+	if n < 1 || n > len(q.Choices) {
+		return Reply{}, fault.Refuse("there is no option %d: the question has 1 to %d", n, len(q.Choices)).
+			Hint("To answer with a number as such, write a sentence")
+	}
+	r := Reply{Number: n, Choice: q.Choices[n-1], Text: strings.TrimSpace(strings.Join(words[1:], " "))}
+	if r.Text != "" && !r.Choice.Advice {
+		return Reply{}, fault.Refuse("option %d (%s) takes no words", n, r.Choice.Text)
+	}
+	return r, nil
+}
+
+// inWords understands an answer without a number. About work that waits for its
+// review it must be a verdict, which is that option of the question.
+func inWords(s *loop.State, text string) (Reply, error) {
+	if s.PendingReview == nil || s.Question == nil {
+		return Reply{Text: text}, nil
+	}
+	said, ok := loop.ReadAnswer(text)
+	for i, c := range s.Question.Choices {
+		if ok && c.Do == said.Do {
+			return Reply{Number: i + 1, Choice: c, Text: said.Text}, nil
+		}
+	}
+	return Reply{}, fault.Refuse("%q is no verdict: answer \"approve\", \"reject: what must change\", "+
+		"or the number of an option", report.Line(text, 100))
+}
+
+// Complete says what is missing of an option that needs words.
+func (r Reply) Complete() error {
+	if r.Number == 0 || !r.Choice.Needs || r.Text != "" {
+		return nil
+	}
+	return fault.Refuse("option %d (%s) needs words", r.Number, r.Choice.Text).
+		Hint("pawl answer RUN %d \"what must change\"", r.Number)
+}
+
+// Ends is true for an option after which no agent works.
+func (r Reply) Ends() bool {
+	switch r.Choice.Do {
+	case control.Accept, control.TakeOver, control.GiveUp:
+		return r.Number != 0
+	}
+	return false
+}
+
+// Event is the reply as the kernel takes it.
+func (r Reply) Event(p *loop.Policy) loop.Event {
+	return loop.Event{Kind: loop.Answered, Text: r.Text, Choice: r.Number, Replies: r.Steps, Policy: p}
+}
+
+// row is the reply as it waits in the database.
+func (r Reply) row() (kind, text string) {
+	if r.Number == 0 {
+		return store.ControlAnswer, r.Text
+	}
+	return store.ControlChoice, strings.TrimSpace(fmt.Sprintf("%d %s", r.Number, r.Text))
+}
+
+// Words are an answer as it is typed: the number of an option, 0 for none, and a text.
+func Words(choice int, text string) []string {
+	if choice > 0 {
+		return []string{strconv.Itoa(choice), text}
+	}
+	return []string{text}
+}
+
+// Answer stores an answer, or carries out an option that ends the run. kept
+// is true when the run is to go on with it. step is the one that is answered,
+// "" where only one asks or the run itself does.
+func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words []string) (kept bool, err error) {
+	if strings.TrimSpace(strings.Join(words, "")) == "" {
+		return false, fault.Refuse("an answer to run %s needs words, or the number of an option", r.ID)
+	}
+	switch loop.Status(r.Status) {
+	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
+	default:
+		return false, over(r, "run %s asks nothing: it is %s", r.ID, r.Status)
+	}
+	s, err := engine.StateOf(r)
+	if err != nil {
+		return false, err
+	}
+	if step != "" || len(s.Question.Asked()) > 1 {
+		return p.answerStep(ctx, r, s.Question.Asked(), step, words)
+	}
+	rep, err := ReadReply(&s, words)
+	if err == nil {
+		err = rep.Complete()
+	}
+	if err != nil {
+		return false, err
+	}
+	if rep.Ends() {
+		return false, p.Settle(ctx, r, rep)
+	}
+	kind, text := rep.row()
+	if err := p.ask(ctx, r, kind, text); err != nil {
+		return false, err
+	}
+	if rep.Number != 0 {
+		p.Say("Option %d it is: %s", rep.Number, report.Line(rep.Choice.Text, 200))
+	}
+	if r.Kind == "task" {
+		return false, p.Reopen(ctx, r, "a person answered")
+	}
+	where := "The answer is kept and goes into the next prompt."
+	if s.Question != nil && s.Question.Asker != "" {
+		where = "The answer is kept."
+	}
+	if rep.Choice.Do == control.ReviewAgain {
+		where = "The answer is kept."
+	}
+	p.Say("%s", where)
+	return true, nil
+}
+
+// Settle carries out an option that ends a run. It needs no agent and no
+// configuration.
+func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
+	dir := config.StateDir(r.Root, p.Env)
+	tree, err := p.Tree(ctx, r)
+	if err != nil {
+		tree = nil
+	}
+	_, err = engine.Resume(ctx, engine.Options{
+		Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root, Copy: OnCopy(r)}, StateDir: dir,
+		Store: p.Store, Tree: tree, Log: p.Log(r.Root),
+		Notify: func(n engine.Notice) {
+			if n.Kind == engine.Warning {
+				p.Say("Warning: %s", report.Line(n.Text, 500))
+			}
+		},
+	}, r.ID, rep.Event(nil))
+	if err != nil {
+		return fmt.Errorf("cannot answer run %s: %w", r.ID, err)
+	}
+	if r.Kind == "task" {
+		return p.settledTask(ctx, r, rep.Choice)
+	}
+	switch rep.Choice.Do {
+	case control.Accept:
+		p.Say("Run %s is completed: you accepted its work as it is.", r.ID)
+	case control.TakeOver:
+		p.Say("Run %s is stopped, and the work is yours: the files are as the last iteration left them.", r.ID)
+		if OnCopy(r) {
+			p.Say("  Get it from its copy:  pawl apply %s", r.ID)
+		}
+		p.Say("  What happened:         pawl show %s, pawl show %s --diff", r.ID, r.ID)
+		p.Say("  Give it back to pawl:  pawl resume %s --max-iterations %d", r.ID, r.Iteration+3)
+	case control.GiveUp:
+		p.Say("Run %s is given up.", r.ID)
+		return p.undo(ctx, r, tree, rep.Choice.To)
+	}
+	return nil
+}
+
+// settledTask prints what an option that ended the run of a task means for it.
+func (p *Operator) settledTask(ctx context.Context, r store.Run, chosen control.Choice) error {
+	switch chosen.Do {
+	case control.Accept:
+		p.Say("You accepted the work of %s as it is.", r.Name)
+		return p.Reopen(ctx, r, "a person accepted its work as it is")
+	case control.TakeOver:
+		p.Say("%s is yours, and stays blocked. Its workspace: %s", r.Name, PlaceOf(r))
+		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
+	case control.GiveUp:
+		return p.giveUpTask(ctx, r, chosen.To)
+	}
+	return nil
+}
+
+// giveUpTask takes the work of a blocked task back and puts the task off.
+func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
+	if err := p.takeBack(ctx, r, to); err != nil {
+		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w", r.Name, err)).
+			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
+	}
+	if _, err := p.move(ctx, r.Name, board.Defer, "given up by a person"); err != nil {
+		return err
+	}
+	p.Say("%s is given up, and deferred.", r.Name)
+	p.Say("  Take it up again:    pawl case undefer %s", r.Name)
+	p.Say("  Free its workspace:  pawl case clean %s", r.Name)
+	return nil
+}
+
+func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
+	pl, err := p.Planner(r.Root, planner.Flags{})
+	if err != nil {
+		return err
+	}
+	clones, err := Pool(ctx, pl.Config, p.Env, p.Store)
+	if err != nil {
+		return err
+	}
+	point, where, err := p.pointOf(ctx, clones, r.Name, BackTo{N: to})
+	if err != nil {
+		return err
+	}
+	ref, err := clones.Rollback(ctx, r.Name, point)
+	if errors.Is(err, pool.ErrNone) {
+		return nil
+	}
+	if err == nil {
+		p.Say("The workspace of %s is put back to %s. What was there before is kept: %s", r.Name, where, ref)
+	}
+	return err
+}
+
+// undo puts the files of a run that was given up back to how an iteration left them,
+// 0 for before the run.
+func (p *Operator) undo(ctx context.Context, r store.Run, tree *workspace.Checkout, to int) error {
+	if tree == nil {
+		p.Say("There are no snapshots here: the files stay as they are.")
+		return nil
+	}
+	if OnCopy(r) && to > 0 {
+		p.Say("It worked on a copy, and your files have nothing of it. Get what it left: pawl apply %s", r.ID)
+		return nil
+	}
+	if OnCopy(r) {
+		return p.discard(ctx, tree, r)
+	}
+	run, err := p.Store.Run(ctx, r.ID)
+	if err == nil {
+		err = p.Rollback(ctx, run, BackTo{N: to})
+	}
+	if err != nil {
+		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).
+			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
+	}
+	return nil
+}

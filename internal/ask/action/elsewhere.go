@@ -1,0 +1,164 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// away is the machine that has the work of a run; "" where that is this one, or not known.
+func (p *Operator) away(ctx context.Context, r store.Run) string {
+	host := SetupOf(r).Host
+	here, err := os.Hostname()
+	if p.Store.Board() == "" || r.Iteration == 0 || err != nil || host == here {
+		return ""
+	}
+	if tree, err := p.Tree(ctx, r); err == nil {
+		snaps, err := tree.Snapshots(ctx, r.ID)
+		if err == nil && len(snaps) > 0 && snaps[len(snaps)-1].N >= r.Iteration-1 {
+			return "" // the machine was called otherwise then
+		}
+	}
+	return host
+}
+
+// here refuses a run whose work is on another machine: what is here is another clone.
+func (p *Operator) here(ctx context.Context, r store.Run) error {
+	host := p.away(ctx, r)
+	if host == "" {
+		return nil
+	}
+	e := fault.Refuse("the work of run %s is not on this machine: it is in %s on %s", r.ID, PlaceOf(r), host).
+		Hint("Go on with it there: pawl resume %s", r.ID)
+	if r.Kind == string(loop.Procedure) {
+		e = e.Hint("Or begin anew here:  pawl run %s", r.Name)
+	}
+	return e
+}
+
+// taskHere refuses a task whose workspace is on another machine.
+func (p *Operator) taskHere(ctx context.Context, id, command string) error {
+	r, err := p.Store.Latest(ctx, p.Root, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if host := p.away(ctx, r); host != "" {
+		return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed", id, PlaceOf(r),
+			host).Hint("Do it there: %s", command)
+	}
+	return nil
+}
+
+// Work is what a run did, as two commits that Tree has.
+type Work struct {
+	Tree     *workspace.Checkout
+	From, To string
+	Said     string // whence it is
+}
+
+// WorkOf is the work of a run that has no snapshots here: what landed of it, or else what
+// another machine sent to the remote last. It refuses where neither can be had.
+func (p *Operator) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
+	task, shared := r.Kind == string(loop.Task), p.Store.Board() != ""
+	if !task && !shared {
+		return w, p.nowhere(ctx, r)
+	}
+	if w.Tree, err = p.RootTree(ctx, p.Root); err != nil {
+		return w, err
+	}
+	pl, err := p.Planner(p.Root, planner.Flags{})
+	if err != nil {
+		return w, err
+	}
+	found := false
+	if task {
+		found, err = p.landed(ctx, r, pl, &w)
+	}
+	if err == nil && !found && shared {
+		found, err = p.sent(ctx, r, pl.Config.Cluster.Remote, &w)
+	}
+	if err == nil && !found {
+		err = p.nowhere(ctx, r)
+	}
+	return w, err
+}
+
+// nowhere says why the work of a run cannot be shown.
+func (p *Operator) nowhere(ctx context.Context, r store.Run) error {
+	if host := p.away(ctx, r); host != "" {
+		return fault.Refuse("the work of run %s is not on this machine, and was not sent to the remote", r.ID).
+			Hint("It is in %s on %s: run this there", PlaceOf(r), host)
+	}
+	_, err := p.Tree(ctx, r)
+	switch {
+	case err != nil && r.Kind != string(loop.Task) && p.Store.Board() != "":
+		return fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root)
+	case err != nil:
+		return err
+	}
+	return fault.Refuse("run %s has no snapshots", r.ID)
+}
+
+// landed is the run's work as it is on the branch that work lands on.
+func (p *Operator) landed(ctx context.Context, r store.Run, pl *planner.Planner, w *Work) (bool, error) {
+	repo, err := git.OpenStore(ctx, pl.Config.Root)
+	if err != nil {
+		return false, err
+	}
+	target, err := LandingTarget(ctx, pl.Config, repo)
+	if err != nil {
+		return false, nil //nolint:nilerr // there is no such branch
+	}
+	list, err := p.Store.Landings(ctx, target, r.Name, 1)
+	if err != nil || len(list) == 0 || list[0].Run != r.ID || list[0].Empty {
+		return false, err
+	}
+	w.To = list[0].Commit
+	w.From, err = repo.Find(ctx, w.To+"^1")
+	w.Said = "This is what landed of it, as commit " + w.To[:min(len(w.To), 10)] + "."
+	return w.From != "", err
+}
+
+// sent is what another machine sent to the remote last.
+func (p *Operator) sent(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
+	records, err := p.Store.Iterations(ctx, r.ID)
+	if err != nil {
+		return false, err
+	}
+	i := len(records) - 1
+	for i >= 0 && (records[i].Pushed == nil || records[i].Pushed.Commit == "") {
+		i--
+	}
+	if i < 0 {
+		return false, nil
+	}
+	work := records[i].Pushed
+	ref := "refs/pawl/base/" + r.Name + "/shown"
+	found, err := w.Tree.Repo.FetchWork(ctx, remote, r.Name, work.Commit, ref)
+	if err != nil {
+		return false, err
+	}
+	_ = w.Tree.Repo.DropRefs(ctx, ref) // no gc takes what is so new
+	if w.From, err = w.Tree.Repo.Find(ctx, work.Base); err != nil {
+		return false, err
+	}
+	if !found || w.From == "" {
+		return false, fault.Refuse("the work of run %s is neither on this machine nor on the remote %s any more",
+			r.ID, remote).
+			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
+	}
+	w.To = work.Commit
+	w.Said = fmt.Sprintf("This is what %s sent to %s after iteration %d.", work.Worker, remote, records[i].Number)
+	return true, nil
+}

@@ -1,0 +1,449 @@
+package action
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Issues says which issues of a forge are tasks of the board.
+type Issues struct {
+	Forge    *forge.Client
+	Label    string // of those that are
+	StateDir string
+	Target   string // that their work lands on
+	Close    bool   // what has landed is there for all, so its issue is closed
+}
+
+// seenIssue is what pawl knows of an issue, in a file beside the board. Whatever
+// is done is done before it is written here, and does no harm when it is
+// done again.
+type seenIssue struct {
+	State   string `json:"state,omitempty"`   // that was looked at last
+	Text    string `json:"text,omitempty"`    // of the task that was made of it, as a hash
+	Since   string `json:"since,omitempty"`   // comments are asked for from here
+	Heard   int64  `json:"heard,omitempty"`   // the last comment that an agent was given
+	Comment int64  `json:"comment,omitempty"` // pawl's own
+	Told    string `json:"told,omitempty"`    // what that says, as a hash
+	Closed  bool   `json:"closed,omitempty"`  // by pawl
+}
+
+// issueSync is one pass over the issues.
+type issueSync struct {
+	*Operator
+	o     Issues
+	path  string
+	known struct {
+		Board  string               `json:"board"` // tells the comments of several boards apart
+		Issues map[int64]*seenIssue `json:"issues"`
+	}
+	me      string
+	writers map[string]bool
+	tasks   map[int64]board.Case
+	open    map[int64]bool
+	fresh   []board.Case // to be added
+}
+
+// SyncIssues makes tasks of issues, lets them follow what people write there until
+// work has begun, gives answers to agents, and says there what became of the
+// work. It is safe to repeat, and to end at any moment.
+func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
+	s, done, err := p.issues(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := o.Forge.Issues(ctx, o.Label)
+	if err != nil {
+		return err
+	}
+	cases, err := p.Store.Cases(ctx, store.CaseFilter{Issues: true})
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if n := c.Issue(); n > 0 {
+			s.tasks[n] = c
+		}
+	}
+	for i := range list {
+		s.open[list[i].Number] = true
+		if err := s.look(ctx, &list[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.add(ctx); err != nil {
+		return err
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.tasks)) {
+		if err := s.putOff(ctx, n, s.tasks[n]); err != nil {
+			return err
+		}
+		if err := s.tell(ctx, n, s.tasks[n]); err != nil {
+			return err
+		}
+	}
+	return s.save()
+}
+
+// issues begins a pass, which no other process makes at the same time.
+func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
+	s = &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
+		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
+	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { _ = lock.Close() }
+	if err = s.load(); err != nil {
+		done()
+	}
+	return s, done, err
+}
+
+// ClaimIssue says at a task's issue that work on it begins, unless the pawl of another board
+// was first: then it says why the task is not to begin. It is safe to repeat.
+func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why string, err error) {
+	s, done, err := p.issues(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	n := c.Issue()
+	if err := s.comment(ctx, n, working(c)); err != nil {
+		return "", err
+	}
+	said, err := s.talk(ctx, &forge.Issue{Number: n, Said: 1}, "")
+	if err != nil || !s.isElsewhere(said) {
+		return "", err
+	}
+	return elsewhere, s.comment(ctx, n, "Another board works on this. This one leaves it alone.")
+}
+
+// load reads what is known. A file that cannot be read counts as none: then
+// what was said before is not said again.
+func (s *issueSync) load() error {
+	text, err := os.ReadFile(s.path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if json.Unmarshal(text, &s.known) != nil || s.known.Board == "" {
+		s.known.Board, s.known.Issues = rand.Text()[:12], nil
+	}
+	if s.known.Issues == nil {
+		s.known.Issues = map[int64]*seenIssue{}
+	}
+	return s.save()
+}
+
+func (s *issueSync) save() error {
+	text, err := json.Marshal(s.known)
+	if err != nil {
+		return err
+	}
+	return files.Replace(s.path, text, 0o600, false)
+}
+
+func (s *issueSync) seen(n int64) *seenIssue {
+	if s.known.Issues[n] == nil {
+		s.known.Issues[n] = &seenIssue{}
+	}
+	return s.known.Issues[n]
+}
+
+// refused passes on an answer of the forge that is only about one issue, as a
+// warning; all else ends the pass.
+func (s *issueSync) refused(n int64, err error) error {
+	if no, ok := errors.AsType[*forge.Error](err); ok && no.Status != forge.NoToken {
+		s.Say("Warning: issue #%d: %v", n, err)
+		return nil
+	}
+	return err
+}
+
+// look takes in an issue that has changed. A forge counts in seconds, so its time
+// alone does not tell.
+func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
+	seen, old := s.seen(i.Number), s.tasks[i.Number]
+	if old.Status == board.Deferred && strings.HasPrefix(old.Why, goneWhy) {
+		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is wanted again"); err != nil {
+			return err
+		}
+	}
+	state := i.Updated + " " + hash(fmt.Sprintf("%q %q %q %d", i.Title, i.Body, i.Labels, i.Said))
+	if seen.State == state || old.Status == board.Done { // also of a task that was removed
+		return nil
+	}
+	run, begun, err := s.runOf(ctx, old.ID)
+	if err != nil {
+		return err
+	}
+	since := ""
+	if begun {
+		since = seen.Since
+	}
+	said, err := s.talk(ctx, i, since)
+	if err != nil {
+		return err
+	}
+	switch {
+	case begun:
+		if hears(old.Status) {
+			err = s.deliver(ctx, i, run, said)
+			seen.Since = i.Updated
+		}
+	case s.isElsewhere(said):
+		err = s.leave(ctx, i.Number, old)
+	default:
+		err = s.follow(ctx, i, old, said)
+	}
+	notAdded := old.ID == "" && seen.Text != ""
+	if err != nil || notAdded {
+		return err
+	}
+	seen.State = state
+	return s.save()
+}
+
+// hears is true for a task whose agent is given what is said now.
+func hears(status board.Status) bool {
+	return status == board.Active || status == board.Pending || status == board.Blocked
+}
+
+// runOf is the last run of a task; begun is false when there is none.
+func (s *issueSync) runOf(ctx context.Context, id string) (r store.Run, begun bool, err error) {
+	if id == "" {
+		return r, false, nil
+	}
+	r, err = s.Store.Latest(ctx, s.Root, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, false, nil
+	}
+	return r, err == nil, err
+}
+
+// talk is what was said of an issue by people who may write, and by pawl.
+func (s *issueSync) talk(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
+	if i.Said == 0 {
+		return nil, nil
+	}
+	all, err := s.o.Forge.Talk(ctx, i.Number, since)
+	if err != nil {
+		return nil, s.refused(i.Number, err)
+	}
+	all = slices.DeleteFunc(all, func(r forge.Remark) bool { return !r.May || strings.TrimSpace(r.Body) == "" })
+	var ask []string
+	for _, r := range slices.Backward(all) {
+		_, known := s.writers[r.Author]
+		if !known && !slices.Contains(ask, r.Author) && len(ask) < authorsMost {
+			ask = append(ask, r.Author)
+		}
+	}
+	if len(ask) > 0 {
+		may, err := s.o.Forge.Writers(ctx, ask)
+		if err != nil {
+			return nil, s.refused(i.Number, err)
+		}
+		for _, login := range ask {
+			s.writers[login] = may[login]
+		}
+	}
+	return slices.DeleteFunc(all, func(r forge.Remark) bool { return !s.writers[r.Author] }), nil
+}
+
+// authorsMost is how many people of one issue are asked for.
+const authorsMost = 20
+
+// isElsewhere is true when another board's pawl was the first to say something.
+func (s *issueSync) isElsewhere(said []forge.Remark) bool {
+	i := slices.IndexFunc(said, func(r forge.Remark) bool { return strings.Contains(r.Body, forge.Mark) })
+	return i >= 0 && !strings.Contains(said[i].Body, s.mark())
+}
+
+const elsewhere = "another board works on its issue"
+
+func (s *issueSync) mark() string { return "<!-- board " + s.known.Board + " -->" }
+
+// leave leaves an issue to another board.
+func (s *issueSync) leave(ctx context.Context, n int64, old board.Case) error {
+	switch old.Status {
+	case "":
+		s.Say("Issue #%d is no task: another board works on it.", n)
+	case board.Pending, board.Blocked:
+		return s.moveOne(ctx, n, board.Defer, elsewhere)
+	}
+	return nil
+}
+
+// follow makes a task of an issue, or brings it to what the issue says now.
+func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
+	issue := board.Issue{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Author: i.Author}
+	isOurs := func(label string) bool { return strings.EqualFold(label, s.o.Label) }
+	issue.Labels = slices.DeleteFunc(slices.Clone(i.Labels), isOurs)
+	seen := s.seen(i.Number)
+	for _, r := range said {
+		if seen.Heard = max(seen.Heard, r.ID); !strings.Contains(r.Body, forge.Mark) {
+			issue.Said = append(issue.Said, board.Saying{Author: r.Author, Text: r.Body})
+		}
+	}
+	c := issue.Case()
+	text := hash(fmt.Sprintf("%q %q %q %q %q", c.Title, c.Description, c.Acceptance, c.Needs, c.Tags))
+	if was := seen.Text; was == text && old.ID != "" {
+		return nil
+	}
+	seen.Text = text
+	if old.ID == "" {
+		s.fresh = append(s.fresh, c)
+		return nil
+	}
+	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
+		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
+		// A tag that acts is a person's: no label becomes one.
+		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) })
+		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
+		to.Tags = slices.Concat(c.Tags, set)
+		to.Needs = slices.Concat(own, s.needs(c.Needs))
+		return nil
+	})
+	var circle *board.CycleError
+	var no *board.RefusalError
+	if errors.As(err, &circle) || errors.As(err, &no) {
+		s.Say("Warning: %s does not follow its issue: %v", old.ID, err)
+		return nil
+	}
+	if err == nil {
+		s.Say("%s follows issue #%d: %s", old.ID, i.Number, report.Line(c.Title, 100))
+	}
+	return err
+}
+
+// isIssue is true for the id of a task that an issue is.
+func (s *issueSync) isIssue(id string) bool {
+	for _, c := range s.tasks {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// needs are the ids of issues that are on the board.
+func (s *issueSync) needs(refs []string) (ids []string) {
+	for _, ref := range refs {
+		if c, ok := s.tasks[(&board.Case{Ref: ref}).Issue()]; ok {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// add adds the new tasks, each after those that it needs. Where they need each
+// other in a circle, one of them waits for less.
+func (s *issueSync) add(ctx context.Context) error {
+	var linked []board.Case
+	for len(s.fresh) > 0 {
+		at := slices.IndexFunc(s.fresh, func(c board.Case) bool {
+			return !slices.ContainsFunc(s.fresh, func(o board.Case) bool { return slices.Contains(c.Needs, o.Ref) })
+		})
+		at = max(at, 0)
+		c := s.fresh[at]
+		s.fresh = slices.Delete(s.fresh, at, at+1)
+		if len(c.Needs) > 0 {
+			linked = append(linked, c)
+		}
+		c.Needs = s.needs(c.Needs)
+		added, err := s.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
+		if err != nil {
+			return fmt.Errorf("cannot make a task of issue #%d: %w", c.Issue(), err)
+		}
+		s.tasks[c.Issue()] = added[0]
+		s.Say("Issue #%d is %s: %s", c.Issue(), added[0].ID, report.Line(c.Title, 100))
+	}
+	for _, c := range linked {
+		if err := s.link(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link gives a new task the needs that were not on the board when it was added.
+func (s *issueSync) link(ctx context.Context, c board.Case) error {
+	id, needs := s.tasks[c.Issue()].ID, s.needs(c.Needs)
+	isHere := func(ref string) bool { return len(s.needs([]string{ref})) > 0 }
+	if away := slices.DeleteFunc(slices.Clone(c.Needs), isHere); len(away) > 0 {
+		s.Say("Note: issue #%d waits for what the board does not have: %s", c.Issue(), strings.Join(away, ", "))
+	}
+	for _, need := range needs {
+		if slices.Contains(s.tasks[c.Issue()].Needs, need) {
+			continue
+		}
+		_, err := s.Store.EditCase(ctx, id, board.Pawl, time.Now(), func(to *board.Case) error {
+			to.Needs = append(to.Needs, need)
+			return nil
+		})
+		var circle *board.CycleError
+		var no *board.RefusalError
+		switch {
+		case errors.As(err, &circle), errors.As(err, &no):
+			s.Say("Note: %s does not wait for %s: %v", id, need, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+const goneWhy = "its issue "
+
+// putOff defers a task that nobody works on and whose issue is not wanted any more.
+func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
+	waits := c.Status == board.Pending || c.Status == board.Blocked
+	if s.open[n] || !waits {
+		return nil
+	}
+	i, err := s.o.Forge.Issue(ctx, n)
+	why := goneWhy
+	switch {
+	case forge.Is(err, forge.NotFound):
+		why += "is not there any more"
+	case err != nil:
+		return s.refused(n, err)
+	case !i.Open:
+		why += "is closed"
+	case !i.HasLabel(s.o.Label):
+		why += "has lost the label " + s.o.Label
+	default:
+		return nil
+	}
+	return s.moveOne(ctx, n, board.Defer, why)
+}
+
+// moveOne changes the status of a task in the name of the people at the forge.
+func (s *issueSync) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
+	c := s.tasks[n]
+	moved, err := s.Store.MoveCase(ctx, c.ID, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
+	var no *board.RefusalError
+	if errors.As(err, &no) { // an autopilot took it meanwhile
+		return nil
+	}
+	if err == nil {
+		s.tasks[n] = moved
+		s.Say("%s is %s: %s", c.ID, moved.Status, report.Line(why, 200))
+	}
+	return err
+}

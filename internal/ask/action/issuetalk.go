@@ -1,0 +1,177 @@
+package action
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// deliver gives the agent of a task what people said since: as the answer, where it asks.
+func (s *issueSync) deliver(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
+	seen := s.seen(i.Number)
+	var b strings.Builder
+	last := seen.Heard
+	for _, r := range said {
+		if last = max(last, r.ID); r.ID > seen.Heard && !strings.Contains(r.Body, forge.Mark) && b.Len() < 32<<10 {
+			b.WriteString(board.Saying{Author: r.Author, Text: r.Body}.Quoted())
+		}
+	}
+	if b.Len() > 0 {
+		text := strings.TrimSpace(fmt.Sprintf("At issue #%d %s", i.Number, b.String()))
+		if err := s.pass(ctx, i.Number, run, text); err != nil {
+			return err
+		}
+		s.Say("What was said at issue #%d goes to %s.", i.Number, run.Name)
+	}
+	seen.Heard = last
+	return nil
+}
+
+// pass stores words for a run once, and lets a task that waited for them go on.
+func (s *issueSync) pass(ctx context.Context, n int64, run store.Run, text string) error {
+	quiet := *s.Operator
+	quiet.Say = func(string, ...any) {}
+	waiting, err := s.Store.Controls(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	stored := slices.ContainsFunc(waiting, func(c store.Control) bool { return c.Text == text })
+	blocked := s.tasks[n].Status == board.Blocked
+	switch {
+	case stored && blocked:
+		return quiet.Reopen(ctx, run, "a person answered at the issue")
+	case stored:
+		return nil
+	case blocked:
+		if _, err = quiet.Answer(ctx, run, "", []string{text}); err == nil {
+			return nil
+		}
+	}
+	if err = quiet.Message(ctx, run, text, fmt.Sprintf("issue #%d", n)); err != nil {
+		s.Say("Warning: what was said at issue #%d reaches nobody: %v", n, err)
+	}
+	return nil
+}
+
+// tell brings pawl's one comment to what has become of a task, and closes the
+// issue of one that has landed.
+func (s *issueSync) tell(ctx context.Context, n int64, c board.Case) error {
+	if s.known.Issues[n] == nil && !s.open[n] {
+		return nil // of an earlier time
+	}
+	text, err := s.words(ctx, c)
+	if err != nil || text == "" {
+		return err
+	}
+	seen := s.seen(n)
+	if seen.Told != hash(text) {
+		if err := s.comment(ctx, n, text); err != nil {
+			return err
+		}
+	}
+	if c.Status != board.Done || !s.o.Close || !s.open[n] || seen.Closed {
+		return nil
+	}
+	if err := s.refused(n, s.o.Forge.CloseIssue(ctx, n)); err != nil {
+		return err
+	}
+	seen.Closed = true
+	s.Say("Issue #%d is closed: %s has landed.", n, c.ID)
+	return s.save()
+}
+
+// comment writes pawl's comment of an issue. Where it is not known, the one of an
+// earlier pawl that was cut off is looked for.
+func (s *issueSync) comment(ctx context.Context, n int64, text string) (err error) {
+	seen := s.seen(n)
+	if s.me == "" {
+		if s.me, err = s.o.Forge.User(ctx); err != nil {
+			return err
+		}
+	}
+	if seen.Comment == 0 {
+		said, err := s.o.Forge.Talk(ctx, n, "")
+		if err != nil {
+			return s.refused(n, err)
+		}
+		for _, r := range said {
+			if r.Author == s.me && strings.Contains(r.Body, s.mark()) {
+				seen.Comment = r.ID
+			}
+		}
+	}
+	id, err := s.o.Forge.Comment(ctx, n, seen.Comment, text+"\n\n"+forge.Mark+"\n"+s.mark()+"\n")
+	if err != nil {
+		if err := s.refused(n, err); err != nil {
+			return err
+		}
+	}
+	seen.Comment, seen.Told = cmp.Or(id, seen.Comment), hash(text)
+	return s.save()
+}
+
+// words say what has become of a task; "" is nothing worth a comment.
+func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
+	run, begun, err := s.runOf(ctx, c.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case c.Status == board.Active:
+		return working(c), nil
+	case c.Status == board.Done:
+		return s.landed(ctx, c)
+	case !begun:
+		return "", nil
+	}
+	switch c.Status {
+	case board.Blocked:
+		why := c.Why
+		if state, err := engine.StateOf(run); err == nil && state.Question != nil {
+			why = state.Question.Text
+		}
+		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",
+			c.ID, fenced(why)), nil
+	case board.Failed, board.Timeout:
+		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenced(c.Why)), nil
+	case board.Review:
+		row, _, err := s.Store.Queue(ctx, s.o.Target)
+		e, _ := row.State.Find(c.ID)
+		if e.Request != "" {
+			return fmt.Sprintf("%s is verified, and its pull request is open: %s", c.ID, e.Request), err
+		}
+		return c.ID + " is verified. It waits to land, or for a review.", err
+	}
+	return "", nil
+}
+
+func working(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
+
+func (s *issueSync) landed(ctx context.Context, c board.Case) (string, error) {
+	list, err := s.Store.Landings(ctx, s.o.Target, c.ID, 1)
+	if len(list) > 0 {
+		return fmt.Sprintf("%s has landed, as %s.", c.ID, list[0].Commit), err
+	}
+	return c.ID + " has landed.", err
+}
+
+// fenced is a text that mentions nobody and is no markup.
+func fenced(text string) string {
+	const most = 4000
+	text = fault.Cut(strings.ReplaceAll(board.Visible(text), "`", "'"), most)
+	return "```text\n" + strings.TrimSpace(text) + "\n```\n"
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,166 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// redo sends verified work back with what must change, which goes into the next
+// prompt.
+func (p *Operator) redo(ctx context.Context, id, feedback string) (Done, error) {
+	if strings.TrimSpace(feedback) == "" {
+		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
+	}
+	return p.decide(ctx, id, store.Redo, feedback, board.Redo)
+}
+
+// decide stores a redo or a rejection.
+func (p *Operator) decide(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
+	v := store.Verdict{
+		Case: id, Decision: decision, Feedback: text,
+		Change: board.Change{Action: action, By: board.Person, Why: text, At: time.Now()},
+	}
+	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
+		return Done{}, err
+	} else if !ok {
+		return Done{}, p.noReview(ctx, id)
+	}
+	p.noteDecision(ctx, id, decision)
+	return p.isNow(ctx, id)
+}
+
+// isNow says how a case is.
+func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
+	c, err := p.Store.Case(ctx, id)
+	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
+}
+
+// approve puts the work into the merge queue. The decision and the entry are stored
+// in one transaction: work that somebody else decided about meanwhile is refused.
+func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
+	list, err := p.Store.CaseReviews(ctx, id)
+	if err != nil {
+		return Done{}, err
+	}
+	if len(list) == 0 || list[len(list)-1].Decision != "" {
+		return Done{}, p.noReview(ctx, id)
+	}
+	var e queue.Entry
+	if err := json.Unmarshal(list[len(list)-1].Work, &e); err != nil {
+		return Done{}, fmt.Errorf("cannot read what is to land of %s: %v", id, err)
+	}
+	pl, err := p.Planner(p.Root, planner.Flags{})
+	if err != nil {
+		return Done{}, err
+	}
+	c := pl.Config
+	repo, err := git.OpenStore(ctx, c.Root)
+	if err != nil {
+		return Done{}, err
+	}
+	target, err := LandingTarget(ctx, c, repo)
+	if err != nil {
+		return Done{}, err
+	}
+	q, err := merge.Open(ctx, merge.Options{Store: p.Store, Repo: repo,
+		Dir: filepath.Join(config.StateDir(c.Root, p.Env), "queue"), Target: target})
+	if err != nil {
+		return Done{}, err
+	}
+	ask, err := q.Offer(ctx, e)
+	if err != nil {
+		return Done{}, err
+	}
+	v := store.Verdict{
+		Case: id, Review: list[len(list)-1].Seq, Decision: store.Approved,
+		Change: board.Change{Action: board.Approve, By: board.Person, Why: "approved " + string(WayOf(ctx)), At: ask.At},
+		Land:   &ask,
+	}
+	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
+		return Done{}, err
+	} else if !ok {
+		return Done{}, p.noReview(ctx, id)
+	}
+	p.noteDecision(ctx, id, store.Approved)
+	done, err := p.isNow(ctx, id)
+	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))
+	return done, err
+}
+
+// noteDecision adds the decision to the statistics of the sprint that it is about.
+func (p *Operator) noteDecision(ctx context.Context, id, decision string) {
+	if err := autopilot.NoteDecision(ctx, p.Store, p.Root, id, decision); err != nil {
+		p.Say("Warning: the sprint's statistics lack the decision: %v", err)
+	}
+}
+
+// noReview is the error that there is nothing to decide, with the decision that was first.
+func (p *Operator) noReview(ctx context.Context, id string) error {
+	c, err := p.Store.Case(ctx, id)
+	if err != nil {
+		return err
+	}
+	list, err := p.Store.CaseReviews(ctx, id)
+	if err != nil {
+		return err
+	}
+	became := ""
+	if len(list) > 0 && list[len(list)-1].Decision != "" {
+		became = decided(&list[len(list)-1]) + ", and "
+	}
+	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).
+		Hint("See what needs you: pawl autopilot status")
+}
+
+// decided is what became of a review, as the middle of a sentence.
+func decided(r *store.CaseReview) string {
+	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back to be done again",
+		store.Rejected: "it was rejected"}
+	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)
+	if r.Feedback != "" {
+		text += " (" + report.Line(r.Feedback, 200) + ")"
+	}
+	return text
+}
+
+// LandingTarget is the full name of the branch that work lands on.
+func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (string, error) {
+	var head git.Head
+	var err error
+	name := merge.Ref(c.Merge.Target)
+	if c.Merge.Target != "" {
+		head.Commit, err = repo.Find(ctx, name)
+	} else {
+		head, err = repo.Head(ctx)
+		name = head.Branch
+	}
+	switch short := report.Line(strings.TrimPrefix(name, "refs/heads/"), 200); {
+	case err != nil:
+		return "", err
+	case name == "":
+		return "", fault.Refuse("no branch is checked out here, so there is none to land on").
+			Hint("Name one in pawl.yaml: merge: {target: main}")
+	case head.Commit == "" && c.Merge.Target != "":
+		return "", fault.Refuse("there is no branch %s, which merge.target names", short).
+			Hint("Make it, or name another in pawl.yaml: git branch %s", short)
+	case head.Commit == "":
+		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).
+			Hint("Make the first one: git add -A && git commit")
+	}
+	return name, nil
+}

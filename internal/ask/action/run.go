@@ -1,0 +1,373 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/statefile"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// over refuses what is too late for a run, and says what can be done with it.
+func over(r store.Run, format string, args ...any) error {
+	e := fault.Refuse(format, args...)
+	switch s := loop.Status(r.Status); {
+	case s.Active():
+		return e.Hint("Its pawl is gone. Go on: pawl resume %s", r.ID)
+	case r.Kind == "task":
+		e = e.Hint("What becomes of its task: pawl case show %s", board.TaskOf(r.Name))
+	case s == loop.Completed:
+		e = e.Hint("Start a new run: pawl run %s", r.Name)
+	default:
+		e = e.Hint("Go on: pawl resume %s", r.ID)
+	}
+	return e.Hint("See what it did: pawl show %s", r.ID)
+}
+
+// Pause asks a run to rest at the end of its iteration.
+func (p *Operator) Pause(ctx context.Context, r store.Run) error {
+	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
+	}
+	if err := p.ask(ctx, r, store.ControlPause, ""); err != nil {
+		return err
+	}
+	p.Say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
+	return nil
+}
+
+// OfRemoved is true for the run of a task that was taken off the board: it waits
+// for nobody.
+func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
+	if r.Kind != "task" || loop.Status(r.Status).Active() {
+		return false
+	}
+	_, err := db.Case(ctx, board.TaskOf(r.Name))
+	return errors.Is(err, store.ErrNoCase)
+}
+
+func (p *Operator) ask(ctx context.Context, r store.Run, kind, text string) error {
+	_, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()})
+	return err
+}
+
+// DiscardRun ends a run that waits for somebody. Its files, snapshots and history stay; what
+// it did in a copy goes.
+func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
+	switch {
+	case r.Kind == "task":
+		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
+			Hint("Put the task aside: pawl case block %s", r.Name).Hint("Take it off:        pawl case rm %s", r.Name)
+	case engine.Alive(r.Owner):
+		return fault.Refuse("run %s works: %v drives it", r.ID, r.Owner).
+			Hint("Stop it first: pawl stop %s", r.ID)
+	case !waits(r) && !OnCopy(r):
+		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
+	}
+	if OnCopy(r) {
+		tree, err := p.applicable(ctx, r)
+		if err == nil {
+			err = p.discard(ctx, tree, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if waits(r) {
+		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
+			return err
+		}
+	}
+	last, err := p.Store.Latest(ctx, r.Root, r.Name)
+	if err == nil && last.ID == r.ID {
+		err = statefile.Remove(r.Root, r.Name)
+	}
+	if err == nil {
+		p.Say("Run %s is discarded; its files stay as they are. Put them back: pawl rollback %s --to 0", r.ID, r.ID)
+	}
+	return err
+}
+
+// waits is whether a person or the next run of the same name would be told of r: it has not
+// ended, a guard ended it, or it was stopped and its state file is there.
+func waits(r store.Run) bool {
+	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
+		return true
+	}
+	f, err := statefile.Read(statefile.Path(r.Root, r.Name))
+	stopped := []loop.Status{loop.Stopped, loop.Interrupted, loop.Paused, loop.Pending}
+	return err == nil && f.Run == r.ID && slices.Contains(stopped, loop.Status(r.Status))
+}
+
+// stopWait is how long stop waits for the run to have ended: the agent's
+// grace, and what comes after.
+const stopWait = 30 * time.Second
+
+// Stop ends a run; its work is kept. A run whose pawl is gone is ended through
+// its supervisor. With wait it is over when the run has ended.
+func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
+	if !loop.Status(r.Status).Active() {
+		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
+	}
+	if !engine.Alive(r.Owner) {
+		return p.stopUnattended(ctx, r)
+	}
+	if err := p.ask(ctx, r, store.ControlStop, ""); err != nil {
+		return err
+	}
+	if wait {
+		return p.awaitStop(ctx, r)
+	}
+	p.Say("Run %s is stopping: its agent is ended, its work is kept.", r.ID)
+	return nil
+}
+
+func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
+	var now store.Run
+	// A run that has come to rest still ends its supervisor; when its process has
+	// gone too, nothing is left.
+	rests := func() bool { return !loop.Status(now.Status).Active() && now.Owner.PID == 0 }
+	err := until(ctx, stopWait, func() (over bool, err error) {
+		now, err = p.Store.Run(ctx, r.ID)
+		return err == nil && rests() && !engine.Alive(r.Owner), err
+	})
+	late := errors.Is(err, errLate)
+	switch {
+	case err == nil, late && rests():
+		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
+		return nil
+	case late:
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; %v drives it", r.ID, stopWait, r.Owner).
+			Hint("See what it does: pawl logs %s -f", r.ID)
+	}
+	return err
+}
+
+// LetGo is a run as it is once the process that drove it has let go of it. One that has
+// come to rest is its process's until the last of it is stored; after half a minute
+// it is returned as it is then. For a process of another machine, which nobody here
+// sees, it does not wait.
+func (p *Operator) LetGo(ctx context.Context, r store.Run) (store.Run, error) {
+	here, _ := os.Hostname()
+	err := until(ctx, stopWait, func() (over bool, err error) {
+		if loop.Status(r.Status).Active() || r.Owner.Host != here || !engine.Alive(r.Owner) {
+			return true, nil
+		}
+		r, err = p.Store.Run(ctx, r.ID)
+		return false, err
+	})
+	if errors.Is(err, errLate) {
+		err = nil
+	}
+	return r, err
+}
+
+// errLate is that something has not become so in time.
+var errLate = errors.New("it took too long")
+
+// until looks again and again whether something is over, for so long.
+func until(ctx context.Context, limit time.Duration, over func() (bool, error)) error {
+	late, tick := time.NewTimer(limit), time.NewTicker(50*time.Millisecond)
+	defer late.Stop()
+	defer tick.Stop()
+	for {
+		if ok, err := over(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return errLate
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *Operator) stopUnattended(ctx context.Context, r store.Run) error {
+	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
+	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
+		return err
+	}
+	p.Say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
+	return nil
+}
+
+// AsIs says how a run really is: one whose pawl died runs unattended for as long
+// as its lease lasts, and is interrupted after that.
+func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
+	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
+		return r
+	}
+	r.Owner = store.Owner{}
+	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok {
+		r.Why = "unattended, ends in " + left
+		return r
+	}
+	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
+	if p.goesOn(ctx, r) {
+		r.Why = "its worker is gone; the autopilot has another one go on with it"
+		return r
+	}
+	if last, err := p.Store.Latest(ctx, r.Root, r.Name); err == nil && last.ID == r.ID { // what resume takes up
+		r.Why += "; pawl resume " + r.Name
+	}
+	return r
+}
+
+// goesOn is true for a run of a task that the autopilot has worked on some machine.
+func (p *Operator) goesOn(ctx context.Context, r store.Run) bool {
+	if p.Store.Board() == "" || r.Kind != string(loop.Task) {
+		return false
+	}
+	pilot, ok, err := p.Store.Autopilot(ctx)
+	if err != nil || !ok || !pilot.On() && !engine.Alive(pilot.Owner) {
+		return false
+	}
+	c, err := p.Store.Case(ctx, r.Name)
+	return err == nil && c.Status == board.Active
+}
+
+// Unattended is how long the supervisor of a run without a pawl keeps working.
+func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
+	dir := filepath.Join(stateDir, "runs", run)
+	st, err := supervisor.Probe(ctx, dir)
+	for i := 1; i <= engine.MaxLanes; i++ {
+		if err == nil && st.Job != nil {
+			break
+		}
+		lane := engine.LaneDir(dir, i)
+		if _, serr := os.Stat(lane); serr != nil {
+			break
+		}
+		st, err = supervisor.Probe(ctx, lane)
+	}
+	if err != nil || st.Job == nil {
+		return "", false
+	}
+	// Who asks knows that the owner is dead. The supervisor may see that a
+	// moment later, so whether it calls itself attended says nothing here.
+	return st.Left.Round(time.Second).String(), true
+}
+
+// Message leaves words for the next prompt of a run; from says where they come
+// from.
+func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) error {
+	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
+	if errors.Is(err, engine.ErrNoReader) {
+		return over(r, "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	p.Say("The message is kept and goes into the next prompt of run %s; Claude Code at work has it at once.", r.ID)
+	return nil
+}
+
+// This file answers steps of a workflow where several ask: each has a question
+// of its own, and an answer that is kept until the run resumes.
+
+// answerStep keeps an answer to one of the steps that ask. kept is true when
+// none is left without one.
+func (p *Operator) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, step string,
+	words []string) (kept bool, err error) {
+	rows, err := p.Store.Controls(ctx, r.ID)
+	if err != nil {
+		return false, err
+	}
+	open := unanswered(asked, rows)
+	if step == "" && len(open) == 1 {
+		step = open[0].Step
+	}
+	i := slices.IndexFunc(asked, func(q loop.Asks) bool { return q.Step == step })
+	switch {
+	case len(asked) == 0:
+		return false, fault.Refuse("run %s asks nothing of a step; answer it without --step", r.ID)
+	case step == "":
+		e := fault.Refuse("%d steps of run %s ask; say which one you answer with --step", len(asked), r.ID)
+		return false, withAsked(e, r.ID, open, asked)
+	case i < 0:
+		return false, withAsked(fault.Refuse("step %q of run %s asks nothing", step, r.ID), r.ID, open, asked)
+	}
+	data, err := json.Marshal(loop.Asks{Step: step, Text: strings.TrimSpace(strings.Join(words, " "))})
+	if err != nil {
+		return false, err
+	}
+	if err := p.ask(ctx, r, store.ControlReply, string(data)); err != nil {
+		return false, err
+	}
+	p.Say("The answer to step %s is kept.", report.Line(step, 200))
+	open = slices.DeleteFunc(open, func(q loop.Asks) bool { return q.Step == step })
+	if len(open) == 0 {
+		return true, nil
+	}
+	p.Say("Not answered yet:")
+	for _, q := range open {
+		p.Say("  %s: %s", report.Line(q.Step, 200), report.Line(q.Text, 300))
+	}
+	p.Say("Answer them too, or go on as far as that leads: pawl resume %s", r.ID)
+	return false, nil
+}
+
+// withAsked adds the steps that ask to an error, with how one is answered.
+func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error {
+	for _, q := range asked {
+		state := ""
+		if !slices.Contains(open, q) {
+			state = " (answered)"
+		}
+		e = e.Hint("%s: %s%s", report.Line(q.Step, 200), report.Line(q.Text, 300), state)
+	}
+	if len(open) > 0 {
+		asked = open
+	}
+	return e.Hint("For example: pawl answer %s --step %s TEXT", run, Word(asked[0].Step))
+}
+
+// unanswered are the questions of steps that no answer waits for.
+func unanswered(asked []loop.Asks, rows []store.Control) []loop.Asks {
+	e, _ := engine.Replies(rows, nil)
+	return slices.DeleteFunc(slices.Clone(asked), func(q loop.Asks) bool {
+		return slices.ContainsFunc(e.Replies, func(r loop.Asks) bool { return r.Step == q.Step })
+	})
+}
+
+// Word is a step's id as it is typed.
+func Word(id string) string {
+	if strings.ContainsFunc(id, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./", r)
+	}) {
+		return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+	}
+	return id
+}
+
+// Executions are those of a workflow's steps, in the order in which they began.
+func Executions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
+	rows, err := st.StepsWithOutput(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]report.Execution, len(rows))
+	for i, row := range rows {
+		if out[i], err = flow.Shown(row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,295 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// startTask gives a ready task the next free slot of the autopilot that runs.
+func (p *Operator) startTask(ctx context.Context, id string) (Done, error) {
+	c, err := p.startable(ctx, id)
+	if err != nil {
+		return Done{}, err
+	}
+	ask := store.AutopilotControl{Kind: store.AutopilotStart, Text: id, At: time.Now()}
+	_, err = p.Store.AskAutopilot(ctx, ask)
+	return Done{c, id + " gets the next free slot."}, err
+}
+
+// startable refuses a task that the autopilot could not start, and every task
+// while none runs.
+func (p *Operator) startable(ctx context.Context, id string) (board.Case, error) {
+	if _, err := p.Autopilot(ctx); err != nil {
+		return board.Case{}, err
+	}
+	c, err := p.Store.Case(ctx, id)
+	if err != nil || c.IsReady() {
+		return c, err
+	}
+	why := c.NotReady()
+	if c.Status != board.Pending || c.Type != board.Task {
+		why = fmt.Sprintf("%s is %s", c.ID, c.Status)
+	}
+	return c, fault.Refuse("%s cannot be started: %s", id, why)
+}
+
+// Redirect stops the run of a task and gives its slot to another task that is
+// ready. Both are asked for, or neither is.
+func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
+	if r.Kind != string(loop.Task) {
+		return fault.Refuse("run %s holds no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
+	}
+	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).
+			Hint("Start the other task: pawl case start %s", to)
+	}
+	if _, err := p.startable(ctx, to); err != nil {
+		return err
+	}
+	if err := p.Store.Redirect(ctx, r.ID, to, time.Now()); err != nil {
+		return err
+	}
+	p.Say("Run %s of %s is stopping, and its work is kept. %s gets the slot.", r.ID, r.Name, to)
+	return nil
+}
+
+// Reopen lets the autopilot go on with a task that a person has answered.
+func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
+	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))
+	if err != nil {
+		return Explain(err)
+	}
+	if c.Status == board.Blocked {
+		if c, err = p.Store.MoveCase(ctx, c.ID,
+			board.Change{Action: board.Unblock, By: board.Person, Why: why, At: time.Now()}); err != nil {
+			return Explain(err)
+		}
+	}
+	switch c.Status {
+	case board.Pending, board.Active:
+	default:
+		return fault.Refuse("%s does not go on: it is %s", c.ID, c.Status).
+			Hint("Begin anew:        pawl case retry %s", c.ID).
+			Hint("Give it more room: pawl case extend %s --max-iterations N", c.ID)
+	}
+	p.Say("%s is %s.", c.ID, State(&c))
+	if _, err := p.Autopilot(ctx); err != nil {
+		p.Say("The autopilot goes on with it: pawl autopilot")
+	}
+	return nil
+}
+
+// Change does with a case what the command of the verb does. text is the reason,
+// or for redo what must change.
+func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, error) {
+	switch verb {
+	case "start":
+		return p.startTask(ctx, id)
+	case "approve":
+		return p.approve(ctx, id)
+	case "redo":
+		return p.redo(ctx, id, text)
+	case "reject":
+		return p.decide(ctx, id, store.Rejected, text, board.Reject)
+	}
+	return p.move(ctx, id, board.Action(verb), text)
+}
+
+// move changes the status of a case.
+func (p *Operator) move(ctx context.Context, id string, action board.Action, why string) (Done, error) {
+	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
+	if err != nil {
+		return Done{}, err
+	}
+	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, nil
+}
+
+// stays is true for a task that is rolled back and stays as it is.
+func stays(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
+
+// MayRollBack is why a task cannot be rolled back, or nil.
+func (p *Operator) MayRollBack(ctx context.Context, id string) error {
+	c, err := p.Store.Case(ctx, id)
+	if err != nil || stays(c) {
+		return err
+	}
+	_, _, err = board.Move(c, board.Change{Action: board.Rollback, By: board.Person, At: time.Now()})
+	return err
+}
+
+// RollbackTask takes the work of a task back. It asks the board first: a task that is being worked on, waits for
+// its landing or has landed is not taken back.
+func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id string, to BackTo) (Done, error) {
+	c, err := p.Store.Case(ctx, id)
+	if err != nil {
+		return Done{}, err
+	}
+	ch := board.Change{Action: board.Rollback, By: board.Person, At: time.Now()}
+	open := stays(c)
+	if !open {
+		if _, _, err := board.Move(c, ch); err != nil {
+			return Done{}, err
+		}
+	}
+	if err := p.taskHere(ctx, id, "pawl case rollback "+id); err != nil {
+		return Done{}, err
+	}
+	point, where, err := p.pointOf(ctx, clones, id, to)
+	if err != nil {
+		return Done{}, err
+	}
+	ref, err := clones.Rollback(ctx, id, point)
+	switch {
+	case errors.Is(err, pool.ErrNone):
+		p.Say("%s has no workspace, so no files were changed.", id)
+	case errors.Is(err, pool.ErrTaken):
+		return Done{}, fault.Of(fault.Refused, err).Hint("Stop what works in it first")
+	case err != nil:
+		return Done{}, err
+	default:
+		p.Say("The workspace of %s is put back to %s.", id, where)
+		p.Say("What was there before is kept: %s. To get it back: pawl case rollback %s --undo", ref, id)
+	}
+	ch.Why = "its work was taken back to " + where
+	if !open {
+		if _, err := p.Store.MoveCase(ctx, id, ch); err != nil {
+			return Done{}, err
+		}
+	}
+	return p.isNow(ctx, id)
+}
+
+// pointOf is where a rollback goes, in data and in words.
+func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to BackTo) (pool.Point, string, error) {
+	if to.Undo {
+		point, r, err := clones.Recovered(ctx, id)
+		if err == nil && r.Ref == "" {
+			err = fault.Refuse("there is no rollback of %s to undo", id)
+		}
+		return point, "what " + r.Ref + " has", err
+	}
+	if to.N == 0 {
+		return pool.Point{}, "how it began", nil
+	}
+	e, ok, err := clones.Find(ctx, id)
+	if err != nil {
+		return pool.Point{}, "", err
+	}
+	if !ok {
+		return pool.Point{}, "", fault.Refuse("%s has no workspace", id)
+	}
+	run, err := p.Store.Latest(ctx, clones.Root(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return pool.Point{}, "", fault.Refuse("%s has no run whose snapshots could be gone back to", id)
+	}
+	if err != nil {
+		return pool.Point{}, "", err
+	}
+	tree, err := workspace.Open(ctx, e.Root,
+		workspace.Options{StateDir: autopilot.TreeDir(config.StateDir(clones.Root(), p.Env), id)})
+	if err != nil {
+		return pool.Point{}, "", fmt.Errorf("the snapshots of %s cannot be read: %v", id, err)
+	}
+	snaps, err := tree.Snapshots(ctx, run.ID)
+	if err != nil {
+		return pool.Point{}, "", err
+	}
+	for _, s := range snaps {
+		if s.N == to.N && s.Attempt == "" {
+			return pool.Point{Head: s.Head, Tree: s.Tree}, snapshotName(to.N), nil
+		}
+	}
+	return pool.Point{}, "", fault.Refuse("run %s of %s has no snapshot %d", run.ID, id, to.N)
+}
+
+// Clean removes workspaces, and what pawl knew of their trees: without the tree it
+// is of no use. With dry it only says what would be removed.
+func (p *Operator) Clean(ctx context.Context, clones *pool.Pool, ids []string, dry bool) ([]pool.Verdict, error) {
+	all, err := clones.Clean(ctx, ids, dry)
+	for _, v := range all {
+		if v.Remove && !dry && v.Kind == "task" {
+			_ = autopilot.Forget(config.StateDir(clones.Root(), p.Env), v.ID)
+		}
+	}
+	return all, err
+}
+
+// CleanTask removes the workspace of one task. That it has to stay is a refusal.
+func (p *Operator) CleanTask(ctx context.Context, clones *pool.Pool, id string) (Done, error) {
+	all, err := p.Clean(ctx, clones, []string{id}, false)
+	if err != nil {
+		return Done{}, err
+	}
+	done := Done{Text: id + " has no workspace."}
+	for _, v := range all {
+		if !v.Remove {
+			return Done{}, fault.Refuse("the workspace of %s stays: %s", id, report.Line(v.Reason, 400))
+		}
+		done.Text = fmt.Sprintf("The workspace of %s is removed: %s.", id, report.Line(v.Reason, 400))
+		if v.Ref != "" {
+			done.Text += " Its work is kept: " + v.Ref
+		}
+	}
+	return done, nil
+}
+
+// Explain adds the exit status and what to do next.
+func Explain(err error) error {
+	var known *fault.Error
+	var refusal *board.RefusalError
+	var problems *board.ProblemsError
+	var cycle *board.CycleError
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.As(err, &refusal):
+		e := fault.Refuse("%s", refusal.Why)
+		if refusal.Instead != "" {
+			e = e.Hint("%s", refusal.Instead)
+		}
+		return e
+	case errors.As(err, &problems):
+		e := fault.Refuse("nothing was stored: %s", report.Line(problems.Problems[0].String(), 400))
+		for _, p := range problems.Problems[1:] {
+			e = e.Hint("%s", report.Line(p.String(), 400))
+		}
+		if problems.More > 0 {
+			e = e.Hint("and %d more", problems.More)
+		}
+		return e
+	case errors.As(err, &cycle):
+		return fault.Refuse("nothing was stored: %s", report.Line(cycle.Error(), 400))
+	case errors.Is(err, store.ErrNoCase):
+		return fault.Of(fault.Refused, err).Hint("List the board: pawl case list --all")
+	}
+	return err
+}
+
+// CaseID reads an id as a person writes it.
+func CaseID(text string) (string, error) {
+	if _, _, ok := board.ParseID(text); !ok {
+		return "", fault.Refuse("%q is no id of a case; write task-042, op-005, or 42 for task-042", report.Line(text, 60))
+	}
+	return board.Normal(text), nil
+}
+
+// State is the status as a person wants it: a pending task may be ready.
+func State(c *board.Case) string {
+	if c.IsReady() {
+		return "ready"
+	}
+	return string(c.Status)
+}

@@ -1,0 +1,384 @@
+// Package boxpolicy says what the boxes of a run's agents and gates are: which
+// folders are shown, hidden or writable, where tools keep their caches, which
+// endpoints an agent reaches. [sandbox] holds them to it.
+//
+// It asks git and go for settings, and makes folders that must be there to be
+// shown or hidden; it starts nothing that goes on. What it cannot do is told as
+// a warning, since a box with less in it is still one.
+package boxpolicy
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/egress"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Options are what boxes are made of.
+type Options struct {
+	Config   *config.Config
+	Plan     engine.Plan // its root, level, environment and agents
+	StateDir string
+	// Tree is what git knows of the root; nil is outside of git. Lender is the repository
+	// of which it is a clone for a task or a landing; nil where it is the user's own.
+	Tree   *workspace.Checkout
+	Lender *git.Repo
+	// Env is what pawl was started with, K=V.
+	Env []string
+	// Outside is the environment of programs that run outside of the boxes.
+	Outside []string
+	// Hide are folders that no agent and no gate may see, nor what links in them lead to.
+	Hide []string
+	// Say tells the person what there is to know: whole sentences.
+	Say func(format string, args ...any)
+}
+
+// Boxes are the boxes of a run.
+type Boxes struct {
+	Run *engine.Box
+	// Agent is the box of one more agent.
+	Agent func(name string, ag engine.Agent) sandbox.Policy
+}
+
+// maker makes them.
+type maker struct{ Options }
+
+// Make makes the boxes of the plan's agents and gates, on a machine that
+// enforces what the verdict says.
+func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
+	m := maker{o}
+	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
+	path := filepath.SplitList(m.getenv("PATH"))
+	place := sandbox.Place{
+		Root: o.Plan.Root, Home: home, State: o.StateDir, Shown: m.shown(home, path), Asked: m.asked(),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
+		UID: os.Getuid(), Spare: []int{os.Getpid()},
+	}
+	var nested []string
+	var settings []git.Setting
+	if o.Tree != nil {
+		var leads []string
+		settings, _ = o.Tree.Repo.Config(ctx) // without, git runs nothing by it either
+		leads, nested = o.Tree.Leads(ctx, settings)
+		place.Keep = slices.Concat(leads, o.Tree.OfOthers())
+		place.Git = slices.Concat([]string{o.Tree.Repo.Dir, o.Tree.Repo.Common}, o.Tree.Modules(), nested)
+	}
+	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
+		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
+	}
+	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
+	secret := slices.Concat(sockets, m.hidden())
+	for _, path := range m.Config.Safety.Hide {
+		secret = append(secret, string(path))
+	}
+	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
+	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
+	lent, lender := m.lent(v, nested), m.lender()
+	var shownSettings []sandbox.Bind
+	if v.Means.Mounts {
+		shownSettings = m.settings(home, settings, place.Asked)
+	} else { // the originals, as they are
+		place.Shown = append(place.Shown, existing(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
+	}
+	box.Gates = place.Policy(level, v, limits, nil, lender)
+	box.Gates.Binds = slices.Concat(lent, shownSettings)
+	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
+	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
+	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
+	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
+	place.Cache = filepath.Join(o.StateDir, "cache")
+	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
+		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
+	}
+	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
+	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
+	if usesPnpm(o.Plan.Root) {
+		for _, name := range pnpmPlaces {
+			box.Caches = append(box.Caches, name+"="+filepath.Join(place.Cache, "pnpm"))
+		}
+		for i, c := range box.GateCaches {
+			if c.Dir == "pnpm" {
+				box.GateCaches[i].Names = slices.Concat(c.Names, pnpmPlaces)
+			}
+		}
+	}
+	box.Setup = place.Policy(level, v, limits, nil, lender)
+	binds := slices.Concat(sums, lent, shownSettings)
+	over := m.readThrough(home, mayWrite, v.Means.Mounts)
+	box.Setup.Binds, box.Setup.Over = binds, over
+	one := func(name string, ag engine.Agent) sandbox.Policy {
+		program, args, own := m.ownFolders(name, ag, home)
+		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
+		place := place
+		place.Shown = slices.Concat(place.Shown, args)
+		place.Keep = slices.Concat(place.Keep, below(own, path))
+		policy := place.Policy(level, v, limits, own, lender)
+		policy.Binds, policy.Over = binds, over
+		policy.Reach, policy.Doors = exits(ag.Endpoints)
+		return policy
+	}
+	for name, ag := range o.Plan.Agents {
+		box.Agents[name] = one(name, ag)
+	}
+	return Boxes{box, one}
+}
+
+// lent are the folders that are shown in the place of the user's object stores. At
+// paranoid the whole repository is a copy.
+func (m maker) lent(v sandbox.Verdict, nested []string) []sandbox.Bind {
+	if m.Tree == nil || m.Lender != nil || !v.Means.Mounts || m.Plan.Safety == sandbox.Paranoid {
+		return nil
+	}
+	views, err := m.Tree.Lend(nested)
+	if err != nil {
+		m.Say("Warning: git's objects are not kept from agents: %v", err)
+	}
+	binds := make([]sandbox.Bind, len(views))
+	for i, view := range views {
+		binds[i] = sandbox.Bind{From: view.From, To: view.To, ReadOnly: view.ReadOnly, Objects: !view.ReadOnly}
+	}
+	return binds
+}
+
+// lender is the store that a clone borrows objects from: in a repository that lies among
+// temporary files nobody would see it otherwise, and git in the clone would have no HEAD.
+func (m maker) lender() []string {
+	if m.Lender == nil {
+		return nil
+	}
+	return []string{m.Lender.Objects}
+}
+
+// hidden are the folders to hide. They are made: only what is there can be hidden.
+func (m maker) hidden() []string {
+	out := slices.Clone(m.Hide)
+	for _, dir := range m.Hide {
+		_ = os.MkdirAll(dir, 0o700) // who keeps something there says so itself
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.Type()&os.ModeSymlink != 0 {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return out
+}
+
+// getenv is a variable of the environment that pawl was started with.
+func (m maker) getenv(name string) string { return lookup(m.Env, name, "") }
+
+// lookup is the last value of a variable.
+func lookup(env []string, name, otherwise string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return otherwise
+}
+
+// ownFolders are the agent's program, the paths that its command names, and where
+// it keeps what is the user's; folders that are not there yet are made, since the
+// program may not.
+func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, named, own []string) {
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
+		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		StateDir: filepath.Join(m.StateDir, "agents", name),
+	})
+	if err != nil {
+		return "", nil, nil // it says so when it is to work
+	}
+	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
+	program = agents.Program(name, start.Parser, start.Args)
+	own = agents.Folders(program, home, getenv)
+	for _, dir := range own {
+		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
+			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
+		}
+	}
+	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
+}
+
+// below are those of the paths that lie in one of the folders: programs that the
+// person runs, too.
+func below(folders, paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return !slices.ContainsFunc(folders, func(folder string) bool {
+			_, inside := files.Below(folder, path)
+			return inside
+		})
+	})
+}
+
+// exits divides endpoints into those that the proxy of a closed box lets
+// through, and ports of this machine, which get a door each.
+func exits(endpoints []string) (reach []string, doors []int) {
+	for _, text := range endpoints {
+		e, err := egress.ParseEndpoint(text)
+		if err != nil {
+			continue // the plan has no such
+		}
+		addr, _ := netip.ParseAddr(e.Host)
+		if e.Host == "localhost" || addr.IsLoopback() {
+			doors = append(doors, int(e.Port))
+			continue
+		}
+		reach = append(reach, text)
+	}
+	return reach, slices.Compact(slices.Sorted(slices.Values(doors)))
+}
+
+// writable are the folders of safety.write.
+func (m maker) writable() []string {
+	var out []string
+	for _, path := range m.Config.Safety.Write {
+		if _, err := os.Stat(string(path)); err != nil {
+			m.Say("Warning: safety.write: %s is not there, so it cannot be written; make it first", path)
+			continue
+		}
+		out = append(out, string(path))
+	}
+	return out
+}
+
+// asked are what safety.show names.
+func (m maker) asked() []string {
+	var out []string
+	for _, path := range m.Config.Safety.Show {
+		if _, err := os.Stat(string(path)); err != nil {
+			m.Say("Warning: safety.show: %s is not there, so it cannot be shown", path)
+			continue
+		}
+		out = append(out, filepath.Clean(string(path)))
+	}
+	return out
+}
+
+// readThrough are the caches that no variable moves: agents see the person's, and what
+// they write there goes with the run.
+func (m maker) readThrough(home string, mayWrite []string, mounts bool) []sandbox.Over {
+	var out []sandbox.Over
+	for _, c := range sandbox.GateCaches(nil, home, mayWrite, mounts) {
+		if len(c.Names) == 0 && c.At != "" && c.Dir != "go-sumdb" {
+			out = append(out, sandbox.Over{To: c.At})
+		}
+	}
+	return out
+}
+
+// socketPaths are the paths in addresses of sockets.
+func socketPaths(addresses ...string) []string {
+	var out []string
+	for _, a := range addresses {
+		if path := strings.TrimPrefix(a, "unix://"); filepath.IsAbs(path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// pnpmPlaces are the variables by which pnpm before 11 keeps in the caches its store,
+// and the version of itself that a package.json wants. npm warns of the first with
+// every command, so only projects of pnpm get them.
+var pnpmPlaces = []string{"npm_config_store_dir", "PNPM_HOME"}
+
+func usesPnpm(root string) bool {
+	for _, name := range []string{"pnpm-lock.yaml", "pnpm-workspace.yaml"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// goSums gives Go a place for what it knows of the checksum database, without
+// which it downloads no module: that lies in GOPATH, not in the module cache.
+// A GOPATH that is there keeps its place, since tools are in it, and gets a
+// folder of the caches put over; else GOPATH is in the caches.
+func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
+	own := filepath.Join(cache, "go")
+	gopath, _, _ := strings.Cut(m.getenv("GOPATH"), string(filepath.ListSeparator))
+	gopath = cmp.Or(gopath, filepath.Join(home, "go"))
+	if _, err := os.Stat(gopath); err != nil || !mounts {
+		return nil, []string{"GOPATH=" + own}
+	}
+	from, to := filepath.Join(own, "pkg", "sumdb"), filepath.Join(gopath, "pkg", "sumdb")
+	for _, dir := range []string{from, to} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, nil // Go says what it misses
+		}
+	}
+	return []sandbox.Bind{{From: from, To: to}}, nil
+}
+
+// goSettingsWithin bounds how long go may take to tell a setting.
+const goSettingsWithin = 5 * time.Second
+
+// withGoProxy is the environment with the place that modules come from, which
+// may be set in files of Go's own; as it is where go is not installed.
+func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
+	goEnv := process.Command{Args: []string{"go", "env", "GOPROXY"}, Env: m.Outside}
+	path, err := goEnv.Resolve()
+	if err != nil || m.getenv("GOPROXY") != "" {
+		return environ
+	}
+	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, goEnv.Args[1:]...)
+	// In no module: its go.mod could have go fetch and start another version of itself.
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", m.Outside, time.Second
+	out, err := cmd.Output()
+	if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" {
+		return append(slices.Clone(environ), "GOPROXY="+proxy)
+	}
+	return environ
+}
+
+// unsigned switches the signing of commits and tags off where the user's
+// configuration asks for it: the keys are hidden, and no commit would succeed.
+func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []string) []string {
+	home := m.getenv("HOME")
+	shown := func(path string) bool {
+		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
+	}
+	if m.Tree == nil || slices.ContainsFunc(write, shown) {
+		return nil
+	}
+	var keys []string
+	for _, key := range []string{"commit.gpgSign", "tag.gpgSign"} {
+		if on, err := m.Tree.Repo.ConfigBool(ctx, settings, key); err == nil && on {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	m.Say("Note: commits in the sandbox are not signed: it hides your keys. " +
+		"To have them signed, add their folder to safety.write.")
+	n, _ := strconv.Atoi(lookup(m.Plan.Environ, "GIT_CONFIG_COUNT", ""))
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
+	for i, key := range keys {
+		at := strconv.Itoa(n + i)
+		env = append(env, "GIT_CONFIG_KEY_"+at+"="+key, "GIT_CONFIG_VALUE_"+at+"=false")
+	}
+	return env
+}

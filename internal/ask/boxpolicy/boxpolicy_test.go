@@ -1,0 +1,241 @@
+package boxpolicy
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/agent/claude"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/test/gittest"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Main(os.Stderr))
+	}
+	os.Exit(gittest.Run(m))
+}
+
+// rig is a machine with a home, a project and a state folder.
+type rig struct {
+	t    *testing.T
+	dir  string
+	o    Options
+	said []string
+}
+
+func newRig(t *testing.T, env ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, dir: t.TempDir()}
+	for _, name := range []string{"home/.claude", "home/.codex", "project", "state"} {
+		r.folder(name)
+	}
+	r.o = Options{
+		Config: &config.Config{}, StateDir: r.path("state"), Env: append([]string{"HOME=" + r.path("home")}, env...),
+		Plan: engine.Plan{Root: r.path("project"), Safety: sandbox.Normal},
+		Say:  func(format string, args ...any) { r.said = append(r.said, fmt.Sprintf(format, args...)) },
+	}
+	return r
+}
+
+func (r *rig) path(name string) string { return filepath.Join(r.dir, filepath.FromSlash(name)) }
+
+func (r *rig) folder(name string) string {
+	r.t.Helper()
+	if err := os.MkdirAll(r.path(name), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	return r.path(name)
+}
+
+func (r *rig) make(mounts bool) Boxes {
+	return Make(r.t.Context(), r.o, sandbox.Verdict{Boxed: true, Means: sandbox.Means{Mounts: mounts}})
+}
+
+// An agent may write its own program's folder and sees no other's; a gate sees
+// none.
+func TestFoldersOfPrograms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ag := engine.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
+	r.o.Plan.Agents = map[string]engine.Agent{"claude": ag}
+	boxes := r.make(true)
+	own, others := r.path("home/.claude"), r.path("home/.codex")
+	p := boxes.Run.Agents["claude"]
+	if !slices.Contains(p.Write, own) || slices.Contains(p.Hide, own) || !slices.Contains(p.Hide, others) {
+		t.Errorf("the agent may write %q, and does not see %q", p.Write, p.Hide)
+	}
+	if g := boxes.Run.Gates; slices.Contains(g.Write, own) || !slices.Contains(g.Hide, own) || !slices.Contains(g.Hide, others) {
+		t.Errorf("gates may write %q, and do not see %q", g.Write, g.Hide)
+	}
+	if !slices.Equal(p.Reach, []string{"api.anthropic.com:443"}) || !slices.Equal(p.Doors, []int{9, 8080}) {
+		t.Errorf("the agent reaches %q, and the doors %d", p.Reach, p.Doors)
+	}
+	if again := boxes.Agent("claude", ag); !slices.Equal(again.Write, p.Write) || !slices.Equal(again.Hide, p.Hide) {
+		t.Errorf("one more agent gets %+v, the first had %+v", again, p)
+	}
+}
+
+// What is to be hidden is there to be hidden; sockets that variables name, too.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "DOCKER_HOST=unix:///var/run/other.sock", "SSH_AUTH_SOCK=/tmp/agent.1", "CONTAINER_HOST=tcp://localhost:1")
+	r.o.Hide = []string{r.path("serve")}
+	r.folder("all")
+	if err := os.Symlink(r.folder("moved"), r.path("all/other-1a2b")); err != nil {
+		t.Fatal(err)
+	}
+	r.o.Hide = append(r.o.Hide, r.path("all"))
+	g := r.make(true).Run.Gates
+	for _, path := range []string{r.path("serve"), r.path("all"), r.path("all/other-1a2b"), "/var/run/other.sock", "/tmp/agent.1", r.path("state"), r.path("home/.ssh")} {
+		if !slices.Contains(g.Hide, path) {
+			t.Errorf("%s is not hidden: %q", path, g.Hide)
+		}
+	}
+	if _, err := os.Stat(r.path("serve")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A folder of safety.write that is not there is left out, and said.
+func TestWritable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	there, gone := r.folder("shared"), r.path("gone")
+	r.o.Config.Safety.Write = []config.Path{config.Path(there), config.Path(gone)}
+	g := r.make(true).Run.Gates
+	if !slices.Contains(g.Write, there) || slices.Contains(g.Write, gone) {
+		t.Errorf("gates may write %q", g.Write)
+	}
+	if len(r.said) != 1 || !strings.Contains(r.said[0], gone) {
+		t.Errorf("said: %q", r.said)
+	}
+}
+
+// What safety.hide names is hidden from agents and gates.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	path := r.path("home/.npmrc")
+	r.o.Config.Safety.Hide = []config.Path{config.Path(path)}
+	ad, _ := agents.Lookup("claude")
+	boxes := r.make(true)
+	for _, policy := range []sandbox.Policy{boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad})} {
+		if !slices.Contains(policy.Hide, path) {
+			t.Errorf("hidden are %q", policy.Hide)
+		}
+	}
+}
+
+// Go's checksums have a place in the caches: over those of a GOPATH that is
+// there, else all of GOPATH is.
+func TestChecksumsOfGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	box := r.make(true).Run
+	if len(box.Setup.Binds) != 0 || !slices.Contains(box.Caches, "GOPATH="+r.path("state/cache/go")) {
+		t.Errorf("without GOPATH: %v, %q", box.Setup.Binds, box.Caches)
+	}
+	gopath := r.folder("home/go")
+	box = r.make(true).Run
+	want := sandbox.Bind{From: r.path("state/cache/go/pkg/sumdb"), To: filepath.Join(gopath, "pkg", "sumdb")}
+	if !slices.Equal(box.Setup.Binds, []sandbox.Bind{want}) {
+		t.Errorf("with GOPATH: %v", box.Setup.Binds)
+	}
+	if box = r.make(false).Run; len(box.Setup.Binds) != 0 {
+		t.Errorf("without mounts: %v", box.Setup.Binds)
+	}
+}
+
+// A project of pnpm gets a store in the caches of its own.
+func TestStoreOfPnpm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	variable := "npm_config_store_dir=" + r.path("state/cache/pnpm")
+	if caches := r.make(true).Run.Caches; slices.Contains(caches, variable) {
+		t.Errorf("without pnpm: %q", caches)
+	}
+	if err := os.WriteFile(r.path("project/pnpm-lock.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	box := r.make(true).Run
+	if !slices.Contains(box.Caches, variable) || !slices.Contains(box.Caches, "PNPM_HOME="+r.path("state/cache/pnpm")) {
+		t.Errorf("with pnpm: %q", box.Caches)
+	}
+	tells := func(c sandbox.Cache) bool { return slices.Contains(c.Names, "PNPM_HOME") }
+	if !slices.ContainsFunc(box.GateCaches, tells) {
+		t.Errorf("gates have %q", box.GateCaches)
+	}
+	if slices.Contains(box.Gates.Write, r.path("state/cache")) || !slices.Contains(box.Setup.Write, r.path("state/cache")) {
+		t.Errorf("gates may write %q, set-up commands %q", box.Gates.Write, box.Setup.Write)
+	}
+}
+
+// Commits are signed by keys that the box hides, so signing is switched off,
+// unless the keys are shown.
+func TestUnsigned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Plan.Environ = []string{"GIT_CONFIG_COUNT=2"}
+	gittest.Git(t, r.path("project"), "init", "-q")
+	gittest.Git(t, r.path("project"), "config", "commit.gpgSign", "true")
+	tree, err := workspace.Open(t.Context(), r.path("project"), workspace.Options{StateDir: r.path("state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o.Tree = tree
+	want := []string{"GIT_CONFIG_COUNT=3", "GIT_CONFIG_KEY_2=commit.gpgSign", "GIT_CONFIG_VALUE_2=false"}
+	caches := r.make(true).Run.Caches
+	for _, variable := range want {
+		if !slices.Contains(caches, variable) {
+			t.Errorf("caches are %q, want %q in them", caches, variable)
+		}
+	}
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "not signed") {
+		t.Errorf("said: %q", r.said)
+	}
+	r.o.Config.Safety.Write = []config.Path{config.Path(r.folder("home/.gnupg"))}
+	if caches := r.make(true).Run.Caches; slices.Contains(caches, want[1]) {
+		t.Errorf("with the keys: %q", caches)
+	}
+}
+
+// What an agent's own folder has in the user's PATH stays as it is, since the user
+// runs it too.
+func TestProgramsInOwnFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bin := r.folder("home/.claude/bin")
+	r.o.Env = append(r.o.Env, "PATH="+r.path("tools")+":"+bin)
+	ad, _ := agents.Lookup("claude")
+	policy := r.make(true).Agent("claude", engine.Agent{Adapter: ad})
+	if !slices.Contains(policy.Keep, bin) || slices.Contains(policy.Keep, r.path("tools")) {
+		t.Errorf("kept are %q", policy.Keep)
+	}
+}
+
+// A pawl that was built in the work tree starts itself again, outside of the box: it
+// stays what it is.
+func TestPawlOfTheTree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Plan.Exe = filepath.Join(r.folder("project/bin"), "pawl")
+	ad, _ := agents.Lookup("claude")
+	boxes := r.make(true)
+	for _, policy := range []sandbox.Policy{
+		boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad}),
+	} {
+		if !slices.Contains(policy.Keep, r.o.Plan.Exe) {
+			t.Errorf("kept are %q", policy.Keep)
+		}
+	}
+}

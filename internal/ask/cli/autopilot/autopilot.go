@@ -1,0 +1,327 @@
+// Package autopilot has the commands that work the board, or look on while that is
+// done: autopilot, sprint and top.
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/serve"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/dashboard"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Commands are the commands that work the board or look on.
+func Commands(a *command.App) []*cobra.Command {
+	list := []*cobra.Command{autopilotCommand(a), sprintCommand(a), topCommand(a)}
+	if a.Cluster != nil {
+		list = append(list, workerCommand(a))
+	}
+	return list
+}
+
+// autopilotFlags are those that autopilot and sprint share.
+type autopilotFlags struct {
+	run      planner.Flags
+	parallel string
+	semiAuto bool
+	keep     bool
+	serve    bool
+	detach   bool
+	sprint   *sprintFlags // nil: the autopilot is no sprint
+}
+
+func autopilotCommand(a *command.App) *cobra.Command {
+	var f autopilotFlags
+	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
+		func(ctx context.Context) error { return workBoard(ctx, a, f) },
+		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
+		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
+		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
+		autopilotModeCommand(a), autopilotStatusCommand(a))
+	addAutopilotFlags(cmd, &f)
+	a.Checks[cmd] = func([]string) error { return f.check(a) }
+	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
+	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
+	return cmd
+}
+
+func addAutopilotFlags(cmd *cobra.Command, f *autopilotFlags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.parallel, "max-parallel", "p", "", "work on `N` tasks at once")
+	fl.StringVar(&f.run.Max, "max-iterations", "", "stop a task after `N` iterations")
+	fl.StringVar(&f.run.MaxCost, "max-cost", "", "stop a task at `USD`")
+	fl.StringVar(&f.run.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.run.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.detach, "detach", false, "leave it to the workers of the cluster, and return")
+	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
+}
+
+// paths are the configuration keys that the flags set.
+func (f autopilotFlags) paths() map[string]string {
+	m := f.run.Paths()
+	if f.parallel != "" {
+		m["autopilot.max_parallel"] = f.parallel
+	}
+	if f.semiAuto {
+		m["autopilot.mode"] = string(schedule.SemiAuto)
+	}
+	return m
+}
+
+// check refuses flags that cannot be meant.
+func (f autopilotFlags) check(a *command.App) error {
+	c, err := a.Load(f.paths())
+	if err == nil && f.sprint != nil {
+		_, err = f.sprint.target(c)
+	}
+	if err == nil && f.detach {
+		err = mayDetach(c)
+	}
+	return err
+}
+
+// workBoard works the board until its end.
+func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
+	b, err := open(ctx, a, f)
+	if err != nil {
+		return err
+	}
+	defer b.s.Close()
+	leave, err := b.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if f.sprint != nil {
+		if err := sprint(ctx, b.s, f.sprint, &b.o); err != nil {
+			return err
+		}
+	}
+	if f.detach {
+		return b.handOver(ctx)
+	}
+	session.WarnNoGates(a, b.s.Plan, "Tasks complete")
+	work := func() error { return pilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }
+	if f.serve {
+		return serve.Beside(ctx, a, b.s.Store, b.s.Config.Root, work)
+	}
+	return work()
+}
+
+// workplace is what works the board here.
+type workplace struct {
+	s      *session.Session
+	t      *session.TaskPlanner
+	o      autopilot.Options
+	screen *autopilotScreen
+	asked  map[string]string // by the flags
+}
+
+// open makes all that is needed to work on tasks. The caller closes its session.
+func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, err error) {
+	if err := session.NotInside(a); err != nil {
+		return b, err
+	}
+	c, err := a.Load(f.paths())
+	if err != nil {
+		return b, err
+	}
+	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
+	if s.Store, err = a.Database(ctx, c); err != nil {
+		return b, err
+	}
+	b.s, b.screen, b.asked = s, &autopilotScreen{a: a}, f.run.Paths()
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.Store.OnWait(b.screen.waits)
+	// What the repository lacks is reported before what the machine lacks.
+	repo, err := git.Open(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return b, command.Usage("the autopilot works in clones: %v", err).Hint("Make a repository: git init")
+	}
+	if err != nil {
+		return b, command.Usage("%v", err)
+	}
+	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
+		return b, err
+	}
+	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, repo, s.StateDir, f.run); err != nil {
+		return b, err
+	}
+	b.t.Store = s.Store
+	session.Adapt(ctx, a, c, s.Store, &s.Plan.Policy)
+	b.o, err = autopilotOptions(ctx, s, f, b.t, repo)
+	return b, err
+}
+
+// watchAutopilot is the autopilot's screen, with hooks and notifications beside it.
+func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict,
+	screen *autopilotScreen) func(autopilot.Notice) {
+	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
+	if s.Hooks == nil {
+		return screen.notice
+	}
+	told := session.NewAutopilotHooks(s.Hooks, command.BranchName(s.Target))
+	return func(n autopilot.Notice) {
+		screen.notice(n)
+		told.Notice(ctx, n)
+	}
+}
+
+// autopilotOptions are what the configuration and the flags come to.
+func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
+	repo *git.Repo) (o autopilot.Options, err error) {
+	c, target := s.Config, s.Target
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
+	if err == nil {
+		err = tree.Exclude(ctx)
+	}
+	if err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+	p := c.Autopilot
+	o = autopilot.Options{
+		Root: c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
+		PickBest: p.Pick == "best",
+		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+		Settings: schedule.Settings{
+			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
+			Keep:   f.keep,
+			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
+			Verify: len(s.Plan.Gates) > 0, WaitGreen: len(s.Plan.Gates) > 0 && p.OnRedTarget == "wait",
+			TargetLimit: p.WaitForTarget.Std(),
+		},
+		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
+	}
+	o.Sweep = s.Sweep
+	if !s.App.Interactive() { // at a terminal a person sees that it has paused
+		o.Settings.PauseLimit = p.PauseLimit.Std()
+	}
+	if o.Pool, err = s.App.Pool(ctx, c, s.Store); err != nil {
+		return o, err
+	}
+	m, err := t.Merge(ctx, repo, s.Store, s.Plan, o.Pool)
+	if err != nil {
+		return o, err
+	}
+	issues, ok, err := session.Issues(ctx, s.App, c, repo, target, s.StateDir, m.Forge)
+	if ok {
+		p := *s.App.Operator(s.Store, c.Root)
+		o.Sync = func(ctx context.Context, say func(string)) error {
+			p := p
+			p.Say = func(format string, args ...any) { say(fmt.Sprintf(format, args...)) }
+			return p.SyncIssues(ctx, issues)
+		}
+		o.Claim = func(ctx context.Context, c board.Case) (string, error) { return p.ClaimIssue(ctx, issues, c) }
+	}
+	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
+		m.Notify = tell
+		if s.Hooks != nil {
+			m.Before = s.BeforeLanding(command.BranchName(target))
+		}
+		return merge.Open(ctx, m)
+	}
+	return o, err
+}
+
+// pilot runs the autopilot with signals and screen attached.
+func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict,
+	screen *autopilotScreen) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root)
+	o.Notify = watchAutopilot(ctx, s, v, screen)
+	res, err := drivenOnScreen(ctx, s, o, screen)
+	if running, ok := errors.AsType[*store.RunningError](err); ok {
+		return alreadyRuns(running)
+	}
+	if err != nil {
+		return err
+	}
+	if s.App.JSON {
+		if err := s.App.JSONLine(endEvent{"end", res.Exit, res.Why, res.Tally}); err != nil {
+			return err
+		}
+	}
+	bad := res.Exit == command.ExitFailed || res.Exit == command.ExitPerson
+	if bad && s.App.Quiet {
+		fmt.Fprintf(s.App.Stderr, "Autopilot ends: %s\n", report.Line(res.Why, 600))
+	}
+	saySummary(ctx, s, res)
+	return command.ExitWith(res.Exit)
+}
+
+// saySummary prints the sprint's result, and what waits for a person.
+func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
+	if res.Sprint != nil {
+		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,
+			fault.Numbered(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
+	}
+	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
+	if err != nil {
+		s.App.Say("Warning: what needs you cannot be listed: %v", err)
+		return
+	}
+	printNeeds(v, s.App.Say)
+}
+
+// drivenOnScreen runs the autopilot below its dashboard where a person looks on,
+// else behind plain lines.
+func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options,
+	screen *autopilotScreen) (res autopilot.Result, err error) {
+	if s.App.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // it waits most of the time, beside many agents
+	}
+	if !s.App.Interactive() || s.App.Quiet {
+		return autopilot.Run(ctx, o)
+	}
+	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
+	dashed.Hint = "Ctrl+C ends it. Elsewhere: pawl answer, pawl stop, pawl autopilot pause"
+	screen.cover(true)
+	err = dashboard.Own(ctx, dashed, func(wake func()) error {
+		notify := o.Notify
+		o.Notify = func(n autopilot.Notice) {
+			notify(n)
+			wake()
+		}
+		var err error
+		res, err = autopilot.Run(ctx, o)
+		return err
+	})
+	screen.cover(false)
+	return res, err
+}
+
+// endEvent is the last line of `autopilot --json`.
+type endEvent struct {
+	Event string         `json:"event"`
+	Exit  int            `json:"exit"`
+	Why   string         `json:"why"`
+	Tally schedule.Tally `json:"tally"`
+}

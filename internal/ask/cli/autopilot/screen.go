@@ -1,0 +1,364 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/ask/dashboard"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// autopilotScreen is what a person sees of the autopilot: one line for each thing
+// that happens, with the task that it happens to.
+type autopilotScreen struct {
+	a  *command.App
+	mu sync.Mutex
+
+	rests   map[string]int  // how often in a row a task's run rested for a provider
+	said    map[string]said // what a person should see
+	covered bool            // by the dashboard
+	kept    []string        // the last lines, for afterwards
+}
+
+// mostKept bounds what is printed when the dashboard is gone.
+const mostKept = 20
+
+// cover keeps lines back while the dashboard has the screen, and afterwards
+// prints the last of them.
+func (s *autopilotScreen) cover(covered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.covered = covered
+	if !covered {
+		for _, line := range s.kept[max(0, len(s.kept)-mostKept):] {
+			s.print("%s", line)
+		}
+		s.kept = nil
+	}
+}
+
+// notice takes one notice of the autopilot.
+func (s *autopilotScreen) notice(n autopilot.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.a.JSON {
+		s.printJSON(n)
+	}
+	if s.a.Quiet && !urgent(n) {
+		return
+	}
+	if s.repeats(n) {
+		return
+	}
+	switch n.Kind {
+	case autopilot.Began:
+		s.line(n.At, "Autopilot starts")
+	case autopilot.Recovered:
+		s.line(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
+	case autopilot.TaskBegan:
+		s.line(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
+	case autopilot.RunNotice:
+		s.run(n)
+	case autopilot.TaskEnded:
+		s.settled(n)
+	case autopilot.Landed:
+		s.line(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
+	case autopilot.Alert:
+		s.line(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
+	case autopilot.Checkpoint:
+		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
+	case autopilot.Paused:
+		s.line(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
+	case autopilot.GoesOn:
+		s.line(n.At, "Autopilot goes on")
+	case autopilot.QueueNote:
+		s.queue(n)
+	case autopilot.Warning:
+		s.print("Warning: %s", report.Line(prefixed(n.Case, n.Text), 500))
+	case autopilot.Rested:
+		if s.a.Verbose {
+			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
+		}
+	case autopilot.Told:
+		s.line(n.At, "%s", report.Line(n.Text, 300))
+	case autopilot.TargetRed:
+		s.line(n.At, "Waits: %s", report.Line(n.Text, 600))
+	case autopilot.Over:
+		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
+	}
+}
+
+// urgent is true for what a person has to act on.
+func urgent(n autopilot.Notice) bool {
+	switch n.Kind {
+	case autopilot.Alert, autopilot.TargetRed:
+		return true
+	case autopilot.QueueNote:
+		return slices.Contains(troubles, n.Note.Kind)
+	}
+	return false
+}
+
+// troubles are the notes of the queue that a person has to act on.
+var troubles = []queue.NoteKind{queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble}
+
+// said is when a text was printed last, and how long it is not printed again.
+type said struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// The same is printed again after a while only, which grows while it goes on.
+const (
+	sayAgain  = time.Minute
+	saySeldom = 6 * time.Hour
+	mostSaid  = 1000 // texts that are remembered
+	restsTold = 2
+)
+
+// repeats is true for what a person was told just now, and for what a task does whose
+// provider does not answer, once it is known.
+func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
+	if s.rests == nil {
+		s.rests, s.said = map[string]int{}, map[string]said{}
+	}
+	switch n.Kind {
+	case autopilot.TaskEnded:
+		if v := n.Settlement; v.Later.IsZero() {
+			if v.Action == board.Stop && s.saidNow(n.Case+v.Why, n.At) { // it cannot be started, still
+				s.rests[n.Case] = restsTold
+				return !s.a.Verbose
+			}
+			delete(s.rests, n.Case)
+			return false
+		}
+		s.rests[n.Case]++
+		return !s.a.Verbose && s.rests[n.Case] > restsTold
+	case autopilot.RunNotice:
+		if e := n.Engine; e.Kind == engine.IterationEnded && e.Record.Outcome != loop.Waited {
+			delete(s.rests, n.Case)
+		} else if e.Kind == engine.RunResumed {
+			return !s.a.Verbose && s.rests[n.Case] >= restsTold
+		}
+		return n.Engine.Kind == engine.Warning && s.saidNow(n.Case+n.Engine.Text, n.At)
+	case autopilot.TaskBegan:
+		return !s.a.Verbose && s.rests[n.Case] >= restsTold
+	case autopilot.Alert, autopilot.Warning, autopilot.TargetRed:
+		return s.saidNow(n.Case+n.Text, n.At)
+	case autopilot.QueueNote:
+		trouble := n.Note.Kind == queue.NoteTrouble || n.Note.Kind == queue.NoteWarning
+		return trouble && s.saidNow(n.Case+n.Text, n.At)
+	}
+	return false
+}
+
+// saidNow is true for a text that was printed lately, and takes note of it.
+func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
+	last, wait := s.said[text], sayAgain
+	switch since := at.Sub(last.at); {
+	case since >= 0 && since < last.wait:
+		return true
+	case since < 2*last.wait: // it goes on
+		wait = min(6*last.wait, saySeldom)
+	}
+	if len(s.said) >= mostSaid {
+		clear(s.said)
+	}
+	s.said[text] = said{at, wait}
+	return false
+}
+
+// queue prints the notes of the merge queue. Landings are left out: they are printed
+// with their titles. So is a conflict that a person is asked about.
+func (s *autopilotScreen) queue(n autopilot.Notice) {
+	switch k := n.Note.Kind; k {
+	case queue.NoteLanded, queue.NoteEmpty:
+	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
+		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
+	default:
+		if k != queue.NoteConflict || !n.Note.Parked {
+			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+		}
+	}
+}
+
+func prefixed(id, text string) string {
+	if id == "" {
+		return text
+	}
+	return id + ": " + text
+}
+
+// run shows what a person should see of a task's run.
+func (s *autopilotScreen) run(n autopilot.Notice) {
+	e := n.Engine
+	if n.Agent != "" {
+		n.Case += " (" + n.Agent + ")"
+	}
+	if !s.a.Verbose && tries(e) {
+		return // it is told once for all tasks
+	}
+	switch e.Kind {
+	case engine.RunResumed:
+		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+	case engine.IterationStarted:
+		s.line(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
+	case engine.IterationEnded:
+		r := e.Record
+		what := string(r.Outcome)
+		if e.Summary != "" {
+			what += ": " + e.Summary
+		}
+		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
+			report.Line(what, 300))
+	case engine.WaitStarted:
+		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
+			report.Line(e.Command.Why, 200))
+	case engine.Note:
+		s.line(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
+	case engine.Warning:
+		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
+	}
+}
+
+// tries is true for what a run does while its provider is limited.
+func tries(e engine.Notice) bool {
+	switch e.Kind {
+	case engine.IterationStarted:
+		return e.Command.Attempt > 1
+	case engine.IterationEnded:
+		return e.Record.Outcome == loop.Waited
+	case engine.WaitStarted:
+		return e.Command.Limited
+	}
+	return false
+}
+
+// settledWords are what becomes of a task by an action of pawl's.
+var settledWords = map[board.Action]string{
+	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
+	board.Crash: "goes back to pending", board.Land: "is done",
+}
+
+func (s *autopilotScreen) settled(n autopilot.Notice) {
+	v := n.Settlement
+	what := cmp.Or(settledWords[v.Action], "is left as it is")
+	switch {
+	case v.Queue:
+		what = "is verified and goes to the merge queue"
+	case v.Review:
+		what = "is verified and waits for your review"
+	}
+	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
+}
+
+// warn prints the warning of a hook; it may be called from any goroutine.
+func (s *autopilotScreen) warn(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print("Warning: %s", report.Line(text, 500))
+}
+
+// waits says who has the database locked.
+func (s *autopilotScreen) waits(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line(time.Now(), "%s", command.LockedBy(why))
+}
+
+func (s *autopilotScreen) line(at time.Time, format string, args ...any) {
+	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
+}
+
+func (s *autopilotScreen) print(format string, args ...any) {
+	switch {
+	case s.a.JSON:
+	case s.covered:
+		s.kept = append(s.kept[max(0, len(s.kept)-mostKept):], fmt.Sprintf(format, args...))
+	default:
+		_, _ = fmt.Fprintf(s.a.Stderr, format+"\n", args...)
+	}
+}
+
+// screenEvent is a line of `autopilot --json`.
+type screenEvent struct {
+	Event  string    `json:"event"`
+	At     time.Time `json:"at"`
+	Case   string    `json:"case,omitempty"`
+	Title  string    `json:"title,omitempty"`
+	Run    string    `json:"run,omitempty"`
+	Status string    `json:"status,omitempty"` // of the case, after it
+	Why    string    `json:"why,omitempty"`
+}
+
+// printJSON writes the same as JSON; of runs only the beginning and end of iterations.
+func (s *autopilotScreen) printJSON(n autopilot.Notice) {
+	e := screenEvent{Event: string(n.Kind), At: n.At.UTC(), Case: n.Case, Title: n.Title, Run: n.Run, Why: n.Text}
+	switch n.Kind {
+	case autopilot.Over, autopilot.Rested, autopilot.TargetRed:
+		return
+	case autopilot.RunNotice:
+		if n.Engine.Kind != engine.IterationStarted && n.Engine.Kind != engine.IterationEnded {
+			return
+		}
+		e.Event, e.Why = string(n.Engine.Kind), n.Engine.Command.Why
+	case autopilot.TaskEnded:
+		e.Why = n.Settlement.Why
+		i := slices.IndexFunc(board.Rules, func(r board.Rule) bool { return r.Action == n.Settlement.Action })
+		if i >= 0 {
+			e.Status = string(board.Rules[i].To)
+		}
+	}
+	_ = s.a.JSONLine(e) // it always encodes
+}
+
+func topCommand(a *command.App) *cobra.Command {
+	return command.Leaf("top", "Watch the autopilot in this terminal", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			if !a.Interactive() {
+				return command.Usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				p.Store.OnWait(nil) // the dashboard has the screen
+				o := dashboardOptions(a, p.Store, p.Root)
+				o.Hint = "Enter leaves; read along with an agent: pawl logs TASK -f"
+				if f, ok := a.Stdin.(*os.File); ok {
+					o.Leave = func() bool {
+						typed := console.Waits(f)
+						if typed {
+							_, _ = f.Read(make([]byte, 4096)) // the shell would take it for its own
+						}
+						return typed
+					}
+				}
+				dashboard.Watch(ctx, o)
+				return nil
+			})
+		})
+}
+
+// dashboardOptions looks at the autopilot of root.
+func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Options {
+	return dashboard.Options{
+		Look: func(ctx context.Context) (autopilot.View, error) {
+			return autopilot.Status(ctx, db, root)
+		},
+		Next: nextStep, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
+	}
+}

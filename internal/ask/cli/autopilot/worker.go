@@ -1,0 +1,298 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+func workerCommand(a *command.App) *cobra.Command {
+	var f workerFlags
+	cmd := command.Group("worker", "Work tasks that the cluster's engine orders, until you stop it",
+		func(ctx context.Context) error { return work(ctx, a, f) },
+		command.Leaf("kill", "End the worker of this machine and its agents at once, also while the engine is away",
+			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
+	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; when nobody\n" +
+		"drives it any more, this worker does.\n" +
+		"After TERM or Ctrl-C nothing new is begun, and with --drain it waits until what runs has ended its iteration.\n" +
+		"Agents that still run go on for 90 seconds: a worker that starts by then goes on with them. A second signal\n" +
+		"ends the worker at once. A task with a tag needs:LABEL goes only to workers with that label."
+	cmd.Example = "  pawl-cluster worker --slots 4\n  pawl-cluster worker --label gpu --drain 1h"
+	fl := cmd.Flags()
+	fl.StringVar(&f.slots, "slots", "", "work on `N` tasks at once; without it autopilot.max_parallel")
+	fl.StringArrayVar(&f.labels, "label", nil, "take tasks that need `LABEL`, too; may be given several times")
+	fl.DurationVar(&f.drain, "drain", 0, "after TERM wait for so `LONG` until iterations have ended, e.g. 1h")
+	return cmd
+}
+
+// workerFlags are those of a worker.
+type workerFlags struct {
+	slots  string
+	labels []string
+	drain  time.Duration
+}
+
+// maxLabels bounds the queues that a worker asks: one for each choice of labels.
+const maxLabels = 4
+
+// offer is what the flags come to; without --slots it has none.
+func (f *workerFlags) offer() (o autopilot.Offer, err error) {
+	o = autopilot.Offer{Drain: f.drain, Version: command.Version}
+	if f.slots != "" {
+		if o.Slots, err = strconv.Atoi(f.slots); err != nil || o.Slots < 1 {
+			return o, command.Usage("--slots %s: write how many tasks at once, from 1", f.slots)
+		}
+	}
+	if f.drain < 0 {
+		return o, command.Usage("--drain %s: write how long, as 30m or 1h", f.drain)
+	}
+	for _, l := range f.labels {
+		if !label().MatchString(l) {
+			return o, command.Usage("--label %q: write one word of letters, digits, - _ and ., with at most 40", l)
+		}
+		o.Labels = append(o.Labels, strings.ToLower(l))
+	}
+	slices.Sort(o.Labels)
+	o.Labels = slices.Compact(o.Labels)
+	if len(o.Labels) > maxLabels {
+		return o, command.Usage("%d labels; a worker has at most %d", len(o.Labels), maxLabels)
+	}
+	return o, nil
+}
+
+var label = lazy.Regexp(`^[A-Za-z0-9._-]{1,40}$`)
+
+func work(ctx context.Context, a *command.App, f workerFlags) error {
+	offer, err := f.offer() // what was typed wrong is told before anything is opened
+	if err != nil {
+		return err
+	}
+	b, err := open(ctx, a, autopilotFlags{})
+	if err != nil {
+		return err
+	}
+	defer b.s.Close()
+	c := b.s.Config
+	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
+	if len(offer.Labels) > 0 && b.s.Store.Board() == "" {
+		return command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
+	}
+	if c.Cluster.Engine == "" {
+		return command.Usage("a worker needs an engine: cluster.engine is not set").
+			Hint("Name it in pawl.yaml: cluster: {engine: temporal://host:7233/namespace}")
+	}
+	if err := b.travel(ctx); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	b.o.Log, b.o.Notify = command.OpenLog(c.Root), b.screen.notice
+	with := ""
+	if len(offer.Labels) > 0 {
+		with = ", with the labels " + strings.Join(offer.Labels, ", ")
+	}
+	at, err := b.s.App.EngineAt(c)
+	if err != nil {
+		return err
+	}
+	wait := func() {}
+	offer.Begins = func() {
+		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
+		switch why := alone(c); {
+		case why == "":
+			wait = b.standBy(ctx)
+		case b.s.Store.Board() != "":
+			a.Say("Works tasks, but goes on with no autopilot whose process ended: %s", why)
+		}
+	}
+	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
+	stop()
+	wait()
+	if err != nil {
+		return err
+	}
+	a.Say("Ends. Agents that still run go on for 90 seconds; a worker that starts by then goes on with them")
+	return nil
+}
+
+// killWorker ends this machine's worker. It opens no database: that may be away.
+func killWorker(ctx context.Context, a *command.App) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	worked, tasks, err := a.Cluster.Kill(ctx, config.StateDir(c.Root, a.Env))
+	if err != nil {
+		return err
+	}
+	if !worked && len(tasks) == 0 {
+		a.Say("No worker of this repository runs here")
+		return nil
+	}
+	slices.Sort(tasks)
+	a.Say("Ended the worker, with what it ran of %s", cmp.Or(strings.Join(tasks, ", "), "no task"))
+	if len(tasks) > 0 {
+		a.Say("What was begun counts as lost: another worker makes it again in three minutes")
+	}
+	return nil
+}
+
+// alone says why no other process can go on with an autopilot; "" one can.
+func alone(c *config.Config) string {
+	switch {
+	case c.Cluster.Store == "":
+		return "the board is this machine's: cluster.store is not set"
+	case c.Cluster.Engine == "":
+		return "there are no workers: cluster.engine is not set"
+	case !c.Merge.Push && c.Merge.Mode != "pull-request":
+		return "what lands would stay on one machine: merge.push is not set"
+	}
+	return ""
+}
+
+func mayDetach(c *config.Config) error {
+	if why := alone(c); why != "" {
+		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why).
+			Hint("Set it in pawl.yaml, and see that all is there: pawl cluster check")
+	}
+	return nil
+}
+
+// handOver leaves the autopilot to the workers.
+func (b *workplace) handOver(ctx context.Context) error {
+	if err := mayDetach(b.s.Config); err != nil {
+		return err
+	}
+	err := autopilot.HandOver(ctx, b.o)
+	var running *store.RunningError
+	switch {
+	case errors.As(err, &running):
+		return alreadyRuns(running)
+	case err == nil:
+		b.s.App.Say("The autopilot is on. The next worker goes on with it, and another one where that ends.")
+		b.s.App.Say("See what it does: pawl autopilot status. Stop it: pawl autopilot stop")
+	}
+	return err
+}
+
+func alreadyRuns(r *store.RunningError) error {
+	by := "it is on, and the next worker goes on with it"
+	if r.Owner.PID != 0 {
+		by = r.Owner.String()
+	}
+	return command.Usage("the autopilot is already running: %s", by).
+		Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
+}
+
+// standBy goes on with the autopilot that is on until ctx is done.
+func (b *workplace) standBy(ctx context.Context) (wait func()) {
+	quiet := *b.s.App
+	quiet.Quiet = true // this worker has said what is to be said
+	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (
+		o autopilot.Options, _ func(), err error,
+	) {
+		d, err := open(ctx, &quiet, autopilotFlags{})
+		if err != nil {
+			return o, nil, err
+		}
+		leave, err := d.join(ctx)
+		if err != nil {
+			d.s.Close()
+			return o, nil, err
+		}
+		d.o.Log, d.o.Notify = b.o.Log, watchAutopilot(ctx, d.s, d.t.Verdict, b.screen)
+		return d.o, func() { leave(); d.s.Close() }, nil
+	})
+}
+
+// join connects the autopilot to the engine, if the configuration names one.
+func (b *workplace) join(ctx context.Context) (leave func(), err error) {
+	if b.s.Config.Cluster.Engine == "" {
+		return func() {}, nil
+	}
+	if len(b.o.Race) > 1 {
+		return nil, command.Usage("autopilot.race is set, and so is cluster.engine: the agents of an engine do not race").
+			Hint("Set autopilot.race to 0, or work the board without the engine: remove cluster.engine")
+	}
+	a := b.s.App
+	if a.Cluster == nil {
+		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
+			Hint("Give the same command to the program that has it: pawl-cluster")
+	}
+	if err := b.travel(ctx); err != nil {
+		return nil, err
+	}
+	at, err := a.EngineAt(b.s.Config)
+	if err != nil {
+		return nil, err
+	}
+	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.repository(), command.OpenLog(b.s.Config.Root))
+	if err != nil {
+		return nil, err
+	}
+	b.o.HandsOn, b.o.Asked = alone(b.s.Config) == "", b.asked
+	n, err := b.o.Elsewhere.Workers(ctx)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	if n == 0 {
+		a.Say("Warning: no worker is there; tasks begin when one is: pawl-cluster worker")
+		b.tellOthers(ctx)
+	}
+	return leave, nil
+}
+
+// tellOthers names the workers that are there and take no orders from this autopilot.
+func (b *workplace) tellOthers(ctx context.Context) {
+	workers, _ := b.s.Store.Workers(ctx) // a list that cannot be had names nobody
+	for _, w := range workers {
+		if !w.Silent && w.Version != command.Version {
+			b.s.App.Say("Warning: worker %s is pawl %s and this is %s; put the same on all machines", w.Name, w.Version,
+				command.Version)
+		}
+	}
+}
+
+// repository names the board on the engine: as its database calls it, or that of
+// this checkout on this machine.
+func (b *workplace) repository() string {
+	if name := b.s.Store.Board(); name != "" {
+		return name
+	}
+	host, _ := os.Hostname()
+	return host + ":" + filepath.Base(b.s.StateDir)
+}
+
+// travel finds the remote by which work goes from machine to machine, where the board
+// is shared by several.
+func (b *workplace) travel(ctx context.Context) error {
+	c := b.s.Config.Cluster
+	if b.s.Store.Board() == "" {
+		return nil
+	}
+	if _, err := b.o.Repo.RemoteURL(ctx, c.Remote); err != nil {
+		return command.Usage("there is no git remote %q, by which work goes from one machine to another", c.Remote).
+			Hint("Add it: git remote add %s ADDRESS", c.Remote).
+			Hint("Or name another one in pawl.yaml: cluster: {remote: NAME}")
+	}
+	b.o.Remote = c.Remote
+	return nil
+}

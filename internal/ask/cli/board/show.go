@@ -1,0 +1,237 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+func caseShowCommand(a *command.App) *cobra.Command {
+	return onCase(a, "show ID", "Show a case: what it says, what it waits for, its history", "case",
+		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p.Store, id) })
+}
+
+// shownCase is `case show --json`.
+type shownCase struct {
+	command.CaseDocument
+	Dependents []string      `json:"dependents"`
+	Workspace  *shownSpace   `json:"workspace,omitempty"`
+	Landed     string        `json:"landed,omitempty"` // where its work is
+	History    []board.Entry `json:"history"`
+}
+
+func showCase(ctx context.Context, a *command.App, db *store.Store, id string) error {
+	history, err := db.CaseHistory(ctx, id)
+	if err != nil {
+		return err
+	}
+	c, err := db.Case(ctx, id)
+	if n := len(history); errors.Is(err, store.ErrNoCase) && n > 0 && history[n-1].Action == board.Remove {
+		last := history[n-1]
+		return command.Usage("%s was removed on %s: %s", id, command.Minute(last.At), report.Line(last.Why, 200)).
+			Hint("List the board: pawl case list --all")
+	}
+	if err != nil {
+		return err
+	}
+	dependents, err := db.Dependents(ctx, id)
+	if err != nil {
+		return err
+	}
+	space, err := caseSpace(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	landed, err := whereLanded(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.Document(shownCase{command.CaseJSON(&c), append([]string{}, dependents...), space, landed, history})
+	}
+	needs := make([]string, len(c.Needs))
+	for i, need := range c.Needs {
+		n, err := db.Case(ctx, need)
+		if err != nil {
+			return err
+		}
+		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
+	}
+	printCase(a, &c, needs, dependents)
+	if landed != "" {
+		a.Result("  landed      %s\n", report.Line(landed, 300))
+	}
+	printSpace(a, space)
+	printTexts(a, &c)
+	printHistory(a, history)
+	return nil
+}
+
+// whereLanded says where the work of a task is: here only, or pushed; "" when it has
+// not landed.
+func whereLanded(ctx context.Context, db *store.Store, id string) (string, error) {
+	targets, err := db.QueueTargets(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, target := range targets {
+		list, err := db.Landings(ctx, target, id, 1)
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 {
+			continue
+		}
+		row, _, err := db.Queue(ctx, target)
+		if err != nil {
+			return "", err
+		}
+		where := fmt.Sprintf("%.10s on %s", list[0].Commit, command.BranchName(target))
+		switch u := row.State.Unpushed; {
+		case row.State.Policy.Propose:
+			return where, nil
+		case !row.State.Policy.Push:
+			return where + ", here", nil
+		case u != nil && slices.Contains(u.IDs, id):
+			return strings.TrimSuffix(where+", not pushed: "+u.Why, ": "), nil
+		}
+		return where + ", pushed", nil
+	}
+	return "", nil
+}
+
+func printCase(a *command.App, c *board.Case, needs, dependents []string) {
+	a.Result("%s  %s\n", c.ID, report.Line(c.Title, board.MaxTitle))
+	a.Result("  status      %s", action.State(c))
+	if c.Why != "" {
+		a.Result(" (%s)", report.Line(c.Why, 300))
+	}
+	a.Result("\n")
+	row := func(name, value string) {
+		if value != "" {
+			a.Result("  %-10s  %s\n", name, value)
+		}
+	}
+	if c.Status == board.Pending && c.Type == board.Task {
+		row("waits", c.NotReady())
+	}
+	if c.Type == board.Operation {
+		row("holds", fmt.Sprintf("%s, %d done", fault.Numbered(c.Children, "case"), c.ChildrenDone))
+	} else {
+		score, parts := board.Score(c)
+		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))
+	}
+	row("priority", fmt.Sprint(c.Priority))
+	row("parent", c.Parent)
+	row("needs", report.Some(needs, shownIDs))
+	row("needed by", report.Some(dependents, shownIDs))
+	row("tags", report.Line(strings.Join(c.Tags, ", "), 1000))
+	row("controlled", c.Control.String())
+	row("ref", report.Line(c.Ref, board.MaxRef))
+	if c.Retries > 0 {
+		row("retries", fmt.Sprint(c.Retries))
+	}
+	row("added", command.Minute(c.CreatedAt))
+}
+
+func printTexts(a *command.App, c *board.Case) {
+	if c.Description != "" {
+		a.Result("\n")
+		for line := range strings.SplitSeq(c.Description, "\n") {
+			blanks := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+			a.Result("  %s%s\n", strings.ReplaceAll(blanks, "\t", "    "), report.Line(line, 4000))
+		}
+	}
+	if len(c.Acceptance) > 0 {
+		a.Result("\n  Done when\n")
+	}
+	for _, item := range c.Acceptance {
+		a.Result("  - %s\n", report.Line(item, 2000))
+	}
+}
+
+func printHistory(a *command.App, history []board.Entry) {
+	a.Result("\n  History\n")
+	for _, e := range history {
+		what := string(e.Action)
+		if e.To != "" && e.To != e.From {
+			what += " → " + string(e.To)
+		}
+		a.Result("  %s  %-18s  %-6s  %s\n", command.Minute(e.At), what, e.By, report.Line(e.Why, 300))
+	}
+}
+
+// shownIDs is how many of a list of cases or files are named.
+const shownIDs = 8
+
+// shownSpace is the workspace of a task in `case show --json`.
+type shownSpace struct {
+	Dir       string    `json:"dir"`
+	State     string    `json:"state"`
+	Branch    string    `json:"branch"`
+	Base      string    `json:"base"`
+	Commit    string    `json:"commit,omitempty"` // what was collected last
+	PortBase  int       `json:"port_base,omitempty"`
+	Why       string    `json:"why,omitempty"`
+	Process   int       `json:"process,omitempty"` // the live process that works in it
+	KeepUntil time.Time `json:"keep_until,omitzero"`
+	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
+}
+
+// caseSpace is the workspace of a task; nil when it has none.
+func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, error) {
+	r, ok, err := db.Workspace(ctx, id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports,
+		Why: r.Why}
+	_, err = os.Lstat(r.Dir)
+	s.Gone = errors.Is(err, os.ErrNotExist)
+	if engine.Alive(r.Owner) {
+		s.Process = r.Owner.PID
+	} else {
+		s.KeepUntil = r.KeepUntil
+	}
+	return s, nil
+}
+
+func printSpace(a *command.App, s *shownSpace) {
+	if s == nil {
+		return
+	}
+	a.Result("  workspace   %s\n", report.Line(s.Dir, 1000))
+	what := s.State
+	switch {
+	case s.Gone:
+		what = "its folder is gone, with what it held"
+	case s.Process != 0:
+		what = fmt.Sprintf("process %d works in it", s.Process)
+	case s.Why != "":
+		what += ": " + report.Line(s.Why, 300)
+	}
+	if !s.KeepUntil.IsZero() && !s.Gone {
+		what += ", until " + command.Minute(s.KeepUntil)
+	}
+	a.Result("              %s\n", what)
+	a.Result("              branch %s from %.12s", s.Branch, s.Base)
+	if s.PortBase > 0 {
+		a.Result(", ports %d to %d", s.PortBase, s.PortBase+pool.PortsIn-1)
+	}
+	a.Result("\n")
+}

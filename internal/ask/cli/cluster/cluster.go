@@ -1,0 +1,217 @@
+// Package cluster has the commands about what several people or machines share: the
+// board in a database of PostgreSQL.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Command is the parent of the commands about what is shared.
+func Command(a *command.App) *cobra.Command {
+	return command.Group("cluster", "The board in a database that several people or machines share", nil,
+		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not",
+			command.AtMost(0),
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, check) }),
+		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, status) }),
+		upCommand(a),
+		command.Leaf("import", "Bring this machine's board with its history to the shared database", command.AtMost(0),
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, bring) }))
+}
+
+// withShared opens the database that the configuration names.
+func withShared(ctx context.Context, a *command.App,
+	do func(context.Context, *command.App, *config.Config, *store.Store) error) (err error) {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	if c.Cluster.Store == "" {
+		return command.Usage("there is no shared database").
+			Hint("Name one in pawl.yaml: cluster: {store: \"postgres://user@host/database\"}")
+	}
+	db, err := a.Database(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return do(ctx, a, c, db)
+}
+
+// Work is what a process of some machine does on the board.
+type Work struct {
+	Machine   string    `json:"machine"` // "" is none: nobody drives the run now
+	PID       int       `json:"pid,omitempty"`
+	What      string    `json:"what"` // autopilot, or the kind of the run
+	Name      string    `json:"name,omitempty"`
+	Run       string    `json:"run,omitempty"`
+	Status    string    `json:"status"`
+	Iteration int       `json:"iteration,omitempty"`
+	At        time.Time `json:"at"` // its last step
+}
+
+func status(ctx context.Context, a *command.App, _ *config.Config, db *store.Store) error {
+	pilot, there, err := db.Autopilot(ctx)
+	if err != nil {
+		return err
+	}
+	runs, err := db.Runs(ctx, store.RunQuery{Active: true})
+	if err != nil {
+		return err
+	}
+	all := []Work{}
+	if there && pilot.Owner.PID != 0 {
+		all = append(all, Work{Machine: pilot.Owner.Host, PID: pilot.Owner.PID, What: "autopilot",
+			Status: pilot.Phase, At: pilot.UpdatedAt})
+	}
+	for _, r := range runs {
+		all = append(all, Work{
+			Machine: r.Owner.Host, PID: r.Owner.PID, What: r.Kind, Name: r.Name, Run: r.ID,
+			Status: r.Status, Iteration: r.Iteration, At: r.UpdatedAt,
+		})
+	}
+	slices.SortStableFunc(all, func(x, y Work) int { return strings.Compare(x.Machine, y.Machine) })
+	workers, err := db.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	out := Status{Workers: append([]store.Worker{}, workers...), Work: all}
+	if out.Waiting, err = waiting(ctx, db, len(workers) > 0); err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.JSONLine(out)
+	}
+	out.show(a)
+	return nil
+}
+
+// Status is what goes on on the shared board.
+type Status struct {
+	Workers []store.Worker `json:"workers"`
+	Work    []Work         `json:"work"`
+	Waiting []string       `json:"waiting"` // what waits, and for what
+}
+
+// waiting says what waits for workers, and what for its turn to land.
+func waiting(ctx context.Context, db *store.Store, labels bool) ([]string, error) {
+	lines := []string{}
+	if labels {
+		cases, err := db.Unserved(ctx)
+		if err != nil {
+			return lines, err
+		}
+		for _, c := range cases {
+			lines = append(lines, fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", ")))
+		}
+	}
+	idle, err := autopilot.IdleOf(ctx, db)
+	if err != nil {
+		return lines, err
+	}
+	lines = append(lines, idle.Lines()...)
+	targets, err := db.QueueTargets(ctx)
+	for _, target := range targets {
+		q, _, err := db.Queue(ctx, target)
+		if err != nil {
+			return lines, err
+		}
+		branch := command.BranchName(target)
+		if n := len(q.State.Entries); n > 0 {
+			lines = append(lines, fmt.Sprintf("to land on %s: %s", branch, fault.Numbered(n, "task")))
+		}
+		if u := q.State.Unpushed; u != nil {
+			lines = append(lines, fmt.Sprintf("%s is not pushed yet: %s", branch, cmp.Or(u.Why, "it is being pushed")))
+		}
+		if q.State.Stop != nil {
+			lines = append(lines, fmt.Sprintf("the queue of %s stands still: %s", branch, q.State.Stop.Why))
+		}
+	}
+	return lines, err
+}
+
+func (s *Status) show(a *command.App) {
+	var rows [][]any
+	for _, w := range s.Workers {
+		does := fmt.Sprintf("%d of %d", w.Used, w.Slots)
+		switch {
+		case w.Silent:
+			does = "silent"
+		case w.Drains:
+			does += ", drains"
+		}
+		if math.Abs(w.Behind) >= apart {
+			does += fmt.Sprintf(", clock %+.0f s", -w.Behind)
+		}
+		rows = append(rows, []any{w.Name, w.PID, does, cmp.Or(strings.Join(w.Labels, ", "), "-"), w.Version,
+			w.BeatAt.Local().Format(time.DateTime)})
+	}
+	if len(rows) > 0 {
+		a.Table("WORKER\tPROCESS\tSLOTS\tLABELS\tVERSION\tHEARD OF", rows, 0)
+	}
+	if rows = nil; len(s.Work) == 0 {
+		a.Say("Nothing runs on the board.")
+	}
+	for _, w := range s.Work {
+		process := ""
+		if w.PID != 0 {
+			process = strconv.Itoa(w.PID)
+		}
+		at := w.At.Local().Format(time.DateTime)
+		rows = append(rows, []any{cmp.Or(w.Machine, "-"), process, w.What, w.Name, w.Run, w.Status, at})
+	}
+	if len(rows) > 0 {
+		a.Table("MACHINE\tPROCESS\tDOES\tNAME\tRUN\tSTATUS\tLAST STEP", rows, 0)
+	}
+	for _, line := range s.Waiting {
+		a.Result("%s\n", line)
+	}
+}
+
+// bring brings the board of this machine.
+func bring(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
+	path := filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db")
+	if _, err := os.Stat(path); err != nil {
+		return command.Usage("this machine has no board of the repository: there is no %s", path)
+	}
+	local, err := a.LocalDatabase(ctx, c.Root)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = local.Close() }() // it was only read
+	rows, was, err := db.Import(ctx, local, time.Now(), engine.Alive)
+	switch {
+	case errors.Is(err, store.ErrRunning):
+		return fault.Of(fault.Refused, err).Hint("Let it end, or stop it: pawl autopilot stop, pawl stop NAME")
+	case errors.Is(err, store.ErrNotEmpty):
+		return fault.Of(fault.Refused, err).
+			Hint("Two boards cannot become one: their tasks have the same numbers. Look at it: pawl case list, pawl ps -a")
+	case err != nil:
+		return err
+	case !was.IsZero():
+		a.Say("This board was brought there on %s; nothing is done.", was.Local().Format("2006-01-02 15:04"))
+		return nil
+	}
+	a.Say("Brought %s to %s.", fault.Numbered(rows, "row"), db.Path())
+	a.Say("What was here stays as it is, in %s, and is not used while cluster.store is set.", path)
+	return nil
+}

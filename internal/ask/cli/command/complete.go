@@ -1,0 +1,225 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is what a shell offers when a person presses Tab: names of the
+// configuration, and what is in the database.
+
+// Complete makes commands and flags offer what they take: of a flag by its name, of an
+// argument by the word that stands for it in the command's usage.
+func (a *App) Complete(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		a.Complete(cmd)
+	}
+	for name, offer := range map[string]func() []string{
+		"agent": a.agentNames, "strategy": a.strategyNames, "safety": a.levelNames,
+		"color": func() []string { return []string{"auto", "always", "never"} },
+	} {
+		if root.Flags().Lookup(name) != nil {
+			_ = root.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string,
+				cobra.ShellCompDirective) {
+				return offer(), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+	words := strings.Fields(root.Use)
+	if len(words) < 2 || root.ValidArgsFunction != nil || len(root.ValidArgs) > 0 {
+		return
+	}
+	what := strings.Trim(words[1], "[].…")
+	many := strings.Contains(words[1], "...") || strings.Contains(words[1], "…")
+	root.ValidArgsFunction = func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(given) > 0 && !many {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.offers(cmd, what)
+	}
+}
+
+// offers are what may stand for a word of a usage.
+func (a *App) offers(cmd *cobra.Command, what string) ([]string, cobra.ShellCompDirective) {
+	const inOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	switch what {
+	case "NAME":
+		return a.procedureNames(), cobra.ShellCompDirectiveDefault // or a workflow file
+	case "RUN", "NAME|RUN":
+		return a.runs(cmd.Context(), cmd.Name()), inOrder
+	case "ID", "TASK":
+		if cmd.Parent() != nil && cmd.Parent().Name() == "sprint" {
+			return a.sprints(cmd.Context()), inOrder
+		}
+		return a.cases(cmd.Context()), inOrder
+	case "KEY":
+		return config.Keys(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+func (a *App) procedureNames() []string {
+	c, err := a.Peek()
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, n := range slices.Sorted(maps.Keys(c.Procedures)) {
+		list = append(list, offer(n, c.Procedures[n].Summary))
+	}
+	return list
+}
+
+func (a *App) agentNames() []string {
+	names := agents.Names()
+	if c, err := a.Peek(); err == nil {
+		names = append(names, slices.Collect(maps.Keys(c.Agents.Named))...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (a *App) strategyNames() []string {
+	names := append([]string{"auto", "conservative", "aggressive"}, strategy.Names()...)
+	if c, err := a.Peek(); err == nil {
+		for _, s := range c.Strategies {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+func (a *App) levelNames() []string {
+	return []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
+}
+
+// offer is a word to choose, with what it is.
+func offer(word, about string) string {
+	if about = report.Line(about, 60); about == "" {
+		return word
+	}
+	return word + "\t" + about
+}
+
+// maxOffers bounds what is offered at once.
+const maxOffers = 200
+
+// runs are the runs that a command can do something with, the newest first.
+func (a *App) runs(ctx context.Context, verb string) (list []string) {
+	a.peekStore(ctx, func(db *store.Store, root string) {
+		found, _, _, err := db.RunPage(ctx, store.RunQuery{Root: root}, store.RunMark{}, maxOffers)
+		if err != nil {
+			return
+		}
+		var ids []string
+		for _, r := range found {
+			if !takes(verb, loop.Status(r.Status)) {
+				continue
+			}
+			about := r.Status
+			if r.Work != "" {
+				about += ": " + r.Work
+			}
+			isListed := func(o string) bool { return strings.HasPrefix(o, r.Name+"\t") }
+			if plain(r.Name) && !slices.ContainsFunc(list, isListed) {
+				list = append(list, offer(r.Name, "its last run, "+about))
+			}
+			ids = append(ids, offer(r.ID, r.Name+", "+about))
+		}
+		list = append(list, ids...)
+	})
+	return list
+}
+
+// plain is false for a name that a shell would have to quote.
+func plain(name string) bool {
+	const signs = "-_.:/"
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && !strings.ContainsRune(signs, r)
+	})
+}
+
+// takes is whether a command has something to do with a run of a status.
+func takes(verb string, st loop.Status) bool {
+	switch verb {
+	case "stop", "pause":
+		return st.Active()
+	case "answer":
+		return slices.Contains([]loop.Status{loop.Pending, loop.Blocked, loop.Aborted, loop.Paused, loop.FailedRun}, st)
+	case "resume", "discard":
+		return st != loop.Completed
+	}
+	return true
+}
+
+func (a *App) cases(ctx context.Context) (list []string) {
+	a.peekStore(ctx, func(db *store.Store, _ string) {
+		found, err := db.Cases(ctx, store.CaseFilter{})
+		if err != nil {
+			return
+		}
+		for _, c := range found[:min(len(found), maxOffers)] {
+			list = append(list, offer(c.ID, string(c.Status)+", "+c.Title))
+		}
+	})
+	return list
+}
+
+func (a *App) sprints(ctx context.Context) (list []string) {
+	a.peekStore(ctx, func(db *store.Store, _ string) {
+		found, err := db.Sprints(ctx, maxOffers)
+		if err != nil {
+			return
+		}
+		for _, s := range found {
+			list = append(list, s.ID)
+		}
+	})
+	return list
+}
+
+// peekStore looks into the database, where there is one; it makes none.
+func (a *App) peekStore(ctx context.Context, do func(*store.Store, string)) {
+	root, err := a.Root()
+	if err != nil {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(config.StateDir(root, a.Env), "pawl.db")); err != nil {
+		return
+	}
+	db, root, err := a.Store(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = db.Close() }()
+	do(db, root)
+}
+
+// meant names the run that a mistyped name is nearest to.
+func (a *App) meant(name string) string {
+	var names []string
+	for _, o := range a.runs(context.Background(), "show") {
+		word, _, _ := strings.Cut(o, "\t")
+		names = append(names, word)
+	}
+	if near := config.Nearest(name, names); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}

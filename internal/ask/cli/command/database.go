@@ -1,0 +1,359 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/retention"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Database opens the database that a configuration names: that of cluster.store, or
+// the file of this machine. It is for who uses the configuration as a whole: its address
+// is one that the person has used from now on.
+func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, error) {
+	if c.Cluster.Store == "" {
+		return a.LocalDatabase(ctx, c.Root)
+	}
+	if a.KnowsShared(c) != nil {
+		path := a.usedShared(c)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = files.Replace(path, nil, 0o600, false)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
+		}
+	}
+	shared := sharedBy(ctx, c)
+	var err error
+	if shared.Files, err = a.sharedFiles(ctx, c.Cluster); err != nil {
+		return nil, err
+	}
+	db, err := store.OpenShared(ctx, shared)
+	if err == nil {
+		if others := db.OthersWhenMade(); len(others) > 0 {
+			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
+				"cluster.store, …?repository=NAME, or by the remote origin; pawl cluster check lists them.",
+				db.Board(), fault.Numbered(len(others), "other board"), others[0])
+		}
+		_ = config.KeepRoot(c.Root, a.Env) // without it another server does not list it
+	}
+	return db, err
+}
+
+// KnowsShared refuses a database that only the repository names, that the person has not
+// used with it, and that would be told their password: who just looks at a fresh clone
+// gives no stranger's server one.
+func (a *App) KnowsShared(c *config.Config) error {
+	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.tellsPassword() {
+		return nil
+	}
+	if _, err := os.Stat(a.usedShared(c)); err == nil {
+		return nil
+	}
+	host := "somewhere"
+	if u, err := url.Parse(c.Cluster.Store); err == nil {
+		host = u.Host
+	}
+	return Usage("pawl.yaml keeps the board in a database at %q, which you have not used with this repository", host).
+		Hint("If you know it: pawl cluster check")
+}
+
+// tellsPassword is whether any server gets the person's password: one in the environment,
+// or one that ~/.pgpass has for all hosts.
+func (a *App) tellsPassword() bool {
+	if a.Getenv("PGPASSWORD") != "" {
+		return true
+	}
+	path := cmp.Or(a.Getenv("PGPASSFILE"), filepath.Join(a.Getenv("HOME"), ".pgpass"))
+	text, err := os.ReadFile(path)
+	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "*:")
+	})
+}
+
+// usedShared is a file that is there once the person has used the address.
+func (a *App) usedShared(c *config.Config) string {
+	sum := sha256.Sum256([]byte(c.Cluster.Store))
+	return filepath.Join(config.StateDir(c.Root, a.Env), "shared", hex.EncodeToString(sum[:8]))
+}
+
+// LocalDatabase opens the file of this machine.
+func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
+	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	if err == nil {
+		_ = config.KeepRoot(root, a.Env) // without it another server does not list it
+	}
+	return db, err
+}
+
+// EngineAt is the engine that the configuration names, with the key of this machine.
+func (a *App) EngineAt(c *config.Config) (autopilot.EngineAt, error) {
+	k := c.Cluster
+	at := autopilot.EngineAt{Address: k.Engine, CA: string(k.TLS.CA), Cert: string(k.TLS.Cert), Key: string(k.TLS.Key)}
+	if k.APIKey == "" {
+		return at, nil
+	}
+	if at.APIKey = a.Getenv(k.APIKey); at.APIKey == "" {
+		return at, Usage("cluster.api_key names the variable %s, which is not set", k.APIKey).
+			Hint("Set it where pawl-cluster is started; pawl.yaml must not have the key itself")
+	}
+	return at, nil
+}
+
+// sharedFiles is where a configuration has machines share what runs print.
+func (a *App) sharedFiles(ctx context.Context, c config.Cluster) (func(board string) outputs.Shared, error) {
+	switch folder := c.Folder(); {
+	case folder != "":
+		return func(board string) outputs.Shared { return outputs.Folder{Path: folder, Board: board} }, nil
+	case !c.IsBucket():
+		return nil, nil
+	}
+	objects, err := a.Bucket(ctx, c.Files)
+	return func(board string) outputs.Shared { return outputs.InBucket(objects, board) }, err
+}
+
+// Bucket opens the one at an address. It is not asked yet.
+func (a *App) Bucket(ctx context.Context, address string) (outputs.Objects, error) {
+	if a.Cluster == nil {
+		return nil, Usage("cluster.files is a bucket, and this program has no client of one").
+			Hint("Give all commands to the program that has it: pawl-cluster")
+	}
+	objects, err := a.Cluster.Bucket(ctx, address)
+	if err != nil {
+		return nil, Usage("cluster.files cannot be used: %v", err)
+	}
+	return objects, nil
+}
+
+// sharedBy is the database that a configuration names for several people.
+func sharedBy(ctx context.Context, c *config.Config) store.Shared {
+	host, _ := os.Hostname()
+	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root}
+	if self, err := process.Self(); err == nil {
+		s.Boot = engine.OwnerOf(self).Boot
+	}
+	if u, err := url.Parse(s.Address); err == nil && u.Query().Has("repository") {
+		return s // it has the name itself
+	}
+	if repo, err := git.Open(ctx, c.Root); err == nil {
+		if remote, err := repo.RemoteURL(ctx, "origin"); err == nil {
+			s.Repository = forge.Name(remote)
+		}
+	}
+	return s
+}
+
+// database is [App.Database] for who may look without a valid configuration. One
+// that is invalid names no other database only where nothing speaks of a cluster.
+func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
+	quiet := *a
+	quiet.Quiet = true // warnings are for who uses the rest of it
+	c, read, err := quiet.load(nil)
+	if err != nil {
+		for _, f := range read {
+			if strings.Contains(f.Text, "cluster") {
+				return nil, err
+			}
+		}
+		if a.Getenv("PAWL_CLUSTER_STORE") != "" {
+			return nil, err
+		}
+		return a.LocalDatabase(ctx, root)
+	}
+	if c.Cluster.Store != "" {
+		if err := a.trusted(read); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.KnowsShared(c); err != nil {
+		return nil, err
+	}
+	return a.Database(ctx, c)
+}
+
+// Retention is what the configuration says about what is over, now.
+func Retention(
+	ctx context.Context, c *config.Config, stateDir string, db *store.Store,
+) (o retention.Options, err error) {
+	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: stateDir})
+	if errors.Is(err, git.ErrNotRepository) || errors.Is(err, git.ErrNoGit) {
+		tree, err = nil, nil // there are no refs outside of git
+	}
+	r := c.Retention
+	return retention.Options{
+		StateDir: stateDir, Store: db, Tree: tree, Now: process.Cautious(),
+		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(), Keep: c.Snapshot.Keep.Std(),
+	}, err
+}
+
+// Store opens the database of the repository that the person is in. There need
+// be no valid pawl.yaml: runs can be looked at without one.
+func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
+	root, err := a.Root()
+	if err != nil {
+		return nil, "", err
+	}
+	db, err := a.database(ctx, root)
+	if err != nil {
+		return nil, "", err
+	}
+	db.OnWait(func(why string) { a.Say("%s", LockedBy(why)) })
+	return db, root, nil
+}
+
+// Root is the folder of the repository that the person is in.
+func (a *App) Root() (string, error) {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil {
+		return "", fault.Of(fault.Refused, err)
+	}
+	return root, nil
+}
+
+// LockedBy is the note that somebody else has the database, or that it is away.
+func LockedBy(why string) string {
+	return "Waiting for the database, " + why + "."
+}
+
+// WithOperator opens the database for somebody who looks at the work or acts on it.
+func (a *App) WithOperator(ctx context.Context, do func(*action.Operator) error) (err error) {
+	db, root, err := a.Store(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("cannot close the database: %v", cerr)
+		}
+	}()
+	return action.Explain(do(a.Operator(db, root)))
+}
+
+// WithRun finds a run and works on it.
+func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator, store.Run) error) error {
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		name = a.RunName(name)
+		run, err := FindRun(ctx, p.Store, p.Root, name)
+		if err != nil {
+			return a.LookupError(err, name)
+		}
+		if run, err = p.LetGo(ctx, run); err != nil {
+			return err
+		}
+		return do(p, run)
+	})
+}
+
+// FindRun finds a run by its id, a prefix of it, or the name of its procedure or
+// task, whose last run it then is; 42 is task-042, and no run whose id begins so where
+// the board has that task.
+func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run, error) {
+	run, err := db.Latest(ctx, root, name)
+	if errors.Is(err, store.ErrNotFound) && db.Board() != "" {
+		run, err = db.Latest(ctx, "", name) // of another machine's clone
+	}
+	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, store.ErrNotFound) {
+		run, err = db.Latest(ctx, root, board.Normal(name))
+		if _, cerr := db.Case(ctx, board.Normal(name)); cerr == nil {
+			return run, err
+		}
+	}
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
+		return run, err
+	}
+	return db.Run(ctx, name)
+}
+
+// Outputs opens the folder with what a run printed in an iteration: on this machine, or
+// as the board's machines share it.
+func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
+	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, strconv.Itoa(iteration))
+}
+
+// LookupError says what a person can do when a run is not found.
+func (a *App) LookupError(err error, name string) error {
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known):
+	case errors.Is(err, store.ErrNotFound):
+		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).
+			Hint("List the runs: pawl ps -a")
+		if _, _, isCase := board.ParseID(name); isCase {
+			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
+		}
+		return e
+	case errors.Is(err, store.ErrAmbiguous):
+		return fault.Of(fault.Refused, err).Hint("Give more characters of the id")
+	}
+	return err
+}
+
+// RunName is what a run is looked up by: of a workflow file, its name.
+func (a *App) RunName(arg string) string {
+	if !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
+		return arg
+	}
+	w, err := config.LoadWorkflow(a.Dir, arg)
+	if err != nil {
+		return strings.TrimSuffix(filepath.Base(arg), filepath.Ext(arg))
+	}
+	return w.Plan.Name
+}
+
+// Pool opens the workspaces of the repository that the configuration is for.
+func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*pool.Pool, error) {
+	p, err := action.Pool(ctx, c, a.Env, db)
+	if errors.Is(err, git.ErrNotRepository) {
+		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if moved := p.Moved(); moved != "" {
+		a.Say("Warning: %s", moved)
+	}
+	for _, note := range p.Notes() {
+		a.Say("Warning: %s.", note)
+	}
+	return p, nil
+}
+
+// WithPool opens the board and the workspaces.
+func (a *App) WithPool(ctx context.Context, do func(*action.Operator, *pool.Pool) error) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		clones, err := a.Pool(ctx, c, p.Store)
+		if err != nil {
+			return err
+		}
+		return do(p, clones)
+	})
+}

@@ -1,0 +1,224 @@
+package command
+
+import (
+	"bufio"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/trust"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Load reads the configuration with the flags of a run in force. A file that changed
+// while an agent had the tree is not believed before a person says so.
+func (a *App) Load(flags map[string]string) (*config.Config, error) {
+	c, read, err := a.load(flags)
+	if terr := a.trusted(read); terr != nil {
+		return nil, terr
+	}
+	return c, err
+}
+
+// Peek is [App.Load] for who only looks: what an agent may have changed is shown
+// like anything else, and no command may be taken from it.
+func (a *App) Peek() (*config.Config, error) {
+	c, _, err := a.load(nil)
+	return c, err
+}
+
+// ConfigFile is the project's file, or the one of --config, as [config.Load] names it.
+func (a *App) ConfigFile() (string, error) {
+	root, err := a.Root()
+	if err != nil || a.File == "" {
+		return filepath.Join(root, config.FileName), err
+	}
+	dir, err := filepath.Abs(a.Dir)
+	if resolved, rerr := filepath.EvalSymlinks(dir); rerr == nil {
+		dir = resolved
+	}
+	if filepath.IsAbs(a.File) {
+		return a.File, err
+	}
+	return filepath.Join(dir, a.File), err
+}
+
+// PeekWith is Peek with another text in the place of [App.ConfigFile].
+func (a *App) PeekWith(text string) (*config.Config, error) {
+	path, err := a.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	before, pinned := a.pinned, trust.File{Path: path, Text: text}
+	defer func() { a.pinned = before }()
+	a.pinned = []trust.File{pinned}
+	c, err := a.Peek()
+	if err == nil && !slices.Contains(c.Files, pinned) {
+		err = fmt.Errorf("cannot check %s: the configuration is read from elsewhere", path)
+	}
+	return c, err
+}
+
+func (a *App) load(flags map[string]string) (c *config.Config, read []trust.File, err error) {
+	c, err = config.Load(config.Options{
+		Dir: a.Dir, File: a.File, Env: a.Env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
+		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
+		Pinned: a.pinned, Read: &read,
+	})
+	if err != nil {
+		return nil, read, fault.Of(fault.Refused, err)
+	}
+	for _, w := range c.Warnings {
+		a.Say("Warning: %s", w)
+	}
+	return c, read, nil
+}
+
+// LoadWorkflow is [App.Load] for a workflow file.
+func (a *App) LoadWorkflow(name string) (*config.Workflow, error) {
+	w, err := config.LoadWorkflow(a.Dir, name, a.pinned...)
+	if terr := a.trusted(w.Files); terr != nil {
+		return nil, terr
+	}
+	if err != nil {
+		return nil, fault.Of(fault.Refused, err)
+	}
+	return w, nil
+}
+
+// PinTo lets a run go on with the files that it began with, where they changed while
+// its agents had the tree. With --trust-config they are taken as they are.
+func (a *App) PinTo(root, run string) {
+	a.pinned = nil
+	if a.TrustConfig {
+		return
+	}
+	a.pinned = trust.Kept(config.StateDir(root, a.Env), run)
+	for _, f := range a.pinned {
+		if trust.Read(root, f.Path) != f {
+			a.Say("Note: %s changed while an agent had it; the run goes on with what it was before.", shortly(root, f.Path))
+			a.Say("  To use it as it is: pawl resume %s --trust-config", run)
+		}
+	}
+}
+
+// trusted asks about files that changed while an agent had the tree.
+func (a *App) trusted(read []trust.File) error {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil || len(read) == 0 {
+		return err
+	}
+	if err := a.outside(root); err != nil {
+		return err
+	}
+	// Records of a root further up count too: an agent may have made this one.
+	var dirs []string
+	for at := root; ; at = filepath.Dir(at) {
+		dirs = append(dirs, config.StateDir(at, a.Env))
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	changed, err := trust.Changed(dirs, read)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	var names []string
+	var now []trust.File
+	for _, c := range changed {
+		if slices.Contains(now, c.Now) {
+			continue // of several runs
+		}
+		now = append(now, c.Now)
+		names = append(names, shortly(root, c.Now.Path))
+		a.Say("%s changed while an agent had it (run %s of %s):", shortly(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
+		for _, line := range difference(c.Was, c.Now) {
+			a.Say("  %s", line)
+		}
+	}
+	if !a.TrustConfig && !a.agrees() {
+		return Usage("cannot take commands from %s: changed while an agent had the tree", strings.Join(names, ", ")).
+			Hint("Put it back as it was, or take it as it is: --trust-config")
+	}
+	return trust.Accept(dirs, now)
+}
+
+// outside refuses to take commands from the folder of a workspace, which is an agent's
+// to write for as long as it is there. Agents and gates, who are in one, may.
+func (a *App) outside(root string) error {
+	base, err := filepath.EvalSymlinks(config.StateBase(a.Env))
+	if err != nil || a.TrustConfig || a.Getenv("PAWL_RUN") != "" {
+		return nil //nolint:nilerr // without the folder there is no workspace
+	}
+	if _, below := files.Below(base, root); !below {
+		return nil
+	}
+	return Usage("cannot take commands from the files in %s: agents write there", report.Line(root, 200)).
+		Hint("Start pawl in your own repository, or take it as it is: --trust-config")
+}
+
+// agrees asks on a terminal.
+func (a *App) agrees() bool {
+	if !a.Interactive() {
+		return false
+	}
+	_, _ = fmt.Fprint(a.Stderr, "Take commands from it as it is now? [y/N] ")
+	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
+}
+
+// shortly is a path as seen from the root, if it lies there.
+func shortly(root, path string) string {
+	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+		path = rel
+	}
+	return report.Line(path, 200)
+}
+
+// maxDifference bounds the lines that are shown of a change.
+const maxDifference = 60
+
+// difference is what changed between two texts, in lines: the part between their
+// common beginning and their common end.
+func difference(was, now trust.File) []string {
+	before, after := linesOf(was), linesOf(now)
+	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+		before, after = before[1:], after[1:]
+	}
+	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
+	var out []string
+	for _, part := range []struct {
+		sign  string
+		lines []string
+	}{{"-", before}, {"+", after}} {
+		for i, line := range part.lines {
+			if i == maxDifference {
+				out = append(out, fmt.Sprintf("%s… %d more lines", part.sign, len(part.lines)-i))
+				break
+			}
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			out = append(out, part.sign+strings.Repeat(" ", min(indent, 40))+report.Line(line, 200))
+		}
+	}
+	return out
+}
+
+// linesOf is the text of a file, or why it has none.
+func linesOf(f trust.File) []string {
+	switch {
+	case f.Why != "":
+		return []string{"(" + f.Why + ")"}
+	case f.Text == "":
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(f.Text, "\n"), "\n")
+}

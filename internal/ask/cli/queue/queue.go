@@ -1,0 +1,381 @@
+// Package queue has the commands of the merge queue: what waits to land, what a
+// person asks of it, and landing here and now.
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Command is the parent of all that a person does with the merge queue.
+func Command(a *command.App) *cobra.Command {
+	list := func(ctx context.Context) error {
+		return WithQueue(ctx, a, func(q *OpenQueue) error { return listQueue(ctx, a, q) })
+	}
+	return command.Group("queue", "The merge queue: what waits to land on the target branch, and why", list,
+		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0),
+			func(ctx context.Context, _ []string) error { return list(ctx) }),
+		queueAddCommand(a), queueLandCommand(a),
+		queueWishCommand(a, queue.WishHold, true, "Hold an entry back"),
+		queueWishCommand(a, queue.WishRelease, true, "Let an entry go on that was held"),
+		queueWishCommand(a, queue.WishRetry, true, "Try an entry again that waits for a person"),
+		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
+		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
+		queueWishCommand(a, queue.WishResume, false,
+			"Go on after a pause, a red target, or one that was rewritten or diverged"))
+}
+
+// OpenQueue is a queue with what it came from.
+type OpenQueue struct {
+	*merge.Queue
+	l     *session.Landing
+	store *store.Store
+}
+
+// WithQueue opens the queue of the target, without a sandbox: to look and to ask.
+func WithQueue(ctx context.Context, a *command.App, do func(*OpenQueue) error) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		q, err := openQueue(ctx, a, c, p.Store)
+		if err != nil {
+			return err
+		}
+		return do(q)
+	})
+}
+
+func openQueue(ctx context.Context, a *command.App, c *config.Config, db *store.Store) (*OpenQueue, error) {
+	l, err := session.OpenLanding(ctx, a, c, db)
+	if err != nil {
+		return nil, err
+	}
+	o, err := l.Options(ctx, func(n queue.Note) { session.SayNote(a, n) })
+	if err != nil {
+		return nil, err
+	}
+	q, err := merge.Open(ctx, o)
+	return &OpenQueue{q, l, db}, err
+}
+
+// queueWishCommand asks something of entries, or of the whole queue.
+func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short string) *cobra.Command {
+	why, use, args := "", string(wish), command.AtMost(0)
+	if entries {
+		use, args = use+" ID...", command.SomeIDs
+	}
+	cmd := command.Leaf(use, short, args, func(ctx context.Context, args []string) error {
+		return WithQueue(ctx, a, func(q *OpenQueue) error {
+			asks := []queue.Ask{{Wish: wish, Why: why}}
+			if entries {
+				asks = nil
+			}
+			err := command.EachCase(args, func(id string) error {
+				asks = append(asks, queue.Ask{Wish: wish, ID: id, Why: why})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return AskQueue(ctx, a, q, asks)
+		})
+	})
+	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, shown in the list")
+	return cmd
+}
+
+// AskQueue asks, and has it taken in: here when nobody works on the queue, and
+// by whoever works on it within moments.
+func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
+	for _, ask := range asks {
+		if ask.ID != "" {
+			if err := inQueue(ctx, q, ask.ID); err != nil {
+				return err
+			}
+		}
+	}
+	for _, ask := range asks {
+		if err := q.Ask(ctx, ask); err != nil {
+			return err
+		}
+	}
+	done, err := q.Absorb(ctx)
+	if err != nil {
+		return err
+	}
+	if !done {
+		a.Say("Asked; the pawl that works on the queue takes it in.")
+		return nil
+	}
+	return listQueue(ctx, a, q)
+}
+
+// inQueue refuses for a task that is not in the queue.
+func inQueue(ctx context.Context, q *OpenQueue, id string) error {
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	if _, ok := row.State.Find(id); ok {
+		return nil
+	}
+	asks, err := q.store.QueueAsks(ctx, q.Target(), maxAsks)
+	if err != nil {
+		return err
+	}
+	for _, ask := range asks {
+		if e := ask.Event.Entry; e != nil && e.ID == id {
+			return nil
+		}
+	}
+	return command.Usage("%s is not in the queue", id).Hint("See what is: pawl queue")
+}
+
+// maxAsks is how many entries that nobody has taken in yet are looked at.
+const maxAsks = 10_000
+
+func queueAddCommand(a *command.App) *cobra.Command {
+	var commit string
+	var allow []string
+	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", command.ExactlyOne("the id of a task"),
+		func(ctx context.Context, args []string) error {
+			return WithQueue(ctx, a, func(q *OpenQueue) error {
+				id, err := queueTask(ctx, q, args[0], commit, allow)
+				if err != nil {
+					return err
+				}
+				if _, err := q.Absorb(ctx); err != nil {
+					return err
+				}
+				a.Say("%s waits to be landed on %s.", id, command.BranchName(q.Target()))
+				return nil
+			})
+		})
+	cmd.Flags().StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
+	cmd.Flags().StringArrayVar(&allow, "allow", nil, "let it change protected files under this `PATTERN` (repeatable)")
+	return cmd
+}
+
+// queueTask queues the result of one task.
+func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []string) (string, error) {
+	id, err := action.CaseID(text)
+	if err != nil {
+		return "", err
+	}
+	c, err := q.store.Case(ctx, id)
+	if err != nil {
+		return "", action.Explain(err)
+	}
+	if c.Type != board.Task {
+		return "", command.Usage("%s is an operation; only tasks are landed", id)
+	}
+	if commit == "" {
+		if commit, err = collected(ctx, q, id); err != nil {
+			return "", err
+		}
+	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
+		return "", command.Usage("there is no commit %q in the repository", report.Line(commit, 80))
+	}
+	e := merge.Entry{ID: id, Commit: commit, Title: c.Title, Priority: c.Priority, Allow: allow}
+	return id, q.Add(ctx, e)
+}
+
+// collected is the commit of a task's work, and its branch where there is none.
+func collected(ctx context.Context, q *OpenQueue, id string) (string, error) {
+	for _, ref := range []string{"refs/pawl/tasks/" + id, "refs/heads/pawl/" + id} {
+		commit, err := q.l.Repo.Find(ctx, ref)
+		if err != nil || commit != "" {
+			return commit, err
+		}
+	}
+	return "", command.Usage("nothing is known that %s came to", id).Hint("Name it: pawl queue add %s --commit BRANCH", id)
+}
+
+func queueLandCommand(a *command.App) *cobra.Command {
+	var commit string
+	var allow []string
+	var unsandboxed bool
+	cmd := command.Leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first",
+		cobra.ArbitraryArgs,
+		func(ctx context.Context, args []string) error {
+			if commit != "" && len(args) != 1 {
+				return command.Usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return landNow(ctx, a, p, args, commit, allow, unsandboxed)
+			})
+		})
+	f := cmd.Flags()
+	f.StringVar(&commit, "commit", "", "land this `COMMIT`, branch or tag")
+	f.StringArrayVar(&allow, "allow", nil, "let the tasks change protected files under this `PATTERN` (repeatable)")
+	f.BoolVar(&unsandboxed, "unsandboxed", false, "run the gates without the sandbox")
+	return cmd
+}
+
+// landNow lands until all that is left waits for a person or another time.
+func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string,
+	unsandboxed bool) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	l, err := session.OpenLanding(ctx, a, c, p.Store)
+	if err != nil {
+		return err
+	}
+	if err := l.Box(ctx, unsandboxed); err != nil {
+		return err
+	}
+	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
+	defer s.Close()
+	o, err := l.Options(ctx, s.QueueNotes(ctx))
+	if err != nil {
+		return err
+	}
+	if err := l.UseForge(ctx, &o); err != nil {
+		return err
+	}
+	s.WatchLanding(ctx, l, &o)
+	if clones, err := a.Pool(ctx, c, p.Store); err == nil {
+		l.UseWorkspaces(&o, clones)
+		o.Resolve = resolving(ctx, a, c, l.Repo, p.Store, clones, unsandboxed)
+	}
+	o.Policy.Ask = false // a person is here
+	m, err := merge.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	q := &OpenQueue{m, l, p.Store}
+	for _, t := range tasks {
+		if err := queueAndRelease(ctx, q, t, commit, allow); err != nil {
+			return err
+		}
+	}
+	return drain(ctx, a, q)
+}
+
+// queueAndRelease queues a task that is not queued as it is, and lets it go on
+// where it was on hold.
+func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, allow []string) error {
+	id, err := action.CaseID(text)
+	if err != nil {
+		return err
+	}
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	e, queued := row.State.Find(id)
+	if !queued || commit != "" {
+		if _, err := queueTask(ctx, q, id, commit, allow); err != nil {
+			return err
+		}
+	}
+	if queued && e.Status == queue.OnHold {
+		return q.Ask(ctx, queue.Ask{Wish: queue.WishRelease, ID: id})
+	}
+	return nil
+}
+
+// resolving is an agent for conflicts; nil where none can run.
+func resolving(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, db *store.Store, p *pool.Pool,
+	unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
+	if c.Merge.ConflictRetries == 0 {
+		return nil
+	}
+	quiet := *a
+	quiet.Quiet = true // the gates said it already
+	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, repo, config.StateDir(c.Root, a.Env),
+		planner.Flags{Unsandboxed: unsandboxed})
+	if err != nil {
+		return nil
+	}
+	return t.Resolver(p, db).Resolve
+}
+
+func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
+	err := q.Drain(ctx)
+	var owned *store.QueueOwnedError
+	switch {
+	case errors.As(err, &owned):
+		return fault.Of(fault.Refused, err).Hint("What is queued lands there; see it with: pawl queue")
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	row, _, err := q.store.Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	if err := listQueue(ctx, a, q); err != nil {
+		return err
+	}
+	if u := row.State.Unpushed; u != nil {
+		why := cmp.Or(u.Why, "the queue stands still")
+		return fault.Of(fault.Waiting, fmt.Errorf("what landed is here, and is not pushed: %s", why))
+	}
+	if row.State.Stop != nil || len(row.State.Entries) > 0 {
+		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
+	}
+	return nil
+}
+
+func listQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
+	v, err := (&action.Operator{Store: q.store}).Queue(ctx, q.Target())
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		v.Target, v.Doing = q.Target(), cmp.Or(v.Doing, "nothing")
+		return a.Document(v)
+	}
+	queueTable(a, &v)
+	return nil
+}
+
+func queueTable(a *command.App, out *action.QueueView) {
+	if out.Stopped != "" {
+		a.Result("%s stands still: %s\n", out.Target, report.Line(out.Stopped, 400))
+	}
+	if len(out.Entries) == 0 {
+		a.Say("Nothing waits to land on %s.", out.Target)
+		return
+	}
+	var rows [][]any
+	for _, e := range out.Entries {
+		why := e.Why
+		if why == "" && len(e.Needs) > 0 {
+			why = "needs " + strings.Join(e.Needs, ", ")
+		}
+		if why == "" && len(e.Ahead) > 0 {
+			why = "will conflict in " + strings.Join(e.Ahead, ", ")
+		}
+		rows = append(rows, []any{e.ID, e.Status, e.Priority, report.Line(why, 100), report.Line(e.Title, 60)})
+	}
+	a.Table("ID\tSTATUS\tPRI\tWHY\tTITLE", rows, 0)
+	if out.Working != 0 {
+		a.Say("Process %d lands: %s", out.Working, report.Line(out.Doing, 200))
+	}
+}

@@ -1,0 +1,347 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is how runs are followed: their journal, and between its events the files
+// in which agents, gates and steps are seen while they work. Nothing is asked of the
+// process that drives a run, so it works from anywhere, before a run, and after it.
+
+// story is one run, and how far it is told.
+type story struct {
+	a     *command.App
+	p     *action.Operator
+	raw   bool // print the journal as it is
+	run   store.Run
+	day   string // of the last line
+	seq   int64  // of the last event
+	limit int    // of iterations, as of that event
+
+	begun attempt           // the last whose beginning is told
+	ended attempt           // the last whose end is told
+	reads map[string]int64  // how far files of events and output are told
+	seen  map[string]string // gates that were told: "" when one began, and how one ended
+
+	open map[attempt]*os.Root // folders of what it prints, while one looks
+}
+
+// attempt is one try of an iteration.
+type attempt struct{ number, try int }
+
+// tell prints what there is of a run, and with follow what comes, until it rests. One
+// that has not begun is waited for when mayCome is set.
+func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	tick := time.NewTicker(journal.Poll)
+	defer tick.Stop()
+	for {
+		if err := s.find(ctx, name, mayCome); err != nil {
+			return err
+		}
+		if s.run.ID != "" {
+			rests, err := s.look(ctx, follow)
+			if err != nil || !follow || rests {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-sig.Stops:
+			return command.StatusError(command.ExitInterrupted)
+		}
+	}
+}
+
+// find finds the run, once.
+func (s *story) find(ctx context.Context, name string, mayCome bool) error {
+	if s.run.ID != "" {
+		return nil
+	}
+	r, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
+	if errors.Is(err, store.ErrNotFound) && mayCome {
+		return nil
+	}
+	s.run, s.limit = r, r.MaxIterations
+	return s.a.LookupError(err, name)
+}
+
+// look tells what is new; rests is whether no more will come.
+func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
+	s.open = map[attempt]*os.Root{}
+	defer func() {
+		for _, dir := range s.open {
+			_ = dir.Close()
+		}
+	}()
+	now, err := s.p.Store.Run(ctx, s.run.ID) // before its events: what the row says, they say
+	if errors.Is(err, store.ErrNotFound) {
+		s.a.Say("Run %s was removed.", s.run.ID)
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.run = now
+	over := false
+	for e, err := range journal.Read(ctx, s.p.Store, s.run.ID, s.seq) {
+		if err != nil {
+			return false, err
+		}
+		s.seq = e.Seq
+		if s.raw {
+			printEvent(s.a, e)
+		} else {
+			s.event(ctx, e)
+		}
+		over = e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked ||
+			over && e.N == 0 // beside its story
+	}
+	if !s.raw {
+		s.live(ctx)
+	}
+	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
+	rests = over || !drives && !loop.Status(now.Status).Active()
+	if gone := !drives && !rests; gone && follow {
+		s.a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", now.Name, now.Name)
+		return true, nil
+	}
+	return rests, nil
+}
+
+// live tells what an agent, a gate or the steps do now.
+func (s *story) live(ctx context.Context) {
+	if !loop.Status(s.run.Status).Active() {
+		return
+	}
+	if s.run.Kind == "workflow" {
+		s.liveSteps(ctx)
+		return
+	}
+	now, at, ok := s.underWay()
+	if !ok || now == s.ended && !s.reviews(now) {
+		return
+	}
+	if now != s.ended {
+		s.begin(at, now, s.run.Agent, "")
+	}
+	s.drain(now)
+	s.gates(at, now)
+}
+
+// underWay is the attempt whose files are there now.
+func (s *story) underWay() (now attempt, at time.Time, ok bool) {
+	dir := s.folder(attempt{number: s.run.Iteration})
+	if dir == nil {
+		return now, at, false
+	}
+	try, at, ok := engine.ReadBegun(dir)
+	return attempt{s.run.Iteration, max(try, 1)}, at, ok && s.run.Iteration > 0
+}
+
+func (s *story) reviews(at attempt) bool {
+	dir := s.folder(at)
+	return dir != nil && there(dir, "review.begun.json")
+}
+
+// folder is where the files of an attempt are: those of one that was cut off are kept
+// aside. It is nil where there is none, and stays open until the look is over.
+func (s *story) folder(at attempt) *os.Root {
+	if dir := s.open[at]; dir != nil {
+		return dir
+	}
+	dir, err := s.a.Outputs(s.p.Store, s.run, at.number)
+	if err != nil {
+		return nil
+	}
+	if aside, err := dir.OpenRoot(strconv.Itoa(at.try)); err == nil {
+		_ = dir.Close()
+		dir = aside
+	}
+	s.open[at] = dir
+	return dir
+}
+
+// there is true for a file that is in a folder.
+func there(dir *os.Root, name string) bool {
+	info, err := dir.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+// drain tells what the agent of an attempt, and those of its reviews, said and did
+// since the last time.
+func (s *story) drain(at attempt) {
+	dir := s.folder(at)
+	key := fmt.Sprintf("%d.%d", at.number, at.try)
+	s.agentEvents(key+"agent", dir, "agent.events.jsonl", "agent")
+	for try := 1; ; try++ {
+		name := "review"
+		if try > 1 {
+			name = fmt.Sprintf("review-%d", try)
+		}
+		if !s.agentEvents(key+name, dir, name+".events.jsonl", "reviewer") {
+			return
+		}
+	}
+}
+
+// agentEvents tells what is new in a file of events; false where there is none.
+func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
+	f := opened(dir, name)
+	if f == nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	lines := spool.NewLines(f, s.reads[key])
+	for {
+		before := lines.End
+		if !lines.Next() {
+			break
+		}
+		if lines.At > before {
+			s.note("… left out: %d KiB", (lines.At-before)>>10)
+		}
+		var e agent.Event
+		if json.Unmarshal(lines.Line, &e) == nil {
+			s.agentEvent(who, e)
+		}
+	}
+	s.reads[key] = lines.End
+	return true
+}
+
+// opened is a stream that can be read; nil is none.
+func opened(dir *os.Root, name string) *spool.Reader {
+	if dir == nil {
+		return nil
+	}
+	f, err := spool.Open(dir, name)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// gates tells which gate has begun, and how the one before it ended.
+func (s *story) gates(at time.Time, now attempt) {
+	state, err := engine.StateOf(s.run)
+	if err != nil || now == s.ended {
+		return
+	}
+	n, dir := 0, s.folder(now)
+	var last engine.Check
+	if dir == nil {
+		return
+	}
+	for _, check := range action.SetupOf(s.run).Checks {
+		if state.Command.SkipOptional && !check.Required {
+			continue
+		}
+		n++
+		file := fmt.Sprintf("gate-%d", n)
+		running, err := dir.Stat(file + ".result.json.tmp")
+		done, derr := dir.Stat(file + ".result.json")
+		key := gateKey(now, n)
+		nothing := err != nil && derr != nil
+		if _, seen := s.seen[key]; nothing || seen {
+			last = check
+			continue
+		}
+		if g, ok := engine.ReadGate(dir, n-1, last); ok {
+			s.gate(now, n-1, g)
+		}
+		s.seen[key], last = "", check
+		if err != nil {
+			running = done
+		}
+		if running.ModTime().After(at) {
+			at = running.ModTime()
+		}
+		s.line(at, "Gate %s runs: %s", check.Name, report.Line(check.Command, 100))
+	}
+}
+
+func gateKey(now attempt, n int) string { return fmt.Sprintf("%d.%d gate %d", now.number, now.try, n) }
+
+// liveSteps tells what the steps of a workflow print.
+func (s *story) liveSteps(ctx context.Context) {
+	rows, err := s.p.Store.Steps(ctx, s.run.ID)
+	if err != nil {
+		return // the journal says it with the next look
+	}
+	for _, row := range rows {
+		s.stepFiles(row)
+	}
+}
+
+// stepFiles tells what is new of an execution.
+func (s *story) stepFiles(row store.StepRun) {
+	files, err := flow.Files(row)
+	if err != nil || files == "" {
+		return
+	}
+	key := fmt.Sprintf("%s %d", row.Step, row.N)
+	dir := s.folder(attempt{number: row.Iteration})
+	if s.agentEvents(key, dir, files+".events.jsonl", row.Step) {
+		return
+	}
+	over := row.Status != store.StepRunning
+	for _, end := range []string{".out", ".err"} {
+		s.output(key+end, dir, files+end, row.Step, over)
+	}
+}
+
+// output tells what is new in a file of output, by whole lines; a last one without its
+// end when over is set.
+func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
+	f := opened(dir, name)
+	if f == nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	lines := spool.NewLines(f, s.reads[key])
+	for lines.Next() {
+		s.note("%s | %s", who, report.Line(string(lines.Line), 500))
+	}
+	s.reads[key] = lines.End
+	if size, err := f.Size(); over && err == nil && size > lines.End {
+		rest := make([]byte, min(size-lines.End, 500))
+		n, _, err := f.ReadAt(rest, lines.End)
+		if err == nil && n > 0 {
+			s.note("%s | %s", who, report.Line(string(rest[:n]), 500))
+		}
+		s.reads[key] = size
+	}
+}
+
+// mayBegin is whether a name can have a run that has not begun.
+func (s *story) mayBegin(ctx context.Context, name string) bool {
+	if c, err := s.a.Peek(); err == nil {
+		if _, known := c.Procedures[name]; known {
+			return true
+		}
+	}
+	id, err := action.CaseID(name)
+	if err == nil {
+		_, err = s.p.Store.Case(ctx, id)
+	}
+	return err == nil
+}

@@ -1,0 +1,316 @@
+package run
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+func logsCommand(a *command.App) *cobra.Command {
+	var follow, raw, reviewed bool
+	iteration, step, gate := 0, "", ""
+	cmd := command.Leaf("logs RUN", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
+		command.ExactlyOne("a run or a procedure", command.SeeRuns), func(ctx context.Context, args []string) error {
+			if iteration == 0 && step == "" && gate == "" {
+				return a.WithOperator(ctx, func(p *action.Operator) error {
+					s := &story{a: a, p: p, raw: raw || a.JSON, reads: map[string]int64{}, seen: map[string]string{}}
+					return s.start(ctx, args[0], follow)
+				})
+			}
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
+				switch {
+				case r.Kind == "workflow", step != "":
+					return stepOutput(ctx, a, p.Store, r, step, iteration)
+				case gate != "":
+					return gateOutput(ctx, a, p.Store, r, gate, iteration)
+				}
+				return iterationOutput(a, p.Store, r, iteration, reviewed)
+			})
+		})
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
+	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
+	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
+	cmd.Flags().StringVar(&gate, "gate", "", "print what the gate `NAME` printed, at last or in iteration -i")
+	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
+	return cmd
+}
+
+// start tells of a run. With follow it waits for one that has not begun, and refuses a
+// name that no run can ever have here.
+func (s *story) start(ctx context.Context, arg string, follow bool) error {
+	name := s.a.RunName(arg)
+	mayBegin := command.IsFile(arg) && files.IsFile(s.a.InDir(arg)) || s.mayBegin(ctx, name)
+	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
+	if errors.Is(err, store.ErrNotFound) && follow && mayBegin {
+		s.a.Say("%s has no run yet. Waiting for it to start.", name)
+		return s.tell(ctx, name, true, true)
+	}
+	return s.tell(ctx, name, follow, false)
+}
+
+func printEvent(a *command.App, e journal.Event) {
+	if a.JSON {
+		_ = a.JSONLine(e) // it always encodes
+		return
+	}
+	a.Result("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
+}
+
+// eventText is the part of an event's data that a person reads.
+func eventText(e journal.Event) string {
+	switch e.Kind {
+	case journal.IterationEnded:
+		r := decode[loop.Record](e)
+		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
+		if what := whatHappened(r); what != "" {
+			text += ": " + report.Line(what, 200)
+		}
+		return text
+	case journal.IterationReviewed:
+		v := decode[journal.Review](e)
+		return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
+	case journal.Finished, journal.Paused:
+		end := decode[journal.End](e)
+		return fmt.Sprintf(" %s: %s", end.Status, report.Line(end.Why, 200))
+	}
+	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
+		return stepText(e)
+	}
+	var data struct {
+		Text, Why, Name, Option string
+		Choice                  int
+	}
+	_ = json.Unmarshal(e.Data, &data)
+	if data.Choice != 0 {
+		data.Text = strings.TrimSuffix(fmt.Sprintf("%d. %s; %s", data.Choice, data.Option, data.Text), "; ")
+	}
+	for _, t := range []string{data.Text, data.Why, data.Name} {
+		if t != "" {
+			return ": " + report.Line(t, 200)
+		}
+	}
+	return ""
+}
+
+// iterationOutput prints what an iteration's agent wrote, as it was.
+func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, reviewed bool) error {
+	dir, err := a.Outputs(st, r, n)
+	if errors.Is(err, fs.ErrNotExist) {
+		if n <= r.Iteration {
+			return notHere(st, r, n)
+		}
+		return command.Usage("run %s has no iteration %d", r.ID, n)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer func() { _ = dir.Close() }()
+	name, who := "agent.out", "agent"
+	if reviewed {
+		name, who = lastReview(dir), "reviewer"
+	}
+	f, err := spool.Open(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		a.Say("The %s of iteration %d printed nothing.", who, n)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer f.Close()
+	_, err = io.Copy(console.Plain(a.Stdout), f)
+	return err
+}
+
+// notHere says why what an iteration printed cannot be shown.
+func notHere(st *store.Store, r store.Run, n int) error {
+	e := command.Usage("what iteration %d of run %s printed is not on this machine", n, r.ID)
+	if r.Owner.Host != "" {
+		e = e.Hint("It is on %s: run this there", r.Owner.Host)
+	}
+	if st.Files() == nil {
+		return e.Hint("To see the runs of other machines, share what they print: cluster.files (docs/cluster.md)")
+	}
+	return e.Hint("It was removed, or was never copied to cluster.files")
+}
+
+// gateOutput prints what a gate printed in an iteration; in 0 the last one in
+// which it ran.
+func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Run, name string, iteration int) error {
+	records, err := st.Iterations(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, rec := range slices.Backward(records) {
+		for i, g := range rec.Gates {
+			if !slices.Contains(known, g.Name) {
+				known = append(known, g.Name)
+			}
+			other := iteration > 0 && iteration != rec.Number
+			if other || g.Name != name || g.Status == loop.GateNotRun {
+				continue
+			}
+			err := inFolder(a, st, r, rec.Number, func(dir *os.Root) error {
+				return copyLines(a, dir, fmt.Sprintf("gate-%d.out", i+1), "")
+			})
+			if errors.Is(err, fs.ErrNotExist) {
+				a.Say("What gate %s printed in iteration %d is not kept here.", name, rec.Number)
+				return nil
+			}
+			return err
+		}
+	}
+	where := "in any iteration"
+	if iteration > 0 {
+		where = fmt.Sprintf("in iteration %d", iteration)
+	}
+	switch {
+	case len(known) == 0:
+		return command.Usage("no gate has run in run %s yet", r.ID)
+	case !slices.Contains(known, name):
+		return command.Usage("run %s has no gate %q", r.ID, name).Hint("Its gates: %s", strings.Join(known, ", "))
+	}
+	return command.Usage("gate %q did not run %s of run %s", name, where, r.ID)
+}
+
+// lastReview is the output of the last review of an iteration.
+func lastReview(dir *os.Root) string {
+	name := "review.out"
+	for try := 2; there(dir, fmt.Sprintf("review-%d.begun.json", try)); try++ {
+		name = fmt.Sprintf("review-%d.out", try)
+	}
+	return name
+}
+
+// stepOutput prints what the steps of a workflow printed: of one step, as it
+// was; of all, each line with its step in front. iteration 0 is the newest
+// execution of each.
+func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Run, step string, iteration int) error {
+	rows, err := st.Steps(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(rows, func(row store.StepRun) bool {
+		return row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration)
+	})
+	if iteration == 0 {
+		list = newest(list, func(row store.StepRun) string { return row.Step })
+	}
+	if len(list) == 0 {
+		return command.Usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)
+	}
+	for _, row := range list {
+		files, err := flow.Files(row)
+		if err != nil {
+			return err
+		}
+		if files == "" {
+			continue
+		}
+		prefix := row.Step + " | "
+		if step != "" {
+			prefix = ""
+		}
+		err = inFolder(a, st, r, row.Iteration, func(dir *os.Root) error {
+			return errors.Join(copyLines(a, dir, files+".out", prefix), copyLines(a, dir, files+".err", prefix))
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return notHere(st, r, row.Iteration)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFolder opens the folder of an iteration for do; [fs.ErrNotExist] where there is none.
+func inFolder(a *command.App, st *store.Store, r store.Run, n int, do func(*os.Root) error) error {
+	dir, err := a.Outputs(st, r, n)
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %w", err)
+	}
+	defer func() { _ = dir.Close() }()
+	return do(dir)
+}
+
+// copyLines prints a file, each line with a prefix. One that is not there is empty.
+func copyLines(a *command.App, dir *os.Root, name, prefix string) error {
+	f, err := spool.Open(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %v", err)
+	}
+	defer f.Close()
+	if prefix == "" {
+		_, err = io.Copy(console.Plain(a.Stdout), f)
+		return err
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	out := console.Plain(a.Stdout)
+	for begins := true; ; {
+		part, more, err := r.ReadLine()
+		if err != nil {
+			return nil // the end
+		}
+		if begins {
+			part = append([]byte(prefix), part...)
+		}
+		if _, err := out.Write(part); err != nil {
+			return err
+		}
+		if begins = !more; begins {
+			_, _ = io.WriteString(out, "\n") // the next write says what is wrong
+		}
+	}
+}
+
+// stepText is an event of a step in words.
+func stepText(e journal.Event) string {
+	st := decode[journal.Step](e)
+	text := " " + stepName(st)
+	if e.Kind == journal.StepEnded {
+		text += fmt.Sprintf(" %s (%s)", st.Status, loop.Duration(st.Elapsed))
+		if st.Summary != "" {
+			text += ": " + report.Line(st.Summary, 200)
+		}
+	}
+	return text
+}
+
+// stepName is a step with what is tried of it.
+func stepName(st journal.Step) string {
+	name := report.Line(st.Step, 100)
+	if st.Alternate > 0 {
+		name += fmt.Sprintf(" (alternative %d)", st.Alternate)
+	}
+	if st.Try > 1 {
+		name += fmt.Sprintf(" (try %d)", st.Try)
+	}
+	return name
+}

@@ -1,0 +1,322 @@
+package run
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/workflow"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// planWorkflow prints what a workflow would run.
+func planWorkflow(a *command.App, w *config.Workflow) error {
+	if a.JSON {
+		return command.Usage("the plan of a workflow has no JSON").Hint("See it as text: pawl run FILE.yaml --dry-run")
+	}
+	for _, note := range w.Notes {
+		a.Say("Warning: %s", note)
+	}
+	a.Result("%s", planText(w))
+	return nil
+}
+
+// maxShown is how many instances of one layer the text shows.
+const maxShown = 40
+
+// planText draws the plan: a block for each layer, in it the steps with what
+// they need.
+func planText(w *config.Workflow) string {
+	p := w.Plan
+	var b strings.Builder
+	fmt.Fprintf(&b, "[DRY RUN] Workflow: %s\n", console.Printable(p.Name))
+	fmt.Fprintf(&b, "[DRY RUN] %s, %s, up to %d at once%s\n", fault.Numbered(len(p.Instances), "step"),
+		fault.Numbered(len(p.Layers), "layer"),
+		min(p.Parallelism, p.Width()), limitText(p.Timeout))
+	if w.Controlled {
+		b.WriteString("[DRY RUN] Under iteration control: it is gone over again, and a person is asked at the maximum\n")
+	}
+	if len(p.Context) > 0 {
+		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))
+	}
+	drawPlan(&b, w, "")
+	return b.String()
+}
+
+func drawPlan(b *strings.Builder, w *config.Workflow, indent string) {
+	p := w.Plan
+	shown := map[string]bool{}
+	for i, layer := range p.Layers {
+		fmt.Fprintf(b, "\n%s%d ", indent, i+1)
+		if len(layer) > 1 {
+			fmt.Fprintf(b, "── %d side by side", len(layer))
+		} else {
+			b.WriteString("──")
+		}
+		b.WriteByte('\n')
+		for k, n := range layer {
+			if k == maxShown {
+				fmt.Fprintf(b, "%s  └─ … and %d more\n", indent, len(layer)-k)
+				break
+			}
+			in := p.Instances[n]
+			branch, stem := "├─ ", "│  "
+			if k == len(layer)-1 {
+				branch, stem = "└─ ", "   "
+			}
+			drawStep(b, in, indent+"  "+branch, indent+"  "+stem)
+			if below := w.Nested[in.Step.ID]; below != nil && !shown[in.Step.ID] && len(indent) < 20 {
+				shown[in.Step.ID] = true
+				drawPlan(b, below, indent+"  "+stem+"  ")
+			}
+		}
+	}
+}
+
+// drawStep writes a step: its id and what it does in the first line, and below
+// what decides whether and how it runs.
+func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
+	s := in.Step
+	line := func(head, text string) {
+		fmt.Fprintf(b, "%s\n", ansi.Truncate(head+console.Printable(strings.Join(strings.Fields(text), " ")), 80, "…"))
+	}
+	what := string(s.Kind)
+	if s.Kind == workflow.Agent && s.Agent != "" {
+		what += " " + s.Agent
+	}
+	line(first, fmt.Sprintf("%s  [%s] %s", in.ID, what, s.Step.Content))
+	if len(in.Needs) > 0 {
+		line(more+"   needs ", strings.Join(s.Needs, ", "))
+	}
+	if s.If != "" {
+		line(more+"   if ", s.If)
+	}
+	var how []string
+	if s.Optional {
+		how = append(how, "optional")
+	}
+	if s.Timeout > 0 {
+		how = append(how, "timeout "+config.Duration(s.Timeout).String())
+	}
+	if s.Retry.Max > 0 {
+		how = append(how, fmt.Sprintf("retry %d (%s from %s)", s.Retry.Max, s.Retry.Backoff, config.Duration(s.Retry.Delay)))
+	}
+	if n := len(s.Alternatives); n > 0 {
+		how = append(how, fault.Numbered(n, "alternative"))
+	}
+	if n := len(s.Verify); n > 0 {
+		how = append(how, fault.Numbered(n, "check"))
+	}
+	if len(s.Outputs) > 0 {
+		names := lists.Each(s.Outputs, func(o workflow.Named) string { return o.Name })
+		how = append(how, "outputs "+strings.Join(names, " "))
+	}
+	if len(how) > 0 {
+		line(more+"   ", strings.Join(how, " · "))
+	}
+}
+
+func limitText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return ", at most " + config.Duration(d).String()
+}
+
+func planCommand(a *command.App) *cobra.Command {
+	var f planner.Flags
+	var yes, check bool
+	cmd := command.Leaf("plan [GOAL]", "Let an agent propose tasks for a goal, and add them to the board",
+		command.AtMost(1),
+		func(ctx context.Context, args []string) error {
+			switch {
+			case check:
+				return checkProposal(a)
+			case len(args) == 1:
+				f.Work = args[0]
+				if err := propose(ctx, a, f); err != nil {
+					return err
+				}
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error { return reviewProposal(ctx, a, p, yes) })
+		})
+	cmd.Long = "Let an agent read the repository and propose tasks for a goal, in a run as bounded as any other. The list is\n" +
+		"checked: each task says when it is done, is not too large, and needs only tasks that are there. Nothing is\n" +
+		"added until you say so. Without a GOAL the list of before is shown again: " + planner.ProposalFile + "."
+	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
+		"  pawl plan --yes"
+	startFlags(cmd, &f)
+	fl := cmd.Flags()
+	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")
+	fl.BoolVar(&check, "check", false, "only say whether the list in "+planner.ProposalFile+" is in order")
+	return cmd
+}
+
+// propose runs the agent until its list is in order.
+func propose(ctx context.Context, a *command.App, f planner.Flags) error {
+	if err := session.NotInside(a); err != nil {
+		return err
+	}
+	if err := checkWork(f.Work); err != nil {
+		return err
+	}
+	root, err := a.Root()
+	if err != nil {
+		return err
+	}
+	if files.IsFile(filepath.Join(root, planner.ProposalFile)) {
+		return command.Usage("a list is there already: %s", planner.ProposalFile).
+			Hint("Look at it, and add it: pawl plan").Hint("Or begin anew:          rm %s", planner.ProposalFile)
+	}
+	known, err := openTasks(ctx, a)
+	if err != nil {
+		return err
+	}
+	if known != "" {
+		f.Context = append(f.Context, known)
+	}
+	return runProcedure(ctx, a, planner.Proposal, f, false, true)
+}
+
+// openTasks tells the agent what is on the board.
+func openTasks(ctx context.Context, a *command.App) (text string, err error) {
+	const most = 200
+	err = a.WithOperator(ctx, func(p *action.Operator) error {
+		list, err := p.Store.Cases(ctx, store.CaseFilter{Open: true, Limit: most})
+		for _, c := range list {
+			text += "- " + c.ID + ": " + report.Line(c.Title, 200) + "\n"
+		}
+		return err
+	})
+	if text != "" {
+		text = "These tasks are on the board already. Do not propose them again:\n" + text
+	}
+	return text, err
+}
+
+// readProposal reads the list and checks it.
+func readProposal(root string) (drafts []board.Draft, version string, err error) {
+	drafts, version, err = action.ReadProposal(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fault.Of(fault.Failed, fmt.Errorf("there is no %s", planner.ProposalFile)).
+			Hint("Let an agent write one:            pawl plan \"GOAL\"").
+			Hint("Of a run on a copy, bring it here: pawl apply %s", planner.Proposal)
+	}
+	return drafts, version, err
+}
+
+// checkProposal is the gate of a proposal. The agent is told what it prints.
+func checkProposal(a *command.App) error {
+	dir, err := filepath.Abs(a.Dir)
+	if err != nil {
+		return err
+	}
+	drafts, _, err := readProposal(dir)
+	if problems, ok := errors.AsType[*board.ProblemsError](err); ok {
+		a.Result("%s is not in order:\n", planner.ProposalFile)
+		for _, p := range problems.Problems {
+			a.Result("error: %s\n", p)
+		}
+		return command.StatusError(command.ExitFailed)
+	}
+	if err == nil {
+		a.Result("%s, in order\n", fault.Numbered(len(drafts), "task"))
+	}
+	return err
+}
+
+// reviewProposal shows the list, and adds it when the person says so.
+func reviewProposal(ctx context.Context, a *command.App, p *action.Operator, yes bool) error {
+	for {
+		drafts, version, err := readProposal(p.Root)
+		if err != nil {
+			return action.Explain(err)
+		}
+		if a.JSON {
+			if err := a.Document(map[string]any{"tasks": action.Proposed(drafts)}); err != nil {
+				return err
+			}
+		} else if err := showProposal(ctx, a, p, drafts); err != nil {
+			return err
+		}
+		if yes {
+			return action.Explain(p.AddProposal(ctx, version))
+		}
+		if !a.Interactive() {
+			a.Say("Nothing is added yet. Add them: pawl plan --yes")
+			return nil
+		}
+		switch askAdd(a) {
+		case "y", "yes":
+			return action.Explain(p.AddProposal(ctx, version))
+		case "e", "edit":
+			if err := a.Edit(ctx, filepath.Join(p.Root, planner.ProposalFile)); err != nil {
+				return err
+			}
+		default:
+			a.Say("Nothing is added. The list stays in %s: 'pawl plan' shows it again.", planner.ProposalFile)
+			return nil
+		}
+	}
+}
+
+func askAdd(a *command.App) string {
+	_, _ = fmt.Fprint(a.Stderr, "Add them to the board? [y]es, [e]dit first, [N]o: ")
+	line, _ := bufio.NewReader(a.Stdin).ReadString('\n') // its end is a no
+	return strings.ToLower(strings.TrimSpace(line))
+}
+
+// showProposal prints the tasks, and in which order they can be worked on.
+func showProposal(ctx context.Context, a *command.App, p *action.Operator, drafts []board.Draft) error {
+	open, err := p.Store.Cases(ctx, store.CaseFilter{Open: true})
+	if err != nil {
+		return err
+	}
+	there := map[string]string{}
+	for _, c := range open {
+		there[strings.ToLower(c.Title)] = c.ID
+	}
+	for _, d := range drafts {
+		c := d.Case
+		a.Result("%s  %s\n", report.Line(c.Ref, 60), report.Line(c.Title, board.MaxTitle))
+		for line := range strings.Lines(c.Description) {
+			a.Result("    %s\n", report.Line(line, 400))
+		}
+		for _, item := range c.Acceptance {
+			a.Result("  - %s\n", report.Line(item, 400))
+		}
+		if len(c.Needs) > 0 {
+			a.Result("  after %s\n", report.Line(strings.Join(c.Needs, ", "), 400))
+		}
+		if id := there[strings.ToLower(c.Title)]; id != "" {
+			a.Say("Note: the board has a task with this title: %s", id)
+		}
+	}
+	a.Result("\n%s, in this order:\n", fault.Numbered(len(drafts), "task"))
+	for i, wave := range board.Waves(drafts) {
+		a.Result("  %d. %s\n", i+1, report.Line(strings.Join(wave, ", "), 1000))
+	}
+	if pl, err := p.Planner(p.Root, planner.Flags{}); err == nil && len(pl.Config.Verification.Gates()) == 0 {
+		a.Say("Warning: no check judges these tasks: pawl.yaml has no verification.")
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// The forms that show can print a run in.
+const (
+	formText     = "text"
+	formJSON     = "json"
+	formMarkdown = "markdown"
+	formHTML     = "html"
+)
+
+var showForms = []string{formText, formJSON, formMarkdown, formHTML}
+
+// showing is what the flags of show ask for.
+type showing struct {
+	diff         bool
+	form, output string
+}
+
+func (s *showing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&s.diff, "diff", false, "show what the run changed, as a patch")
+	f.StringVar(&s.form, "format", "", "text, json, or a report: markdown or html (one file that needs nothing else)")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE` instead of stdout")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(showForms, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("diff", "format")
+}
+
+// settle checks the flags against each other. md is taken for markdown.
+func (s *showing) settle(a *command.App) error {
+	switch s.form {
+	case "":
+		s.form = formText
+		if a.JSON {
+			s.form = formJSON
+		}
+	case "md":
+		s.form = formMarkdown
+	}
+	if !slices.Contains(showForms, s.form) {
+		return command.Usage("--format %s: it is text, json, markdown or html", s.form)
+	}
+	if a.JSON && s.form != formJSON {
+		return command.Usage("--json and --format %s: use one of them", s.form)
+	}
+	if s.diff && s.form == formJSON {
+		return command.Usage("--diff prints a patch: it has no JSON")
+	}
+	a.JSON = s.form == formJSON
+	return nil
+}
+
+// into collects what do prints, and writes it to the file when all of it is there.
+func into(a *command.App, file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	stdout, page := a.Stdout, &bytes.Buffer{}
+	a.Stdout = page
+	err := do()
+	a.Stdout = stdout
+	if err != nil {
+		return err
+	}
+	if err := files.Replace(a.InDir(file), page.Bytes(), 0o644, false); err != nil {
+		return fmt.Errorf("cannot write %s: %v", file, err)
+	}
+	a.Say("Written to %s", file)
+	return nil
+}
+
+// showReport prints a run as a report.
+func showReport(ctx context.Context, a *command.App, p *action.Operator, r store.Run, form string) error {
+	in, err := reportInput(ctx, p, r)
+	if err != nil {
+		return err
+	}
+	rep := report.New(in)
+	write := rep.HTML
+	if form == formMarkdown {
+		write = rep.Markdown
+	}
+	text, err := write()
+	if err == nil {
+		a.Result("%s", text)
+	}
+	return err
+}
+
+func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in report.Input, err error) {
+	l := p.AsIs(ctx, r)
+	in = report.Input{
+		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(),
+		Now:     time.Now(),
+		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
+	}
+	if in.State, err = engine.StateOf(r); err != nil {
+		return in, err
+	}
+	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {
+		return in, err
+	}
+	if in.Moments, err = moments(ctx, p.Store, r.ID); err != nil {
+		return in, err
+	}
+	if r.Kind == string(loop.Workflow) {
+		if in.Executions, err = action.Executions(ctx, p.Store, r.ID); err != nil {
+			return in, err
+		}
+	}
+	in.Next = advice(r, in.Status, in.State.Question, in.Changes)
+	return in, nil
+}
+
+// changeWords are git's letters for what became of a file.
+var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
+
+// reportChanges is what the run changed, nil where that cannot be seen: outside
+// of git, or when the snapshots are kept no longer.
+func reportChanges(ctx context.Context, p *action.Operator, r store.Run) *report.Changes {
+	tree, err := p.RootTree(ctx, r.Root)
+	if err != nil {
+		return nil
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil || len(snaps) == 0 {
+		return nil
+	}
+	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
+	all, more, err := tree.Changes(ctx, from, to)
+	stat, serr := tree.DiffStat(ctx, from, to)
+	if err != nil || serr != nil {
+		return nil
+	}
+	out := &report.Changes{More: more, Added: stat.Added, Deleted: stat.Deleted}
+	for _, c := range all {
+		out.Files = append(out.Files, report.File{Status: cmp.Or(changeWords[c.Status], "changed"), Path: c.Path})
+	}
+	return out
+}
+
+// moments reads the journal of a run for a report.
+func moments(ctx context.Context, st *store.Store, run string) ([]report.Moment, error) {
+	var out []report.Moment
+	for e, err := range journal.Read(ctx, st, run, 0) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, momentsOf(e)...)
+	}
+	return out, nil
+}
+
+// momentKinds are those that an event is as it stands, with the field of its
+// data that is its text.
+var momentKinds = map[string]struct {
+	kind report.MomentKind
+	text string
+}{
+	journal.RunCreated:    {report.Began, ""},
+	journal.RunResumed:    {report.Resumed, "from"},
+	journal.Recovered:     {report.Recovered, "why"},
+	journal.WaitOver:      {report.WaitEnded, ""},
+	journal.QuestionAsked: {report.Asked, "text"},
+	journal.Answered:      {report.Answered, "text"},
+	journal.Paused:        {report.Rested, "status"},
+	journal.Finished:      {report.Rested, "status"},
+	journal.RolledBack:    {report.RolledBack, "to"},
+	journal.Applied:       {report.Applied, ""},
+	journal.Warning:       {report.Warned, "text"},
+	journal.StepStarted:   {report.Sign, ""},
+	journal.StepEnded:     {report.Sign, ""},
+}
+
+// momentsOf is what an event means for a report. An event with the command that
+// follows from it says what strategy comes next and why, or that a wait begins.
+func momentsOf(e journal.Event) []report.Moment {
+	at := e.At.Local()
+	var data struct {
+		Number  int           `json:"number"`
+		Attempt int           `json:"attempt"`
+		Next    *loop.Command `json:"next"`
+		Why     string        `json:"why"`
+	}
+	var out []report.Moment
+	if k, ok := momentKinds[e.Kind]; ok {
+		out = append(out, report.Moment{At: at, Kind: k.kind, Text: textField(e.Data, k.text)})
+	}
+	switch e.Kind {
+	case journal.RolledBack:
+		out[0].Text = "the snapshot after iteration " + out[0].Text
+		return out
+	case journal.WaitStarted, journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
+		_ = json.Unmarshal(e.Data, &data)
+	default:
+		return out
+	}
+	if e.Kind == journal.WaitStarted {
+		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
+	}
+	if e.Kind != journal.Recovered {
+		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
+	}
+	c := data.Next
+	if c == nil {
+		return out
+	}
+	again := c.Kind == loop.Run || c.Kind == loop.Wait
+	if again && c.StrategyWhy != "" {
+		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt,
+			Text: c.StrategyWhy})
+	}
+	if c.Kind == loop.Wait {
+		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
+	}
+	return out
+}
+
+// textField is one field of an event's data as text.
+func textField(data json.RawMessage, name string) string {
+	var fields map[string]any
+	if json.Unmarshal(data, &fields) != nil || fields[name] == nil {
+		return ""
+	}
+	return fmt.Sprint(fields[name])
+}
+
+// advice is what a person can do with the run.
+func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
+	var out []report.Advice
+	switch st {
+	case loop.Running, loop.Waiting:
+		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
+	case loop.Pending:
+		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""})
+	case loop.Blocked, loop.Aborted, loop.FailedRun:
+		if q != nil && len(q.Choices) > 0 {
+			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
+		}
+		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\""},
+			report.Advice{What: "Go on as before", Command: resume})
+	case loop.TimedOut, loop.Exhausted:
+		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume +
+			" --max-iterations N, --max-cost USD or --timeout DURATION"})
+	case loop.Paused, loop.Interrupted, loop.Stopped:
+		out = append(out, report.Advice{What: "Go on", Command: resume})
+	}
+	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
+	if action.OnCopy(r) {
+		undo = report.Advice{What: "Bring it into your files", Command: "pawl apply " + r.ID}
+	}
+	switch {
+	case c != nil && len(c.Files) > 0:
+		out = append(out, report.Advice{What: "See what it changed", Command: show + " --diff"}, undo)
+	case st != loop.Completed:
+		out = append(out, report.Advice{What: "See what happened", Command: logs})
+	}
+	return out
+}

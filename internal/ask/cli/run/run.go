@@ -1,0 +1,337 @@
+// Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer, message,
+// rollback, apply, ps, show, logs, stats, gc and demo. What they change is changed by
+// action.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/statefile"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Commands are the commands about runs.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
+		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a),
+		answerCommand(a),
+		messageCommand(a), rollbackCommand(a), applyCommand(a), gcCommand(a),
+	}
+}
+
+func resumeCommand(a *command.App) *cobra.Command {
+	var f planner.Flags
+	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
+		command.ExactlyOne("a procedure or a run", command.SeeRuns),
+		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
+	limitFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
+	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
+		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
+	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
+	return cmd
+}
+
+func resume(ctx context.Context, a *command.App, name string, f planner.Flags) error {
+	var run store.Run
+	elsewhere := false
+	err := a.WithOperator(ctx, func(p *action.Operator) (err error) {
+		name = a.RunName(name)
+		run, err = command.FindRun(ctx, p.Store, p.Root, name)
+		if imported, ierr := session.AdoptFile(ctx, p.Store, p.Root, name, run, err); ierr == nil {
+			run, err = imported, nil
+		} else if !errors.Is(ierr, statefile.ErrNone) {
+			err = ierr
+		}
+		if err == nil {
+			run, err = p.LetGo(ctx, run)
+		}
+		if err == nil {
+			a.PinTo(run.Root, run.ID)
+			elsewhere, err = p.ResumeElsewhere(ctx, run, f)
+		}
+		if err == nil {
+			f, err = action.StoredFlags(run, f)
+		}
+		return a.LookupError(err, name)
+	})
+	if err != nil || elsewhere {
+		return err
+	}
+	a.Dir = run.Root
+	open := func(ctx context.Context, run store.Run, f planner.Flags) (*session.Session, error) {
+		return resumeRun(ctx, a, run, f)
+	}
+	if run.Kind == "workflow" {
+		open = func(ctx context.Context, run store.Run, f planner.Flags) (*session.Session, error) {
+			return resumeWorkflow(ctx, a, run, f)
+		}
+	}
+	s, err := open(ctx, run, f)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Store == nil {
+		return fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)
+	}
+	e, err := resumeEvent(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	return s.DriveOn(ctx, run.ID, e)
+}
+
+func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Flags) (*session.Session, error) {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return nil, err
+	}
+	plan, err := procedure(a, c, run.Name, f)
+	if err != nil {
+		return nil, err
+	}
+	return session.Open(ctx, a, c, plan, f.Unsandboxed)
+}
+
+// resumeEvent is Answered when an answer waits for the run, else Resumed.
+func resumeEvent(ctx context.Context, s *session.Session, run store.Run) (loop.Event, error) {
+	rows, err := s.Store.Controls(ctx, run.ID)
+	if err != nil {
+		return loop.Event{}, err
+	}
+	if answer, ok := engine.Replies(rows, &s.Plan.Policy); ok {
+		return answer, nil
+	}
+	return loop.Event{Kind: loop.Resumed, Policy: &s.Plan.Policy}, nil
+}
+
+func runCommand(a *command.App) *cobra.Command {
+	var f planner.Flags
+	var dry, fresh, iterate bool
+	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
+		func(ctx context.Context, args []string) error {
+			isWorkflow := len(args) > 0 && command.IsFile(args[0])
+			var name string
+			var err error
+			if isWorkflow {
+				err = noWork(args)
+			} else if name, err = oneProcedure(a, args); err == nil {
+				f.Work, err = workOf(a, args[1:])
+			}
+			if err == nil && !dry {
+				err = session.NotInside(a)
+			}
+			if err != nil {
+				return err
+			}
+			if isWorkflow {
+				f.File, f.Iterate = args[0], iterate
+				return runWorkflow(ctx, a, f, dry, fresh)
+			}
+			return runProcedure(ctx, a, name, f, dry, fresh)
+		})
+	a.Checks[cmd] = func(args []string) error {
+		dry = true
+		return cmd.RunE(cmd, args)
+	}
+	startFlags(cmd, &f)
+	fl := cmd.Flags()
+	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
+	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
+	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
+	fl.BoolVar(&iterate, "iterate", false,
+		"go over a workflow again until all its steps are done (procedures always iterate)")
+	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
+	return cmd
+}
+
+// startFlags are those that run and plan share.
+func startFlags(cmd *cobra.Command, f *planner.Flags) {
+	limitFlags(cmd, f)
+	fl := cmd.Flags()
+	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
+	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
+	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
+}
+
+// limitFlags are those that run and resume share.
+func limitFlags(cmd *cobra.Command, f *planner.Flags) {
+	fl := cmd.Flags()
+	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
+	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
+	fl.StringVar(&f.Timeout, "timeout", "", "stop after `DURATION` of wall clock, waits included")
+	fl.StringVar(&f.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
+	fl.BoolVar(&f.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
+}
+
+// oneProcedure checks the arguments of run.
+func oneProcedure(a *command.App, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	c, err := a.Load(nil)
+	if err != nil {
+		return "", err
+	}
+	names := slices.Sorted(maps.Keys(c.Procedures))
+	if len(args) > 0 {
+		isName := func(arg string) bool { return slices.Contains(names, arg) }
+		if slices.ContainsFunc(args[1:], func(arg string) bool { return !isName(arg) }) {
+			return args[0], nil
+		}
+		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).
+			Hint("Each 'pawl run' drives one; start another in a second terminal").
+			Hint("If these words are what it is to do, quote them as a sentence")
+	}
+	if len(names) == 0 {
+		return "", command.Usage("name a procedure: %s defines none", c.Name()).Hint("Write one with: pawl init")
+	}
+	e := command.Usage("name a procedure: pawl run NAME")
+	for _, n := range names {
+		e = e.Hint("%-16s %s", n, c.Procedures[n].Summary)
+	}
+	return "", e
+}
+
+func runProcedure(ctx context.Context, a *command.App, name string, f planner.Flags, dry, fresh bool) error {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return err
+	}
+	if dry {
+		return dryRun(a, c, name, f)
+	}
+	plan, err := procedure(a, c, name, f)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, a, c, plan, f.Unsandboxed)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return start(ctx, s, f, fresh)
+}
+
+// procedure is the plan of a run in the person's own files.
+func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
+	plan, err := a.Planner(c, f).Procedure(name)
+	// The gate of a proposal is red until the agent has written its list.
+	plan.OnBase, plan.SetUp = c.Verification.OnBase && name != planner.Proposal, c.Workspace.Setup
+	return plan, err
+}
+
+// start starts the run, or resumes an earlier one where the person wants that.
+func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool) error {
+	err := s.MayStart(ctx, fresh)
+	switch {
+	case errors.Is(err, session.ErrResumeInstead):
+		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
+		if err == nil {
+			err = keepsItsWork(f, last)
+		}
+		if err != nil {
+			return err
+		}
+		return resume(ctx, s.App, s.Plan.Name, f)
+	case err != nil:
+		return err
+	}
+	s.Preamble()
+	return s.Drive(ctx, engine.Start)
+}
+
+// dryRun prints the prompt of the first iteration. It touches neither
+// state nor lock, and does not need the agent to be installed.
+func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) error {
+	in, command, err := a.Planner(c, f).DryRun(name)
+	if err != nil {
+		return err
+	}
+	text, err := prompt.Compose(in)
+	if err != nil {
+		return fault.Of(fault.Refused, err)
+	}
+	if a.JSON {
+		return a.Document(struct {
+			Procedure string `json:"procedure"`
+			Command   string `json:"command"`
+			Tokens    int    `json:"tokens"`
+			Budget    int    `json:"token_budget"`
+			Prompt    string `json:"prompt"`
+		}{name, command, text.Tokens, in.Budget, text.Text})
+	}
+	a.Result("%s", prompt.DryRun(text, name, command, in.Budget))
+	program, _, _ := strings.Cut(command, " ")
+	if _, err := a.LookPath(program); err != nil && !strings.Contains(program, "/") {
+		a.Say("Warning: %s is not installed here, so a run does not start; see: pawl doctor", program)
+	}
+	if text.Over {
+		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
+	}
+	return nil
+}
+
+// workflowCommand is the name that some know run and stop by.
+func workflowCommand(a *command.App) *cobra.Command {
+	run := runCommand(a)
+	run.Use, run.Short, run.Args = "run FILE.yaml", "Run a workflow", command.ExactlyOne("a workflow file")
+	return command.Group("workflow", "Run or stop a workflow: the same as 'pawl run FILE.yaml' and 'pawl stop RUN'", nil,
+		run, stopCommand(a))
+}
+
+// runWorkflow runs a workflow file, or prints its plan.
+func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fresh bool) error {
+	w, err := a.LoadWorkflow(f.File)
+	if err != nil {
+		return err
+	}
+	if dry {
+		return planWorkflow(a, w)
+	}
+	if f.File, err = filepath.Abs(w.Path); err != nil {
+		return fmt.Errorf("cannot tell where the workflow is: %v", err)
+	}
+	s, err := session.WorkflowSession(ctx, a, w, f)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, note := range w.Notes {
+		a.Say("Warning: %s", note)
+	}
+	return start(ctx, s, f, fresh)
+}
+
+// resumeWorkflow resumes the run of a workflow. The file is read again: steps that
+// changed since then run again.
+func resumeWorkflow(ctx context.Context, a *command.App, run store.Run, f planner.Flags) (*session.Session, error) {
+	if f.File == "" {
+		return nil, fmt.Errorf("cannot resume run %s: its workflow file is not known", run.ID)
+	}
+	w, err := a.LoadWorkflow(f.File)
+	if err != nil {
+		return nil, err
+	}
+	w.Plan.Name = run.Name
+	return session.WorkflowSession(ctx, a, w, f)
+}

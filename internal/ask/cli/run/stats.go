@@ -1,0 +1,289 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/stats"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// statsCommand is the parent of all statistics.
+func statsCommand(a *command.App) *cobra.Command {
+	var f summaryFlags
+	cmd := command.Group("stats", "Totals of the work here: in all, or by day, agent, sprint or task",
+		func(ctx context.Context) error {
+			by, err := f.check()
+			if err != nil {
+				return err
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
+		},
+		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure",
+			func(ctx context.Context, db *store.Store) error { return statsStrategies(ctx, a, db) }),
+		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
+			func(ctx context.Context, db *store.Store) error { return statsFailures(ctx, a, db) }),
+		statsOf(a, "gates", "What the gates found: how often each ran, was red, and was flaky",
+			func(ctx context.Context, db *store.Store) error { return statsGates(ctx, a, db) }),
+		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, db *store.Store) error {
+			return statsGuards(ctx, a, db)
+		}),
+		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person let them be run after all",
+			func(ctx context.Context, db *store.Store) error { return statsRefusals(ctx, a, db) }))
+	f.add(cmd)
+	return cmd
+}
+
+func statsOf(a *command.App, name, short string, show func(context.Context, *store.Store) error) *cobra.Command {
+	return command.Leaf(name, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error { return show(ctx, p.Store) })
+	})
+}
+
+func statsStrategies(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	if right, uses := store.Accuracy(list); uses > 0 {
+		defer func() { a.Say("The chosen strategy helped in %s of its uses.", share(right, uses)) }()
+	}
+	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
+		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l store.Learned) command.Row {
+			s, rate := l.Stat(time.Now()), "-"
+			if s.Rate != nil {
+				rate = fmt.Sprintf("%d %%", int(math.Round(*s.Rate*1000))/10)
+			}
+			return command.Row{JSON: s, Cells: []any{s.Class, s.Strategy, s.Successes, s.Failures, rate,
+				command.Minute(s.LastUsed)}}
+		})
+}
+
+func statsFailures(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.FailureStats(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "No iteration has failed yet",
+		"CLASS\tCOUNT\tTRANSIENT\tRUNS\tMEAN COST\tTIME LOST\tLAST", func(f store.FailureStat) command.Row {
+			cost := "unknown"
+			if f.MeanCostUSD != nil {
+				cost = loop.MicroUSD(math.Round(*f.MeanCostUSD * 1e6)).String()
+			}
+			lost := time.Duration(f.TimeLost * float64(time.Second))
+			return command.Row{JSON: f, Cells: []any{f.Class, f.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), f.Runs,
+				cost, console.Total(lost), command.Minute(f.Last)}}
+		})
+}
+
+func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.GateStats(ctx)
+	if err != nil {
+		return err
+	}
+	return command.Listing(a, list, "No gate has run yet",
+		"GATE\tRAN\tRED\tFLAKY\tLAST", func(g store.GateStat) command.Row {
+			return command.Row{JSON: g, Cells: []any{report.Line(g.Gate, 60), g.Ran, g.Red, g.Flaky, command.Minute(g.Last)}}
+		})
+}
+
+// share is a part of a number in percent.
+func share(part, all int) string { return fmt.Sprintf("%d %%", 100*part/all) }
+
+func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.GuardStats(ctx)
+	if err != nil {
+		return err
+	}
+	if completed, ended := wrongly(list); ended > 0 {
+		defer func() {
+			a.Say("Of the runs that a guard ended, %s went on and are complete.", share(completed, ended))
+		}()
+	}
+	return command.Listing(a, list, "No guard has tripped yet",
+		"GUARD\tTRIPS\tRUNS\tCOMPLETED\tLAST\tLAST RUN\tMESSAGE", func(g store.GuardStat) command.Row {
+			return command.Row{JSON: g, Cells: []any{g.Guard, g.Trips, g.Runs, g.Completed, command.Minute(g.Last),
+				g.LastRun, report.Line(g.Message, 80)}}
+		})
+}
+
+func statsRefusals(ctx context.Context, a *command.App, db *store.Store) error {
+	list, err := db.RefusalStats(ctx)
+	if err != nil {
+		return err
+	}
+	runs, allowed := 0, 0
+	for _, r := range list {
+		runs, allowed = runs+r.Runs, allowed+r.Allowed
+	}
+	if runs > 0 {
+		defer func() {
+			a.Say("Of the runs with a refused command, %s went on at the level permissive: so often a refusal was wrong.",
+				share(allowed, runs))
+		}()
+	}
+	return command.Listing(a, list, "No command was refused yet",
+		"COMMAND\tREFUSED\tRUNS\tALLOWED\tLAST\tLAST RUN\tPATTERN", func(r store.RefusalStat) command.Row {
+			return command.Row{JSON: r, Cells: []any{report.Line(r.Command, 60), r.Refused, r.Runs, r.Allowed,
+				command.Minute(r.Last), r.LastRun, r.Pattern}}
+		})
+}
+
+// mostGroups is how many sprints or tasks have a line of their own.
+const mostGroups = 50
+
+// summaryFlags narrow the summary.
+type summaryFlags struct {
+	by   string
+	days int
+}
+
+func (f *summaryFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.by, "by", "", "a line for each `day`, agent, sprint or task")
+	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
+	_ = cmd.RegisterFlagCompletionFunc("by",
+		cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *summaryFlags) check() (stats.By, error) {
+	by := stats.By(f.by)
+	switch by {
+	case stats.All, stats.Day, stats.Agent, stats.Sprint, stats.Task:
+	default:
+		return "", command.Usage("--by %s: it is day, agent, sprint or task", f.by)
+	}
+	if f.days < 0 || f.days > 36500 {
+		return "", command.Usage("--days %d: it is a number of days", f.days)
+	}
+	return by, nil
+}
+
+// statsSummary prints the totals, or a line for each group.
+func statsSummary(ctx context.Context, a *command.App, db *store.Store, by stats.By, days int) error {
+	now, since := time.Now(), time.Time{}
+	if days > 0 {
+		since = stats.Since(now, days, time.Local)
+	}
+	list, err := db.Tallies(ctx, by, since, now, time.Local, mostGroups)
+	if err != nil {
+		return err
+	}
+	switch {
+	case by != stats.All:
+		return statsGroups(a, list, by)
+	case a.JSON:
+		return a.JSONLine(stats.Sum(list).Line())
+	}
+	statsTotal(a, stats.Sum(list))
+	if days > 0 {
+		return nil // what was learned has no days
+	}
+	return statsRates(ctx, a, db)
+}
+
+// statsRates prints how often a chosen strategy helped, and how often a guard was wrong.
+func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
+	learned, err := db.Learned(ctx)
+	if err != nil {
+		return err
+	}
+	guards, err := db.GuardStats(ctx)
+	if err != nil {
+		return err
+	}
+	if right, uses := store.Accuracy(learned); uses > 0 {
+		a.Result("Strategies  %s of %d choices helped\n", share(right, uses), uses)
+	}
+	if completed, ended := wrongly(guards); ended > 0 {
+		a.Result("Blocked     %d runs by guards, %s of them wrongly: they went on and are complete\n", ended,
+			share(completed, ended))
+	}
+	return nil
+}
+
+// wrongly is how many of the runs that guards ended are complete all the same.
+func wrongly(list []store.GuardStat) (completed, ended int) {
+	for _, g := range list {
+		ended, completed = ended+g.Runs, completed+g.Completed
+	}
+	return completed, ended
+}
+
+// statsGroups prints a line for each day, agent, sprint or task.
+func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
+	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT", stats.Task: "TASK"}[by] +
+		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
+	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header,
+		func(t stats.Tally) command.Row {
+			return command.Row{JSON: t.Line(), Cells: []any{
+				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
+				brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
+			}}
+		})
+}
+
+// statsTotal prints all in words.
+func statsTotal(a *command.App, t stats.Tally) {
+	if t == (stats.Tally{}) {
+		a.Say("Nothing was counted yet: no iteration has ended, and no task was started")
+		return
+	}
+	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut,
+		t.Blocked, t.Started)
+	line := fmt.Sprintf("Iterations  %d: %d good, %d failed", t.Iterations, t.Succeeded, t.Failed)
+	if t.Worked > 0 {
+		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
+	}
+	a.Result("%s\n", line)
+	if mean, ok := t.MeanElapsed(); ok {
+		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", brief(t.Elapsed), brief(mean),
+			brief(t.Fastest), brief(t.Slowest))
+	}
+	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, helped(t))
+	a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
+	a.Result("Waited      %s for providers, %s for answers\n", brief(t.Waited), brief(t.Asked))
+	a.Result("Guards      %d tripped\n", t.Guards)
+	a.Result("Cost        %s; %d tokens in, %d out\n", cost(t), t.TokensIn, t.TokensOut)
+}
+
+// brief is a duration to the second, or finer where a second is much.
+func brief(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return console.Total(d)
+}
+
+func perTask(t stats.Tally) string {
+	mean, ok := t.MeanIterations()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", mean)
+}
+
+func helped(t stats.Tally) string {
+	share, ok := t.RetrySuccess()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// cost is what is known of it.
+func cost(t stats.Tally) string {
+	if t.CostKnown == 0 {
+		return "unknown"
+	}
+	return loop.MicroUSD(t.Cost).String()
+}

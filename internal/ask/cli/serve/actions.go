@@ -1,0 +1,211 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/web"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// maxChildren is how many runs one server drives at once.
+const maxChildren = 20
+
+// childrenEnd is how long all children may take to end their agents.
+const childrenEnd = 25 * time.Second
+
+// children are the runs that were started from a browser: each is a pawl of its
+// own in the background, as if it had been started in a terminal. They end with
+// the server, as runs in a terminal end with it.
+type children struct {
+	a    *command.App
+	root string
+
+	mu    sync.Mutex
+	list  []*child
+	ended bool // no more are started
+}
+
+// child is one of them.
+type child struct {
+	*process.Detached
+	id   process.Identity
+	root string
+	errs string // the file of its messages
+}
+
+// start starts pawl at a root with these arguments.
+func (c *children) start(root string, args []string) (*child, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil, fault.Refuse("pawl ends")
+	}
+	c.tidy()
+	if len(c.list) >= maxChildren {
+		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
+			Hint("Wait until one has ended, or start the run in a terminal")
+	}
+	exe, line, err := c.line(root, "--quiet", "--color=never")
+	if err != nil {
+		return nil, err
+	}
+	dir := web.SessionDir(config.StateDir(c.root, c.a.Env))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	errs, err := os.CreateTemp(dir, "run-*.err")
+	if err != nil {
+		return nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	defer func() { _ = errs.Close() }()
+	d, err := process.StartDetached(process.Command{Path: exe, Args: append(line, args...), Dir: root, Env: c.a.Env,
+		Stderr: errs})
+	if err != nil {
+		_ = os.Remove(errs.Name())
+		return nil, err
+	}
+	one := &child{Detached: d, root: root, errs: errs.Name()}
+	one.id, _ = process.Identify(d.PID) // of one that has ended at once there is none, and nothing to end
+	c.list = append(c.list, one)
+	return one, nil
+}
+
+// line is the beginning of a command line of pawl at a root.
+func (c *children) line(root string, flags ...string) (exe string, args []string, err error) {
+	if exe, err = os.Executable(); err != nil {
+		return "", nil, fmt.Errorf("cannot start pawl: %v", err)
+	}
+	args = append([]string{exe, "-C", root}, flags...)
+	if c.a.File != "" && root == c.root {
+		if file, err := filepath.Abs(filepath.Join(c.a.Dir, c.a.File)); err == nil {
+			args = append(args, "--config="+file)
+		}
+	}
+	return exe, args, nil
+}
+
+// shell is what a person types to get a shell in the workspace of a task.
+func (c *children) shell(task string) (process.Command, error) {
+	exe, line, err := c.line(c.root)
+	return process.Command{Path: exe, Args: append(line, "case", "shell", task), Dir: c.root,
+		Env: append(slices.Clone(c.a.Env), "TERM=xterm-256color")}, err
+}
+
+// tidy forgets those that have ended.
+func (c *children) tidy() {
+	var kept []*child
+	for _, one := range c.list {
+		select {
+		case <-one.Done():
+			_ = os.Remove(one.errs)
+		default:
+			kept = append(kept, one)
+		}
+	}
+	c.list = kept
+}
+
+// said is what the child said last; it is an error when it has ended at once.
+func (c *child) said() string {
+	data, err := os.ReadFile(c.errs)
+	if err != nil {
+		return ""
+	}
+	const enough = 2000
+	text := strings.TrimSpace(string(data[max(0, len(data)-enough):]))
+	return strings.TrimPrefix(text, "pawl: ")
+}
+
+// end ends all that still run. They end their agents first; who takes too long
+// is killed, and its supervisor ends the agent.
+func (c *children) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.tidy()
+	for _, one := range c.list {
+		_ = one.id.Signal(syscall.SIGTERM) // gone already
+	}
+	late, kill := context.WithTimeout(context.Background(), childrenEnd)
+	defer kill()
+	for _, one := range c.list {
+		select {
+		case <-one.Done():
+		case <-late.Done():
+			_ = one.id.Signal(syscall.SIGKILL)
+			<-one.Done()
+		}
+		_ = os.Remove(one.errs)
+	}
+	n := 0
+	for _, one := range c.list {
+		if one.root == c.root { // others are the servers of other repositories
+			n++
+		}
+	}
+	if n > 0 {
+		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' goes on.",
+			fault.Numbered(n, "run"))
+	}
+}
+
+// launchTime is how long a run may take until it says that it works: the
+// machine's sandbox is tried in it.
+const launchTime = 30 * time.Second
+
+// launch starts pawl in the background, and waits until it has begun or has ended.
+func (c *children) launch(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
+	return c.launchAt(ctx, c.root, args, begun)
+}
+
+// serveRoot starts the server of another repository.
+func (c *children) serveRoot(ctx context.Context, root string) error {
+	_, err := c.launchAt(ctx, root, []string{"serve"}, func(pid int) (string, bool, error) {
+		session, err := web.LoadSession(config.StateDir(root, c.a.Env))
+		return "", err == nil && session.Owner.PID == pid, nil // what is wrong is what the server says
+	})
+	return err
+}
+
+func (c *children) launchAt(ctx context.Context, root string, args []string, begun web.Begun) (id string, err error) {
+	child, err := c.start(root, args)
+	if err != nil {
+		return "", err
+	}
+	late := time.NewTimer(launchTime)
+	defer late.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ended := false; ; {
+		id, ok, err := begun(child.PID)
+		if ok || err != nil {
+			return id, err
+		}
+		if ended {
+			if said := child.said(); said != "" {
+				return "", fault.Refuse("%s", said)
+			}
+			return "", fault.Of(fault.Refused, web.ErrEnded)
+		}
+		select {
+		case <-child.Done():
+			ended = true // one more look: it may have been quick
+		case <-tick.C:
+		case <-late.C:
+			return "", fmt.Errorf("pawl %s has not begun within %s; see 'pawl ps'", args[0], launchTime)
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Landing makes what a merge queue works with, for one target.
+type Landing struct {
+	a     *command.App
+	c     *config.Config
+	store *store.Store
+	Repo  *git.Repo
+	Plan  engine.Plan // the level, the gates, what they inherit
+	// verdict is what the machine enforces for gates, once it is known.
+	verdict sandbox.Verdict
+}
+
+// OpenLanding reads the repository and the configuration, and refuses what
+// cannot be landed on.
+func OpenLanding(ctx context.Context, a *command.App, c *config.Config, db *store.Store) (*Landing, error) {
+	repo, err := git.OpenStore(ctx, c.Root)
+	if errors.Is(err, git.ErrNotRepository) {
+		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Landing{a: a, c: c, store: db, Repo: repo}
+	l.Plan, err = a.Planner(c, planner.Flags{}).Landing()
+	return l, err
+}
+
+// Box asks the machine what it can enforce for gates, and says what it cannot.
+func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
+	level := l.Plan.Safety
+	if level == sandbox.Paranoid {
+		level = sandbox.Normal // the gates' folder is a disposable copy already
+	}
+	l.Plan.Safety = level
+	l.verdict, err = judge(ctx, l.a, level, unsandboxed, "")
+	return err
+}
+
+// Options are those of the queue. Gates run in workspaces of the pool.
+func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
+	target, err := action.LandingTarget(ctx, l.c, l.Repo)
+	if err != nil {
+		return merge.Options{}, err
+	}
+	self, err := process.Self()
+	if err != nil {
+		return merge.Options{}, err
+	}
+	m, protect := l.c.Merge, l.Plan.Protect
+	protect.Files = engine.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
+	o := merge.Options{
+		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
+		Policy: queue.Policy{
+			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(),
+			Action: queue.Action(m.EscalationAction),
+			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
+		},
+		Gates: l.Plan.Gates, Protect: protect, Environ: l.Plan.Environ, Environment: l.environment(),
+		Regenerate: l.regenerations(),
+		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
+		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
+	}
+	if l.store.Board() != "" && l.c.Cluster.Engine != "" {
+		o.Travel = l.c.Cluster.Remote
+	}
+	return o, nil
+}
+
+// UseForge gives the queue the forge that it opens pull requests at, and refuses
+// those that could not be opened, before work is done for them.
+func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
+	checks := l.c.Verification.Checks()
+	if !o.Policy.Propose && checks.Forge == "" {
+		return nil
+	}
+	remote, _, err := l.Repo.UpstreamOf(ctx, merge.Ref(o.Target))
+	if err != nil {
+		return err
+	}
+	if remote == "" && !o.Policy.Propose {
+		return command.Usage("gate %q asks the forge: %s %v", checks.Name, command.BranchName(o.Target), merge.ErrNoRemote).
+			Hint("Name one: git remote add origin URL")
+	}
+	if remote == "" {
+		return command.Usage("merge.mode is pull-request: %s %v", command.BranchName(o.Target), merge.ErrNoRemote).
+			Hint("Name one: git remote add origin URL").Hint("Or land here: set merge.mode to local")
+	}
+	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
+	if err == nil && o.Policy.Propose {
+		o.Fork, err = l.fork(ctx, remote, o)
+	}
+	o.AutoMerge, o.Required, o.ChecksTimeout = l.c.Merge.AutoMerge, checks.Checks, checks.Timeout.Std()
+	if refused, ok := errors.AsType[*fault.Error](err); ok && o.Policy.Propose {
+		return refused.Hint("Or land here: set merge.mode to local")
+	}
+	return err
+}
+
+// fork is where branches are pushed to, if not to the target's remote: where git itself
+// pushes them.
+func (l *Landing) fork(ctx context.Context, upstream string, o *merge.Options) (merge.Fork, error) {
+	remote, err := l.Repo.PushRemoteOf(ctx, merge.Ref(o.Target))
+	if err != nil || remote == "" || remote == upstream {
+		return merge.Fork{}, err
+	}
+	address, err := l.Repo.RemoteURL(ctx, remote)
+	if err != nil {
+		return merge.Fork{}, err
+	}
+	owner, _, _ := strings.Cut(forge.FromRemote(address).Repository, "/")
+	if owner == "" {
+		return merge.Fork{}, fault.Refuse("git pushes to the remote %s, whose address names no fork at the forge: %s", remote,
+			address).
+			Hint("Or push elsewhere: git config remote.pushDefault %s", upstream)
+	}
+	return merge.Fork{Remote: remote, Owner: owner}, nil
+}
+
+// regenerations are the commands that make lock files and the like again.
+func (l *Landing) regenerations() []merge.Regeneration {
+	var list []merge.Regeneration
+	for _, r := range l.c.Merge.Regenerate {
+		list = append(list, merge.Regeneration{Files: r.Files, Command: r.Command, Timeout: r.Timeout.Std()})
+	}
+	return list
+}
+
+// UseWorkspaces makes the pool's integration clones those of the queue.
+func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
+	o.Integration = func(ctx context.Context, commit string) (merge.Workspace, error) {
+		w, err := p.Integration(ctx, commit)
+		if err != nil {
+			return merge.Workspace{}, err
+		}
+		done := func(ctx context.Context) {
+			if err := p.Release(ctx, w, pool.Landed); err != nil {
+				l.a.Say("Warning: %v", err)
+			}
+		}
+		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
+		if l.verdict.Boxed {
+			box, err := l.gateBox(ctx, w.Dir)
+			if err != nil {
+				done(ctx)
+				return merge.Workspace{}, err
+			}
+			out.Box, out.Caches, out.Environ = &box.Gates, box.GateCaches, append(out.Environ, box.GateEnv...)
+		}
+		return out, nil
+	}
+}
+
+// gateBox is the box of gates in a folder.
+func (l *Landing) gateBox(ctx context.Context, dir string) (*engine.Box, error) {
+	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Lender: l.Repo}
+	s.Plan.Root, s.Plan.Agents = dir, nil
+	tree, err := workspace.Open(ctx, dir, workspace.Options{StateDir: filepath.Join(s.StateDir, "queue", "box")})
+	if err != nil {
+		return nil, err
+	}
+	s.Tree = tree
+	return s.policies(ctx, l.verdict), nil
+}
+
+// environment is what beside tree and gates a verdict depends on, as far as
+// pawl can know: programs found by PATH, the level, setup and copied files.
+func (l *Landing) environment() string {
+	h := sha256.New()
+	for _, part := range []string{
+		l.a.Getenv("PATH"), l.Plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"),
+		strings.Join(l.c.Workspace.Copy, "\n"),
+	} {
+		fmt.Fprintf(h, "%q\n", part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Merge is how verified work lands: as with pawl queue, with what the tasks'
+// gates are held to.
+func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan engine.Plan,
+	clones *pool.Pool) (merge.Options, error) {
+	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return o, err
+	}
+	if err := l.UseForge(ctx, &o); err != nil {
+		return o, err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Resolve = t.Resolver(clones, db).Resolve
+	return o, nil
+}
+
+// TaskPlanner makes the plans of tasks. It has judged the machine and said
+// what there is to say, once; plans are made in silence.
+type TaskPlanner struct {
+	a        *command.App
+	c        *config.Config
+	repo     *git.Repo // which lends its objects to the clones of tasks
+	planner  *planner.Planner
+	stateDir string
+	Verdict  sandbox.Verdict
+	Store    *store.Store // what guards came to, for thresholds that adapt; nil where that does not matter
+	level    string       // that Verdict is for
+	// Unsandboxed is a person's wish; see [judge].
+	unsandboxed bool
+}
+
+// NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
+// sandbox. The plan is that of a task in the root itself.
+func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, stateDir string,
+	f planner.Flags) (*TaskPlanner, engine.Plan, error) {
+	t := &TaskPlanner{
+		a: a, c: c, repo: repo, planner: a.Planner(c, f), stateDir: stateDir, unsandboxed: f.Unsandboxed,
+	}
+	plan, err := t.planner.Task(autopilot.Task{})
+	if err != nil {
+		return nil, plan, err
+	}
+	for _, name := range c.Autopilot.Race { // one that cannot work is found before work begins
+		if _, err := t.planner.Task(autopilot.Task{Agent: name}); err != nil {
+			return nil, plan, err
+		}
+	}
+	if t.Verdict, err = judge(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
+		return nil, plan, err
+	}
+	t.level = plan.Safety
+	if c.Forge.Issues.Label != "" { // a machine that cannot hold them is found before work begins
+		outside, err := t.planner.Task(autopilot.Task{Case: board.Case{Ref: board.IssueRef(1)}})
+		if err == nil && outside.Safety != t.level {
+			_, err = judge(ctx, a, outside.Safety, f.Unsandboxed, "")
+		}
+		if err != nil {
+			return nil, plan, err
+		}
+	}
+	quiet := *a
+	quiet.Quiet = true
+	t.a, t.planner = &quiet, quiet.Planner(c, f)
+	return t, plan, nil
+}
+
+// Plan is the plan of a task in its workspace, and its tree.
+func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	if len(task.Asked) > 0 {
+		c, err := t.a.Load(task.Asked)
+		if err != nil {
+			return engine.Plan{}, nil, err
+		}
+		other := *t
+		t, other.c, other.planner = &other, c, t.a.Planner(c, planner.Flags{})
+	}
+	plan, err := t.planner.Task(task)
+	if err != nil {
+		return plan, nil, err
+	}
+	Adapt(ctx, t.a, t.c, t.Store, &plan.Policy)
+	tree, err := workspace.Open(ctx, plan.Root, workspace.Options{
+		StateDir: autopilot.TreeDir(t.stateDir, task.RunName()), MaxFile: plan.SnapshotMaxFile,
+	})
+	if err != nil {
+		return plan, nil, err
+	}
+	if err := tree.Exclude(ctx); err != nil {
+		return plan, nil, err
+	}
+	verdict := t.Verdict
+	if plan.Safety != t.level {
+		if verdict, err = judge(ctx, t.a, plan.Safety, t.unsandboxed, ""); err != nil {
+			return plan, nil, err
+		}
+	}
+	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
+	if verdict.Boxed {
+		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Tree: tree, Lender: t.repo}
+		plan.Box = s.policies(ctx, verdict)
+	}
+	return plan, tree, nil
+}
+
+// Adapt lets what guards came to in this repository change their thresholds, and says so.
+func Adapt(ctx context.Context, a *command.App, c *config.Config, db *store.Store, pol *loop.Policy) {
+	if !c.Loop.AdaptiveThresholds || db == nil {
+		return
+	}
+	list, err := db.GuardStats(ctx)
+	if err != nil {
+		a.Say("Warning: no threshold is adapted: %v", err)
+	}
+	var seen []loop.Tripped
+	for _, g := range list {
+		seen = append(seen, loop.Tripped{Guard: g.Guard, Runs: g.Runs, Completed: g.Completed})
+	}
+	for _, change := range loop.Adapt(pol, seen) {
+		a.Say("Adapted: %s.", change)
+	}
+}
+
+// Resolver is an agent for conflicts, planned like that of a task.
+func (t *TaskPlanner) Resolver(clones *pool.Pool, db *store.Store) *autopilot.Resolver {
+	return &autopilot.Resolver{
+		Plan: t.Plan, Pool: clones, Store: db, StateDir: t.stateDir,
+		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.Env)), Log: slog.New(slog.DiscardHandler),
+	}
+}

@@ -1,0 +1,215 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+)
+
+// askPerson asks on the terminal until it has an answer. ok is false when the
+// question is to wait; Ctrl+C ends pawl, and the question waits too.
+func askPerson(a *command.App, run string, s loop.State) (rep action.Reply, ok bool) {
+	in := bufio.NewReader(a.Stdin)
+	prompt := "Your answer (Enter: later): "
+	if q := s.Question; len(q.Choices) > 0 {
+		prompt = fmt.Sprintf("Your answer (1-%d, or in words; Enter: later): ", len(q.Choices))
+	}
+	if asked := s.Question.Asked(); len(asked) > 1 {
+		return askForSteps(a, in, run, asked)
+	}
+	for {
+		line, err := readLine(a, in, prompt)
+		if line == "" || err != nil {
+			a.Say("The question waits. Answer it with: pawl answer %s NUMBER|TEXT", run)
+			return rep, false
+		}
+		rep, err := action.ReadReply(&s, []string{line})
+		if err == nil && rep.Number != 0 && rep.Choice.Advice {
+			more := "Anything that the agent should know (Enter: nothing)? "
+			if rep.Choice.Needs {
+				more = "What must change? "
+			}
+			rep.Text, _ = readLine(a, in, more)
+			err = rep.Complete()
+		}
+		if err == nil {
+			return rep, true
+		}
+		a.Say("%v", err)
+	}
+}
+
+// askForSteps asks on the terminal for each step; ok is false when all wait.
+func askForSteps(a *command.App, in *bufio.Reader, run string, asked []loop.Asks) (rep action.Reply, ok bool) {
+	for _, q := range asked {
+		line, err := readLine(a, in, "Your answer to "+report.Line(q.Step, 200)+" (Enter: later): ")
+		if line != "" {
+			rep.Steps = append(rep.Steps, loop.Asks{Step: q.Step, Text: line})
+		}
+		if err != nil {
+			break
+		}
+	}
+	if len(rep.Steps) == 0 {
+		a.Say("The questions wait. Answer one with: pawl answer %s --step STEP TEXT", run)
+	}
+	return rep, len(rep.Steps) > 0
+}
+
+func readLine(a *command.App, in *bufio.Reader, prompt string) (string, error) {
+	_, _ = fmt.Fprint(a.Stderr, prompt)
+	line, err := in.ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		_, _ = fmt.Fprintln(a.Stderr)
+	}
+	return strings.TrimSpace(line), err
+}
+
+// answered resumes a run whose question was answered on the terminal, and
+// makes the exit status of how it ended then.
+func (s *Session) answered(ctx context.Context, run string, rep action.Reply) error {
+	if !rep.Ends() {
+		s.showing.Lock()
+		s.Screen = console.New(s.App.Terminal(), s.Plan.Name)
+		s.showing.Unlock()
+		return s.DriveOn(ctx, run, rep.Event(&s.Plan.Policy))
+	}
+	r, err := s.Store.Run(ctx, run)
+	if err == nil {
+		err = s.App.Operator(s.Store, r.Root).Settle(ctx, r, rep)
+	}
+	if err != nil {
+		return s.App.LookupError(err, run)
+	}
+	switch rep.Choice.Do {
+	case control.TakeOver:
+		return command.StatusError(command.ExitPerson)
+	case control.GiveUp:
+		return command.StatusError(command.ExitFailed)
+	}
+	return nil
+}
+
+// PrintQuestion shows an escalation: what was tried, what the run changed, and
+// what can be done. It is a result: a person decides from it. here is true when
+// the answer is asked for below it.
+func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question, changes string, here bool) {
+	if asked := q.Asked(); len(asked) > 1 {
+		printAsked(a, run, asked, here)
+		return
+	}
+	a.Result("\nA person is needed: %s\n", command.CleanLines(q.Text, 2000))
+	if q.Asker != "" && !here {
+		a.Result("\n  Answer it, and go on: pawl answer %s TEXT\n\n", run)
+	}
+	if q.Asker != "" {
+		return
+	}
+	if len(q.Attempts) > 0 {
+		a.Result("\nAttempts:\n")
+		for _, t := range q.Attempts {
+			a.Result("  %s\n", report.Line(t, 300))
+		}
+	}
+	if q.Pattern != "" {
+		a.Result("Pattern: %s\n", q.Pattern)
+	}
+	if changes != "" {
+		a.Result("\nWhat the run changed:\n%s", changes)
+	}
+	if len(q.Choices) > 0 {
+		printChoices(a, run, st, q, here)
+		return
+	}
+	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\""}}
+	if st != loop.Pending { // a question needs its answer
+		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
+	}
+	choices = append(choices,
+		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},
+		[2]string{"Undo the run's changes", "pawl rollback " + run + " --to 0"})
+	a.Result("\n")
+	for _, c := range choices {
+		a.Result("%-24s %s\n", c[0]+":", c[1])
+	}
+}
+
+// printAsked shows the questions of several steps.
+func printAsked(a *command.App, run string, asked []loop.Asks, here bool) {
+	a.Result("\n%d steps need a person:\n", len(asked))
+	for _, q := range asked {
+		a.Result("  %s: %s\n", report.Line(q.Step, 200), strings.ReplaceAll(command.CleanLines(q.Text, 2000), "\n", "\n    "))
+	}
+	if !here {
+		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  The last answer resumes the run.\n\n", run,
+			action.Word(asked[0].Step))
+	}
+}
+
+// printChoices lists the numbered options, and how one is chosen from here.
+func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, here bool) {
+	a.Result("\n")
+	for i, c := range q.Choices {
+		a.Result("  %d. %s\n", i+1, report.Line(c.Text, 200))
+	}
+	a.Result("\n")
+	if !here {
+		a.Result("Choose one:       pawl answer %s NUMBER\n", run)
+		words := "\"what to do differently\""
+		if q.Choices[0].Do == control.Accept { // green work waits for its review
+			words = "approve, or: pawl answer " + run + " \"reject: what must change\""
+		}
+		a.Result("Or in your words: pawl answer %s %s\n", run, words)
+		if st != loop.Pending { // a question needs its answer
+			a.Result("Go on as before:  pawl resume %s\n", run)
+		}
+	}
+	a.Result("All of it:        pawl show %s, pawl show %s --diff\n\n", run, run)
+}
+
+// shownChanges is the diff for a question, unless the configuration leaves it out.
+func (s *Session) shownChanges(run string, q *loop.Question) string {
+	if q.NoDiff {
+		return ""
+	}
+	return s.changes(run)
+}
+
+// changes is the beginning of what the run changed, "" outside of git.
+func (s *Session) changes(run string) string {
+	if s.Tree == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), command.DiffBound)
+	defer cancel()
+	snaps, err := s.Tree.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 {
+		return ""
+	}
+	patch, cut, err := s.Tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, command.ShownDiff)
+	if err != nil || patch == "" {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSuffix(patch, "\n"), "\n")
+	if len(lines) > command.ShownLines {
+		lines, cut = lines[:command.ShownLines], true
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString("  " + console.Printable(l) + "\n")
+	}
+	if cut {
+		b.WriteString("  … all of it: pawl show " + run + " --diff\n")
+	}
+	return b.String()
+}

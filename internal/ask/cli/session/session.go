@@ -1,0 +1,491 @@
+// Package session is one run, autopilot or landing in this process: its plan, its
+// database, work tree and box, the screen and the hooks that hear of it, and the
+// question that a person answers at its end. Whether a run may start at all is
+// decided here, too.
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/ask/boxpolicy"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/telemetry"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/hook"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Box decides what the operating system holds the run to.
+func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
+	v, err := judge(ctx, s.App, s.Plan.Safety, unsandboxed, "the agent")
+	if err != nil {
+		return err
+	}
+	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
+	if v.Boxed {
+		s.Plan.Box = s.policies(ctx, v)
+		s.Plan.Copy = s.Plan.Safety == sandbox.Paranoid
+	}
+	if s.Plan.Copy && s.Tree == nil {
+		return command.Usage("cannot run at the level paranoid outside of git: the agent works on a copy, " +
+			"and only git can tell what it changed").
+			Hint("Make a repository: git init").Hint("Or run with --safety normal")
+	}
+	return nil
+}
+
+// judge asks the machine what it can enforce at a level, and warns of what it
+// cannot. who is not confined where there is no sandbox; "" warns of nothing.
+func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
+	var offer sandbox.Offer
+	if level != sandbox.Permissive && !unsandboxed {
+		offer = sandbox.Probe(ctx)
+	}
+	v := sandbox.Judge(level, offer, unsandboxed)
+	if v.Refused != "" {
+		return v, command.Usage("cannot run at the level %s: %s", level, v.Refused).
+			Hint("See what this machine can enforce: pawl doctor").
+			Hint("Run without a sandbox, which every report then says: --unsandboxed")
+	}
+	if unsandboxed && who != "" {
+		a.Say("Warning: no sandbox (--unsandboxed): what %s may touch is not confined.", who)
+	}
+	for _, gap := range v.Gaps {
+		a.Say("Note: safety level %s: %s.", level, gap)
+	}
+	return v, nil
+}
+
+// policies are the boxes of the run's agents and gates. They see nothing that
+// pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
+// answer for the person, and who reaches a supervisor can have it run commands.
+func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
+	outside, _ := s.outside(nil)
+	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
+		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Tree: s.Tree, Lender: s.Lender, Env: s.App.Env,
+		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
+	}, v)
+	s.agentPolicy = boxes.Agent
+	return boxes.Run
+}
+
+// warnFixedStrategy says that a strategy that was fixed for the run changes
+// nothing, before money is spent.
+func (s *Session) warnFixedStrategy(pol *loop.Policy) {
+	if pol.Strategy == "" {
+		return
+	}
+	at := strategy.Situation{
+		Own: pol.Strategies, CanFallback: len(pol.Fallback) > 0, CanStronger: pol.Stronger != "", CanRewind: s.Tree != nil,
+		HasOptional: pol.HasOptional, IterationTimeout: pol.IterationTimeout, Ceiling: pol.IterationCeiling,
+		Gate: len(s.Plan.Gates) > 0, Steps: pol.Kind == loop.Workflow,
+	}
+	if why := at.Ineffective(pol.Strategy); why != "" {
+		s.App.Say("Warning: strategy %s has no effect: %s.", pol.Strategy, why)
+	}
+}
+
+// warnIgnored names the flags that mean nothing to a workflow that is gone over once.
+func (s *Session) warnIgnored() {
+	for _, f := range [][2]string{{"loop.max_iterations", "--max-iterations"}, {"loop.strategy", "--strategy"}} {
+		if s.Config.IsFlag(f[0]) {
+			s.App.Say("Warning: %s has no effect on a workflow that runs once; add --iterate.", f[1])
+		}
+	}
+}
+
+// DriveOn resumes a run.
+func (s *Session) DriveOn(ctx context.Context, run string, e loop.Event) error {
+	return s.Drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+		return engine.Resume(ctx, o, run, e)
+	})
+}
+
+// resumeHint adds what to do about a run that cannot be resumed.
+func resumeHint(err error, name string) error {
+	e := fault.Of(fault.Refused, fmt.Errorf("cannot resume %s: %w", name, err))
+	switch {
+	case errors.Is(err, loop.ErrFinal):
+		return e.Hint("Start a new run: pawl run %s", name)
+	case errors.Is(err, loop.ErrActive):
+		return e.Hint("Watch it: pawl logs %s -f", name)
+	case errors.Is(err, loop.ErrNeedsAnswer):
+		return e.Hint("See the question: pawl show %s", name).Hint("Answer it:        pawl answer %s \"…\"", name)
+	}
+	return e.Hint("Raise the limit: pawl resume %s --max-iterations N, --max-cost USD or --timeout DURATION", name)
+}
+
+// NotInside refuses a run that an agent or a gate of a run starts: it could
+// start itself again and again, and its records are out of its sandbox's reach.
+func NotInside(a *command.App) error {
+	if run := a.Getenv("PAWL_RUN"); run != "" {
+		return command.Usage("cannot start a run inside of run %s: an agent or a check of it called pawl run", run).
+			Hint("An agent asks what to do next with: pawl check").
+			Hint("To start it all the same, take PAWL_RUN out of its environment: env -u PAWL_RUN pawl run …")
+	}
+	return nil
+}
+
+// Session is one run or resume in this process.
+type Session struct {
+	App      *command.App
+	Config   *config.Config
+	Plan     engine.Plan
+	StateDir string
+	Store    *store.Store
+	Tree     *workspace.Checkout
+	Lender   *git.Repo // of which the tree is a clone; nil where it is the user's own
+	Screen   *console.Screen
+	work     engine.Work // of a workflow
+	// agentPolicy is the box of one more agent, where there are boxes.
+	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
+
+	Hooks   *hook.Runner // nil: there are none
+	showing sync.Mutex   // over screen and running while hooks may report
+	running string       // the run's id, once it is known
+	Target  string       // of the autopilot's landings
+}
+
+// Open prepares what a run works with, and warns once of what is missing: no
+// database, no git, no sandbox.
+func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
+	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s.Screen = console.New(a.Terminal(), plan.Name)
+	db, err := a.Database(ctx, c)
+	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure
+	switch {
+	case errors.Is(err, store.ErrNewer):
+		return nil, fault.Of(fault.Refused, err)
+	case err != nil && needed:
+		return nil, err
+	case err != nil:
+		a.Say("Warning: %v", err)
+		a.Say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
+	}
+	if s.Store = db; db != nil {
+		db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
+	}
+	Adapt(ctx, a, c, db, &s.Plan.Policy)
+	s.openTree(ctx)
+	if err := s.Box(ctx, unsandboxed); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openTree opens the work tree, where there is one.
+func (s *Session) openTree(ctx context.Context) {
+	tree, err := workspace.Open(ctx, s.Config.Root,
+		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
+	switch {
+	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
+		s.App.Say("Note: %v; no snapshots are taken, so nothing can be rolled back.", err)
+		return
+	case err != nil:
+		s.App.Say("Warning: no snapshots: %v", err)
+		return
+	}
+	s.Tree = tree
+	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
+	for _, note := range notes {
+		s.App.Say("Warning: %s.", note)
+	}
+	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+	bad, err := tree.Accept(ctx) // what an earlier pawl that was killed left
+	if len(bad) > 0 {
+		s.App.Say("Warning: %s", workspace.BadObjects(bad))
+	}
+	if err != nil {
+		s.App.Say("Warning: %v", err)
+	}
+}
+
+// Close ends hooks and closes the database.
+func (s *Session) Close() {
+	s.Hooks.Close(context.Background())
+	if s.Store != nil {
+		if err := s.Store.Close(); err != nil {
+			s.App.Say("Warning: %v", err)
+		}
+	}
+}
+
+// Preamble says what a person should know before money is spent.
+func (s *Session) Preamble() {
+	plan := &s.Plan
+	if work := plan.Prompt.Work; work != "" {
+		s.App.Say("Task: %s", report.Line(work, 300))
+	}
+	isProcedure := plan.Policy.Kind == loop.Procedure
+	if isProcedure {
+		WarnNoGates(s.App, s.Plan, plan.Name+" completes")
+	}
+	names := slices.Sorted(maps.Keys(plan.Agents))
+	if isProcedure {
+		names = []string{plan.Policy.Agent}
+	}
+	for _, name := range names {
+		if a := plan.Agents[name]; s.Config.IsSet("loop.max_cost") && len(a.Routes) == 0 && agents.Silent(a.Adapter) {
+			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
+				"Limits on calls and time hold (docs/agents.md).", name)
+		}
+	}
+	if plan.Policy.Once {
+		s.warnIgnored()
+	} else {
+		s.warnFixedStrategy(&plan.Policy)
+	}
+	if plan.Policy.Agent != "" {
+		s.sayWithheld(s.Plan)
+		s.sayGateway(s.Plan)
+	}
+}
+
+// WarnNoGates says that nothing is verified; completes is who or what then completes.
+func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
+	if len(plan.Gates) == 0 {
+		a.Say("Warning: No verification commands configured")
+		a.Say("  %s on COMPLETE without validation. Suggestion: add to pawl.yaml:", completes)
+		a.Say("    verification: [%q]", "go test ./...")
+	}
+}
+
+// Drive runs the engine with signals and screen attached, and makes the exit
+// status of how the run ended.
+func (s *Session) Drive(ctx context.Context,
+	start func(context.Context, engine.Options) (*engine.Driver, error)) error {
+	sig := engine.CatchSignals()
+	defer sig.Stop()
+	notify, sent := s.watched(ctx)
+	d, err := start(ctx, engine.Options{
+		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Tree: s.Tree, Notify: notify,
+		Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
+		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+	})
+	s.Screen.Done()
+	sent()
+	if running, ok := errors.AsType[*store.RunningError](err); ok {
+		return command.Usage("%v", running).Hint("Stop it:  pawl stop %s", running.Run)
+	}
+	if err != nil {
+		return s.driveError(err)
+	}
+	if sig.First() == loop.NoCause { // else a person waits for the end
+		s.sweepAfter(ctx)
+	}
+	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
+	return s.ended(ctx, d, sig.First())
+}
+
+// watched passes notices to the screen, to hooks and notifications,
+// and a collector of telemetry if the environment names one. sent ends the last.
+func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
+	s.StartHooks()
+	fire := s.Hooks.Watch(ctx, hook.About{Name: s.Plan.Name, Workspace: s.Plan.Root, Branch: s.branch(ctx)})
+	sender, err := telemetry.Open(s.App.Getenv, command.BuildVersion())
+	if err != nil {
+		s.App.Say("Warning: no telemetry is sent: %v", err)
+	}
+	return func(n engine.Notice) {
+			s.show(n)
+			fire(n)
+			if sender != nil {
+				sender.Notice(n)
+			}
+		}, func() {
+			if sender == nil {
+				return
+			}
+			if err := sender.Close(ctx); err != nil {
+				s.App.Say("Warning: %v", err)
+			}
+		}
+}
+
+// branch is the one that is checked out; "" when there is none.
+func (s *Session) branch(ctx context.Context) string {
+	if s.Hooks == nil || s.Tree == nil {
+		return ""
+	}
+	head, err := s.Tree.Repo.Head(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(head.Branch, "refs/heads/")
+}
+
+func (s *Session) driveError(err error) error {
+	if errors.Is(err, engine.ErrTaken) {
+		return fault.Of(fault.Failed, err).Hint("%s", "It goes on there; 'pawl ps' shows it")
+	}
+	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
+		if errors.Is(err, known) {
+			return resumeHint(err, s.Plan.Name)
+		}
+	}
+	return err
+}
+
+// ended makes the exit status of a run's end, and prints its result. On a
+// terminal a question can be answered at once, and the run resumes.
+func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
+	st := d.State()
+	s.sayCopy(ctx, d.ID())
+	code := exitCode(st, cause)
+	if s.App.JSON {
+		if line, err := json.Marshal(console.End{Event: "end", Run: d.ID(), Status: string(st.Status), Why: st.Why,
+			Exit: code}); err == nil {
+			s.App.Result("%s\n", line)
+		}
+	} else if q := st.Question; q != nil && !s.App.Quiet {
+		here := s.App.Interactive() && s.Store != nil && cause == loop.NoCause
+		PrintQuestion(s.App, d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
+		if here {
+			if rep, ok := askPerson(s.App, d.ID(), st); ok {
+				return s.answered(ctx, d.ID(), rep)
+			}
+		}
+	}
+	switch code {
+	case command.ExitOK:
+		return nil
+	case command.ExitLimit:
+		s.sayLimit(d.ID(), st)
+	}
+	return command.StatusError(code)
+}
+
+// sayLimit says how a run that ended at a limit goes on.
+func (s *Session) sayLimit(run string, st loop.State) {
+	if s.Store == nil || s.App.JSON {
+		return
+	}
+	s.App.Say("  See what happened: pawl show %s", run)
+	if st.Limit > 0 && st.Iteration >= st.Limit {
+		s.App.Say("  Go on with more:   pawl resume %s --max-iterations %d", run, 2*st.Limit)
+	}
+}
+
+// exitCode is pawl's exit status for how a run ended.
+func exitCode(s loop.State, cause loop.Cause) int {
+	switch s.Status {
+	case loop.FailedRun:
+		if s.Question != nil { // a guard ended a workflow
+			return command.ExitPerson
+		}
+	case loop.Completed:
+		return command.ExitOK
+	case loop.TimedOut, loop.Exhausted:
+		return command.ExitLimit
+	case loop.Paused, loop.Blocked, loop.Pending:
+		return command.ExitPerson
+	case loop.Interrupted, loop.Stopped:
+		switch cause {
+		case loop.CauseTerminate:
+			return command.ExitTerminated
+		case loop.CauseHangup:
+			return command.ExitHangup
+		}
+		return command.ExitInterrupted
+	}
+	return command.ExitFailed
+}
+
+// sayCopy says where the result of a run that worked on a copy is.
+func (s *Session) sayCopy(ctx context.Context, run string) {
+	if !s.Plan.Copy || s.Tree == nil {
+		return
+	}
+	snaps, err := s.Tree.Snapshots(ctx, run)
+	if err != nil || len(snaps) == 0 || snaps[0].Tree == snaps[len(snaps)-1].Tree {
+		return
+	}
+	s.App.Say("Your files were not touched: the result is in a copy.")
+	s.App.Say("  See it:   pawl show %s --diff", run)
+	s.App.Say("  Apply it: pawl apply %s", run)
+}
+
+// WorkflowSession makes ready what a workflow runs with.
+func WorkflowSession(ctx context.Context, a *command.App, w *config.Workflow, f planner.Flags) (*Session, error) {
+	c, err := a.Load(f.Paths())
+	if err != nil {
+		return nil, err
+	}
+	pl := a.Planner(c, f)
+	plan, err := pl.Workflow(w)
+	if err != nil {
+		return nil, err
+	}
+	values, err := pl.ContextValues(w)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Open(ctx, a, c, plan, f.Unsandboxed)
+	if err != nil {
+		return nil, err
+	}
+	s.work = flow.New(flow.Options{
+		Flow: flowOf(w), Context: values,
+		Load: func(dir, name string) (*flow.Flow, error) {
+			below, err := config.LoadWorkflow(dir, name)
+			if err != nil {
+				return nil, err
+			}
+			return flowOf(below), nil
+		},
+		Procedure: func(name string) (engine.Plan, error) { return s.innerPlan(name, f) },
+	})
+	return s, nil
+}
+
+// flowOf is the workflow as who runs it needs it.
+func flowOf(w *config.Workflow) *flow.Flow {
+	f := &flow.Flow{Path: w.Path, Plan: w.Plan, Nested: map[string]*flow.Flow{}}
+	for id, below := range w.Nested {
+		f.Nested[id] = flowOf(below)
+	}
+	return f
+}
+
+// innerPlan is the plan of a procedure that a step drives. The workflow's box and
+// limits apply to it.
+func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
+	inner := planner.Flags{Safety: f.Safety, Agent: f.Agent, AgentCmd: f.AgentCmd}
+	plan, err := s.App.Planner(s.Config, inner).Procedure(name)
+	if err != nil {
+		return plan, err
+	}
+	plan.Sandbox, plan.Copy = s.Plan.Sandbox, false
+	if s.Plan.Box != nil {
+		box := *s.Plan.Box
+		box.Agents = map[string]sandbox.Policy{}
+		for name, ag := range plan.Agents {
+			box.Agents[name] = s.agentPolicy(name, ag)
+		}
+		plan.Box = &box
+	}
+	return plan, nil
+}

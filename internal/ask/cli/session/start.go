@@ -1,0 +1,352 @@
+package session
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/retention"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/statefile"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// AdoptFile makes a run of a state file that the database knows nothing of,
+// when nothing that it knows can be resumed instead.
+// [statefile.ErrNone] when there is no such file.
+func AdoptFile(ctx context.Context, db *store.Store, root, name string, last store.Run, lookup error) (store.Run,
+	error) {
+	if lookup != nil && !errors.Is(lookup, store.ErrNotFound) {
+		return last, statefile.ErrNone
+	}
+	path := statefile.Path(root, name)
+	file, err := statefile.Read(path)
+	if err != nil && lookup == nil {
+		return last, statefile.ErrNone // the database rules
+	}
+	if err != nil {
+		return last, err
+	}
+	follows := !foreign(file, last) || last.Status != string(loop.Completed)
+	if lookup == nil && follows {
+		return last, statefile.ErrNone
+	}
+	if err := mayRun(file, name, path); err != nil {
+		return last, err
+	}
+	return engine.Import(ctx, db, root, name)
+}
+
+// MayStart refuses a second start, and asks before an earlier run that could
+// go on is left behind.
+func (s *Session) MayStart(ctx context.Context, fresh bool) error {
+	path := statefile.Path(s.Plan.Root, s.Plan.Name)
+	file, ferr := statefile.Read(path)
+	if ferr != nil && !errors.Is(ferr, statefile.ErrNone) {
+		to, err := statefile.KeepAside(path)
+		if err != nil {
+			s.App.Say("Warning: %v", err)
+		} else {
+			s.App.Say("Warning: %v; it was renamed to %s", ferr, filepath.Base(to))
+		}
+	}
+	if ferr != nil {
+		file = statefile.File{} // says nothing
+	}
+	worked := false
+	if s.Store != nil {
+		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
+		if err == nil {
+			err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
+		} else if errors.Is(err, store.ErrNotFound) {
+			worked, err = s.worked(ctx)
+		}
+		known := last.ID != ""
+		if err != nil || known && !foreign(file, last) {
+			return err
+		}
+		worked = worked || known
+	}
+	if fresh {
+		return nil
+	}
+	if worked && ferr == nil {
+		return s.setAside(path)
+	}
+	return s.mayFollowFile(file, path)
+}
+
+// worked is whether any run of the root is known: then an agent may have written what
+// lies there.
+func (s *Session) worked(ctx context.Context) (bool, error) {
+	known, _, _, err := s.Store.RunPage(ctx, store.RunQuery{Root: s.Plan.Root}, store.RunMark{}, 1)
+	return len(known) > 0, err
+}
+
+// setAside keeps a state file that the database knows nothing of. It decides nothing
+// where agents have worked.
+func (s *Session) setAside(path string) error {
+	to, err := statefile.KeepAside(path)
+	if err != nil {
+		return err
+	}
+	s.App.Say("Note: %s is of no run that is known here, and an agent may have written it; it was renamed to %s",
+		filepath.Base(path), filepath.Base(to))
+	return nil
+}
+
+// elsewhere is true for a run of another machine: its clone at this path is not this one.
+func (s *Session) elsewhere(r store.Run) bool {
+	self, err := process.Self()
+	host := cmp.Or(r.Owner.Host, action.SetupOf(r).Host)
+	return err == nil && s.Store.Board() != "" && host != "" && host != self.Host
+}
+
+// mayFollow decides by the last run of this procedure.
+func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
+	st := loop.Status(last.Status)
+	if s.elsewhere(last) {
+		return nil
+	}
+	if engine.Alive(last.Owner) {
+		return command.Usage("%s is already running: run %s, %v", s.Plan.Name, last.ID, last.Owner).
+			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
+	}
+	if st.Active() {
+		if left, ok := action.Unattended(ctx, s.StateDir, last.ID); ok {
+			return command.Usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.Plan.Name, left).
+				Hint("Take it up again: pawl resume %s", s.Plan.Name)
+		}
+		st = loop.Interrupted
+	}
+	waits := st == loop.Interrupted || st == loop.Stopped || st == loop.Paused || st == loop.Pending
+	removed := noFile && !loop.Status(last.Status).Active()
+	if removed || !waits {
+		return nil
+	}
+	if fresh {
+		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
+	}
+	if s.App.Interactive() {
+		return s.offer(ctx, last, st)
+	}
+	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew()).
+		Hint("Give it up:     pawl discard %s", s.Plan.Name)
+}
+
+// anew is the command that starts what was asked for, and leaves the earlier run behind.
+func (s *Session) anew() string {
+	work := s.Plan.Prompt.Work
+	switch {
+	case work == "":
+		return "pawl run " + s.Plan.Name + " --fresh"
+	case len(work) > 200 || strings.ContainsFunc(work, unicode.IsControl):
+		return "the same command with --fresh"
+	}
+	return "pawl run " + s.Plan.Name + " '" + strings.ReplaceAll(work, "'", `'\''`) + "' --fresh"
+}
+
+// offer asks on a terminal whether to go on with the run that waits.
+func (s *Session) offer(ctx context.Context, last store.Run, st loop.Status) error {
+	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
+		last.ID, s.Plan.Name, st, last.Iteration)
+	line, _ := bufio.NewReader(s.App.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "r", "resume":
+		return ErrResumeInstead
+	case "f", "fresh":
+		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
+	}
+	return command.StatusError(command.ExitUsage)
+}
+
+// ErrResumeInstead is that the person wants to resume the earlier run.
+var ErrResumeInstead = errors.New("resume instead")
+
+// foreign is true when the state file is not the image of the last run: it was
+// written by hand, by another tool, or put back.
+func foreign(f statefile.File, last store.Run) bool { return f.Run != last.ID }
+
+// mayRun refuses a state file that says that somebody works on it, unless that
+// process is proved dead.
+func mayRun(f statefile.File, name, path string) error {
+	if !loop.Status(f.Status).Active() || f.OwnerDead() {
+		return nil
+	}
+	return command.Usage("%s may be running already: %s says %q", name, path, f.Status).
+		Hint("If nothing runs, start with: pawl run %s --fresh", name)
+}
+
+// mayFollowFile decides by a state file of which the database knows nothing.
+func (s *Session) mayFollowFile(f statefile.File, path string) error {
+	if err := mayRun(f, s.Plan.Name, path); err != nil {
+		return err
+	}
+	switch loop.Status(f.Status) {
+	case loop.Running, loop.Waiting, loop.Interrupted, loop.Stopped, loop.Paused, loop.Pending:
+	default:
+		return nil
+	}
+	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew())
+}
+
+// sayWithheld names the variables that the agent does not get.
+func (s *Session) sayWithheld(plan engine.Plan) {
+	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
+		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
+	}
+}
+
+// sayGateway tells which model calls go through the gateway, and of an agent that
+// could be pointed there that it is not.
+func (s *Session) sayGateway(plan engine.Plan) {
+	name := plan.Policy.Agent
+	ag := plan.Agents[name]
+	var to []string
+	for _, r := range ag.Routes {
+		to = append(to, r.Name)
+	}
+	if len(to) > 0 {
+		const through = "Note: %s reaches its models (%s) through pawl's gateway: " +
+			"limits hold before each call, and the key stays here."
+		s.App.Say(through, name, strings.Join(to, ", "))
+		return
+	}
+	if ag.Around {
+		const around = "Note: %s calls its models with a login of its own: " +
+			"limits on cost hold as far as it says what it spends."
+		s.App.Say(around, name)
+	}
+}
+
+const maxNames = 8
+
+// WithheldWords counts and names variables, never their values.
+func WithheldWords(names []string, from string) string {
+	shown := make([]string, 0, maxNames+1)
+	for i, n := range names {
+		if i == maxNames {
+			shown = append(shown, fmt.Sprintf("%d more", len(names)-i))
+			break
+		}
+		shown = append(shown, report.Line(n, 60))
+	}
+	what := "1 variable is"
+	if len(names) != 1 {
+		what = fmt.Sprintf("%d variables are", len(names))
+	}
+	return fmt.Sprintf("%s withheld from %s: %s (safety.env.allow lets one through)", what, from,
+		strings.Join(shown, ", "))
+}
+
+// TryGates runs each gate once on the target, in a clone that is set up like that of a
+// task. begins hears of each. A green verdict is that which the autopilot starts with.
+func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func(string)) (
+	t merge.Trial, err error) {
+	db, err := a.Database(ctx, c)
+	if err != nil {
+		return t, err
+	}
+	defer func() { _ = db.Close() }() // the verdict is stored
+	l, err := OpenLanding(ctx, a, c, db)
+	if err != nil {
+		return t, err
+	}
+	if err := l.Box(ctx, false); err != nil {
+		return t, err
+	}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return t, err
+	}
+	clones, err := a.Pool(ctx, c, db)
+	if err != nil {
+		return t, err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Begins, o.Local = begins, true
+	q, err := merge.Open(ctx, o)
+	if err != nil {
+		return t, err
+	}
+	own, err := filepath.Rel(l.Repo.Top, c.File)
+	if c.File == "" || err != nil || !filepath.IsLocal(own) {
+		own = ""
+	}
+	return q.Try(ctx, filepath.ToSlash(own))
+}
+
+// Shell is a command in the workspace of a task, at the task's safety level and without
+// its agent's key. policy is nil where no sandbox is.
+func Shell(ctx context.Context, a *command.App, c *config.Config, task board.Case, w pool.Entry,
+	args []string) (job process.Command, policy *sandbox.Policy, err error) {
+	plan, err := a.Planner(c, planner.Flags{}).Shell(task)
+	if err != nil {
+		return job, nil, err
+	}
+	l := &Landing{a: a, c: c, Plan: plan}
+	if l.verdict, err = judge(ctx, a, plan.Safety, false, "the command"); err != nil {
+		return job, nil, err
+	}
+	ports := pool.Workspace{Ports: w.Ports}.Env()
+	job = process.Command{Args: args, Dir: w.Root, Env: slices.Concat(plan.Environ, ports)}
+	if !l.verdict.Boxed {
+		return job, nil, nil
+	}
+	box, err := l.gateBox(ctx, w.Root)
+	if err != nil {
+		return job, nil, err
+	}
+	job.Env = slices.Concat(plan.Environ, box.Caches, ports)
+	temp := filepath.Join(config.StateDir(c.Root, a.Env), "shell", w.ID)
+	return job, box.Setup.TempIn(temp), nil
+}
+
+// sweepWithin bounds what a run that ended does about others.
+const sweepWithin = 10 * time.Second
+
+// Sweep removes what is over, unless somebody did so within the hour.
+func (s *Session) Sweep(ctx context.Context) error {
+	if s.Store == nil || !retention.Due(s.StateDir, time.Now()) {
+		return nil
+	}
+	o, err := command.Retention(ctx, s.Config, s.StateDir, s.Store)
+	if err != nil {
+		return err
+	}
+	_, err = retention.Sweep(ctx, o)
+	return err
+}
+
+// sweepAfter sweeps after a run. What cannot be removed is tried again after the
+// next.
+func (s *Session) sweepAfter(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
+	defer cancel()
+	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		s.App.Say("Warning: what is over could not be removed: %v", err)
+	}
+}

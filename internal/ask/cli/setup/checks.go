@@ -1,0 +1,280 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// The states of a check. A problem is that a run or the board cannot work.
+const (
+	sound   = "ok"
+	doubt   = "warning"
+	problem = "problem"
+)
+
+// check is one thing that work depends on.
+type check struct {
+	What  string   `json:"what"`
+	State string   `json:"state"`
+	Found string   `json:"found"`
+	Hints []string `json:"hints,omitempty"`
+}
+
+// checks are what has to be true before anything is paid for.
+type checks struct {
+	a    *command.App
+	list []check
+}
+
+func (k *checks) add(state, what, found string, hints ...string) {
+	k.list = append(k.list, check{what, state, report.Line(found, 1200), hints})
+}
+
+// wrong adds an error, with its hints.
+func (k *checks) wrong(what string, err error) {
+	var e *fault.Error
+	var hints []string
+	if errors.As(err, &e) {
+		hints = e.Hints
+	}
+	k.add(problem, what, err.Error(), hints...)
+}
+
+func (k *checks) failed() (n int) {
+	for _, c := range k.list {
+		if c.State == problem {
+			n++
+		}
+	}
+	return n
+}
+
+// examine looks at configuration, agent, repository and gates. quick runs no gate.
+func examine(ctx context.Context, a *command.App, quick bool) *checks {
+	quiet := *a
+	quiet.Quiet = true
+	k := &checks{a: &quiet}
+	c, err := quiet.Load(nil)
+	if err != nil {
+		k.wrong("configuration", err)
+		return k
+	}
+	if c.File == "" {
+		k.add(problem, "configuration", "there is no pawl.yaml: nothing is verified, and there is no procedure to run",
+			"Write one: pawl init")
+	}
+	k.database(ctx, c)
+	if k.plans(c) {
+		k.login(c)
+	}
+	missing := k.programs(c)
+	boards := k.repository(ctx, c)
+	switch {
+	case len(c.Verification.Gates()) == 0:
+		k.add(doubt, "gates", "none are configured: everything that an agent calls complete is",
+			"Name how the project is tested: verification.commands in pawl.yaml")
+	case quick, missing, !boards:
+		k.add(doubt, "gates", "not run")
+	default:
+		k.gates(ctx, a, c)
+	}
+	return k
+}
+
+func (k *checks) database(ctx context.Context, c *config.Config) {
+	path := filepath.Join(config.StateDir(c.Root, k.a.Env), "pawl.db")
+	if c.Cluster.Store == "" && !store.There(path) {
+		return
+	}
+	if err := k.a.KnowsShared(c); err != nil {
+		k.wrong("database", err)
+		return
+	}
+	db, err := k.a.Database(ctx, c)
+	if err == nil {
+		err = db.Check(ctx)
+		_ = db.Close() // it was only read
+	}
+	if err != nil {
+		k.wrong("database", err)
+	}
+}
+
+// plans makes those of all procedures and of a task, as a start would: what refuses
+// them is said once. Programs of gates are left to programs. It reports whether tasks
+// have a plan.
+func (k *checks) plans(c *config.Config) bool {
+	pl := k.a.Planner(c, planner.Flags{})
+	pl.LookPath = k.gatesPresent(pl)
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.Procedures)) {
+		if _, err := pl.Procedure(name); err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			k.wrong("procedure "+name, err)
+		}
+	}
+	_, err := pl.Task(autopilot.Task{})
+	if err != nil && !seen[err.Error()] {
+		k.wrong("tasks", err)
+	}
+	return err == nil
+}
+
+// gatesPresent finds programs of gates that are not there: each is a check of its own.
+func (k *checks) gatesPresent(pl *planner.Planner) func(string) (string, error) {
+	gone := lists.Set(lists.Each(pl.MissingPrograms(), func(m planner.Missing) string { return m.Program }))
+	find := pl.LookPath
+	return func(name string) (string, error) {
+		path, err := find(name)
+		if err != nil && gone[name] {
+			return name, nil
+		}
+		return path, err
+	}
+}
+
+// login looks for signs that the configured agent is logged in.
+func (k *checks) login(c *config.Config) {
+	own := c.Agents.Named[c.Agent]
+	name := agents.Program(c.Agent, own.Output, own.Command)
+	sign, known := loggedIn(k.a, name)
+	what := "login of " + c.Agent
+	switch {
+	case !known:
+		k.add(sound, "agent "+c.Agent, "a program of your own: "+strings.Join(own.Command, " "))
+	case len(own.Env) > 0:
+	case sign == "":
+		k.add(doubt, what, "no key in the environment and no login of "+name+" was found",
+			"Log in with the program itself, or set its key, before work is started")
+	default:
+		k.add(sound, what, sign)
+	}
+}
+
+// loggedIn is the sign of a program's login; "" is none.
+func loggedIn(a *command.App, program string) (sign string, known bool) {
+	return agents.LoggedIn(program, a.Getenv("HOME"), a.Env, func(path string) bool {
+		if entries, err := os.ReadDir(path); err == nil {
+			return len(entries) > 0 // a run makes the folders, too
+		}
+		_, err := os.Stat(path)
+		return err == nil
+	})
+}
+
+// programs reports whether a gate that is required cannot run.
+func (k *checks) programs(c *config.Config) (missing bool) {
+	for _, m := range k.a.Planner(c, planner.Flags{}).MissingPrograms() {
+		state := doubt
+		if m.Required {
+			state, missing = problem, true
+		}
+		k.add(state, "gate "+m.Gate, fmt.Sprintf("%q is not a program of this machine", m.Program),
+			"Install it, or correct the gate's command in "+c.Name())
+	}
+	return missing
+}
+
+// repository reports whether tasks can be worked on in clones.
+func (k *checks) repository(ctx context.Context, c *config.Config) bool {
+	repo, err := git.Open(ctx, c.Root)
+	if err != nil {
+		if errors.Is(err, git.ErrNotRepository) {
+			k.add(problem, "board", err.Error(), "A run works without git, the board does not: git init")
+		} else {
+			k.wrong("board", err)
+		}
+		return false
+	}
+	if _, err := action.LandingTarget(ctx, c, repo); err != nil {
+		k.wrong("board", err)
+		return false
+	}
+	return true
+}
+
+// gates runs each once on the target, in a clone.
+func (k *checks) gates(ctx context.Context, a *command.App, c *config.Config) {
+	t, err := session.TryGates(ctx, k.a, c, func(name string) { a.Say("… %s", name) })
+	if err != nil {
+		k.wrong("gates", err)
+		return
+	}
+	k.list = append(k.list, judged(t, c)...)
+}
+
+// judged puts a trial in words.
+func judged(t merge.Trial, c *config.Config) []check {
+	if t.Setup != "" {
+		return []check{{"set-up", problem, t.Setup, []string{
+			"A clone is what git has of the repository: name what else it needs in workspace.setup or workspace.copy of " +
+				c.Name(),
+		}}}
+	}
+	var list []check
+	if n := len(c.Workspace.Setup); n > 0 {
+		list = append(list, check{"set-up", sound, fault.Numbered(n, "command"), nil})
+	}
+	at := ""
+	if !t.Cached.IsZero() {
+		at = ", on " + t.Cached.Local().Format("2006-01-02 15:04")
+	}
+	for _, g := range t.Gates {
+		list = append(list, gateCheck(g, t.Why[g.Name], at, c))
+	}
+	return list
+}
+
+func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
+	what := "gate " + g.Name
+	if g.Status == loop.GatePassed {
+		found := "green in " + loop.Duration(g.Elapsed.Round(100*time.Millisecond)) + at
+		return check{what, sound, found, nil}
+	}
+	out := check{what, doubt, "red: " + strings.TrimPrefix(why, g.Name+": "), nil}
+	if g.Required {
+		out.State = problem
+		out.Hints = []string{
+			"Repair it on the branch: no task starts on a red one (autopilot.on_red_target: work lets them)",
+			"Or correct its command in " + c.Name() + ", or make it a warning there: required: false",
+		}
+	}
+	return out
+}
+
+// print shows the checks, problems with what to do.
+func (k *checks) print(a *command.App) {
+	rows := lists.Each(k.list, func(c check) []any { return []any{c.State, c.What, c.Found} })
+	a.Table("", rows, 0)
+	told := map[string]bool{}
+	for _, c := range k.list {
+		for _, h := range c.Hints {
+			if c.State != sound && !told[h] {
+				told[h] = true
+				a.Result("  %s: %s\n", c.What, h)
+			}
+		}
+	}
+}

@@ -1,0 +1,335 @@
+// Package setup has the commands about the installation: init, config, prices,
+// schema, doctor, notify and version.
+package setup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/docs"
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/survey"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Commands are the commands about the installation.
+func Commands(a *command.App) []*cobra.Command {
+	return []*cobra.Command{
+		initCommand(a), notifyCommand(a), configCommand(a), schemaCommand(a), doctorCommand(a),
+		pricesCommand(a), scheduleCommand(a), withEnvCommand(a), upgradeCommand(a), versionCommand(a),
+	}
+}
+
+func configCommand(a *command.App) *cobra.Command {
+	cmd := command.Leaf("config [KEY]", "Print every effective setting and where it comes from", command.AtMost(1),
+		func(_ context.Context, args []string) error {
+			c, err := a.Peek()
+			if err != nil {
+				return err
+			}
+			return printConfig(a, c, strings.Join(args, ""))
+		})
+	cmd.AddCommand(configSetCommand(a), configExplainCommand(a))
+	return cmd
+}
+
+func printConfig(a *command.App, c *config.Config, prefix string) error {
+	found := slices.DeleteFunc(c.Entries(), func(e config.Entry) bool {
+		return prefix != "" && e.Path != prefix && !strings.HasPrefix(e.Path, prefix+".")
+	})
+	if len(found) == 0 {
+		e := command.Usage("there is no setting %q; 'pawl config' lists them all", prefix)
+		if near := config.NearestKey(prefix); near != "" && near != prefix {
+			e = command.Usage("there is no setting %q (did you mean %q?)", prefix, near)
+		}
+		return e
+	}
+	return command.Listing(a, found, "", "", func(e config.Entry) command.Row {
+		return command.Row{JSON: e, Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
+	})
+}
+
+func schemaCommand(a *command.App) *cobra.Command {
+	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files",
+		command.AtMost(1), func(_ context.Context, args []string) error {
+			schema := docs.Schema
+			if len(args) > 0 {
+				if args[0] != "workflow" {
+					return command.Usage("unknown schema %q: write 'pawl schema' or 'pawl schema workflow'", args[0])
+				}
+				schema = docs.WorkflowSchema
+			}
+			a.Result("%s", schema)
+			return nil
+		})
+	cmd.ValidArgs = []string{"workflow"}
+	return cmd
+}
+
+func initCommand(a *command.App) *cobra.Command {
+	try := false
+	cmd := command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
+		command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return writeConfig(ctx, a, try) })
+	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without a question")
+	return cmd
+}
+
+func writeConfig(ctx context.Context, a *command.App, try bool) error {
+	root, err := a.Root()
+	if err != nil {
+		return err
+	}
+	_, err = git.Open(ctx, root)
+	if err != nil && !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
+		return err // a bare one, for example: nothing could be done with what is written there
+	}
+	var found []string
+	for _, p := range agents.Programs() {
+		if _, err := a.LookPath(p.Binary); err == nil {
+			found = append(found, p.Name)
+		}
+	}
+	p, err := survey.Of(root, found, a.LookPath)
+	if err != nil {
+		return err
+	}
+	if name, from := agentOfUser(a); name != "" {
+		p.Agent, p.AgentFrom, p.Others = name, from, nil
+	}
+	path := filepath.Join(root, config.FileName)
+	if err := config.WriteNew(path, p.YAML()); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return command.Usage("%s is there already, and init never overwrites", path).
+				Hint("See what is in force: pawl config")
+		}
+		return err
+	}
+	a.Result("Wrote %s\n", path)
+	sayProposal(a, &p)
+	switch {
+	case len(p.Gates) == 0:
+		a.Say("Warning: No verification commands configured")
+		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
+	case try, a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
+		tryGates(ctx, a)
+	default:
+		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
+	}
+	if len(p.Setup) > 0 {
+		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' works on your own files: set them up, "+
+			"too.", strings.Join(p.Setup, " && "))
+	}
+	sayNext(ctx, a, root, p.Agent != "")
+	return nil
+}
+
+// sayNext says what to do after init, in order.
+func sayNext(ctx context.Context, a *command.App, root string, agent bool) {
+	next := "read pawl.yaml and commit it"
+	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
+		next = "read pawl.yaml, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
+	}
+	if !agent {
+		a.Say("Next: install an agent program and log in to it, or name your own under agents in pawl.yaml; nothing can start "+
+			"without one. Then %s. Then see whether all is well: pawl doctor", next)
+		a.Say("To watch pawl work without an agent: pawl demo")
+		return
+	}
+	a.Say("Next: %s; then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.", next)
+	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
+}
+
+// agentOfUser is the agent that the user-wide file names, and where it does.
+func agentOfUser(a *command.App) (name, from string) {
+	c, err := a.Peek()
+	if err != nil {
+		return "", "" // what is wrong is said by whoever needs the file
+	}
+	for _, e := range c.Entries() {
+		if from, ok := strings.CutPrefix(e.Source, "user-wide "); ok && e.Path == "agent" {
+			return e.Value, from
+		}
+	}
+	return "", ""
+}
+
+// sayProposal says what was found, and where.
+func sayProposal(a *command.App, p *survey.Proposal) {
+	switch {
+	case p.Agent == "":
+		a.Say("No agent program was found on this machine; pawl doctor -v says how to get one.")
+	case p.AgentFrom != "":
+		a.Say("Agent:  %s (from %s)", p.Agent, p.AgentFrom)
+	default:
+		a.Say("Agent:  %s", p.Agent)
+	}
+	for _, s := range p.Setup {
+		a.Say("Set-up: %s", s)
+	}
+	for _, g := range p.Gates {
+		only := ""
+		if !g.Required {
+			only = "; only a warning"
+		}
+		a.Say("Gate:   %s (from %s%s)", g.Command, g.From, only)
+	}
+	if len(p.Gates) > 0 {
+		a.Say("        (a gate is a command that must pass before an agent's work counts as done)")
+	}
+	for _, n := range p.Notes {
+		a.Say("Note:   %s", n)
+	}
+}
+
+// wanted asks a person who only has to press Enter.
+func wanted(a *command.App, question string) bool {
+	_, _ = fmt.Fprint(a.Stderr, question)
+	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	line = strings.ToLower(strings.TrimSpace(line))
+	yes := line == "" || strings.HasPrefix(line, "y")
+	return err == nil && yes
+}
+
+// tryGates shows what the gates say of the repository as it is.
+func tryGates(ctx context.Context, a *command.App) {
+	k := examine(ctx, a, false)
+	k.print(a)
+	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
+	if slices.ContainsFunc(k.list, isRed) {
+		a.Say("What is red is where the work of 'pawl run' can begin; " +
+			"the board waits until it is green. Then: pawl doctor")
+	}
+}
+
+func versionCommand(a *command.App) *cobra.Command {
+	return command.Leaf("version", "Print the version", command.AtMost(0), func(context.Context, []string) error {
+		if a.JSON {
+			return a.JSONLine(map[string]string{"version": command.BuildVersion()})
+		}
+		a.Result("pawl %s\n", command.BuildVersion())
+		return nil
+	})
+}
+
+func configSetCommand(a *command.App) *cobra.Command {
+	cmd := command.Leaf("set KEY VALUE", "Change one setting in pawl.yaml; comments and order stay",
+		func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return command.Usage("pawl config set needs a key and a value: pawl config set loop.safety paranoid")
+			}
+			return nil
+		},
+		func(_ context.Context, args []string) error { return configSet(a, args[0], args[1]) })
+	command.TextOnly(cmd)
+	return cmd
+}
+
+func configSet(a *command.App, key, value string) error {
+	path, err := a.ConfigFile()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path) //nolint:gosec // the person's own file
+	if errors.Is(err, fs.ErrNotExist) {
+		return command.Usage("there is no %s yet", path).Hint("Write one with: pawl init")
+	}
+	if err != nil {
+		return command.CannotRead(path, err)
+	}
+	out, err := config.Set(data, key, value)
+	if err != nil {
+		return fault.Of(fault.Refused, fmt.Errorf("cannot set %s: %w", key, err))
+	}
+	c, err := a.PeekWith(string(out))
+	if err != nil {
+		return fault.Of(fault.Refused, fmt.Errorf("%s is not changed, since pawl would not load it:\n%w", path, err))
+	}
+	to, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		err = replaceWhole(to, out)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %v", path, err)
+	}
+	a.Result("%s: %s is %s now\n", filepath.Base(path), key, value)
+	for _, e := range c.Entries() {
+		if e.Path == key && !strings.Contains(e.Source, filepath.Base(path)) {
+			a.Say("Note: %s wins: it is %s there.", e.Source, e.Value)
+		}
+	}
+	return nil
+}
+
+// replaceWhole writes a file in one step, and keeps its mode.
+func replaceWhole(path string, data []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return files.Replace(path, data, info.Mode().Perm(), true)
+}
+
+func configExplainCommand(a *command.App) *cobra.Command {
+	return command.Leaf("explain KEY", "Say what a setting is, what it takes, and what it is now",
+		command.ExactlyOne("a key"), func(_ context.Context, args []string) error { return configExplain(a, args[0]) })
+}
+
+func configExplain(a *command.App, key string) error {
+	e, ok := config.Explain(key)
+	if !ok {
+		err := command.Usage("there is no key %q", key)
+		if near := config.NearestKey(key); near != "" {
+			err = command.Usage("there is no key %q (did you mean %q?)", key, near)
+		}
+		return err.Hint("All of them: docs/configuration.md, or pawl config explain SECTION")
+	}
+	if c, err := a.Peek(); err == nil {
+		for _, one := range c.Entries() {
+			if one.Path == key {
+				e.Value, e.Source = one.Value, one.Source
+			}
+		}
+	} else {
+		a.Say("Warning: the configuration cannot be loaded: %v", err)
+	}
+	if a.JSON {
+		return a.Document(e)
+	}
+	a.Result("%s: %s\n\n", e.Path, e.Meaning)
+	rows := [][]any{{"  takes", e.Takes}}
+	if e.Default != "" {
+		rows = append(rows, []any{"  default", e.Default})
+	}
+	if e.Source != "" {
+		rows = append(rows, []any{"  now", e.Value + " (from: " + e.Source + ")"})
+	}
+	if len(e.Below) == 0 && !strings.Contains(e.Path, "<") {
+		rows = append(rows, []any{"  variable", "PAWL_" + strings.ToUpper(strings.ReplaceAll(e.Path, ".", "_"))})
+	}
+	a.Table("", rows, 0)
+	a.Result("\n  Example:\n    %s\n", strings.ReplaceAll(e.Example, "\n", "\n    "))
+	rows = nil
+	for _, b := range e.Below {
+		first, _, _ := strings.Cut(b.Meaning, ". ")
+		rows = append(rows, []any{"  " + b.Path, b.Default, strings.TrimSuffix(first, ".")})
+	}
+	if len(rows) > 0 {
+		a.Result("\n")
+		a.Table("  key\tdefault\tmeaning", rows, 0)
+	}
+	return nil
+}

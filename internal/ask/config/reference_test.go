@@ -1,0 +1,169 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// quotes finds what a description quotes; an apostrophe is none.
+var quotes = lazy.Regexp(`(^|[\s(])'([^']+)'`)
+
+// referenceTable is the table of every key in Markdown: docs/configuration.md
+// holds it between two markers.
+func referenceTable() string {
+	var b strings.Builder
+	sp := schema()
+	b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
+	for _, f := range sp.fields {
+		if f.plain() {
+			f.row(&b, f.name)
+		}
+	}
+	for _, f := range sp.fields {
+		if f.plain() {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.meaning(), "$1`$2`"))
+		f.rows(&b, f.name)
+	}
+	return b.String()
+}
+
+// plain is true for a key whose value has no keys of its own.
+func (sp *spec) plain() bool {
+	return sp.leaf() && (sp.shape != listShape || sp.elem.shape != sectionShape)
+}
+
+// rows writes a row for every key below sp.
+func (sp *spec) rows(b *strings.Builder, path string) {
+	switch sp.shape {
+	case sectionShape:
+		for _, f := range sp.fields {
+			below := path + "." + f.name
+			if f.inline {
+				below = path
+			}
+			if p, ok := sp.defaultNode().get(f.name); ok { // the section's default, key by key
+				with := *f
+				with.def = p.value.text
+				f = &with
+			}
+			f.rows(b, below)
+		}
+	case tableShape:
+		if sp.elem.leaf() {
+			sp.row(b, path)
+			return
+		}
+		sp.elem.rows(b, path+".NAME")
+	case listShape:
+		if sp.elem.shape == sectionShape && sp.elem.short != "path" {
+			if sp.name == "commands" {
+				sp.row(b, path)
+			}
+			sp.elem.rows(b, path+"[]")
+			return
+		}
+		sp.row(b, path)
+	default:
+		sp.row(b, path)
+	}
+}
+
+func (sp *spec) row(b *strings.Builder, path string) {
+	def := sp.def
+	if def != "" {
+		def = "`" + def + "`"
+	}
+	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.meaning(), "|", `\|`), "$1`$2`")
+	takes := sp.typeName()
+	if sp.lists != nil {
+		takes += ", or " + sp.lists.typeName()
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", path, takes, def, meaning)
+}
+
+// typeName says in a few words what a key takes.
+func (sp *spec) typeName() string {
+	switch sp.shape {
+	case listShape:
+		switch {
+		case sp.elem.short == "path":
+			return "list of fragments"
+		case sp.elem.shape == sectionShape:
+			return "list of maps"
+		case len(sp.elem.enum) > 0:
+			return "list of: " + strings.Join(sp.elem.enum, ", ")
+		}
+		return "list of texts"
+	case argvShape:
+		return "list of texts, or text"
+	case tableShape:
+		return "map of texts"
+	case durationShape:
+		if sp.bare != "" {
+			return "duration, or " + sp.bare
+		}
+		return "duration"
+	case bytesShape:
+		return "size"
+	case usdShape:
+		return "US dollars"
+	case wholeShape:
+		if least, ok := sp.minimum(); ok {
+			return fmt.Sprintf("whole number ≥ %d", least)
+		}
+		return "whole number"
+	case switchShape:
+		return "true, false"
+	case pathShape:
+		return "path"
+	case anyShape:
+		return "anything"
+	case sectionShape:
+		return "map"
+	case textShape:
+	}
+	switch {
+	case len(sp.enum) > 0:
+		return strings.Join(sp.enum, ", ")
+	case sp.loose:
+		return "text or number"
+	}
+	return "text"
+}
+
+// workflowReference is the table of docs/workflows.md: all keys, pawl's own
+// first and then those of the dialects.
+func workflowReference() string {
+	var own, dialect strings.Builder
+	var walk func(sp *spec, path string)
+	walk = func(sp *spec, path string) {
+		b := &own
+		if strings.HasPrefix(sp.meaning(), "Dialect") {
+			b = &dialect
+		}
+		if path != "" {
+			sp.row(b, path)
+		}
+		below := sp
+		switch {
+		case sp.shape == listShape && sp.elem.shape == sectionShape:
+			path, below = path+"[]", sp.elem
+		case sp.shape != sectionShape:
+			return
+		}
+		for _, f := range below.fields {
+			name := f.name
+			if f.inline {
+				name = "NAME"
+			}
+			walk(f, strings.TrimPrefix(path+"."+name, "."))
+		}
+	}
+	walk(workflowSpec(), "")
+	head := "| key | type | default | meaning |\n|---|---|---|---|\n"
+	return fmt.Sprintf("%s%s\n### Keys of the dialects\n\n%s%s", head, own.String(), head, dialect.String())
+}

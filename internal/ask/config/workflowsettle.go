@@ -1,0 +1,312 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/pawl-dev/pawl/internal/decide/workflow"
+)
+
+// settle makes one workflow of the dialects.
+func (r *workflowReader) settle(fileName string) {
+	raw := &r.raw
+	f := &r.file
+	f.Name, f.Description = cmp.Or(raw.Name, fileName), raw.Description
+	f.Env = r.pairs(raw.Env, "env")
+	c := raw.Config
+	f.Config = workflow.Config{
+		Parallelism: c.Parallelism, Timeout: c.Timeout.Std(), StepTimeout: cmp.Or(c.StepTimeout, c.DefaultTimeout).Std(),
+		ContinueOnError: c.ContinueOnError || c.ContinueOnErrorOld || raw.ErrorHandling.ContinueOnError, Agents: c.Agents,
+	}
+	r.either("config", "step_timeout", "defaultTimeout")
+	r.either("config", "agents", "providers.primary")
+	r.either("config", "retry", "maxRetries")
+	if len(c.Agents) == 0 && c.Providers.Primary != "" {
+		f.Config.Agents = append([]string{c.Providers.Primary}, c.Providers.Fallback...)
+	}
+	if c.Retry != nil {
+		f.Config.Retry = c.Retry.settled()
+	} else if c.MaxRetries != nil {
+		f.Config.Retry = workflowRetry{Max: *c.MaxRetries, Backoff: "exponential", Delay: 1e9}.settled()
+	}
+	for i := range raw.Steps {
+		f.Steps = append(f.Steps, r.step(&raw.Steps[i], fmt.Sprintf("steps[%d]", i)))
+	}
+}
+
+// either reports two names of one thing.
+func (r *workflowReader) either(path, name, dialect string) {
+	if at, ok := r.from[path+"."+dialect]; ok && at.line > 0 {
+		if _, both := r.from[path+"."+name]; both {
+			r.fail(at, "", "%s and %s say the same: keep one", name, dialect)
+		}
+		r.as[path+"."+name] = path + "." + dialect
+	}
+}
+
+func (w workflowRetry) settled() workflow.Retry {
+	return workflow.Retry{Max: w.Max, Backoff: w.Backoff, Delay: w.Delay.Std()}
+}
+
+// pairs are a table's entries in the order of the file.
+func (r *workflowReader) pairs(table map[string]string, path string) []workflow.Pair {
+	var out []workflow.Pair
+	for _, name := range sortedKeys(table) {
+		out = append(out, workflow.Pair{Name: name, Value: table[name]})
+	}
+	slices.SortStableFunc(out, func(a, b workflow.Pair) int {
+		return r.order(joinPath(path, a.Name), joinPath(path, b.Name))
+	})
+	return out
+}
+
+func (r *workflowReader) order(a, b string) int {
+	x, y := r.from[a], r.from[b]
+	return cmp.Or(x.line-y.line, x.column-y.column)
+}
+
+func (r *workflowReader) step(s *workflowStep, at string) workflow.Step {
+	for _, alias := range [][2]string{
+		{"id", "key"}, {"agent", "provider"}, {"needs", "dependencies"}, {"needs", "dependsOn"}, {"timeout", "timeoutMs"},
+		{"retry", "retryPolicy"}, {"retry", "retryable"}, {"optional", "required"},
+	} {
+		r.either(at, alias[0], alias[1])
+	}
+	out := workflow.Step{
+		Where: at, ID: cmp.Or(s.ID, s.Key, s.Name), Title: cmp.Or(s.Name, s.Description), If: s.If,
+		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairs(s.Env, at+".env"),
+		Matrix: r.matrix(s.Matrix, at+".matrix"), Outputs: r.pairs(s.Outputs, at+".outputs"),
+		Timeout: cmp.Or(s.Timeout, s.TimeoutMS).Std(), Verify: s.Verify, WorkingDirectory: s.WorkingDirectory,
+		Optional: isBool(s.Optional, true) || isBool(s.Required, false),
+	}
+	if s.ID == "" && s.Key == "" {
+		r.as[at+".id"] = at + ".name"
+		out.Title = s.Description
+	}
+	switch {
+	case s.Retry != nil:
+		retry := s.Retry.settled()
+		out.Retry = &retry
+	case s.RetryPolicy != nil:
+		out.Retry = r.policy(s.RetryPolicy, at+".retryPolicy")
+	case s.Retryable != nil && !*s.Retryable:
+		out.Retry = &workflow.Retry{Backoff: "none"}
+	}
+	out.Work = r.work(at, []said{
+		{workflow.Run, "run", s.Run}, {workflow.Agent, "prompt", s.Prompt}, {workflow.Procedure, "procedure", s.Procedure},
+		{workflow.Ask, "ask", s.Ask}, {workflow.Nested, "workflow", s.Workflow},
+	}, cmp.Or(s.Agent, s.Provider), "")
+	for i, a := range s.Alternatives {
+		inherited := ""
+		if out.Kind == workflow.Agent {
+			inherited = out.Content
+		}
+		out.Alternatives = append(out.Alternatives, r.work(fmt.Sprintf("%s.alternatives[%d]", at, i), []said{
+			{workflow.Run, "run", a.Run}, {workflow.Agent, "prompt", a.Prompt}, {workflow.Procedure, "procedure", a.Procedure},
+		}, cmp.Or(a.Agent, a.Provider), inherited))
+	}
+	return out
+}
+
+// isBool is true for a switch that was written so.
+func isBool(b *bool, want bool) bool { return b != nil && *b == want }
+
+// said is a kind of work, its key, and what stands there.
+type said struct {
+	kind    workflow.Kind
+	key     string
+	content string
+}
+
+// work finds the one thing that a step does. An agent without a prompt is told
+// what inherited says.
+func (r *workflowReader) work(at string, all []said, agent, inherited string) workflow.Work {
+	var found *said
+	keys := ""
+	for i := range all {
+		s := &all[i]
+		if i > 0 {
+			keys += ", "
+		}
+		keys += s.key
+		place, ok := r.from[at+"."+s.key]
+		switch {
+		case !ok:
+		case s.content == "":
+			r.fail(place, "", "%s.%s is empty", at, s.key)
+			return workflow.Work{Kind: s.kind}
+		case found != nil:
+			r.fail(place, "", "a step does one thing: %s or %s, not both", found.key, s.key)
+		default:
+			found = s
+		}
+	}
+	switch {
+	case found == nil && agent != "" && inherited != "":
+		return workflow.Work{Kind: workflow.Agent, Agent: agent, Content: inherited}
+	case found == nil && agent != "":
+		r.fail(r.place(at+".agent"), "", "an agent needs a prompt")
+	case found == nil:
+		r.fail(r.place(at), "", "a step needs one of %s", keys)
+	case found.kind != workflow.Agent && agent != "":
+		r.fail(r.place(at+".agent"), "", "agent belongs to prompt, not to %s", found.key)
+	default:
+		return workflow.Work{Kind: found.kind, Agent: agent, Content: found.content}
+	}
+	return workflow.Work{}
+}
+
+func (r *workflowReader) policy(p *workflowPolicy, at string) *workflow.Retry {
+	factor, err := strconv.ParseFloat(p.Multiplier, 64)
+	inRange := factor >= 1 && factor <= 100 // not for NaN
+	if err != nil || !inRange {
+		r.fail(r.place(at+".retryBackoffMultiplier"), "",
+			"%s.retryBackoffMultiplier must be a number from 1 to 100, not %q", at, p.Multiplier)
+		return nil
+	}
+	return &workflow.Retry{Max: p.MaxRetries, Backoff: "exponential", Delay: p.RetryDelayMS.Std(),
+		Factor: int(math.Round(factor * 1000))}
+}
+
+func (r *workflowReader) matrix(m *workflowMatrix, at string) *workflow.Matrix {
+	if m == nil {
+		return nil
+	}
+	out := &workflow.Matrix{}
+	for _, name := range sortedKeys(m.Axes) {
+		if len(m.Axes[name]) == 0 {
+			r.fail(r.place(joinPath(at, name)), "", "%s has no values", joinPath(at, name))
+		}
+		out.Axes = append(out.Axes, workflow.Axis{Name: name, Values: m.Axes[name]})
+	}
+	slices.SortStableFunc(out.Axes, func(a, b workflow.Axis) int {
+		return r.order(joinPath(at, a.Name), joinPath(at, b.Name))
+	})
+	for i, entry := range m.Include {
+		out.Include = append(out.Include, r.pairs(entry, fmt.Sprintf("%s.include[%d]", at, i)))
+	}
+	for i, entry := range m.Exclude {
+		out.Exclude = append(out.Exclude, r.pairs(entry, fmt.Sprintf("%s.exclude[%d]", at, i)))
+	}
+	return out
+}
+
+// workflowFile is what a workflow file may hold, as written: pawl's own keys
+// and those of two other dialects. The tags describe the keys once, for the
+// reader, the schema and the reference page.
+type workflowFile struct {
+	Name        string            `yaml:"name" loose:"1"`
+	Description string            `yaml:"description" loose:"1"`
+	Env         map[string]string `yaml:"env"`
+	Config      workflowConfig    `yaml:"config"`
+	Steps       []workflowStep    `yaml:"steps"`
+	Policy      string            `yaml:"policy" default:"workflow" enum:"workflow|controlled"`
+
+	IterationControl *IterationControl `yaml:"iteration_control"`
+
+	Version       Ignored        `yaml:"version"`
+	Tags          Ignored        `yaml:"tags"`
+	Author        Ignored        `yaml:"author"`
+	Metadata      Ignored        `yaml:"metadata"`
+	ErrorHandling workflowErrors `yaml:"errorHandling"`
+	Monitoring    Ignored        `yaml:"monitoring"`
+	Rollback      Ignored        `yaml:"rollback"`
+}
+
+type workflowConfig struct {
+	Parallelism        int               `yaml:"parallelism" min:"1"`
+	Timeout            Duration          `yaml:"timeout" bare:"milliseconds"`
+	StepTimeout        Duration          `yaml:"step_timeout" bare:"milliseconds"`
+	Retry              *workflowRetry    `yaml:"retry"`
+	ContinueOnError    bool              `yaml:"continue_on_error"`
+	Agents             []string          `yaml:"agents" single:"1"`
+	DefaultTimeout     Duration          `yaml:"defaultTimeout" bare:"milliseconds"`
+	MaxRetries         *int              `yaml:"maxRetries" min:"0"`
+	ContinueOnErrorOld bool              `yaml:"continueOnError"`
+	Providers          workflowProviders `yaml:"providers"`
+	CheckpointInterval Ignored           `yaml:"checkpointInterval"`
+}
+
+type workflowProviders struct {
+	Primary  string   `yaml:"primary"`
+	Fallback []string `yaml:"fallback" single:"1"`
+}
+
+type workflowErrors struct {
+	ContinueOnError        bool    `yaml:"continueOnError"`
+	CapturePartialResults  Ignored `yaml:"capturePartialResults"`
+	SaveCheckpoints        Ignored `yaml:"saveCheckpoints"`
+	CheckpointInterval     Ignored `yaml:"checkpointInterval"`
+	MaxFailuresPerBatch    Ignored `yaml:"maxFailuresPerBatch"`
+	AlertOnFailure         Ignored `yaml:"alertOnFailure"`
+	RetryFailedSteps       Ignored `yaml:"retryFailedSteps"`
+	NotificationOnFailure  Ignored `yaml:"notificationOnFailure"`
+	RollbackOnFailure      Ignored `yaml:"rollbackOnFailure"`
+	CapturePartialProgress Ignored `yaml:"capturePartialProgress"`
+}
+
+type workflowStep struct {
+	ID               string            `yaml:"id" loose:"1"`
+	Name             string            `yaml:"name" loose:"1"`
+	Description      string            `yaml:"description" loose:"1"`
+	Run              string            `yaml:"run" loose:"1"`
+	Agent            string            `yaml:"agent"`
+	Prompt           string            `yaml:"prompt"`
+	Procedure        string            `yaml:"procedure"`
+	Ask              string            `yaml:"ask"`
+	Workflow         string            `yaml:"workflow"`
+	Needs            []string          `yaml:"needs" single:"1"`
+	If               string            `yaml:"if" loose:"1"`
+	Env              map[string]string `yaml:"env"`
+	Matrix           *workflowMatrix   `yaml:"matrix"`
+	Outputs          map[string]string `yaml:"outputs"`
+	Timeout          Duration          `yaml:"timeout" bare:"milliseconds"`
+	Retry            *workflowRetry    `yaml:"retry"`
+	Optional         *bool             `yaml:"optional"`
+	Alternatives     []workflowWork    `yaml:"alternatives"`
+	Verify           []string          `yaml:"verify" single:"1"`
+	WorkingDirectory string            `yaml:"working_directory"`
+	Key              string            `yaml:"key" loose:"1"`
+	Provider         string            `yaml:"provider"`
+	Dependencies     []string          `yaml:"dependencies" single:"1"`
+	DependsOn        []string          `yaml:"dependsOn" single:"1"`
+	TimeoutMS        Duration          `yaml:"timeoutMs" bare:"ms"`
+	RetryPolicy      *workflowPolicy   `yaml:"retryPolicy"`
+	Retryable        *bool             `yaml:"retryable"`
+	Required         *bool             `yaml:"required"`
+	Parallel         Ignored           `yaml:"parallel"`
+	OutputSchema     Ignored           `yaml:"outputSchema"`
+	Metadata         Ignored           `yaml:"metadata"`
+}
+
+// workflowWork is an alternative. A plain text is its command.
+type workflowWork struct {
+	Run       string `yaml:"run" loose:"1"`
+	Agent     string `yaml:"agent"`
+	Provider  string `yaml:"provider"`
+	Prompt    string `yaml:"prompt"`
+	Procedure string `yaml:"procedure"`
+}
+
+type workflowRetry struct {
+	Max     int      `yaml:"max" min:"0"`
+	Backoff string   `yaml:"backoff" default:"exponential" enum:"none|linear|exponential"`
+	Delay   Duration `yaml:"delay" default:"1s"`
+}
+
+type workflowPolicy struct {
+	MaxRetries      int      `yaml:"maxRetries" default:"3" min:"0"`
+	RetryDelayMS    Duration `yaml:"retryDelayMs" default:"1s" bare:"ms"`
+	Multiplier      string   `yaml:"retryBackoffMultiplier" default:"2" loose:"1"`
+	RetryableErrors Ignored  `yaml:"retryableErrors"`
+}
+
+// workflowMatrix has a key of the user's own for each axis.
+type workflowMatrix struct {
+	Axes    map[string][]string `yaml:",inline" loose:"1"`
+	Include []map[string]string `yaml:"include"`
+	Exclude []map[string]string `yaml:"exclude"`
+}

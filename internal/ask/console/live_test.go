@@ -1,0 +1,63 @@
+package console
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// The live line names the steps that run, and the tokens of agents that work
+// side by side add up.
+func TestLiveLineOfSteps(t *testing.T) {
+	t.Parallel()
+	s := New(Terminal{}, "audit")
+	s.begins(noon, "iteration 1/3", "starting")
+	step := func(kind engine.NoticeKind, id, status string, e agent.Event) {
+		s.steps.take(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		step(engine.StepStarted, id, "", agent.Event{})
+	}
+	step(engine.StepEnded, "a", store.StepSuccess, agent.Event{})
+	for _, e := range []agent.Event{
+		{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 700}, Cumulative: true},
+		{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}, Cumulative: true},
+	} {
+		step(engine.AgentEvent, "b", "", e)
+	}
+	step(engine.AgentEvent, "c", "", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 1000}})
+	step(engine.AgentEvent, "c", "", agent.Event{Kind: agent.CostSeen, Cost: 20_000})
+	const want = "  iteration 1/3 · 5s · 1 done, runs b, c · 2.0k tokens · $0.02"
+	if got := s.liveLine(noon.Add(5 * time.Second)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.begins(noon, "iteration 2/3", "starting")
+	if got, want := s.liveLine(noon), "  iteration 2/3 · 0s · starting"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A line that stays takes the place of the live one.
+func TestLiveLineIsErased(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := New(Terminal{Progress: &out, Drawn: true}, "build")
+	s.begins(noon, "iteration 1/3", "starting")
+	s.draw(engine.Notice{At: noon})
+	s.print("one line")
+	s.print("another")
+	s.Done()
+	if got, want := out.String(), "\r  iteration 1/3 · 0s · starting\x1b[J\r\x1b[Jone line\nanother\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if strings.Contains(out.String(), "\n\r") {
+		t.Error("the live line is erased twice")
+	}
+}

@@ -1,0 +1,413 @@
+// Package console is what a person or a script sees of a run while it works:
+// notices of the engine come in, and lines come out. Rules for what a person
+// sees:
+//
+//   - progress goes to stderr, one line each, "[15:04:05] …", in words that do
+//     not change between versions;
+//   - on a terminal a live line below them shows what happens now;
+//   - with -v, indented lines tell what the agent does and why the loop decides;
+//   - agents' words are cut and lose their control characters.
+//
+// A workflow on a terminal has the live tree of its steps below the lines
+// instead. A script gets one JSON object a line ([Event]), and an iteration as
+// a [Record], which `pawl show --json` prints as well.
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+)
+
+// Terminal is where a run is shown, and how.
+type Terminal struct {
+	Results  io.Writer // JSON, with JSON
+	Progress io.Writer // lines for a person
+	Drawn    bool      // Progress can be drawn over
+	Color    bool
+	Verbose  bool // what the agent does and why the loop decides, too
+	Quiet    bool // only what a person must not miss
+	JSON     bool
+}
+
+// Screen shows one run. Its methods may be called at once.
+type Screen struct {
+	to   Terminal
+	name string
+	live bool // draw the live line
+
+	mu    sync.Mutex
+	drawn time.Time // when the live line was; zero where none is
+	began time.Time // of the iteration
+	title string
+	steps steps
+	doing
+}
+
+// New shows a run under a name, that of its procedure or workflow.
+func New(to Terminal, name string) *Screen {
+	return &Screen{to: to, name: name, live: to.Drawn && !to.Quiet && !to.JSON}
+}
+
+// Notice takes one notice of the engine.
+func (s *Screen) Notice(n engine.Notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to.JSON {
+		s.printJSON(n)
+	}
+	if s.to.Quiet {
+		s.quietly(n)
+		return
+	}
+	if s.stepNotice(n) {
+		s.draw(n)
+		return
+	}
+	switch n.Kind {
+	case engine.RunStarted:
+		s.line(n.At, "Starting %s: %s (%s)", kindWord(n.State), s.name, maximum(n.State.Limit))
+		s.note("run %s", n.Run)
+	case engine.RunResumed:
+		s.resumed(n)
+	case engine.IterationStarted:
+		s.iterationStarted(n)
+	case engine.AgentEvent:
+		s.agentEvent(n.Event)
+	case engine.GateStarted:
+		s.said = "gate " + n.Gate.Name
+		s.note("gate %s runs", n.Gate.Name)
+	case engine.GateEnded:
+		s.gateEnded(n.Gate)
+	case engine.IterationEnded:
+		s.iterationEnded(n)
+	case engine.ReviewStarted:
+		s.reviewStarted(n)
+	case engine.ReviewEnded:
+		s.reviewEnded(n)
+	case engine.WaitStarted:
+		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
+		s.begins(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
+	case engine.LimitsRaised:
+		s.line(n.At, "Limits raised: %s", n.Text)
+	case engine.RunEnded:
+		s.runEnded(n)
+	case engine.Note:
+		s.print("Note: %s", report.Line(n.Text, 500))
+	case engine.Warning:
+		s.print("Warning: %s", report.Line(n.Text, 500))
+	}
+	s.draw(n)
+}
+
+// quietly shows only what a person must not miss.
+func (s *Screen) quietly(n engine.Notice) {
+	if n.Kind == engine.RunEnded && n.State.Status != loop.Completed {
+		s.runEnded(n)
+	}
+}
+
+// kindWord is what is run.
+func kindWord(s loop.State) string {
+	if s.Policy.Kind == loop.Workflow {
+		return "workflow"
+	}
+	return "procedure"
+}
+
+func maximum(limit int) string {
+	switch limit {
+	case 0:
+		return "unlimited iterations"
+	case 1:
+		return "max 1 iteration"
+	}
+	return fmt.Sprintf("max %d iterations", limit)
+}
+
+func (s *Screen) resumed(n engine.Notice) {
+	st := n.State
+	limit := ""
+	if st.Limit > 0 {
+		limit = fmt.Sprintf(" (max %d)", st.Limit)
+	}
+	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
+	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
+	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
+		s.line(n.At, "The maximum is iteration %d: the %d that are allowed count anew from the last answer on",
+			st.Limit, most)
+	}
+	if n.Text != "" {
+		s.note("%s", n.Text)
+	}
+}
+
+func (s *Screen) iterationStarted(n engine.Notice) {
+	c := n.Command
+	attempt := ""
+	if c.Attempt > 1 {
+		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
+	}
+	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
+	s.begins(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
+		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
+	}
+	if c.Rewind != 0 {
+		s.note("the files go back to the snapshot after iteration %d first", c.Rewind)
+	}
+	if f := c.Feedback; f != nil {
+		s.feedback(f)
+	}
+}
+
+// begins is what the live line shows from now on.
+func (s *Screen) begins(at time.Time, title, said string) {
+	s.began, s.title, s.steps, s.doing = at, title, steps{}, doing{said: said}
+}
+
+func (s *Screen) feedback(f *loop.Feedback) {
+	if f.Summary != "" {
+		s.note("feedback: %s", f.Summary)
+	}
+	for i, it := range f.Items {
+		if i == 3 {
+			s.note("          … %d more", len(f.Items)-i)
+			break
+		}
+		s.note("          %s", report.ItemLine(it))
+	}
+	if f.Answer != "" {
+		s.note("answer: %s", f.Answer)
+	}
+	for _, a := range f.Answers {
+		s.note("answer to step %s: %s", a.Step, a.Text)
+	}
+}
+
+// agentEvent shows what the agent does, with -v, and keeps it for the live line.
+func (s *Screen) agentEvent(e agent.Event) {
+	s.take(e)
+	switch e.Kind {
+	case agent.Text:
+		if t := report.Line(e.Text, 300); t != "" {
+			s.note("agent: %s", t)
+		}
+	case agent.ToolStart:
+		s.note("tool:  %s", toolLine(e))
+	case agent.Retry, agent.RateLimit, agent.Error:
+		if e.Error != nil {
+			s.note("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
+		}
+	}
+}
+
+func (s *Screen) gateEnded(g loop.Gate) {
+	s.note("%s gate %s (%s)", report.GateMark(g), g.Name, loop.Duration(g.Elapsed))
+}
+
+func (s *Screen) iterationEnded(n engine.Notice) {
+	r := n.Record
+	if r.Steps != nil {
+		s.passEnded(n)
+		return
+	}
+	if r.Outcome == loop.Failed {
+		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures(n.State))
+	}
+	defer s.report(n)
+	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
+	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
+		return // the wait or the end says it
+	}
+	word := "completed"
+	if r.Outcome == loop.Failed && !agentFailed(r) {
+		word = "ended"
+	}
+	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
+}
+
+// agentFailed is true for an agent that ended with an exit status of its own. Its
+// iteration reads completed, as the third document has it.
+func agentFailed(r *loop.Record) bool {
+	return r.Exit.Ended == loop.NotEnded && !r.RedGate() && r.Exit.Signal == "" && r.Exit.Code > 0
+}
+
+// why says what made an iteration fail.
+func why(r *loop.Record) string {
+	summary := ""
+	if r.Failure != nil {
+		summary = report.Line(r.Failure.Summary, 200)
+	}
+	switch {
+	case r.Failure != nil && r.Failure.Fingerprint == engine.CannotStart:
+		return "The iteration could not start: " + summary
+	case r.Exit.Ended == loop.EndedTimeout:
+		return fmt.Sprintf("AI CLI timed out after %s", loop.Duration(r.Elapsed))
+	case r.Exit.Ended == loop.EndedIdle:
+		return fmt.Sprintf("AI CLI was idle for too long and was ended after %s", loop.Duration(r.Elapsed))
+	case r.Exit.Ended != loop.NotEnded:
+		return "AI CLI ended: " + summary
+	case r.RedGate():
+		if r.Failure != nil && r.Failure.Step != "" {
+			summary = report.Line(r.Failure.Step, 60) + ": " + summary
+		}
+		return "Quality gates failed: " + summary
+	case r.Exit.Signal != "":
+		return fmt.Sprintf("AI CLI failed (signal: %s)", r.Exit.Signal)
+	case r.Exit.Code > 0:
+		return fmt.Sprintf("AI CLI failed (exit %d)", r.Exit.Code)
+	case r.Exit.Terminal == loop.TerminalMissing:
+		return "AI CLI failed (its output ended before it was done)"
+	}
+	return "AI CLI failed: " + summary
+}
+
+// report prints after a failed iteration what failed, whether it may pass by
+// itself, how bad it is, and how the next iteration differs and why. The words
+// are the first document's; the lines with a time above them are not its.
+func (s *Screen) report(n engine.Notice) {
+	r, c := n.Record, &n.Command
+	f := r.Failure
+	if r.Outcome != loop.Failed || f == nil {
+		return
+	}
+	s.print("🔄 Iteration %d failed: %s", r.Number, report.Line(f.Summary, 300))
+	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, yesNo(f.Transient), f.Severity)
+	if c.Kind != loop.Run && c.Kind != loop.Wait {
+		return // nothing comes next
+	}
+	if c.Strategy == r.Strategy {
+		s.print("   Retrying with same strategy: %s", c.Strategy)
+	} else {
+		s.print("   New strategy: %s", c.Strategy)
+	}
+	if c.StrategyWhy != "" {
+		s.print("   Why: %s", report.Line(c.StrategyWhy, 500))
+	}
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func (s *Screen) runEnded(n engine.Notice) {
+	st, c := n.State, n.Command
+	resume := "Resume with: pawl resume " + s.name
+	all := fmt.Sprintf("(%s, total: %s)", Iterations(st.Iteration), allTime(st.Spent))
+	switch st.Status {
+	case loop.Completed:
+		if st.Policy.Kind == loop.Workflow {
+			s.workflowEnded(n)
+			return
+		}
+		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
+			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
+			return
+		}
+		s.line(n.At, "Completed: %s %s", c.Why, all)
+	case loop.Exhausted:
+		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(st.Wrong, 300))
+	case loop.Aborted:
+		if c.Guard == loop.GuardBreaker {
+			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
+			s.note("Safety guard triggered: %s", c.Guard)
+			s.note("%s", c.Message)
+			return
+		}
+		s.guard(n)
+		s.line(n.At, "ERROR: Aborting: %s %s", c.Why, all)
+	case loop.Interrupted, loop.Stopped:
+		word := "Interrupted"
+		if st.Status == loop.Stopped {
+			word = "Stopped"
+		}
+		s.line(n.At, "%s. State saved. %s", word, resume)
+	case loop.Paused:
+		s.guard(n)
+		s.line(n.At, "Paused: %s. State saved. %s", report.Line(c.Why, 300), resume)
+	case loop.Blocked:
+		s.guard(n)
+		s.line(n.At, "Blocked: %s %s", report.Line(c.Why, 300), all)
+	case loop.Pending:
+		s.line(n.At, "Waiting for an answer: %s %s", report.Line(c.Why, 300), all)
+	case loop.TimedOut:
+		s.line(n.At, "Limit reached: %s %s", c.Why, all)
+	default:
+		s.line(n.At, "ERROR: Failed: %s %s", report.Line(c.Why, 500), all)
+	}
+}
+
+func (s *Screen) guard(n engine.Notice) {
+	if n.Command.Guard != "" {
+		s.line(n.At, "Safety guard triggered: %s", n.Command.Guard)
+		s.line(n.At, "%s", report.Line(n.Command.Message, 300))
+	}
+}
+
+// line prints one line of progress.
+func (s *Screen) line(at time.Time, format string, args ...any) {
+	s.print("["+at.Local().Format("15:04:05")+"] "+format, args...)
+}
+
+// note is detail for -v.
+func (s *Screen) note(format string, args ...any) {
+	if s.to.Verbose {
+		s.print("           "+format, args...)
+	}
+}
+
+func (s *Screen) print(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.to.Color {
+		text = color(text)
+	}
+	s.erase()
+	_, _ = io.WriteString(s.to.Progress, text+"\n")
+}
+
+// color marks lines that a person must see.
+func color(text string) string {
+	switch {
+	case strings.Contains(text, "] ERROR:"), strings.Contains(text, "✗ gate"):
+		return "\x1b[31m" + text + "\x1b[0m"
+	case strings.Contains(text, "] WARNING:"), strings.HasPrefix(text, "Warning:"):
+		return "\x1b[33m" + text + "\x1b[0m"
+	case strings.Contains(text, "] Completed:"), strings.Contains(text, "✓ gate"):
+		return "\x1b[32m" + text + "\x1b[0m"
+	case strings.HasPrefix(text, "           "):
+		return "\x1b[2m" + text + "\x1b[0m"
+	}
+	return text
+}
+
+// Done takes the live line away for good.
+func (s *Screen) Done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.live = false
+}
+
+// printJSON writes one event a line to stdout; docs/json.md describes them.
+func (s *Screen) printJSON(n engine.Notice) {
+	e := jsonEvent(n)
+	if e == nil {
+		return
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, _ = fmt.Fprintf(s.to.Results, "%s\n", line)
+	}
+}

@@ -1,0 +1,302 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is what a person sees of a workflow's run: plain lines, the output
+// of a step with its id in front.
+
+// stepNotice shows what happened to a step; false when the notice is none.
+func (s *Screen) stepNotice(n engine.Notice) bool {
+	st := n.Step
+	if st == nil {
+		return false
+	}
+	s.steps.take(n)
+	switch n.Kind {
+	case engine.StepStarted:
+		s.stepStarted(n, st)
+	case engine.StepOutput:
+		s.print("%s | %s", st.Step, Printable(st.Line))
+	case engine.StepWaits:
+		s.line(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
+	case engine.StepEnded:
+		s.stepEnded(n, st)
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
+	if st.Status == "adopted" {
+		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
+		return
+	}
+	var how []string
+	if st.Agent != "" {
+		how = append(how, st.Agent)
+	}
+	if st.Alternate > 0 {
+		how = append(how, fmt.Sprintf("alternative %d", st.Alternate))
+	}
+	if st.Try > 1 {
+		how = append(how, fmt.Sprintf("try %d", st.Try))
+	}
+	if st.Why != "" {
+		how = append(how, "again: "+st.Why)
+	}
+	text := ""
+	if len(how) > 0 {
+		text = " (" + strings.Join(how, ", ") + ")"
+	}
+	s.line(n.At, "Step %s starts%s", st.Step, text)
+}
+
+func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
+	switch st.Status {
+	case store.StepSuccess:
+		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
+	case store.StepFailure:
+		text := ""
+		if st.Failure != nil {
+			text = ": " + report.Line(st.Failure.Summary, 300)
+		}
+		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
+	case "held":
+		s.note("step %s waits: %s", st.Step, st.Why)
+	case "kept":
+		if st.Why != "" {
+			s.note("step %s: %s", st.Step, st.Why)
+		} else {
+			s.note("step %s was done before", st.Step)
+		}
+	case "skipped":
+		s.line(n.At, "Step %s is skipped: %s", st.Step, st.Why)
+	case store.StepAsking:
+		s.line(n.At, "Step %s waits for a person", st.Step)
+	default:
+		s.line(n.At, "Step %s: %s", st.Step, st.Status)
+	}
+}
+
+// Printable takes out of a line what a terminal would obey, and leaves its blanks.
+func Printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		obeyed := unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+		if obeyed && r != '\t' {
+			return -1
+		}
+		return r
+	}, line)
+}
+
+// passEnded prints the result of an iteration of a workflow: failure, analysis,
+// and what is tried next.
+func (s *Screen) passEnded(n engine.Notice) {
+	r := n.Record
+	switch {
+	case r.Outcome == loop.Failed && r.Failure != nil:
+		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed),
+			stepFailure(r))
+		s.line(n.At, "Analysis: %s", analysis(r.Failure))
+	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
+		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+	}
+	c := n.Command
+	again, changes := c.Kind == loop.Run || c.Kind == loop.Wait, c.StrategyWhy != "" || c.Strategy != r.Strategy
+	if r.Outcome == loop.Failed && again && changes {
+		why := ""
+		if c.StrategyWhy != "" {
+			why = " (" + c.StrategyWhy + ")"
+		}
+		words := "New strategy"
+		if c.Strategy == r.Strategy {
+			words = "Retrying with same strategy"
+		}
+		s.line(n.At, "%s: %s%s", words, c.Strategy, why)
+	}
+}
+
+func stepFailure(r *loop.Record) string {
+	if word := r.StepWord(); word != "" {
+		return fmt.Sprintf("%s: %s", word, report.Line(r.Failure.Summary, 300))
+	}
+	return report.Line(r.Failure.Summary, 300)
+}
+
+// analysis is what is known of a failure, in a line.
+func analysis(f *failure.Analysis) string {
+	text := fmt.Sprintf("%s, %s", f.Class, f.Kind)
+	if len(f.Actions) > 0 {
+		text += "; " + report.Line(f.Actions[0], 200)
+	}
+	return text
+}
+
+// workflowEnded is the summary of a workflow's run.
+func (s *Screen) workflowEnded(n engine.Notice) {
+	st := n.State
+	cost := "cost unknown"
+	if st.Spent.CostKnown {
+		cost = st.Spent.Cost.String()
+	}
+	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
+		cost = "no cost"
+	}
+	s.line(n.At, "Workflow completed after %s (%s, %s): %s", fault.Numbered(st.Iteration, "iteration"),
+		allTime(st.Spent), cost, st.Why)
+}
+
+// This file is what a person and a script see of reviews.
+
+// ReviewLine is a review in a line: verdict, who, what it took, and why.
+func ReviewLine(v *loop.Review) string {
+	who := v.Agent
+	if who == loop.Person {
+		who = "a person"
+	}
+	text := string(v.Verdict) + " by " + who
+	if v.Verdict == loop.Undecided {
+		text = "no verdict of " + who
+	}
+	if v.Elapsed > 0 {
+		text += ", " + loop.Duration(v.Elapsed)
+	}
+	if loop.CostKnown(v.CostSource) {
+		text += ", " + v.Cost.String()
+	}
+	if v.Tries > 1 {
+		text += fmt.Sprintf(", %d tries", v.Tries)
+	}
+	if v.Summary != "" {
+		text += ": " + report.Line(v.Summary, 300)
+	}
+	return text
+}
+
+func (s *Screen) reviewStarted(n engine.Notice) {
+	c := n.Command
+	again := ""
+	if c.Review > 1 {
+		again = fmt.Sprintf(" (try %d)", c.Review)
+	}
+	s.line(n.At, "Review of iteration %s by %s starting...%s", Of(c.Iteration, n.State.Limit), c.Agent, again)
+	s.begins(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+}
+
+func (s *Screen) reviewEnded(n engine.Notice) {
+	v := n.Record.Review
+	line := "Review: " + ReviewLine(v)
+	switch {
+	case v.Ended == loop.EndedStop:
+		return // the end says it
+	case v.Verdict == loop.Rejected:
+		line = fmt.Sprintf("WARNING: Review: %s, consecutive failures: %s", ReviewLine(v), failures(n.State))
+	case v.Verdict == loop.Undecided:
+		line = "WARNING: " + line
+	}
+	s.line(n.At, "%s", line)
+	defer s.report(n)
+	for i, f := range v.Items {
+		if i == 5 {
+			s.note("          … %d more", len(v.Items)-i)
+			break
+		}
+		s.note("          [%s] %s", f.Severity, report.Line(report.ItemLine(f.Item), 200))
+	}
+}
+
+// failures is how close the breaker is.
+func failures(st loop.State) string {
+	n := fmt.Sprint(st.Guards.Failures)
+	if th := st.Policy.FailureThreshold; th > 0 {
+		n += fmt.Sprintf("/%d", th)
+	}
+	return n
+}
+
+// shownReview is a review in show --json and run --json.
+type shownReview struct {
+	Verdict   string         `json:"verdict"`
+	Reviewer  string         `json:"reviewer"`
+	Summary   string         `json:"summary"`
+	Items     []shownFinding `json:"items"`
+	Tries     int            `json:"tries"`
+	Elapsed   float64        `json:"elapsed"`
+	TokensIn  int64          `json:"tokens_in"`
+	TokensOut int64          `json:"tokens_out"`
+	CostUSD   *float64       `json:"cost_usd"`
+	Calls     int            `json:"api_calls"`
+	Reverted  []string       `json:"reverted,omitempty"`
+	Failure   string         `json:"failure,omitempty"`
+}
+
+type shownFinding struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+func showReview(v *loop.Review) *shownReview {
+	if v == nil {
+		return nil
+	}
+	out := &shownReview{
+		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Items: []shownFinding{}, Tries: v.Tries,
+		Elapsed:  Seconds(v.Elapsed),
+		TokensIn: v.TokensIn, TokensOut: v.TokensOut, Calls: v.Calls, Reverted: v.Reverted,
+	}
+	for _, f := range v.Items {
+		out.Items = append(out.Items, shownFinding{f.File, f.Line, string(f.Severity), f.Message})
+	}
+	out.CostUSD = v.Cost.Dollars(loop.CostKnown(v.CostSource))
+	if v.Failure != nil {
+		out.Failure = string(v.Failure.Class)
+	}
+	return out
+}
+
+// The words for numbers and times.
+
+// Iterations is how many are completed, in words.
+func Iterations(n int) string { return fault.Numbered(n, "iteration") + " completed" }
+
+// Of is a number of a limit, as 3/10; a limit of 0 is none.
+func Of(n, limit int) string {
+	if limit == 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d/%d", n, limit)
+}
+
+// allTime is how long a person waited for the run: agents, gates, reviews,
+// waits and what is between them, without the time between sessions.
+func allTime(s loop.Spent) string { return loop.Duration(max(s.Wall, s.Active)) }
+
+// Total shows whole seconds: 2m16s.
+func Total(d time.Duration) string { return d.Round(time.Second).String() }
+
+// Clock shows a time of day, with the date when it is another day's.
+func Clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Sub(now) < time.Minute {
+		return t.Format("15:04:05")
+	}
+	if t.YearDay() != now.YearDay() {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04")
+}

@@ -1,0 +1,403 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/egress"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+)
+
+// agents resolves every agent that may work on the run. The default one must
+// be installed; a fallback that is missing is left out with a warning.
+func (d draft) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
+	all := map[string]engine.Agent{}
+	if d.Flags.AgentCmd != "" {
+		own, err := d.fromCommand()
+		if err != nil {
+			return nil, err
+		}
+		pol.Agent = own.Adapter.Name()
+		all[pol.Agent] = own
+	} else if err := d.add(all, pol.Agent, true); err != nil {
+		return nil, err
+	}
+	return all, d.spareAgents(all, pol)
+}
+
+// spareAgents resolves those that stand in. One that is missing is left out
+// with a warning.
+func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
+	kept := pol.Fallback[:0:0]
+	for _, name := range pol.Fallback {
+		if err := d.add(all, name, false); err != nil {
+			d.warn("fallback agent left out: %v", err)
+			continue
+		}
+		kept = append(kept, name)
+	}
+	pol.Fallback = kept
+	if pol.Stronger != "" {
+		if err := d.add(all, pol.Stronger, false); err != nil {
+			d.warn("stronger agent left out: %v", err)
+			pol.Stronger = ""
+		}
+	}
+	return d.strategyAgents(all, pol)
+}
+
+func (d draft) fromCommand() (engine.Agent, error) {
+	argv, err := config.SplitWords(d.Flags.AgentCmd)
+	if err != nil {
+		return engine.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
+	}
+	if len(argv) == 0 {
+		return engine.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example \"mine --fast\"")
+	}
+	name := filepath.Base(argv[0])
+	adapter, err := agents.Custom(name, argv, "")
+	if err != nil {
+		return engine.Agent{}, fault.Refuse("--agent-cmd: %v", err)
+	}
+	own := engine.Agent{Adapter: adapter}
+	own.Account = d.account(name, argv, own)
+	err = d.installed(name, own)
+	var e *fault.Error
+	if errors.As(err, &e) && len(e.Hints) > 0 { // the program is no entry of the configuration
+		e.Hints[0] = "Install " + argv[0] + ", or correct --agent-cmd"
+	}
+	return own, err
+}
+
+func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
+	if _, ok := all[name]; ok {
+		return nil
+	}
+	ag, err := d.resolve(name)
+	if err != nil {
+		return err
+	}
+	if err := d.installed(name, ag); err != nil {
+		if must {
+			return err
+		}
+		return errors.Unwrap(err)
+	}
+	all[name] = ag
+	return nil
+}
+
+func (d draft) resolve(name string) (engine.Agent, error) {
+	own, named := d.Config.Agents.Named[name]
+	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate, Tools: own.MCP}
+	for k, v := range own.Env {
+		ag.Env = append(ag.Env, k+"="+v)
+	}
+	slices.Sort(ag.Env)
+	ag.Account = d.account(name, own.Command, ag)
+	if own.IdleTimeout != nil {
+		ag.Idle = own.IdleTimeout.Std()
+	}
+	var err error
+	if ag.Endpoints, err = d.endpoints(name, own, ag.Env); err != nil {
+		return ag, err
+	}
+	if own.Mode != "" && own.Output != "acp" {
+		return ag, fault.Refuse("agents.%s.mode is for a program that speaks ACP", name).
+			Hint("Set agents.%s.output: acp, or take mode out", name)
+	}
+	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
+		ag.Adapter = builtin
+		err := d.point(name, &ag)
+		return ag, err
+	}
+	if !named || len(own.Command) == 0 {
+		return ag, fault.Refuse("agent %q is not known", name).
+			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml",
+				strings.Join(agents.Names(), ", "), name)
+	}
+	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
+		return ag, fault.Refuse("agent %q: %v", name, err)
+	}
+	err = d.point(name, &ag)
+	return ag, err
+}
+
+// point sends the model calls of an agent through the gateway, where it has a key
+// and can be pointed. At the level paranoid it reaches those providers by the
+// gateway only.
+func (d draft) point(name string, ag *engine.Agent) error {
+	t, ok := ag.Adapter.(interface{ TakesTools() bool })
+	if takes := ok && t.TakesTools(); ag.Tools && !takes {
+		return fault.Refuse("agents.%s.mcp: pawl cannot give its tools to this program", name).
+			Hint("Claude Code and Codex take them")
+	}
+	mode := d.Config.Gateway.Enabled
+	if mode == "never" {
+		return nil
+	}
+	in := agent.Invocation{Env: slices.Concat(d.Env, ag.Env)}
+	if pointed, can := ag.Adapter.(agent.Pointed); can {
+		var failed error
+		ag.Routes, can = pointed.Routes(ag.Isolate, func(variable string) string {
+			provider, kept := strings.CutPrefix(variable, agent.KeySetting)
+			if !kept {
+				return in.Value(nil, variable)
+			}
+			key, err := d.key("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
+			failed = cmp.Or(failed, err)
+			return key
+		})
+		if failed != nil {
+			return failed
+		}
+		if err := d.fallBack(ag.Routes); err != nil {
+			return err
+		}
+		ag.Around = can && len(ag.Routes) == 0
+	}
+	if len(ag.Routes) == 0 && mode == "always" {
+		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models",
+			name).
+			Hint("docs/gateway.md says which agents can; set gateway.enabled: auto to go on without")
+	}
+	if len(d.Config.Agents.Named[name].Endpoints) > 0 {
+		return nil
+	}
+	ag.Endpoints = slices.DeleteFunc(slices.Clone(ag.Endpoints), func(text string) bool {
+		e, err := egress.ParseEndpoint(text)
+		return err == nil && slices.ContainsFunc(ag.Routes, func(r agent.Route) bool {
+			base, err := url.Parse(r.Base)
+			return err == nil && base.Hostname() == e.Host
+		})
+	})
+	return nil
+}
+
+// key is what the command of a setting prints; "" of no command.
+func (d draft) key(setting, command string) (string, error) {
+	if command == "" {
+		return "", nil
+	}
+	key, err := d.KeyFrom(command)
+	if err != nil {
+		return "", fault.Refuse("cannot get the key of %s: %v", setting, err)
+	}
+	return key, nil
+}
+
+// fallBack gives routes the endpoints that stand in for them.
+func (d draft) fallBack(routes []agent.Route) error {
+	for i, r := range routes {
+		to := d.Config.Gateway.Fallback.Of(r.Name)
+		if to == nil {
+			continue
+		}
+		setting := "gateway.fallback." + r.Name
+		if u, err := url.Parse(to.URL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+			return fault.Refuse("%s.url is no address: %q", setting, to.URL).Hint("Write it as https://host/path")
+		}
+		key, err := d.key(setting+".key", to.Key)
+		if err != nil {
+			return err
+		}
+		routes[i].Next = r.Other(to.URL, key)
+	}
+	return nil
+}
+
+// endpoints is what the agent may reach at the level paranoid: what the user
+// says, else what is known of the program that it runs. A base URL that only the
+// program understands is none of the run's business.
+func (d draft) endpoints(name string, own config.Agent, env []string) ([]string, error) {
+	for _, text := range own.Endpoints {
+		if _, err := egress.ParseEndpoint(text); err != nil {
+			return nil, fault.Refuse("agent %q: %v", name, err).Hint("Correct agents.%s.endpoints", name)
+		}
+	}
+	if len(own.Endpoints) > 0 {
+		return own.Endpoints, nil
+	}
+	in := agent.Invocation{Env: slices.Concat(d.Env, env)}
+	if own.Output != "" {
+		name = agents.Program(name, own.Output, own.Command)
+	}
+	known := agents.Endpoints(name, func(variable string) string { return in.Value(nil, variable) })
+	unreadable := func(text string) bool {
+		_, err := egress.ParseEndpoint(text)
+		return err != nil
+	}
+	return slices.DeleteFunc(known, unreadable), nil
+}
+
+// installed looks the program up before anything is started.
+func (d draft) installed(name string, ag engine.Agent) error {
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Now: time.Now(),
+	})
+	if err != nil {
+		return fault.Refuse("agent %q: %v", name, err)
+	}
+	program := cmp.Or(start.Program, start.Args[0])
+	if d.findProgram(program, d.Config.Root) {
+		return nil
+	}
+	e := fault.Of(fault.Refused, fmt.Errorf("agent %q is not installed: %q %w", name, program, engine.ErrNoProgram))
+	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
+		e = e.Hint("Install %s", how)
+	} else if how != "" {
+		e = e.Hint("Install it: %s", how)
+	}
+	if found := d.installedAgents(); len(found) > 0 {
+		return e.Hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
+	}
+	return e.Hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
+}
+
+// findProgram looks a program up as the supervisor does: a name with a slash
+// below dir, any other in PATH.
+func (pl *Planner) findProgram(name, dir string) bool {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	_, err := pl.LookPath(name)
+	return err == nil
+}
+
+// installedAgents are the built-in agents whose program is here.
+func (pl *Planner) installedAgents() []string {
+	var found []string
+	for _, name := range agents.Names() {
+		ad, _ := agents.Lookup(name)
+		start, err := ad.Start(agent.Invocation{PromptFile: os.DevNull})
+		if err == nil && name != "script" && pl.findProgram(start.Args[0], "") {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// commandLine is what the agent would be started with, for --dry-run. An agent
+// that cannot be resolved is shown by its name.
+func (d draft) commandLine(name string) string {
+	ag, err := d.resolve(name)
+	if d.Flags.AgentCmd != "" {
+		argv, _ := config.SplitWords(d.Flags.AgentCmd)
+		return strings.Join(argv, " ")
+	}
+	if err != nil {
+		return name
+	}
+	start, err := ag.Adapter.Start(agent.Invocation{
+		PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now(),
+	})
+	if err != nil {
+		return name
+	}
+	return strings.Join(start.Args, " ")
+}
+
+// account names the account of an agent: runs with the same program, model,
+// base URL, keys and configuration meet the same limits. Only a hash is kept.
+func (d draft) account(name string, command []string, ag engine.Agent) string {
+	parts := []string{name, ag.Model}
+	for _, word := range command {
+		// A file of the project is another one in another project.
+		if path := filepath.Join(d.Config.Root, word); !filepath.IsAbs(word) && isRegular(path) {
+			word = path
+		}
+		parts = append(parts, word)
+	}
+	if ag.Isolate { // its login is in the repository's state
+		parts = append(parts, config.StateDir(d.Config.Root, d.Env))
+	}
+	return ratelimit.Key(append(parts, identifying(slices.Concat(d.Env, ag.Env))...)...)
+}
+
+// identifying are the variables that may say who pays for a call and where it
+// goes, of a list of K=V whose later entries win, in the order of their names.
+// One too many shares less; one that is missing waits for the limit of another
+// account.
+func identifying(env []string) []string {
+	values := map[string]string{}
+	for _, kv := range env {
+		k, v, _ := strings.Cut(kv, "=")
+		if identifies(k) {
+			values[k] = v
+		}
+	}
+	var list []string
+	for k, v := range values {
+		if v != "" {
+			list = append(list, k+"="+v)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func identifies(name string) bool {
+	switch name {
+	case "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+		"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS":
+		return true
+	}
+	if strings.HasPrefix(name, "PAWL_") {
+		return false
+	}
+	for _, end := range []string{
+		"_API_KEY", "_TOKEN", "_BASE_URL", "_API_BASE", "_API_HOST", "_ENDPOINT", "_CONFIG_DIR",
+		"_PROJECT", "_ORG_ID", "_USE_BEDROCK", "_USE_VERTEX",
+	} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// safe takes out of the environment what the level withholds, and refuses a
+// gate that the level forbids.
+func (d draft) safe(plan *engine.Plan) error {
+	level := safety.Level(plan.Safety)
+	own := Variables(d.Config)
+	plan.Home = d.getenv("HOME")
+	plan.Environ, plan.Withheld = level.Environ(d.Env, nil, own)
+	for name, ag := range plan.Agents {
+		ag.Environ, ag.Withheld = level.Environ(d.Env, d.needs(name), own)
+		plan.Agents[name] = ag
+	}
+	gate, f, refused := plan.RefusedGate()
+	if !refused {
+		return nil
+	}
+	return fault.Refuse("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety,
+		f.Operation.Message(), f.Why, f.Pattern).
+		Hint("What was found: %s", f.Command).
+		Hint("Take it out of verification.commands, or allow it: --safety permissive")
+}
+
+// Variables are what the user hides from agents and gates, and lets through.
+func Variables(c *config.Config) safety.Variables {
+	return safety.Variables{Hide: c.Safety.Env.Hide, Allow: c.Safety.Env.Allow}
+}
+
+// needs are the variables that an agent's program reads its credentials from.
+func (d draft) needs(name string) []string {
+	format := d.Config.Agents.Named[name].Output
+	return agents.Variables(name, format, d.getenv)
+}

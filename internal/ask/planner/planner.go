@@ -1,0 +1,223 @@
+// Package planner makes plans of the configuration: what a run of a procedure or
+// a workflow, a task of the board, or a landing is made of. A flag wins over the
+// procedure, the procedure over the general settings, those over what the
+// policy's kind has as its default; what is configured twice is the tighter of
+// the two. The plan has everything resolved, so that who drives it looks
+// nothing up.
+//
+// It looks for agents' programs and reads files named by --context; it starts
+// nothing and writes nothing. What is left out of a plan is told as a warning.
+// A problem is a [fault.Error] that names the key, the flag, the step or the
+// agent, and what to do.
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/reexec"
+)
+
+// Planner makes the plans of one configuration with the flags of one command.
+type Planner struct {
+	Config *config.Config // with the flags in force
+	Flags  Flags
+	Env    []string // K=V; what pawl was started with
+	Dir    string   // files named by flags are below it
+	// LookPath finds a program in Env's PATH; a name with a slash is a path.
+	LookPath func(name string) (string, error)
+	// KeyFrom is what a command of gateway.keys prints.
+	KeyFrom func(command string) (string, error)
+	// Warn hears of what is left out: a sentence without its full stop.
+	Warn func(text string)
+}
+
+// draft is a plan in the making.
+type draft struct {
+	*Planner
+	name string
+	p    config.Procedure // of a workflow without anything but its purpose
+}
+
+// Procedure is the plan of a procedure, or of [Proposal].
+func (pl *Planner) Procedure(name string) (engine.Plan, error) {
+	if _, own := pl.Config.Procedures[name]; name == Proposal && !own {
+		return pl.proposal()
+	}
+	p, err := Lookup(pl.Config, name)
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	return draft{pl, name, p}.procedure()
+}
+
+// DryRun is what the first iteration of a procedure would be told, and the
+// command line of the agent that would be. It does not need to be installed.
+func (pl *Planner) DryRun(name string) (in prompt.Input, command string, err error) {
+	p, err := Lookup(pl.Config, name)
+	if err != nil {
+		return in, "", err
+	}
+	d := draft{pl, name, p}
+	gates := d.gates()
+	pol, err := d.policy(gates)
+	if err != nil {
+		return in, "", err
+	}
+	if in, err = d.prompt(gates); err != nil {
+		return in, "", err
+	}
+	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
+	in.Reviewer, in.Rules = reviewer(&pol), d.rules(&pol)
+	return in, d.commandLine(pol.Agent), nil
+}
+
+// Lookup is a procedure of the configuration. An error names those there are.
+func Lookup(c *config.Config, name string) (config.Procedure, error) {
+	if p, ok := c.Procedures[name]; ok {
+		return p, nil
+	}
+	names := slices.Sorted(maps.Keys(c.Procedures))
+	if len(names) == 0 {
+		return config.Procedure{}, fault.Refuse("unknown procedure %q: %s defines none", name, c.Name()).
+			Hint("Write one with: pawl init")
+	}
+	meant := ""
+	if near := config.Nearest(name, names); near != "" {
+		meant = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return config.Procedure{}, fault.Refuse("unknown procedure %q%s", name, meant).
+		Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
+}
+
+// procedure fills the plan. Its order is that of the messages that a person
+// gets: first what is wrong in the configuration, then what the machine lacks.
+func (d draft) procedure() (engine.Plan, error) {
+	plan, err := d.base("procedure")
+	if err != nil {
+		return plan, err
+	}
+	if plan.Policy, err = d.policy(plan.Gates); err != nil {
+		return plan, err
+	}
+	if plan.Agents, err = d.agents(&plan.Policy); err != nil {
+		return plan, err
+	}
+	if err := d.review(&plan); err != nil { // its agent's environment is judged below, too
+		return plan, err
+	}
+	if err := d.safe(&plan); err != nil {
+		return plan, err
+	}
+	if err := d.runnable(); err != nil {
+		return plan, err
+	}
+	plan.Prompt, err = d.prompt(plan.Gates)
+	plan.Prompt.Reviewer, plan.Prompt.Rules = reviewer(&plan.Policy), d.rules(&plan.Policy)
+	return plan, err
+}
+
+// base is what plans of all kinds have from the configuration.
+func (d draft) base(kind string) (engine.Plan, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	flags, err := json.Marshal(d.Flags)
+	if err != nil {
+		return engine.Plan{}, err
+	}
+	c := d.Config
+	return engine.Plan{
+		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
+		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c),
+		Day: dayLimits(c.Limits),
+		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
+		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
+		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,
+	}, d.checkPatterns()
+}
+
+// getenv is a variable of the environment that pawl was started with.
+func (pl *Planner) getenv(name string) string {
+	for _, kv := range slices.Backward(pl.Env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// warn tells the person of what is left out.
+func (pl *Planner) warn(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }
+
+// Flags are the flags of a run; "" is not given. They are kept with the run, so that a
+// resume starts from them.
+type Flags struct {
+	Max        string   `json:"max_iterations,omitempty"`
+	Safety     string   `json:"safety,omitempty"`
+	Timeout    string   `json:"timeout,omitempty"`
+	Strategy   string   `json:"strategy,omitempty"`
+	Checkpoint string   `json:"checkpoint_interval,omitempty"`
+	MaxCost    string   `json:"max_cost,omitempty"`
+	Agent      string   `json:"agent,omitempty"`
+	AgentCmd   string   `json:"agent_cmd,omitempty"`
+	Context    []string `json:"context,omitempty"`
+	// Work is what a procedure is to do, in words. It is a run's own: newer flags do not change it.
+	Work string `json:"work,omitempty"`
+	// File is a workflow's, absolute; Iterate goes over it until it is done.
+	File    string `json:"file,omitempty"`
+	Iterate bool   `json:"iterate,omitempty"`
+	// Unsandboxed is said anew with each start and resume, or it does not hold.
+	Unsandboxed bool `json:"-"`
+}
+
+// Paths are the configuration keys that the flags set.
+func (f Flags) Paths() map[string]string {
+	m := map[string]string{}
+	for path, v := range map[string]string{
+		"loop.max_iterations": f.Max, "loop.safety": f.Safety, "loop.timeout": f.Timeout, "loop.strategy": f.Strategy,
+		"loop.checkpoint_interval": f.Checkpoint, "loop.max_cost": f.MaxCost, "agent": f.Agent,
+	} {
+		if v != "" {
+			m[path] = v
+		}
+	}
+	return m
+}
+
+// Merge takes newer flags over older ones.
+func (f Flags) Merge(newer Flags) Flags {
+	for _, p := range []struct{ old, now *string }{
+		{&f.Max, &newer.Max}, {&f.Safety, &newer.Safety}, {&f.Timeout, &newer.Timeout}, {&f.Strategy, &newer.Strategy},
+		{&f.Checkpoint, &newer.Checkpoint}, {&f.MaxCost, &newer.MaxCost}, {&f.Agent, &newer.Agent},
+		{&f.AgentCmd, &newer.AgentCmd},
+	} {
+		if *p.now != "" {
+			*p.old = *p.now
+		}
+	}
+	f.Unsandboxed = newer.Unsandboxed
+	f.Iterate = f.Iterate || newer.Iterate
+	if len(newer.Context) > 0 {
+		f.Context = newer.Context
+	}
+	return f
+}
+
+// Raises is true when a limit is named.
+func (f Flags) Raises() bool { return f.Max != "" || f.MaxCost != "" || f.Timeout != "" }
+
+// Limits are the limits alone.
+func (f Flags) Limits() Flags {
+	return Flags{Max: f.Max, MaxCost: f.MaxCost, Timeout: f.Timeout}
+}

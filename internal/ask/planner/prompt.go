@@ -1,0 +1,174 @@
+package planner
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// prompt has all that stays the same from iteration to iteration.
+func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
+	in := prompt.Input{
+		Procedure: d.name, Work: d.Flags.Work, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
+		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide),
+		Act: fragments(d.p.Act),
+	}
+	for _, g := range gates {
+		in.Gates = append(in.Gates, g.Name)
+		command := g.Command
+		if !g.Required {
+			command += " (not required)"
+		}
+		in.Commands = append(in.Commands, command)
+	}
+	for _, item := range d.Flags.Context {
+		c, err := d.context(item)
+		if err != nil {
+			return in, err
+		}
+		in.Context = append(in.Context, c)
+	}
+	return in, nil
+}
+
+// rules are what holds for the agent beside the gates.
+func (d draft) rules(p *loop.Policy) []string {
+	protect := d.protect()
+	var rules []string
+	if len(protect.Patterns) > 0 {
+		text := "Do not change these files, a change fails the iteration: " + strings.Join(protect.Patterns, ", ")
+		if len(protect.Allow) > 0 {
+			text += "; allowed here: " + strings.Join(protect.Allow, ", ")
+		}
+		if protect.New {
+			text += "; do not add any that match, either"
+		}
+		rules = append(rules, text)
+	}
+	if most := mostOf(p); len(most) > 0 {
+		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
+	}
+	level := "The safety level is " + d.safety() + "."
+	if d.safety() == string(safety.Paranoid) {
+		level += " The network is closed, but for your model and what a person allowed."
+	}
+	return append(rules, level)
+}
+
+// mostOf are the limits of one iteration.
+func mostOf(p *loop.Policy) []string {
+	var most []string
+	if p.IterationTimeout > 0 {
+		most = append(most, "take "+loop.Duration(p.IterationTimeout))
+	}
+	if p.MaxIterationCost >= 0 {
+		most = append(most, "cost "+p.MaxIterationCost.String())
+	}
+	if p.MaxIterationCalls >= 0 {
+		most = append(most, fmt.Sprintf("make %d model calls", p.MaxIterationCalls))
+	}
+	if t := p.Tokens.Iteration; t != nil {
+		most = append(most, fmt.Sprintf("use %d tokens", *t))
+	}
+	return most
+}
+
+// texts are the endings of names of files that people give as context.
+var texts = map[string]bool{".md": true, ".txt": true, ".rst": true, ".adoc": true, ".log": true, ".json": true,
+	".yaml": true, ".yml": true, ".toml": true, ".csv": true, ".html": true}
+
+// context is one --context: a file's content when there is such a file, else
+// the text itself.
+func (d draft) context(item string) (prompt.Item, error) {
+	if strings.TrimSpace(item) == "" {
+		return prompt.Item{}, fault.Refuse("empty text is not allowed for --context: give a text or a file")
+	}
+	path := item
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.Dir, path)
+	}
+	if !files.IsFile(path) {
+		if named := strings.ToLower(filepath.Ext(item)); texts[named] && !strings.ContainsAny(item, " \t\n") {
+			return prompt.Item{}, fault.Refuse("--context %s: there is no such file", item).
+				Hint("If it is meant as a text, say it in more than one word")
+		}
+		return prompt.Item{Text: item}, nil
+	}
+	var data []byte
+	var err error
+	if name, below := files.Below(d.Config.Root, path); below {
+		data, err = files.ReadBelow(d.Config.Root, name, maxContext)
+	} else {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
+	}
+	if !utf8.Valid(data) || bytes.ContainsRune(data, 0) {
+		return prompt.Item{}, fault.Refuse("--context %s: it is no text", item)
+	}
+	return prompt.Item{Source: item, Text: string(data)}, nil
+}
+
+// maxContext is the size in bytes over which a file of the work tree is not read.
+const maxContext = 64 << 20
+
+func fragments(list []config.Fragment) []prompt.Fragment {
+	out := make([]prompt.Fragment, len(list))
+	for i, f := range list {
+		out[i] = prompt.Fragment{Name: f.Name, Text: f.Text}
+	}
+	return out
+}
+
+// Proposal is the name of the procedure that proposes tasks for a goal, and ProposalFile
+// the file in the repository that its agent writes.
+const (
+	Proposal     = "pawl-plan"
+	ProposalFile = "pawl-plan.jsonl"
+)
+
+// The agent of a proposal gets three tries, and one of them so long.
+const (
+	proposalTries = 3
+	checkTime     = time.Minute
+)
+
+//go:embed proposal.md
+var proposalText string
+
+// proposal is the plan of a run that proposes tasks: an ordinary run, whose agent may
+// change one file only, and whose one gate is the check of that file.
+func (pl *Planner) proposal() (engine.Plan, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+	}
+	c, tries := *pl.Config, proposalTries
+	if pl.Flags.Max != "" {
+		tries = c.Loop.MaxIterations
+	}
+	c.Verification.Protect, c.Verification.ProtectNew = []string{"**"}, true
+	c.Verification.Commands = []config.Gate{{Name: "plan", Required: true, Timeout: config.Duration(checkTime),
+		Command: "'" + strings.ReplaceAll(exe, "'", `'\''`) + "' plan --check"}}
+	c.Review.Mode = "skip"
+	p := config.Procedure{Summary: "Propose tasks for a goal", MaxIterations: &tries, Allow: []string{ProposalFile},
+		Act: []config.Fragment{{Name: Proposal, Text: proposalText}}}
+	there := *pl
+	there.Config = &c
+	return draft{&there, Proposal, p}.procedure()
+}

@@ -1,0 +1,220 @@
+package survey
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/trust"
+)
+
+// repository is a folder that is looked at, read only.
+type repository struct {
+	dir      string
+	lookPath func(string) (string, error)
+}
+
+// has is true if any of the files exists.
+func (r repository) has(names ...string) bool { return r.first(names...) != "" }
+
+// first is the first of the files that exists; "" if none does. A name may be a
+// pattern.
+func (r repository) first(names ...string) string {
+	for _, name := range names {
+		if !strings.Contains(name, "*") {
+			if _, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
+				return name
+			}
+			continue
+		}
+		if found, err := filepath.Glob(filepath.Join(r.dir, name)); err == nil && len(found) > 0 {
+			return filepath.Join(filepath.Dir(name), filepath.Base(found[0]))
+		}
+	}
+	return ""
+}
+
+// text is a file's text; "" if it cannot be read: nothing is found in it then.
+func (r repository) text(name string) string {
+	text := trust.Read(r.dir, filepath.Join(r.dir, name)).Text
+	return strings.ReplaceAll(text, "\r\n", "\n")
+}
+
+// installed is true for a program of this machine.
+func (r repository) installed(program string) bool {
+	_, err := r.lookPath(program)
+	return err == nil
+}
+
+// holds says whether a rule's conditions hold, and the last file that one named.
+func (r repository) holds(when string) (from string, ok bool) {
+	for _, condition := range strings.Fields(when) {
+		file, ok := r.holdsOne(condition)
+		if !ok {
+			return "", false
+		}
+		if file != "" {
+			from = file
+		}
+	}
+	return from, true
+}
+
+func (r repository) holdsOne(condition string) (file string, ok bool) {
+	if rest, not := strings.CutPrefix(condition, "!"); not {
+		_, ok := r.holdsOne(rest)
+		return "", !ok
+	}
+	if program, is := strings.CutPrefix(condition, "$"); is {
+		return "", r.installed(program)
+	}
+	names, expr, has := strings.Cut(condition, "~")
+	if has {
+		file := r.first(names)
+		return file, file != "" && regexp.MustCompile(expr).MatchString(r.text(file))
+	}
+	file = r.first(strings.Split(names, "|")...)
+	return file, file != ""
+}
+
+// part is what was found in one folder.
+type part struct {
+	gates  []Gate
+	setup  []string
+	notes  []string
+	groups []string // the ecosystems of it
+}
+
+func (p *part) add(more part) {
+	p.gates = append(p.gates, more.gates...)
+	p.setup = append(p.setup, more.setup...)
+	p.notes = append(p.notes, more.notes...)
+	p.groups = append(p.groups, more.groups...)
+}
+
+// ecosystems is what the table knows of the folder.
+func (r repository) ecosystems() part {
+	var p part
+	seen := map[string]bool{}
+	for _, rule := range rules() {
+		kind := strings.Replace(rule.kind, "warn", "lint", 1)
+		key := rule.group + " " + kind
+		if kind != "setup" && seen[key] {
+			continue
+		}
+		from, ok := r.holds(rule.when)
+		if !ok {
+			continue
+		}
+		seen[key] = true
+		if !slices.Contains(p.groups, rule.group) {
+			p.groups = append(p.groups, rule.group)
+		}
+		command := strings.Replace(rule.command, "{ignore build}", r.ignoring("build"), 1)
+		if kind == "setup" {
+			p.setup = append(p.setup, command)
+			continue
+		}
+		g := found(kind, command, from)
+		g.Required = rule.kind != "warn"
+		p.gates = append(p.gates, g)
+	}
+	return p
+}
+
+// ignoring is the beginning of a command that makes a folder which git ignores; ""
+// where the repository says so itself.
+func (r repository) ignoring(folder string) string {
+	ignored := regexp.MustCompile(`(?m)^/?` + regexp.QuoteMeta(folder) + `\*?/?\s*$`)
+	if ignored.MatchString(r.text(".gitignore")) {
+		return ""
+	}
+	return "mkdir -p " + folder + " && echo '*' > " + folder + "/.gitignore && "
+}
+
+func found(kind, command, from string) Gate {
+	name := kind
+	if kind == "test" {
+		name = "tests"
+	}
+	timeout := config.Duration(5 * time.Minute)
+	if kind == "test" || kind == "build" {
+		timeout = config.Duration(10 * time.Minute)
+	}
+	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true}, from}
+}
+
+// whole is what one folder says: AGENTS.md first, then its own tasks, then its
+// languages, and the workflows of CI where nothing else says how it is tested.
+func (r repository) whole() (p part, none map[string]bool) {
+	said, none := r.agentsFile()
+	p.gates = said
+	take := func(more part) {
+		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
+			return none[g.Kind] || hasKind(p.gates, g.Kind)
+		})
+		p.add(more)
+	}
+	languages := r.ecosystems()
+	languages.add(r.node())
+	env, py := r.python()
+	languages.add(py)
+	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
+		take(r.tasks(env))
+	}
+	take(languages)
+	if !hasKind(p.gates, "test") && !none["test"] {
+		take(r.workflows())
+	}
+	return p, none
+}
+
+// protected are the files of the checks that run elsewhere, and those by which tools take
+// other programs or leave tests out. A repository without workflows would run the first
+// one that an agent adds.
+func (r repository) protected() []string {
+	const python = "pyproject.toml|setup.py|setup.cfg|requirements.txt|tox.ini|pytest.ini"
+	globs := []string{".github/**"}
+	for _, f := range []struct{ file, glob string }{
+		{".gitlab-ci.yml", ".gitlab-ci.yml"}, {".circleci", ".circleci/**"}, {"Jenkinsfile", "Jenkinsfile"},
+		{"azure-pipelines.yml", "azure-pipelines.yml"}, {".buildkite", ".buildkite/**"}, {".forgejo", ".forgejo/**"},
+		{".gitea", ".gitea/**"}, {".woodpecker", ".woodpecker/**"}, {".drone.yml", ".drone.yml"},
+		{".travis.yml", ".travis.yml"}, {"appveyor.yml", "appveyor.yml"},
+		{"bitbucket-pipelines.yml", "bitbucket-pipelines.yml"},
+		{".pre-commit-config.yaml", ".pre-commit-config.yaml"},
+		{"go.mod", "go.work"}, {"Cargo.toml", "**/.cargo/**"}, {"package.json", "**/.npmrc"},
+		{"package.json", "**/{jest,vitest}.config.*"}, {"package.json", "**/.mocharc.*"},
+		{python, "**/{sitecustomize,usercustomize}.py"}, {python, "**/pytest.ini"}, {"tox.ini", "tox.ini"},
+	} {
+		if r.has(strings.Split(f.file, "|")...) {
+			globs = append(globs, f.glob)
+		}
+	}
+	return globs
+}
+
+// rule is a row of ecosystems.txt.
+type rule struct{ group, kind, when, command string }
+
+//go:embed ecosystems.txt
+var ecosystemsText string
+
+// rules are the ecosystems but those of Node and Python.
+var rules = sync.OnceValue(func() (all []rule) {
+	for line := range strings.Lines(ecosystemsText) {
+		left, command, ok := strings.Cut(strings.TrimSpace(line), " → ")
+		if strings.HasPrefix(line, "#") || !ok {
+			continue
+		}
+		what, when, _ := strings.Cut(left, ": ")
+		group, kind, _ := strings.Cut(what, " ")
+		all = append(all, rule{group, kind, when, command})
+	}
+	return all
+})

@@ -1,0 +1,218 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+)
+
+// lockFiles say which package manager is used, and what a fresh clone needs.
+var lockFiles = []struct{ file, manager, install string }{
+	{"pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"},
+	{"yarn.lock", "yarn", "yarn install --frozen-lockfile"},
+	{"bun.lock", "bun", "bun install --frozen-lockfile"},
+	{"bun.lockb", "bun", "bun install --frozen-lockfile"},
+	{"package-lock.json", "npm", "npm ci"},
+	{"npm-shrinkwrap.json", "npm", "npm ci"},
+}
+
+// bareInstalls are for a repository without a lock file; none may leave one.
+var bareInstalls = map[string]string{
+	"npm": "npm install --no-package-lock --no-audit --no-fund", "pnpm": "pnpm install --no-lockfile",
+	"yarn": "yarn install --no-lockfile", "bun": "bun install --no-save",
+}
+
+// manifest is what a package.json says.
+type manifest struct {
+	Scripts         map[string]string `json:"scripts"`
+	PackageManager  string            `json:"packageManager"`
+	Dependencies    map[string]string `json:"dependencies"`
+	DevDependencies map[string]string `json:"devDependencies"`
+	Workspaces      any               `json:"workspaces"`
+}
+
+// packageManager is npm unless a lock file or package.json says otherwise; with the
+// command that installs.
+func (r repository) packageManager(m *manifest) (manager, install string) {
+	declared, version, _ := strings.Cut(m.PackageManager, "@")
+	later := declared == "yarn" && !strings.HasPrefix(version, "1.")
+	berry := later || r.has(".yarnrc.yml")
+	for _, l := range lockFiles {
+		switch {
+		case !r.has(l.file):
+		case l.manager == "yarn" && berry:
+			return l.manager, "yarn install --immutable"
+		default:
+			return l.manager, l.install
+		}
+	}
+	if !slices.Contains([]string{"pnpm", "yarn", "bun"}, declared) {
+		declared = "npm"
+	}
+	if declared == "yarn" && berry {
+		return declared, "yarn install"
+	}
+	return declared, bareInstalls[declared]
+}
+
+func (r repository) node() part {
+	var p part
+	var m manifest
+	if json.Unmarshal([]byte(r.text("package.json")), &m) != nil {
+		return p
+	}
+	manager, install := r.packageManager(&m)
+	members := r.members(m.Workspaces)
+	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || r.hasLock() {
+		p.setup = append(p.setup, install)
+	}
+	p.groups = append(p.groups, "node")
+	own := pick([]string{"build", "typecheck", "test", "lint"}, scripts(m.Scripts), func(name string) string {
+		return runScript(manager, name)
+	}, "package.json")
+	p.add(own)
+	if len(members) > 0 {
+		p.add(r.memberGates(manager, members, own.gates))
+	}
+	if !hasKind(p.gates, "test") && manager == "bun" && r.has("*.test.ts", "test", "tests", "src/*.test.ts") {
+		p.gates = append(p.gates, found("test", "bun test", "bun's lock file"))
+	}
+	return p
+}
+
+func (r repository) hasLock() bool {
+	return slices.ContainsFunc(lockFiles, func(l struct{ file, manager, install string }) bool { return r.has(l.file) })
+}
+
+func runScript(manager, name string) string {
+	if name == "test" && manager == "npm" {
+		return "npm test"
+	}
+	return manager + " run " + name
+}
+
+var scriptCall = lazy.Regexp(`\b(?:npm|pnpm|yarn|bun) (?:run )?([\w:.-]+)`)
+
+// scripts are the scripts of a package.json, each with the text of those that it calls.
+func scripts(all map[string]string) map[string]task {
+	out := map[string]task{}
+	for name := range all {
+		if name != "check" { // it may be anything: types, style, both
+			out[name] = task{body: withCalled(all, name, 3)}
+		}
+	}
+	return out
+}
+
+func withCalled(all map[string]string, name string, depth int) string {
+	body := all[name]
+	if depth == 0 {
+		return body
+	}
+	for _, m := range scriptCall().FindAllStringSubmatch(all[name], -1) {
+		if _, is := all[m[1]]; is && m[1] != name {
+			body += "\n" + withCalled(all, m[1], depth-1)
+		}
+	}
+	return body
+}
+
+// members are the folders of a monorepo's packages.
+func (r repository) members(declared any) []string {
+	var globs []string
+	switch w := declared.(type) {
+	case []any:
+		globs = words(w)
+	case map[string]any:
+		list, _ := w["packages"].([]any)
+		globs = words(list)
+	}
+	var pnpm struct {
+		Packages []string `yaml:"packages"`
+	}
+	if yaml.Unmarshal([]byte(r.text("pnpm-workspace.yaml")), &pnpm) == nil {
+		globs = append(globs, pnpm.Packages...)
+	}
+	var found []string
+	for _, glob := range globs {
+		glob = strings.TrimPrefix(strings.ReplaceAll(glob, "**", "*"), "./")
+		if strings.HasPrefix(glob, "!") {
+			continue
+		}
+		files, _ := filepath.Glob(filepath.Join(r.dir, glob, "package.json"))
+		for _, file := range files {
+			if name, err := filepath.Rel(r.dir, filepath.Dir(file)); err == nil && name != "." {
+				found = append(found, name)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func words(list []any) []string {
+	var out []string
+	for _, w := range list {
+		if s, is := w.(string); is {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// everywhere runs a script in all packages that have it.
+func (r repository) everywhere(manager, script string) string {
+	switch manager {
+	case "pnpm":
+		return "pnpm -r run " + script
+	case "bun":
+		return "bun run --filter '*' " + script
+	case "yarn":
+		if regexp.MustCompile(`"packageManager"\s*:\s*"yarn@1`).MatchString(r.text("package.json")) || !r.has(".yarnrc.yml") {
+			return "yarn workspaces run " + script
+		}
+		return "yarn workspaces foreach -A run " + script
+	}
+	return "npm run " + script + " --workspaces --if-present"
+}
+
+// memberGates are the checks of a monorepo's packages that its root does not run.
+func (r repository) memberGates(manager string, members []string, own []Gate) part {
+	var p part
+	with := map[string]int{}
+	for _, member := range members {
+		var m manifest
+		if json.Unmarshal([]byte(r.text(filepath.Join(member, "package.json"))), &m) != nil {
+			continue
+		}
+		for name, t := range scripts(m.Scripts) {
+			if unfit(t) == "" {
+				with[name]++
+			}
+		}
+	}
+	for _, w := range wanted {
+		at := slices.IndexFunc(w.names, func(name string) bool { return with[name] > 0 })
+		if at >= 0 && !hasKind(own, w.kind) {
+			command := r.everywhere(manager, w.names[at])
+			p.gates = append(p.gates, found(w.kind, command, fmt.Sprintf("%d packages", with[w.names[at]])))
+		}
+	}
+	what := "the gates are the scripts of the root's package.json"
+	if len(p.gates) > 0 {
+		what = "what the root has no script for runs in every package that has one"
+	}
+	p.notes = append(p.notes, fmt.Sprintf("Monorepo of %s (%s): %s.", manager, report.Some(members, shownNames), what))
+	return p
+}
+
+// shownNames are the packages that a note names.
+const shownNames = 6

@@ -1,0 +1,182 @@
+package survey
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+)
+
+// This file looks below the root: at the parts of a monorepo, and at the workflows of CI.
+
+// manyParts is how many folders get gates of their own at most.
+const manyParts = 6
+
+// besides are folders that hold no part of what a repository makes.
+var besides = []string{
+	"node_modules", "vendor", "docs", "doc", "examples", "example", "testdata", "fixtures", "third_party", "dist", "build",
+	"target", "out", "tmp", "fuzz", "fuzzing", "ossfuzz", "bench", "benches", "benchmark", "benchmarks", "test", "tests",
+	"spec", "scripts", "tools", "website", "contrib", "man", "e2e",
+}
+
+// grouping are folders whose own folders are the parts.
+var grouping = []string{
+	"packages", "apps", "services", "libs", "modules", "projects", "crates", "components", "plugins",
+}
+
+// below are the folders that may be parts.
+func (r repository) below() []string {
+	var list []string
+	for _, name := range r.folders(".") {
+		if slices.Contains(grouping, name) {
+			list = append(list, r.folders(name)...)
+			continue
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+func (r repository) folders(in string) []string {
+	entries, err := os.ReadDir(filepath.Join(r.dir, in))
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		aside := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
+			slices.Contains(besides, e.Name())
+		if e.IsDir() && !aside {
+			list = append(list, filepath.Join(in, e.Name()))
+		}
+	}
+	return list
+}
+
+// parts adds what lies below the root: gates where the root has no tests, else a note.
+func (r repository) parts(p *part, none map[string]bool) {
+	if r.has("go.work") {
+		r.goWork(p)
+	}
+	alone := hasKind(p.gates, "test") || none["test"]
+	var chosen, left []string
+	for _, name := range r.below() {
+		sub := repository{filepath.Join(r.dir, name), r.lookPath}
+		q := sub.ecosystems()
+		q.add(sub.node())
+		_, py := sub.python()
+		q.add(py)
+		isNew := slices.ContainsFunc(q.groups, func(g string) bool { return !slices.Contains(p.groups, g) })
+		switch {
+		case !hasKind(q.gates, "test"):
+		case alone && isNew, !alone && len(chosen) == manyParts:
+			left = append(left, name)
+		case !alone:
+			chosen = append(chosen, name)
+			addPart(p, name, &q)
+		}
+	}
+	if len(chosen) > 0 {
+		p.notes = append(p.notes, "The root has no tests of its own: the gates are those of "+strings.Join(chosen, ", ")+".")
+	}
+	if len(left) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("Left out: %s; add a gate such as \"cd %s && …\" if agents work there.",
+			report.Some(left, shownNames), left[0]))
+	}
+}
+
+// addPart adds the gates and the set-up of a folder, run there.
+func addPart(p *part, name string, q *part) {
+	for _, g := range q.gates {
+		g.Command = "cd " + name + " && " + g.Command
+		g.Name = filepath.Base(name) + "-" + g.Name
+		g.From = filepath.Join(name, g.From)
+		p.gates = append(p.gates, g)
+	}
+	for _, s := range q.setup {
+		p.setup = append(p.setup, "cd "+name+" && "+s)
+	}
+	for _, n := range q.notes {
+		p.notes = append(p.notes, name+": "+n)
+	}
+}
+
+var goUse = lazy.Regexp(`(?m)^\s*(?:use\s+)?(\./[\w./-]*|\.)\s*$`)
+
+// goWork tests the modules of a Go workspace.
+func (r repository) goWork(p *part) {
+	var packages []string
+	for _, m := range goUse().FindAllStringSubmatch(r.text("go.work"), -1) {
+		packages = append(packages, strings.TrimSuffix(m[1], "/")+"/...")
+	}
+	if len(packages) == 0 {
+		return
+	}
+	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool { return strings.HasPrefix(g.Command, "go ") })
+	for _, g := range [][2]string{{"build", "go build "}, {"test", "go test "}, {"lint", "go vet "}} {
+		if !hasKind(p.gates, g[0]) {
+			p.gates = append(p.gates, found(g[0], g[1]+strings.Join(packages, " "), "go.work"))
+		}
+	}
+	p.groups = append(p.groups, "go")
+	p.notes = append(p.notes, "Go workspace: the gates cover the modules that go.work uses.")
+}
+
+// workflowFiles are the definitions of CI, by name.
+func (r repository) workflowFiles() []string {
+	var list []string
+	for _, glob := range []string{".github/workflows/*.yml", ".github/workflows/*.yaml"} {
+		found, _ := filepath.Glob(filepath.Join(r.dir, glob))
+		for _, file := range found {
+			list = append(list, filepath.Join(".github", "workflows", filepath.Base(file)))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+var (
+	ciTests = lazy.Regexp(`(^|[\s/._-])(test|tests|check|spec|ctest|rspec|busted|prove|bats|tap|unittest)([\s/._-]|$)`)
+	ciApart = lazy.Regexp(`\$\{\{|\$\(|\||>|\bsudo\b|\bapt|\bbrew\b|\bdocker\b|\bcurl\b|\bwget\b|\becho\b|` +
+		`\bgit\b|\binstall\b|\bpip\b|^if\b|^for\b|^cd\b|^#|upload|coverage|codecov`)
+)
+
+// workflows takes the first line of CI that tests something, where nothing else says
+// how that is done.
+func (r repository) workflows() part {
+	for _, name := range r.workflowFiles() {
+		var file struct {
+			Jobs map[string]struct {
+				Steps []struct {
+					Run string `yaml:"run"`
+					Dir string `yaml:"working-directory"`
+				} `yaml:"steps"`
+			} `yaml:"jobs"`
+		}
+		if yaml.Unmarshal([]byte(r.text(name)), &file) != nil {
+			continue
+		}
+		var lines []string
+		for _, job := range file.Jobs {
+			for _, step := range job.Steps {
+				if step.Dir == "" {
+					lines = append(lines, strings.Split(step.Run, "\n")...)
+				}
+			}
+		}
+		slices.Sort(lines)
+		for _, line := range lines {
+			line = strings.TrimSpace(line)
+			if ciTests().MatchString(line) && !ciApart().MatchString(line) && !strings.HasSuffix(line, `\`) {
+				return part{gates: []Gate{found("test", line, name)}}
+			}
+		}
+	}
+	return part{}
+}

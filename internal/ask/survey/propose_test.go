@@ -1,0 +1,160 @@
+package survey
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+)
+
+// onPath is a LookPath that knows only these programs.
+func onPath(programs ...string) func(string) (string, error) {
+	return func(name string) (string, error) {
+		if slices.Contains(programs, name) {
+			return "/bin/" + name, nil
+		}
+		return "", fmt.Errorf("%s is not here", name)
+	}
+}
+
+const agentsMD = "# Agents\n\n## Quick Reference\n\n**Test:** `wrong`\n\n" +
+	"## Build/Test/Lint Commands\n\n**Dependencies:** `go mod download`\n\n**Test:**\n```sh\n# all of them\n$ make deps\ngo test \\\n  ./...   # race\n```\n" +
+	"Run `one` for one.\n\n- **Build**: `make all` then `make docs`\n**Lint:** Not required\n\n## Quality\n\n**Typecheck:** `wrong`\n"
+
+func TestPropose(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		files map[string]string
+		path  []string
+		want  []string // name: command (kind, from)
+		notes int
+	}{
+		{"empty", nil, nil, nil, 0},
+		{"go", map[string]string{"go.mod": "module x\n"}, nil,
+			[]string{"build: go build ./... (build, go.mod)", "tests: go test ./... (test, go.mod)", "lint: go vet ./... (lint, go.mod)"}, 0},
+		{"go with linter", map[string]string{"go.mod": "module x\n", ".golangci.yml": ""}, []string{"golangci-lint"},
+			[]string{"build: go build ./... (build, go.mod)", "tests: go test ./... (test, go.mod)", "lint: golangci-lint run (lint, .golangci.yml)"}, 0},
+		{"npm", map[string]string{"package.json": `{"scripts": {"test": "vitest", "lint": "eslint .", "typecheck": "tsc", "start": "x"}}`, "package-lock.json": ""}, nil,
+			[]string{"typecheck: npm run typecheck (typecheck, package.json)", "tests: npm test (test, package.json)", "lint: npm run lint (lint, package.json)"}, 0},
+		{"npm init", map[string]string{"package.json": `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`}, nil, nil, 0},
+		{"pnpm", map[string]string{"package.json": `{"scripts": {"test": "x", "type-check": "tsc"}}`, "pnpm-lock.yaml": ""}, nil,
+			[]string{"typecheck: pnpm run type-check (typecheck, package.json)", "tests: pnpm run test (test, package.json)"}, 0},
+		{"yarn declared", map[string]string{"package.json": `{"packageManager": "yarn@4.1.0", "scripts": {"build": "x"}}`}, nil,
+			[]string{"build: yarn run build (build, package.json)"}, 0},
+		{"broken package", map[string]string{"package.json": `{`}, nil, nil, 0},
+		{"uv", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""}, nil,
+			[]string{"typecheck: uv run --with mypy mypy . (typecheck, the mypy configuration)", "tests: uv run --with pytest pytest (test, pyproject.toml)", "lint: uv run --with ruff ruff check --no-fix (lint, the ruff configuration)"}, 0},
+		{"tox", map[string]string{"tox.ini": "[testenv]\n"}, nil, []string{"tests: .venv/bin/tox -e py (test, tox.ini)"}, 0},
+		{"the first of two workflows", map[string]string{
+			".github/workflows/b.yml":  "jobs: {a: {steps: [{run: ./test b}]}}",
+			".github/workflows/a.yaml": "jobs: {a: {steps: [{run: ./test a}]}}",
+		}, nil, []string{"tests: ./test a (test, .github/workflows/a.yaml)"}, 0},
+		{"setup.cfg", map[string]string{"setup.cfg": "[tool:pytest]\n[flake8]\n"}, nil,
+			[]string{"tests: .venv/bin/pytest (test, setup.cfg)", "lint: .venv/bin/flake8 (lint, the flake8 configuration)"}, 0},
+		{"unittest", map[string]string{"setup.py": "", "tests/test_a.py": ""}, nil,
+			[]string{"tests: python3 -m unittest discover -s tests (test, the folder of tests)"}, 0},
+		{"cargo", map[string]string{"Cargo.toml": ""}, nil,
+			[]string{"build: cargo build (build, Cargo.toml)", "tests: cargo test (test, Cargo.toml)", "lint: cargo clippy --all-targets -- -D warnings (lint, Cargo.toml)"}, 0},
+		{"maven", map[string]string{"pom.xml": "", "mvnw": ""}, nil, []string{"tests: ./mvnw -B -ntp test (test, mvnw)"}, 0},
+		{"gradle", map[string]string{"build.gradle.kts": "", "gradlew": ""}, nil, []string{"tests: ./gradlew test (test, gradlew)"}, 0},
+		{"two languages", map[string]string{"Cargo.toml": "", "pom.xml": ""}, nil,
+			[]string{"build: cargo build (build, Cargo.toml)", "tests: cargo test (test, Cargo.toml)", "tests-mvn: mvn -B -ntp test (test, pom.xml)",
+				"lint: cargo clippy --all-targets -- -D warnings (lint, Cargo.toml)"}, 0},
+		{"make wins", map[string]string{"go.mod": "", "Makefile": "TEST := 1\ntest: build\n\tgo test\nlint:\n\tx\nbuild: ; x\n"}, nil,
+			[]string{"build: go build ./... (build, go.mod)", "tests: make test (test, Makefile)", "lint: make lint (lint, Makefile)"}, 0},
+		{"make check", map[string]string{"Makefile": "check:\n\tx\ntest := no\n"}, nil, []string{"tests: make check (test, Makefile)"}, 0},
+		{"AGENTS.md wins", map[string]string{"go.mod": "", "Makefile": "test:\nlint:\n", "AGENTS.md": agentsMD}, nil,
+			[]string{"build: make all && make docs (build, AGENTS.md)", "tests: make deps && go test ./... (test, AGENTS.md)"}, 1},
+		{"manual", map[string]string{"go.mod": "", "AGENTS.md": "### Build/Test/Lint Commands\n**Test**: Manual verification\n**Lint**: None\n**Build**: not required\n"}, nil, nil, 3},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := write(t, write(t, tempDir(t), tt.files), map[string]string{tested: ""})
+			p, err := Of(dir, []string{"codex", "cursor"}, onPath(tt.path...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, g := range p.Gates {
+				got = append(got, fmt.Sprintf("%s: %s (%s, %s)", g.Name, g.Command, g.Kind, g.From))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("gates:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+			if p.Agent != "codex" || !slices.Equal(p.Others, []string{"cursor"}) || len(p.Notes) != tt.notes {
+				t.Errorf("agent %q, others %q, notes %q", p.Agent, p.Others, p.Notes)
+			}
+			roundTrip(t, dir, p)
+		})
+	}
+}
+
+// roundTrip loads what a proposal writes and compares the gates.
+func roundTrip(t *testing.T, dir string, p Proposal) {
+	t.Helper()
+	path := filepath.Join(dir, config.FileName)
+	if err := config.WriteNew(path, p.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	o := config.Options{
+		Dir: dir, Env: []string{"HOME=" + filepath.Join(dir, "nobody")},
+		Agents:  []string{"claude", "codex", "gemini", "cursor"},
+		Builtin: func(string) (string, bool) { return "text", true },
+	}
+	c, err := config.Load(o)
+	if err != nil {
+		t.Fatalf("the proposal does not load: %v\n%s", err, p.YAML())
+	}
+	if len(c.Verification.Commands) != len(p.Gates) || !slices.Equal(c.Verification.Protect, p.Protect) || !slices.Equal(c.Workspace.Setup, p.Setup) {
+		t.Errorf("%d gates, protect %q, setup %q", len(c.Verification.Commands), c.Verification.Protect, c.Workspace.Setup)
+	}
+	for i, g := range c.Verification.Commands {
+		if !reflect.DeepEqual(g, p.Gates[i].Gate) {
+			t.Errorf("gate %+v, want %+v", g, p.Gates[i].Gate)
+		}
+	}
+	if b := c.Procedures["build"]; len(b.Observe) == 0 || len(b.Act) == 0 || *b.MaxIterations != 10 {
+		t.Errorf("build = %+v", b)
+	}
+}
+
+// Commands and names of any sort survive the way through YAML.
+func TestProposalQuotes(t *testing.T) {
+	t.Parallel()
+	commands := []string{`echo "a: b" # c`, `- x`, "true", "null", `a\b`, "é 日本", "@x", "{a}", "x: y", "5", "'", "&a", "!x", "%", "a\tb", "yes", "1e3", "~"}
+	p := Proposal{}
+	for i, command := range commands {
+		g := found("test", command, "a\nfile")
+		g.Name = fmt.Sprintf("gate %d: #", i)
+		p.Gates = append(p.Gates, g)
+	}
+	p.Setup, p.Protect, p.Notes = commands, commands, []string{"two\nlines"}
+	p.Protect = p.Protect[1:]
+	roundTrip(t, tempDir(t), p)
+}
+
+func TestProposalText(t *testing.T) {
+	t.Parallel()
+	dir := write(t, tempDir(t), map[string]string{"package.json": `{"scripts": {"test": "vitest", "lint": "eslint"}}`, "package-lock.json": "",
+		".github/workflows/ci.yml": "", "Cargo.toml": "", tested: ""})
+	p, err := Of(dir, []string{"claude", "gemini"}, onPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/proposal.txt", string(p.YAML()))
+	p, err = Of(tempDir(t), nil, onPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/proposal_empty.txt", string(p.YAML()))
+	roundTrip(t, tempDir(t), p)
+	if _, err := Of(filepath.Join(dir, "missing"), nil, onPath()); err == nil {
+		t.Error("a missing folder was looked at")
+	}
+}

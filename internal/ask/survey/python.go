@@ -1,0 +1,321 @@
+package survey
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// pythonManagers keep a locked environment of their own.
+var pythonManagers = []struct{ when, setup, run string }{
+	{"uv.lock", "uv sync --frozen", "uv run "},
+	{`pyproject.toml~\[tool\.uv`, "uv sync", "uv run "},
+	{"poetry.lock", "poetry install --no-interaction", "poetry run "},
+	{`pyproject.toml~\[tool\.poetry\]`, "poetry install --no-interaction", "poetry run "},
+	{"pdm.lock", "pdm sync -d", "pdm run "},
+	{"Pipfile.lock", "pipenv sync --dev", "pipenv run "},
+}
+
+// requirementFiles are what people call the lists of what their tests need.
+var requirementFiles = []string{
+	"requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "dev-requirements.txt", "requirements/dev.txt",
+	"requirements-test.txt", "requirements_test.txt", "requirements-tests.txt", "test-requirements.txt",
+	"tests/requirements.txt", "requirements/test.txt", "requirements/tests.txt",
+}
+
+// testExtras are what people call the optional dependencies of their tests.
+var testExtras = []string{"test", "tests", "testing", "dev", "develop", "lint", "typing", "types"}
+
+// python is what is known of a Python project.
+type python struct {
+	repository
+	project, cfg, tox string
+	declared          string // all texts that name dependencies
+	run               string // before each tool
+	gates             []Gate
+	notes             []string
+	tools             []string // that the gates need and nothing declares
+	needs             bool     // gates import the project
+}
+
+// python also returns what comes before a command of a Makefile that needs the
+// project's tools.
+func (r repository) python() (env string, p part) {
+	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
+	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt",
+		"Pipfile", "manage.py", "noxfile.py", "test_*.py")
+	if !is {
+		return "", p
+	}
+	y.declared = y.project + y.cfg + r.text("setup.py") + r.text("Pipfile")
+	for _, name := range requirementFiles {
+		y.declared += "\n" + r.text(name)
+	}
+	folder := ".venv"
+	if !r.has(".venv") && r.has("venv/bin/python") {
+		folder = "venv"
+	}
+	y.run, env = folder+"/bin/", ". "+folder+"/bin/activate && "
+	var setup []string
+	for _, m := range pythonManagers {
+		if _, ok := r.holds(m.when); ok {
+			y.run, env, setup = m.run, m.run, []string{m.setup + y.groupFlags(m.run)}
+			break
+		}
+	}
+	y.tests()
+	y.types()
+	y.lints()
+	if setup == nil {
+		setup = y.venv(folder)
+	}
+	if len(setup) == 0 {
+		env = ""
+	}
+	return env, part{gates: y.gates, setup: setup, notes: y.notes, groups: []string{"python"}}
+}
+
+// groupFlags ask uv for the dependencies of the tests.
+func (y *python) groupFlags(run string) string {
+	flags := ""
+	if run == "uv run " {
+		for _, group := range y.extras("dependency-groups") {
+			flags += " --group " + group
+		}
+		for _, extra := range y.extras("project.optional-dependencies") {
+			flags += " --extra " + extra
+		}
+	}
+	return flags
+}
+
+// keys are those of a table of a TOML file.
+func keys(text, table string) []string {
+	_, after, ok := strings.Cut("\n"+text, "\n["+table+"]")
+	if !ok {
+		return nil
+	}
+	var names []string
+	for line := range strings.Lines(after) {
+		if strings.HasPrefix(line, "[") && len(names) > 0 {
+			break
+		}
+		if m := tomlKey().FindStringSubmatch(line); m != nil {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+var tomlKey = lazy.Regexp(`^"?([A-Za-z0-9_.-]+)"?\s*=`)
+
+// add makes a gate of one of Python's tools. free: nothing of the project says which
+// version, so a red one is only a warning.
+func (y *python) add(kind, tool, arguments, from string, free bool) {
+	if hasKind(y.gates, kind) {
+		return
+	}
+	command := strings.TrimSpace(tool + " " + arguments)
+	g := found(kind, y.run+command, from)
+	g.Required = !free
+	if !y.declares(tool) && tool != "python" {
+		pin := y.pinned(tool)
+		if pin != "" {
+			tool += "==" + pin
+		}
+		if y.run == "uv run " {
+			g.Command = "uv run --with " + tool + " " + command
+		}
+		g.Required = !free || pin != ""
+		y.tools = append(y.tools, tool)
+	}
+	y.gates = append(y.gates, g)
+}
+
+// declares is true if the project lists the tool among its dependencies.
+func (y *python) declares(tool string) bool {
+	return regexp.MustCompile(`(?m)(["']|^[ \t]*)` + tool + `(\[|[ \t]*[=<>~!;@"',]|[ \t]*$)`).MatchString(y.declared)
+}
+
+// pinned is the version that pre-commit runs; "" if it runs none.
+func (y *python) pinned(tool string) string {
+	hook := regexp.MustCompile(`(?m)` + tool + `[^\n]*\n\s*rev:[^\n]*?v?(\d+\.\d+\.\d+)\b`)
+	if m := hook.FindStringSubmatch(y.text(".pre-commit-config.yaml")); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (y *python) tests() {
+	y.needs = true
+	conftest := y.first("conftest.py", "tests/conftest.py", "test/conftest.py")
+	beside := y.first("test_*.py")
+	switch {
+	case y.has("pytest.ini"):
+		y.add("test", "pytest", "", "pytest.ini", false)
+	case strings.Contains(y.project, "pytest"):
+		y.add("test", "pytest", "", "pyproject.toml", false)
+	case strings.Contains(y.cfg, "[tool:pytest]"):
+		y.add("test", "pytest", "", "setup.cfg", false)
+	case y.has("manage.py"):
+		y.add("test", "python", "manage.py test", "manage.py", false)
+	case strings.Contains(y.tox, "[testenv"), strings.Contains(y.project, "[tool.tox"):
+		y.needs = false
+		y.add("test", "tox", "-e py", "tox.ini", false)
+	case conftest != "":
+		y.add("test", "pytest", "", conftest, false)
+	case y.declares("pytest"):
+		y.add("test", "pytest", "", "the dependencies", false)
+	case y.has("noxfile.py") && strings.Contains(y.text("noxfile.py"), "def tests("):
+		y.needs = false
+		y.add("test", "nox", "-s tests", "noxfile.py", false)
+	case y.has("tests", "test"):
+		y.add("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
+	case strings.Contains(y.text(beside), "unittest"):
+		y.add("test", "python", "-m unittest", beside, false)
+	case beside != "":
+		y.add("test", "pytest", "", beside, false)
+	default:
+		y.needs = false
+	}
+}
+
+// unittestFolder is what discover has to be told where the root finds no tests.
+func (y *python) unittestFolder() string {
+	if y.has("tests/__init__.py", "test/__init__.py") || !y.has("tests", "test") {
+		return ""
+	}
+	return "-s " + y.first("tests", "test")
+}
+
+func (y *python) types() {
+	var from string
+	switch {
+	case strings.Contains(y.project, "[tool.mypy]"):
+		from = "pyproject.toml"
+	case strings.Contains(y.cfg, "[mypy]"):
+		from = "setup.cfg"
+	default:
+		from = y.first("mypy.ini", ".mypy.ini")
+	}
+	if from == "" {
+		set := y.has("pyrightconfig.json") || strings.Contains(y.project, "[tool.pyright]")
+		if set && y.declares("pyright") {
+			y.add("typecheck", "pyright", "", "the pyright configuration", false)
+		}
+		return
+	}
+	if !y.declares("mypy") && strings.Contains(y.text(".pre-commit-config.yaml"), "mypy") {
+		y.notes = append(y.notes, "mypy is run by pre-commit, in an environment that a gate has not, so it is no gate.")
+		return
+	}
+	y.needs = true
+	arguments := ""
+	if !mypyPlaces().MatchString(y.text(from)) {
+		arguments = y.hint("mypy", ".")
+	}
+	y.add("typecheck", "mypy", arguments, "the mypy configuration", !y.declares("mypy"))
+}
+
+// mypyPlaces is that the configuration says which files are checked; then no argument may.
+var mypyPlaces = lazy.Regexp(`(?m)^\s*(files|packages|modules)\s*=`)
+
+// hint is what the project itself gives a tool, in CI, tox or nox; other if nothing
+// says so.
+func (y *python) hint(tool, other string) string {
+	expr := regexp.MustCompile(`(?m)(?:^|[\s"'=])` + tool + `((?: +[\w./=-]+)+)\s*$`)
+	texts := []string{y.tox, y.text("Makefile"), y.text("noxfile.py")}
+	for _, w := range y.workflowFiles() {
+		texts = append(texts, y.text(w))
+	}
+	for _, text := range texts {
+		if m := expr.FindStringSubmatch(text); len(m) > 0 && !strings.Contains(m[1], "install") {
+			return strings.TrimSpace(m[1])
+		}
+	}
+	return other
+}
+
+func (y *python) lints() {
+	switch {
+	case strings.Contains(y.project, "[tool.ruff"), y.has("ruff.toml", ".ruff.toml"):
+		y.add("lint", "ruff", "check --no-fix", "the ruff configuration", !y.declares("ruff"))
+	case strings.Contains(y.cfg, "[flake8]"), strings.Contains(y.tox, "[flake8]"), y.has(".flake8"):
+		y.add("lint", "flake8", "", "the flake8 configuration", !y.declares("flake8"))
+	}
+}
+
+// venv makes an environment in a folder that git ignores, and installs what the gates need.
+func (y *python) venv(folder string) []string {
+	var what []string
+	for _, name := range requirementFiles {
+		if y.has(name) {
+			what = append(what, "-r "+name)
+		}
+	}
+	builds := (strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")) &&
+		!y.plain()
+	groups := ""
+	if y.needs && builds {
+		extras := y.extras("project.optional-dependencies")
+		if len(extras) == 0 {
+			extras = forTests(keys(y.cfg, "options.extras_require"))
+		}
+		if len(extras) > 0 {
+			what = append(what, "-e '.["+strings.Join(extras, ",")+"]'")
+		} else {
+			what = append(what, "-e .")
+		}
+	}
+	for _, g := range y.extras("dependency-groups") {
+		groups += " --group " + g
+	}
+	what = append(what, y.tools...)
+	if len(what) == 0 && groups == "" {
+		for i := range y.gates { // the standard library is enough
+			y.gates[i].Command = strings.Replace(y.gates[i].Command, y.run+"python ", "python3 ", 1)
+		}
+		return nil
+	}
+	pip := folder + "/bin/pip install -q "
+	setup := []string{"python3 -m venv " + folder, "echo '*' > " + folder + "/.gitignore"}
+	if groups != "" {
+		setup = append(setup, pip+"-U pip")
+	}
+	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
+}
+
+// plain is true where the standard library runs the tests on the sources as they lie there: then
+// nothing has to be installed.
+func (y *python) plain() bool {
+	unittest := len(y.gates) == 1 && strings.Contains(y.gates[0].Command, "-m unittest")
+	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.text("setup.py"))
+}
+
+// needsMore is that a project depends on others, or that something of it is built.
+var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=\s*\[\s*[^\]\s]|` +
+	`\bdynamic\b.*dependencies|ext_modules|entry[-_]points`)
+
+// extras are the optional dependencies of a table that tests and checks are likely to
+// need. What is for developers counts where nothing is for tests, and what holds a gate's
+// tool in any case.
+func (y *python) extras(table string) []string {
+	names := forTests(keys(y.project, table))
+	for _, name := range keys(y.project, table) {
+		list := regexp.MustCompile(`(?ms)^"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
+		if len(names) == 0 && regexp.MustCompile(`["'](pytest|tox|nox)\b`).MatchString(list) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func forTests(names []string) []string {
+	isTest := func(name string) bool { return strings.HasPrefix(name, "test") }
+	tests := slices.ContainsFunc(names, isTest)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !slices.Contains(testExtras, name) || tests && strings.HasPrefix(name, "dev")
+	})
+}

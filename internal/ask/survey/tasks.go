@@ -1,0 +1,176 @@
+package survey
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// This file reads the commands that a project gave names to: Makefile, justfile,
+// Taskfile, the scripts of package.json.
+
+// task is the text of one, and what it calls first.
+type task struct{ body, calls string }
+
+// wanted are the names under which projects keep their checks, the best first.
+var wanted = []struct {
+	kind  string
+	names []string
+}{
+	{"build", []string{"build", "compile"}},
+	{"typecheck", []string{"typecheck", "type-check", "check-types", "check:types", "check:type", "types:check",
+		"typecheck:ci", "mypy", "pyright"}},
+	{"test", []string{"test", "tests", "test:ci", "test-ci", "test:unit", "test-unit", "unit", "unittest",
+		"check"}},
+	{"lint", []string{"lint", "lint:check", "check:lint", "lint-check", "check-lint", "lint:ci", "eslint"}},
+}
+
+var (
+	taskEdits = lazy.Regexp(`(^|\s)(--fix|--write|--apply|--autofix|--unsafe-fixes|-w)(\s|$|=)|\b(go|cargo) fmt\b|` +
+		`\bphpcbf\b|\bautopep8\b|\bgofumpt -l -w`)
+	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|cargo fmt|dotnet format|mix format)\b`)
+	taskChecks  = lazy.Regexp(`--check|--diff|--verify-no-changes|--check-formatted|--no-fix`)
+	taskStays   = lazy.Regexp(`--watch(All)?(\s|$)|\bnodemon\b|\bvitest (watch|dev)\b`)
+	taskNone    = lazy.Regexp(`no test specified|\bexit 1$`)
+	taskFormat  = lazy.Regexp(`(^|\s)(fmt|format|fix)(\s|$)`)
+)
+
+const (
+	editsFiles = "edits files, which a gate must not"
+	staysOpen  = "does not end by itself"
+)
+
+// unfit says why a task is no gate; "" if it is one.
+func unfit(t task) string {
+	formats := false
+	for line := range strings.Lines(t.body) {
+		if taskFormats().MatchString(line) && !taskChecks().MatchString(line) {
+			formats = true
+		}
+	}
+	switch {
+	case strings.TrimSpace(t.body+t.calls) == "":
+		return "is empty"
+	case taskNone().MatchString(strings.TrimSpace(t.body)):
+		return "only fails"
+	case formats, taskEdits().MatchString(t.body), taskFormat().MatchString(t.calls):
+		return editsFiles
+	case taskStays().MatchString(t.body):
+		return staysOpen
+	}
+	return ""
+}
+
+// pick takes the best task of each kind, and notes those that are unfit.
+func pick(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
+	var p part
+	for _, w := range wanted {
+		if !slices.Contains(kinds, w.kind) {
+			continue
+		}
+		for _, name := range w.names {
+			t, is := tasks[name]
+			if !is {
+				continue
+			}
+			why := unfit(t)
+			if why == "" {
+				p.gates = append(p.gates, found(w.kind, command(name), from))
+				break
+			}
+			if why == editsFiles || why == staysOpen {
+				p.notes = append(p.notes, fmt.Sprintf("%s: %s %s, so it is no gate.", from, name, why))
+			}
+		}
+	}
+	return p
+}
+
+// tasks reads the first of Makefile, justfile and Taskfile that names a check. env
+// comes before a command that needs the tools of the folder.
+func (r repository) tasks(env string) part {
+	kinds := []string{"typecheck", "test", "lint"}
+	for _, f := range []struct {
+		program string
+		files   []string
+		read    func(string) map[string]task
+	}{
+		{"make", []string{"GNUmakefile", "makefile", "Makefile"}, readRules},
+		{"just", []string{"justfile", "Justfile", ".justfile"}, readRules},
+		{"task", []string{"Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml"}, readTaskfile},
+	} {
+		name := r.first(f.files...)
+		if name == "" {
+			continue
+		}
+		tasks := f.read(r.text(name))
+		command := func(target string) string { return wrap(env, tasks[target].body, f.program+" "+target) }
+		if p := pick(kinds, tasks, command, name); len(p.gates)+len(p.notes) > 0 {
+			return p
+		}
+	}
+	return part{}
+}
+
+// wrap puts env before a command whose text needs the tools of Python.
+func wrap(env, body, command string) string {
+	if env == "" || taskOwnEnv().MatchString(body) || !taskPython().MatchString(body) {
+		return command
+	}
+	return env + command
+}
+
+var (
+	taskOwnEnv = lazy.Regexp(`\b(uv|poetry|pdm|pipenv|hatch|tox|nox|docker|\.?venv)\b`)
+	taskPython = lazy.Regexp(`\b(python3?|pytest|mypy|ruff|flake8|pylint|pyright|coverage)\b`)
+	// ruleLine is a rule's line: a name, perhaps parameters, a colon, and no assignment.
+	ruleLine = lazy.Regexp(`^([A-Za-z0-9_:-]*[A-Za-z0-9_-])[^:#]*?::?([^=].*|)$`)
+)
+
+// readRules reads a Makefile or a justfile.
+func readRules(text string) map[string]task {
+	all := map[string]task{}
+	name := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		indented := strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " ")
+		m := ruleLine().FindStringSubmatch(line)
+		switch {
+		case indented && name != "":
+			t := all[name]
+			t.body += strings.TrimLeft(strings.TrimSpace(line), "@-") + "\n"
+			all[name] = t
+		case !indented && m != nil:
+			name = m[1]
+			calls, inline, _ := strings.Cut(m[2], ";")
+			t := all[name]
+			t.calls += calls + " "
+			t.body += strings.TrimSpace(inline)
+			all[name] = t
+		case strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#"):
+			name = ""
+		}
+	}
+	return all
+}
+
+func readTaskfile(text string) map[string]task {
+	var file struct {
+		Tasks map[string]any `yaml:"tasks"`
+	}
+	all := map[string]task{}
+	if yaml.Unmarshal([]byte(text), &file) != nil {
+		return all
+	}
+	for name, t := range file.Tasks {
+		if body, err := json.Marshal(t); err == nil {
+			all[name] = task{body: strings.NewReplacer(`"`, " ", "[", " ", "]", " ").Replace(string(body))}
+		}
+	}
+	return all
+}

@@ -1,0 +1,314 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Activity is what a run does just now, between two events of its journal. It
+// is not stored, and has no id: a reader that comes back gets the next one.
+type Activity struct {
+	Run       string      `json:"run"`
+	Iteration int         `json:"iteration" doc:"0 while the checks run on the files as they are, before the first agent."`
+	Attempt   int         `json:"attempt"`
+	Phase     string      `json:"phase" enum:"agent,gates,review,waiting" doc:"Who works."`
+	Since     time.Time   `json:"since" doc:"When this attempt began."`
+	Last      *AgentEvent `json:"last,omitempty" doc:"The last thing that the agent did."`
+	TokensIn  int64       `json:"tokens_in" doc:"Of this attempt so far."`
+	TokensOut int64       `json:"tokens_out"`
+	CostUSD   *float64    `json:"cost_usd" nullable:"true"`
+	Calls     int         `json:"api_calls"`
+	Gates     []Gate      `json:"gates" nullable:"false" doc:"The checks that this attempt goes through, and how far they are."`
+	Progress  *int        `json:"progress" nullable:"true"`
+}
+
+// Grown is how much a running agent has printed. It says when there is more to
+// ask for; what there is, and all of it, is read by offset.
+type Grown struct {
+	Run       string `json:"run"`
+	Iteration int    `json:"iteration"`
+	Attempt   int    `json:"attempt"`
+	Events    int64  `json:"events" doc:"Where its conversation ends now."`
+	Output    int64  `json:"output" doc:"Where its raw output ends now."`
+}
+
+// watchEvery is how often running agents are looked at while somebody watches.
+const watchEvery = 150 * time.Millisecond
+
+// maxWatched bounds how many runs are looked at.
+const maxWatched = 100
+
+// watcher looks at what runs do, for all readers at once.
+type watcher struct {
+	s    *Server
+	runs map[string]*watchedRun
+}
+
+// watchedRun is what is known of one running attempt.
+type watchedRun struct {
+	root   *os.Root
+	tail   spool.Tail
+	totals *agent.Collector
+	now    Activity
+	specs  []GateSpec // the run's checks as they were when its phase began
+	phase  string     // in which they were read
+	sent   string     // the last one, as it was sent
+	out    *spool.Reader
+	grown  Grown
+}
+
+// watch looks at runs until ctx is done.
+func (g *watcher) watch(ctx context.Context) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	defer g.forget(nil)
+	for {
+		select {
+		case <-tick.C:
+			if g.s.hub.Watched() {
+				g.look(ctx)
+			} else {
+				g.forget(nil)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// measure is how much the agent has printed; as before where that cannot be read.
+func (o *watchedRun) measure() Grown {
+	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
+		Output: o.grown.Output}
+	if o.tail.Open() == nil {
+		if n, err := o.tail.Reader.Size(); err == nil {
+			now.Events = n
+		}
+	}
+	if o.out == nil {
+		o.out, _ = spool.Open(o.root, "agent.out") // while it has printed nothing there is none
+	}
+	if o.out != nil {
+		if n, err := o.out.Size(); err == nil {
+			now.Output = n
+		}
+	}
+	return now
+}
+
+// send sends what is new about a run to its subscribers.
+func (g *watcher) send(run, kind string, data any) {
+	f := hub.NewFrame("", kind, data)
+	f.Run = run
+	g.s.hub.Broadcast(f)
+}
+
+// look sends what changed of every active run.
+func (g *watcher) look(ctx context.Context) {
+	runs, err := g.s.active(ctx)
+	if err != nil {
+		return // the hub says so
+	}
+	again := g.s.hub.Came()
+	kept := map[string]bool{}
+	for _, r := range runs[:min(len(runs), maxWatched)] {
+		one := g.find(ctx, r)
+		if one == nil {
+			continue
+		}
+		kept[r.ID] = true
+		one.look(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
+		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
+			one.sent = string(text)
+			g.send(r.ID, "activity", one.now)
+		}
+		if grown := one.measure(); grown != one.grown {
+			one.grown = grown
+			g.send(r.ID, "output", grown)
+		}
+	}
+	g.forget(kept)
+}
+
+// find is the watchedRun at a run's attempt under way; nil when there is none.
+func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
+	one := g.runs[r.ID]
+	if one != nil && (one.now.Iteration == r.Iteration || one.checks()) && one.same() && one.now.Phase != "waiting" &&
+		r.Status == string(loop.Running) {
+		outputs.Look(g.s.o.Store.Files(), r.ID, strconv.Itoa(one.now.Iteration))
+		return one
+	}
+	if one != nil {
+		one.close()
+		delete(g.runs, r.ID)
+	}
+	if len(g.runs) >= maxWatched || ctx.Err() != nil {
+		return nil
+	}
+	now := Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
+	root, err := g.s.outputs(r, r.Iteration)
+	if err != nil && r.Iteration == 1 {
+		now.Iteration, now.Phase = 0, "gates"
+		root, err = g.s.outputs(r, 0)
+	}
+	if err != nil {
+		return nil // it has not begun
+	}
+	if r.Status == string(loop.Waiting) {
+		now.Phase = "waiting"
+	}
+	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector(), now: now}
+	one.begin()
+	g.runs[r.ID] = one
+	return one
+}
+
+// forget lets go of runs that are not among kept.
+func (g *watcher) forget(kept map[string]bool) {
+	for id, one := range g.runs {
+		if !kept[id] {
+			one.close()
+			delete(g.runs, id)
+		}
+	}
+}
+
+func (o *watchedRun) close() {
+	o.tail.Close()
+	if o.out != nil {
+		_ = o.out.Close()
+	}
+	_ = o.root.Close()
+}
+
+// begin reads when the attempt began.
+func (o *watchedRun) begin() {
+	if attempt, at, ok := engine.ReadBegun(o.root); ok {
+		o.now.Attempt, o.now.Since = attempt, at.UTC()
+	}
+}
+
+// checks is true while a check runs before the first agent.
+func (o *watchedRun) checks() bool {
+	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g Gate) bool { return g.Status == "running" })
+}
+
+// same is false when the files are another attempt's by now.
+func (o *watchedRun) same() bool {
+	before := o.now.Attempt
+	o.begin()
+	return o.now.Attempt == before
+}
+
+// look reads what is new.
+func (o *watchedRun) look(specs func() []GateSpec) {
+	o.read()
+	out := o.totals.Outcome()
+	used := out.Usage
+	o.now.TokensIn, o.now.TokensOut = used.Input+used.CacheRead+used.CacheWrite, used.Output
+	o.now.Calls = o.totals.Calls()
+	cost, known := o.totals.Cost()
+	o.now.CostUSD = cost.Dollars(known)
+	if o.now.Phase != "waiting" && exists(o.root, "agent.result.json") {
+		o.now.Phase = "gates"
+		if exists(o.root, "review.begun.json") {
+			o.now.Phase = "review"
+		}
+	}
+	if o.phase != o.now.Phase { // whoever resumed the run may have changed its checks
+		o.phase, o.specs = o.now.Phase, specs()
+	}
+	o.now.Gates = o.gates(o.specs)
+}
+
+// read folds new events of the agent in.
+func (o *watchedRun) read() {
+	if o.tail.Open() != nil {
+		return
+	}
+	for range 2000 { // more comes with the next look
+		if !o.tail.Lines.Next() {
+			return
+		}
+		var e agent.Event
+		if json.Unmarshal(o.tail.Lines.Line, &e) != nil {
+			continue
+		}
+		o.totals.Add(e)
+		switch e.Kind {
+		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
+			if shown, ok := readEvent(o.tail.Lines.Line, o.tail.Lines.At); ok {
+				shown.Text, shown.Command = fault.Cut(shown.Text, 500), fault.Cut(shown.Command, 500)
+				o.now.Last = &shown
+			}
+		case agent.Session, agent.ToolEnd, agent.UsageSeen, agent.CostSeen, agent.End, agent.Unknown:
+		}
+	}
+}
+
+// gates says how far the checks are, by the files that they have written.
+func (o *watchedRun) gates(specs []GateSpec) []Gate {
+	out := []Gate{}
+	stopped := false
+	for i, spec := range specs {
+		g := Gate{Name: spec.Name, Required: spec.Required, Timeout: spec.Timeout, Status: "waiting", ExitCode: -1}
+		file := fmt.Sprintf("gate-%d", i+1)
+		switch {
+		case exists(o.root, file+".result.json"):
+			o.gateResult(&g, file)
+			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0
+		case exists(o.root, file+".result.json.tmp"):
+			g.Status = "running"
+			if info, err := o.root.Stat(file + ".result.json.tmp"); err == nil {
+				g.Elapsed = float64(int(time.Since(info.ModTime()).Seconds()))
+			}
+		case stopped:
+			g.Status = string(loop.GateNotRun)
+		}
+		if exists(o.root, file+".out") {
+			g.File = file + ".out"
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// gateResult reads how a check's process ended; what its output means is said
+// when the iteration has ended.
+func (o *watchedRun) gateResult(g *Gate, file string) {
+	data, err := o.root.ReadFile(file + ".result.json")
+	var r struct {
+		Elapsed time.Duration `json:"elapsed"`
+		Exit    loop.Exit     `json:"exit"`
+	}
+	if err != nil || json.Unmarshal(data, &r) != nil {
+		return
+	}
+	g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.Exit.Code, string(loop.GateFailed)
+	switch {
+	case r.Exit.Ended == loop.EndedTimeout:
+		g.Status = string(loop.GateTimedOut)
+	case r.Exit.Code == 0:
+		g.Status = string(loop.GatePassed)
+	}
+}
+
+func exists(root *os.Root, name string) bool {
+	_, err := root.Stat(path.Clean(name))
+	return err == nil
+}

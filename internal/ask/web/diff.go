@@ -1,0 +1,294 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/patch"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Bounds of a diff.
+const (
+	maxDiffFiles = 5000
+	maxPatch     = 4 << 20 // bytes of one file's patch
+)
+
+// Diff is which files differ between two states of a run, and by how much.
+// What differs in a file is asked for file by file.
+type Diff struct {
+	From    string     `json:"from" doc:"The tree before."`
+	To      string     `json:"to" doc:"The tree after."`
+	Files   []DiffFile `json:"files" nullable:"false"`
+	Added   int        `json:"added" doc:"Lines, of the listed files."`
+	Deleted int        `json:"deleted"`
+	More    bool       `json:"more" doc:"There are more files than are listed."`
+}
+
+// DiffFile is one file that differs.
+type DiffFile struct {
+	Path    string `json:"path"`
+	From    string `json:"from" doc:"The old path of a renamed file; else empty."`
+	Status  string `json:"status" enum:"added,modified,deleted,renamed,type"`
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary"`
+}
+
+// Snapshots are the states that a run can go back to.
+type Snapshots struct {
+	Snapshots []Snapshot `json:"snapshots" nullable:"false"`
+	// Undo is true when a rollback can be taken back.
+	Undo bool `json:"undo" doc:"The last rollback can be undone."`
+}
+
+// Snapshot is the files after an iteration.
+type Snapshot struct {
+	Number  int       `json:"number" doc:"The iteration; 0 is before the run."`
+	Attempt string    `json:"attempt" doc:"Of an attempt that was cut off."`
+	Commit  string    `json:"commit"`
+	Branch  string    `json:"branch"`
+	At      time.Time `json:"at"`
+	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
+}
+
+func (s *Server) diffRoutes(api huma.API) {
+	get(api, "/runs/{run}/snapshots", "list-snapshots", "diffs", "The states that a run can go back to", s.listSnapshots)
+	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in",
+		s.diffRun)
+	get(api, "/runs/{run}/diff/file", "diff-run-file", "diffs", "What differs in one file", s.diffRunFile)
+	get(api, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "diffs", "Which files an iteration changed",
+		s.diffIteration)
+	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs",
+		"What an iteration changed in one file", s.diffIterationFile)
+}
+
+// tree is the history of the files that a run worked on, or why there is none.
+func (s *Server) tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+	if s.o.Tree == nil {
+		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
+			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+	}
+	if r.Kind != string(loop.Task) {
+		return s.o.Tree, nil
+	}
+	return s.o.Operator.Tree(ctx, r)
+}
+
+func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if s.o.Tree == nil {
+		return answer(Snapshots{Snapshots: []Snapshot{}}), nil
+	}
+	tree, err := s.tree(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	snaps, err := tree.Snapshots(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := tree.Recoveries(ctx, r.ID)
+	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
+		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
+		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
+			Skipped: list(n.Skipped)}
+	})}), err
+}
+
+// Span is two states of a run.
+type Span struct {
+	From int `query:"from" minimum:"0" maximum:"1000000" default:"0" doc:"The state after this iteration; 0 is before the run."`
+	To   int `query:"to" minimum:"-1" maximum:"1000000" default:"-1" doc:"The state after this iteration; -1 is the last one."`
+}
+
+// FilePath names a file in a diff.
+type FilePath struct {
+	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096"`
+	Old  string `query:"old" maxLength:"4096" doc:"The old path of a renamed file."`
+}
+
+func (s *Server) diffRun(ctx context.Context, in *struct {
+	RunPath
+	Span
+}) (*body[Diff], error) {
+	c, err := s.states(ctx, in.Run, in.Span)
+	if err != nil {
+		return nil, err
+	}
+	return c.diff(ctx)
+}
+
+func (s *Server) diffRunFile(ctx context.Context, in *struct {
+	RunPath
+	Span
+	FilePath
+}) (*body[patch.FileDiff], error) {
+	c, err := s.states(ctx, in.Run, in.Span)
+	if err != nil {
+		return nil, err
+	}
+	return c.file(ctx, in.FilePath)
+}
+
+func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
+	c, err := s.iterationStates(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return c.diff(ctx)
+}
+
+func (s *Server) diffIterationFile(ctx context.Context, in *struct {
+	IterationPath
+	FilePath
+}) (*body[patch.FileDiff], error) {
+	c, err := s.iterationStates(ctx, &in.IterationPath)
+	if err != nil {
+		return nil, err
+	}
+	return c.file(ctx, in.FilePath)
+}
+
+// compared are two states of files: trees or commits that tree knows.
+type compared struct {
+	tree     *workspace.Checkout
+	from, to string
+}
+
+// iterationStates are the files before and after an iteration.
+func (s *Server) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
+	r, rec, err := s.record(ctx, in)
+	if err != nil {
+		return compared{}, err
+	}
+	tree, err := s.tree(ctx, r)
+	return compared{tree, rec.TreeBefore, rec.TreeAfter}, err
+}
+
+// states finds two states of a run.
+func (s *Server) states(ctx context.Context, run string, of Span) (c compared, err error) {
+	r, err := s.o.Store.Run(ctx, run)
+	if err != nil {
+		return c, err
+	}
+	var snaps []workspace.Snapshot
+	if c.tree, err = s.tree(ctx, r); err == nil {
+		snaps, err = s.snapshots(ctx, c.tree, r)
+	}
+	whole := of == Span{To: -1}
+	shared := s.o.Store.Board() != ""
+	other := r.Kind == string(loop.Task) || shared
+	if len(snaps) == 0 && other && whole && s.o.Tree != nil {
+		w, werr := s.o.WorkOf(ctx, r)
+		if werr == nil || err != nil || shared {
+			return compared{w.Tree, w.From, w.To}, werr
+		}
+	}
+	if err != nil {
+		return c, err
+	}
+	if len(snaps) == 0 {
+		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+			"Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
+			suggest("snapshot.keep in pawl.yaml says how long they are kept")
+	}
+	if of.To < 0 {
+		c.to = snaps[len(snaps)-1].Tree
+	} else if c.to, err = treeOf(snaps, of.To); err != nil {
+		return c, err
+	}
+	c.from, err = treeOf(snaps, of.From)
+	return c, err
+}
+
+func (s *Server) snapshots(ctx context.Context, tree *workspace.Checkout, r store.Run) ([]workspace.Snapshot, error) {
+	if action.OnCopy(r) {
+		if err := s.o.Gather(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return tree.Snapshots(ctx, r.ID)
+}
+
+func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
+	for _, s := range snaps {
+		if s.N == n && s.Attempt == "" {
+			return s.Tree, nil
+		}
+	}
+	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none",
+		n).
+		suggest("List them: GET /api/v1/runs/{run}/snapshots")
+}
+
+func (c compared) diff(ctx context.Context) (*body[Diff], error) {
+	if c.from == "" || c.to == "" {
+		return nil, unknownStates()
+	}
+	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
+	if err != nil {
+		return nil, gone(err)
+	}
+	out := Diff{From: c.from, To: c.to, Files: make([]DiffFile, len(files)), More: more}
+	for i, f := range files {
+		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted,
+			Binary: f.Binary}
+		out.Added += f.Added
+		out.Deleted += f.Deleted
+	}
+	return answer(out), nil
+}
+
+// gone explains what is most likely wrong with two trees that were recorded.
+func gone(err error) error {
+	return problem(http.StatusNotFound, "NO_DIFF",
+		"The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
+		suggest("snapshot.keep in pawl.yaml says how long they are kept")
+}
+
+func unknownStates() error {
+	return problem(http.StatusNotFound, "NO_DIFF",
+		"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
+		suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
+}
+
+func statusWord(f git.FileChange) string {
+	word := map[byte]string{'A': "added", 'D': "deleted", 'R': "renamed", 'T': "type"}[f.Status]
+	return cmp.Or(word, "modified")
+}
+
+func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
+	if c.from == "" || c.to == "" {
+		return nil, unknownStates()
+	}
+	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
+	if err != nil {
+		return nil, gone(err)
+	}
+	if text == "" {
+		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
+			fault.Cut(of.Path, 200)).
+			suggest("See which files do: leave out /file")
+	}
+	out := patch.Read(text)
+	out.Path, out.Truncated = of.Path, cut
+	return answer(out), nil
+}
+
+func valid(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }

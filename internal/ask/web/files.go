@@ -1,0 +1,380 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// What is read of files at once.
+const (
+	maxPart  = 1 << 20 // bytes of a file's part
+	lookBack = 1 << 20 // bytes looked at for events before a place, and about as many of them after one
+)
+
+// fileNames are the files of an iteration that a person may see. What else is
+// in its folder (environment, policies) is pawl's own.
+var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
+
+// eventsFile is where the supervisor writes what the agent's parser made of
+// its stream.
+const eventsFile = "agent.events.jsonl"
+
+// FileList is what an iteration left.
+type FileList struct {
+	Files []File `json:"files" nullable:"false"`
+}
+
+// File is one of it.
+type File struct {
+	Name      string    `json:"name"`
+	Size      int64     `json:"size" doc:"Bytes."`
+	ChangedAt time.Time `json:"changed_at"`
+}
+
+// FilePart is a part of a file as text; bytes that are no text are replaced.
+type FilePart struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size" doc:"Of all that was printed, in bytes, as of now."`
+	Offset int64  `json:"offset" doc:"Where this part begins: later than asked for where the middle of a long output was left out."`
+	Next   int64  `json:"next" doc:"The offset after this part."`
+	More   bool   `json:"more" doc:"There is more after this part now."`
+	Text   string `json:"text"`
+}
+
+// folder opens the folder of an attempt. Nothing outside of it can be reached
+// through what is returned, by no name and no symbolic link.
+func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
+	r, err := s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return nil, r, err
+	}
+	root, err := s.outputs(r, in.Number)
+	if err == nil && in.Attempt > 0 && !isAttempt(root, in.Attempt) {
+		all := root
+		root, err = all.OpenRoot(strconv.Itoa(in.Attempt)) // one that was cut off is kept aside
+		_ = all.Close()
+	}
+	if err != nil {
+		return nil, r, noFiles(r.ID, in.Number)
+	}
+	return root, r, nil
+}
+
+// outputs opens the folder of an iteration, on this machine or in the shared folder.
+func (s *Server) outputs(r store.Run, number int) (*os.Root, error) {
+	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.Files(), r.ID, strconv.Itoa(number))
+}
+
+// isAttempt is true when the folder's files are those of the attempt.
+func isAttempt(root *os.Root, attempt int) bool {
+	begun, _, ok := engine.ReadBegun(root)
+	return ok && begun == attempt
+}
+
+func noFiles(run string, n int) *ProblemError {
+	return problem(http.StatusNotFound, "FILES_NOT_FOUND",
+		"Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
+		suggest("See what the run has: GET " + base + "/runs/" + run + "/iterations")
+}
+
+func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
+	root, _, err := s.folder(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the files: %v", err)
+	}
+	out := FileList{Files: []File{}}
+	for _, e := range entries {
+		name := spool.NameOf(e.Name())
+		if !fileNames().MatchString(name) {
+			continue
+		}
+		f, err := spool.Open(root, name)
+		if err != nil {
+			continue // it has just gone, or is no file
+		}
+		size, err := f.Size()
+		_, changed, _ := f.File()
+		_ = f.Close()
+		if err == nil {
+			out.Files = append(out.Files, File{Name: name, Size: size, ChangedAt: changed.UTC()})
+		}
+	}
+	return answer(out), nil
+}
+
+// openFile opens one of the files that may be seen. What is returned must be closed.
+func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
+	if !fileNames().MatchString(name) {
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
+			fault.Cut(name, 100)).
+			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
+	}
+	root, r, err := s.folder(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	f, err := spool.Open(root, name)
+	if err == nil {
+		return &output{f, root}, nil
+	}
+	_ = root.Close()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND",
+			"Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
+			suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", base, r.ID, in.Number))
+	}
+	return nil, fmt.Errorf("cannot open %s: %v", name, err)
+}
+
+// output is a stream that was, or is being, kept, and its folder.
+type output struct {
+	*spool.Reader
+	root *os.Root
+}
+
+func (o *output) close() {
+	_ = o.Close()
+	_ = o.root.Close()
+}
+
+type partQuery struct {
+	IterationPath
+	File   string `path:"file" maxLength:"40"`
+	Offset int64  `query:"offset" minimum:"-1099511627776" maximum:"1099511627776" doc:"From which byte; a negative one counts from the end."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1048576" default:"65536" doc:"The most bytes."`
+}
+
+func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
+	f, err := s.openFile(ctx, &in.IterationPath, in.File)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	spans, err := f.Spans()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
+	}
+	size, offset := spans[len(spans)-1].To, in.Offset
+	if offset < 0 {
+		offset = max(0, size+offset)
+	}
+	buf := make([]byte, min(int64(min(in.Limit, maxPart)), max(0, size-offset)))
+	n, at, err := f.ReadAt(buf, offset)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
+	}
+	end := at + int64(n)
+	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
+	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: valid(string(buf))}
+	out.More = out.Next < out.Size
+	return answer(out), nil
+}
+
+// wholeRunes leaves out a character that is cut off at the end, unless the file
+// ends there: the next part begins with it.
+func wholeRunes(b []byte, end bool) []byte {
+	if end {
+		return b
+	}
+	for i := 1; i <= min(utf8.UTFMax-1, len(b)-1); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			return b
+		}
+	}
+	return b
+}
+
+// serveRaw sends a whole file to be kept, or a range of it. It is never shown
+// by the browser as a page.
+func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
+	r, w := humago.Unwrap(c)
+	f, err := s.openFile(r.Context(), in, name)
+	if err != nil {
+		if p, ok := errors.AsType[*ProblemError](explain(err)); ok {
+			p.write(w)
+		}
+		return
+	}
+	defer f.close()
+	file, changed, all := f.File()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, in.Run, in.Number, name))
+	if all {
+		http.ServeContent(w, r, "", changed, file)
+		return
+	}
+	_, _ = io.Copy(w, f) // who asked has gone
+}
+
+// AgentEvent is one thing that an agent did, whatever its program is.
+type AgentEvent struct {
+	Offset  int64    `json:"offset" doc:"Where it begins; rises, and stays the same for an event."`
+	Kind    string   `json:"kind" enum:"session,text,thinking,tool,tool_end,usage,cost,retry,rate_limit,error,end,unknown"`
+	Text    string   `json:"text,omitempty"`
+	Tool    string   `json:"tool,omitempty"`
+	Command string   `json:"command,omitempty" doc:"What a shell tool runs."`
+	Files   []string `json:"files,omitempty" doc:"What a file tool touches."`
+	Failed  bool     `json:"failed,omitempty"`
+	Call    string   `json:"call,omitempty" doc:"The program's id of a tool call: its start and its end have the same."`
+	Result  string   `json:"result,omitempty" doc:"Of a tool_end: the beginning of what the tool returned, at most 4 KiB; … stands for the rest."`
+	Sub     bool     `json:"sub,omitempty" doc:"A sub-agent's doing."`
+	Model   string   `json:"model,omitempty"`
+
+	Input      int64    `json:"tokens_in,omitempty" doc:"Not cached."`
+	Output     int64    `json:"tokens_out,omitempty"`
+	CacheRead  int64    `json:"cache_read,omitempty"`
+	CacheWrite int64    `json:"cache_write,omitempty"`
+	Cumulative bool     `json:"cumulative,omitempty" doc:"The tokens are the run's total, not added to it."`
+	CostUSD    *float64 `json:"cost_usd,omitempty"`
+
+	Attempt int    `json:"attempt,omitempty" doc:"Of a model call that the program tries again."`
+	Error   string `json:"error,omitempty"`
+}
+
+// Conversation is a part of what the agent did.
+type Conversation struct {
+	Events []AgentEvent `json:"events" nullable:"false"`
+	Before int64        `json:"before" doc:"Where this part begins, later than asked for where the middle of a long conversation was left out. Ask for what came before this offset; 0 at the beginning."`
+	Next   int64        `json:"next" doc:"Ask for, or follow, what comes after from this offset."`
+	Size   int64        `json:"size" doc:"Where all of it ends, as of now."`
+}
+
+type conversationQuery struct {
+	IterationPath
+	From   int64 `query:"from" minimum:"0" maximum:"1099511627776" doc:"Events from this offset on, which may be within one: then from the next."`
+	Before int64 `query:"before" minimum:"0" maximum:"1099511627776" doc:"Instead: the last events before this offset."`
+	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
+	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+}
+
+func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
+	out := Conversation{Events: []AgentEvent{}}
+	root, r, err := s.folder(ctx, &in.IterationPath)
+	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && speechless(r, in.Number) {
+		return answer(out), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := spool.Open(root, eventsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return answer(out), nil // it has said nothing yet
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the events of run %s: %v", r.ID, err)
+	}
+	defer func() { _ = f.Close() }()
+	spans, err := f.Spans()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the events of run %s: %v", r.ID, err)
+	}
+	out.Size = spans[len(spans)-1].To
+	if in.Tail {
+		in.Before = out.Size
+	}
+	if in.Before > 0 {
+		return answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
+	}
+	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
+}
+
+// speechless is whether an iteration has no conversation yet, or never has one: each
+// step of a workflow has its own.
+func speechless(r store.Run, number int) bool {
+	begins := loop.Status(r.Status).Active() && number == r.Iteration
+	return begins || r.Kind == "workflow" && number <= r.Iteration
+}
+
+// eventsFrom reads the events that begin at or after a place.
+func eventsFrom(f *spool.Reader, from int64, limit int, out Conversation) Conversation {
+	lines := spool.NewLines(f, from)
+	out.Before, out.Next = from, from
+	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.Next() {
+		out.Next = lines.End
+		if e, ok := readEvent(lines.Line, lines.At); ok {
+			if len(out.Events) == 0 {
+				out.Before = e.Offset
+			}
+			out.Events = append(out.Events, e)
+		}
+	}
+	out.Size = max(out.Size, out.Next)
+	return out
+}
+
+// eventsBefore reads the last events that end at or before a place.
+func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out Conversation) Conversation {
+	at := len(spans) - 1
+	if at > 0 && spans[at].From >= end {
+		at--
+	}
+	end = min(end, spans[at].To)
+	from := max(spans[at].From, end-lookBack)
+	lines := spool.NewLines(f, from)
+	out.Before, out.Next = from, from
+	var all []AgentEvent
+	for lines.Next() && lines.End <= end {
+		out.Next = lines.End
+		if e, ok := readEvent(lines.Line, lines.At); ok {
+			all = append(all, e)
+		}
+	}
+	out.Events = append(out.Events, all[max(0, len(all)-limit):]...)
+	more := len(all) > limit || from > spans[at].From
+	if more && len(out.Events) > 0 {
+		out.Before = out.Events[0].Offset
+	}
+	return out
+}
+
+// readEvent reads a line of the events' file; false for the line that says what
+// was left out, and for one that is not whole.
+func readEvent(line []byte, at int64) (AgentEvent, bool) {
+	var e agent.Event
+	if json.Unmarshal(line, &e) != nil || e.Kind == "" {
+		return AgentEvent{}, false
+	}
+	out := AgentEvent{
+		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files),
+		Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
+		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead,
+		CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
+		CostUSD: e.Cost.Dollars(e.Cost > 0), Attempt: e.Attempt,
+	}
+	if e.Error != nil {
+		out.Error = e.Error.Message
+	}
+	return out, true
+}

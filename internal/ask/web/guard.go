@@ -1,0 +1,253 @@
+package web
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+)
+
+// This file says who may ask. Its rules, in the order in which they are held:
+//
+//  1. The Host header names this server, so a name of somebody else's that was
+//     made to point at 127.0.0.1 is no way in (DNS rebinding).
+//  2. An Origin header is that of our own pages. Fetches from other sites are
+//     refused also where a browser sends no Origin.
+//  3. Only GET, HEAD, POST, PATCH and DELETE; what is no GET or HEAD sends JSON,
+//     which no form of another site can.
+//  4. The token of this session in the Authorization header, as scripts send it.
+//     A browser shows two things that the entry gave it, which is the only
+//     address that takes the token: a cookie and, to the API, a key that our
+//     pages keep. The cookie alone is not enough: a browser sends the cookies of
+//     a host to all of its ports, and on one of them an agent may serve a page.
+//  5. Who asks is no program in a box of pawl's: an agent or a check that got hold of
+//     the token is still not the person. Nothing is looked up for who has no token.
+//  6. Bodies and headers have limits, here and in the server.
+//
+// Every answer, errors too, forbids scripts from elsewhere, frames, referrers
+// and guessing of types.
+
+// maxBody is the most bytes of a request's body; an imported list of tasks has
+// a limit of its own.
+const (
+	maxBody   = 1 << 20
+	maxImport = 16 << 20
+)
+
+const policy = "default-src 'none'; script-src 'self'; " +
+	"style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// terminalPolicy is that of the page of a terminal, which has nothing else on it: the
+// program that draws the terminal writes styles into the page.
+var terminalPolicy = strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
+
+// guard lets through what may be asked.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.previews != nil && s.previews.Serves(r.Host) {
+			s.previews.ServeHTTP(w, r) // another origin, with rules of its own
+			return
+		}
+		s.headers(w.Header(), r)
+		if p := s.refuse(r); p != nil {
+			p.write(w)
+			return
+		}
+		if s.o.Webhook != nil && r.Method == http.MethodPost && r.URL.Path == webhookPath {
+			s.webhook(w, r) // a signature stands for the token
+			return
+		}
+		if s.login(w, r) {
+			return
+		}
+		takeKey(r)
+		if !s.authenticated(r) {
+			s.unauthorized(w, r)
+			return
+		}
+		if !s.outside(w, r) {
+			return
+		}
+		way := action.Browser
+		if r.Header.Get("Authorization") != "" {
+			way = action.API
+		}
+		r = r.WithContext(action.Over(r.Context(), way))
+		limit := int64(maxBody)
+		if r.URL.Path == importPath {
+			limit = maxImport
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) headers(h http.Header, r *http.Request) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	if isAPI(r) {
+		h.Set("Cache-Control", "no-store")
+	}
+	if s.listener.scheme == "https" {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+func isAPI(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == toolsPath
+}
+
+// changes is true for methods that may have an effect.
+func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+
+// ownPages is the advice for a person whose browser another site sent here.
+const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
+
+// refuse says why a request is not looked at any further; nil when it is.
+func (s *Server) refuse(r *http.Request) *ProblemError {
+	if !s.listener.answers(r.Host) {
+		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
+			fault.Cut(r.Host, 100)).
+			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
+	}
+	origin := r.Header.Get("Origin")
+	elsewhere := origin != "" && !s.listener.sameOrigin(origin, r.Host)
+	if elsewhere || len(r.Header.Values("Origin")) > 1 {
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
+			fault.Cut(origin, 100)).suggest(ownPages)
+	}
+	if s.foreign(r) {
+		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return nil
+	case http.MethodPost, http.MethodPatch, http.MethodDelete:
+	default:
+		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here",
+			fault.Cut(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
+			suggest("Send the header Content-Type: application/json")
+	}
+	return nil
+}
+
+// foreign is what browsers say about a request in Sec-Fetch-Site. A person may
+// follow a link to a page; everything else comes from our own pages.
+func (s *Server) foreign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return changes(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+}
+
+// cookieName has the port, since cookies are shared by all ports of a host.
+func (s *Server) cookieName() string { return cookieName(s.listener.port) }
+
+func cookieName(port string) string { return "pawl_" + port }
+
+// entryCookie is what a browser that has the token gets at the server of a port.
+func entryCookie(port, token string, secure bool) http.Cookie {
+	return http.Cookie{Name: cookieName(port), Value: derived("cookie", token), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: secure}
+}
+
+// Where our pages send their key to the API: in a header, or in the address
+// where a browser sends no header of ours, for events and downloads.
+const (
+	pageKeyHeader = "X-Pawl-Key"
+	pageKeyQuery  = "key"
+)
+
+// authenticated is true when the request has the session's token, or what the
+// entry gave to a browser for it.
+func (s *Server) authenticated(r *http.Request) bool {
+	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return same(bearer, s.o.Token)
+	}
+	c, err := r.Cookie(s.cookieName())
+	if err != nil || !same(c.Value, derived("cookie", s.o.Token)) {
+		return false
+	}
+	return !isAPI(r) || same(r.Header.Get(pageKeyHeader), derived("page", s.o.Token))
+}
+
+// takeKey moves the key of a page from the address to the header, where
+// everything else looks for it.
+func takeKey(r *http.Request) {
+	query := r.URL.Query()
+	if changes(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
+		return
+	}
+	r.Header.Set(pageKeyHeader, query.Get(pageKeyQuery))
+	query.Del(pageKeyQuery)
+	r.URL.RawQuery = query.Encode()
+}
+
+// login takes the token from the address of a page, once: the browser gets a
+// cookie and goes on to the same address without the token, so that it is in no
+// history, no bookmark and no log. The pages' key is in the part of the address
+// that is sent to no server; they take it out (web/src/lib/session.ts).
+func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
+		return false
+	}
+	if !same(r.URL.Query().Get("token"), s.o.Token) {
+		s.unauthorized(w, r)
+		return true
+	}
+	if !s.outside(w, r) {
+		return true
+	}
+	cookie := entryCookie(s.listener.port, s.o.Token, s.listener.scheme == "https")
+	http.SetCookie(w, &cookie)
+	query := r.URL.Query()
+	query.Del("token")
+	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode(), Fragment: "key=" + derived("page", s.o.Token)}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", to.String())
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// outside refuses what runs in a box of pawl's.
+func (s *Server) outside(w http.ResponseWriter, r *http.Request) bool {
+	if s.peers.Allows(r.Context()) {
+		return true
+	}
+	problem(http.StatusForbidden, "SANDBOX_REFUSED",
+		"This server answers no program in a sandbox of pawl's, and none that cannot be seen: it would act as the person").
+		suggest("An agent has tools for its own task with agents.NAME.mcp: true",
+			"If an agent found the token, make a new one: pawl serve --new-token").write(w)
+	return false
+}
+
+// localPath keeps a path from being read as another host's address.
+func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") }
+
+// unauthorized answers a request without a token.
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if isAPI(r) || changes(r) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
+		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
+			suggest("Open the address that 'pawl serve --url' prints",
+				"A script sends it as: Authorization: Bearer TOKEN").write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusUnauthorized)
+	_, _ = w.Write(unauthorizedPage) // who asked is gone
+}

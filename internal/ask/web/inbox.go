@@ -1,0 +1,254 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+	needs, err := s.needs(ctx)
+	return answer(Inbox{Entries: needs}), err
+}
+
+// waiting are the statuses of runs that wait for a person.
+var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused),
+	string(loop.FailedRun)}
+
+// maxNeeds bounds the inbox.
+const maxNeeds = 500
+
+// needs are what waits for a person, the most urgent first. A task and its run
+// are one need.
+func (s *Server) needs(ctx context.Context) ([]Need, error) {
+	of, err := s.runNeeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cases, _, err := s.o.Store.CasePage(ctx,
+		store.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := s.queued(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		c := &cases[i]
+		if of.given[c.ID] && c.Status == board.Blocked {
+			continue
+		}
+		if at, ok := of.at[c.ID]; ok { // its run says what is needed
+			shown := showCase(c)
+			of.needs[at].Case, of.needs[at].Title = &shown, c.ID+": "+c.Title
+			continue
+		}
+		n, ok, err := s.caseNeed(ctx, c, queued)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			of.needs = append(of.needs, n)
+		}
+	}
+	if err := errors.Join(s.unserved(ctx, &of), s.keptOut(ctx, &of)); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(of.needs, func(a, b Need) int {
+		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
+			return d
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return of.needs, nil
+}
+
+// unserved adds the tasks that wait for a worker with their labels. Where no worker
+// ever was, labels have no meaning.
+func (s *Server) unserved(ctx context.Context, of *runNeeds) error {
+	workers, err := s.o.Store.Workers(ctx)
+	if err != nil || len(workers) == 0 {
+		return err
+	}
+	cases, err := s.o.Store.Unserved(ctx)
+	for i := range cases[:min(len(cases), maxNeeds)] {
+		c := showCase(&cases[i])
+		of.needs = append(of.needs, Need{
+			Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+			Why: "no worker is there with " + strings.Join(cases[i].Labels(), ", "),
+		})
+	}
+	return err
+}
+
+// keptOut adds the tasks that the autopilot does not start until a person says so, and
+// those that show why it starts nothing.
+func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
+	idle, err := autopilot.IdleOf(ctx, s.o.Store)
+	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
+		if !k.Until.IsZero() && k.Why != idle.Held {
+			continue
+		}
+		one, cerr := s.o.Store.Case(ctx, k.Case)
+		if cerr != nil {
+			return errors.Join(err, cerr)
+		}
+		c := showCase(&one)
+		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+			Why: "it is not started: " + k.Why}
+		if k.Why == idle.Held {
+			n.Why = "nothing is started for now: " + k.Why
+		}
+		of.needs = append(of.needs, n)
+	}
+	return err
+}
+
+// runNeeds are what runs wait for.
+type runNeeds struct {
+	needs []Need
+	at    map[string]int  // the first need of a name
+	given map[string]bool // names that a person has given up
+}
+
+// runNeeds finds them. Of several runs of one name only the last counts: who
+// starts anew has left the others behind. What a person has given up waits for
+// nobody.
+func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
+	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
+	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
+	if err != nil {
+		return out, err
+	}
+	over := map[string]bool{}
+	for _, r := range runs {
+		if over[r.Name] { // the last started comes first
+			continue
+		}
+		over[r.Name] = true
+		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
+		switch {
+		case err != nil:
+			return out, err
+		case last.ID != r.ID, s.passed(ctx, last):
+		case last.Why == loop.GivenUp:
+			out.given[r.Name] = true
+		default:
+			out.at[r.Name] = len(out.needs)
+			out.needs = append(out.needs, asked(s.need(ctx, last))...)
+		}
+	}
+	return out, nil
+}
+
+// passed is true for a run whose task is gone or put aside, or waits for a slot: a person has answered already.
+func (s *Server) passed(ctx context.Context, r store.Run) bool {
+	if r.Kind != string(loop.Task) {
+		return false
+	}
+	c, err := s.o.Store.Case(ctx, board.TaskOf(r.Name))
+	if errors.Is(err, store.ErrNoCase) {
+		return true
+	}
+	return err == nil && slices.Contains([]board.Status{board.Pending, board.Deferred, board.Done}, c.Status)
+}
+
+// caseNeed is what a task without a run that waits needs; ok is false while its
+// work waits for its turn to land.
+func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
+	err error) {
+	entry, waits := queued[c.ID]
+	if waits && c.Status == board.Review {
+		return n, false, nil
+	}
+	if approved, err := s.approved(ctx, c); err != nil || approved {
+		return n, false, err // its place in the queue is to come
+	}
+	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
+	kind = cmp.Or(kind, "case")
+	shown := showCase(c)
+	n = Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
+	if entry.Status == string(queue.Parked) {
+		n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
+	}
+	return n, true, nil
+}
+
+// approved is true for work in review that a person approved last.
+func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
+	if c.Status != board.Review {
+		return false, nil
+	}
+	history, err := s.o.Store.CaseHistory(ctx, c.ID)
+	if err != nil || len(history) == 0 {
+		return false, err
+	}
+	return history[len(history)-1].Action == board.Approve, nil
+}
+
+// urgency is the order of the inbox: first what holds an agent up.
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
+
+// named is a run's name with what it is to do.
+func named(r store.Run) string {
+	if r.Work == "" {
+		return r.Name
+	}
+	return r.Name + ": " + r.Work
+}
+
+func (s *Server) need(ctx context.Context, r store.Run) Need {
+	v := s.view(ctx, r)
+	n := Need{Kind: "question", Title: named(r), Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	state, err := engine.StateOf(r)
+	if err == nil {
+		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
+		n.Question = showQuestion(state.Question, rows)
+	}
+	switch {
+	case state.PendingReview != nil:
+		n.Kind = "review"
+	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
+		n.Kind = "paused"
+	case loop.Status(r.Status) == loop.Blocked || loop.Status(r.Status) == loop.Aborted:
+		n.Kind = "blocked"
+	case loop.Status(r.Status) == loop.FailedRun:
+		n.Kind = "failed"
+	}
+	return n
+}
+
+// asked is a need for each step that asks and is not answered, where several do.
+func asked(n Need) []Need {
+	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
+		return []Need{n}
+	}
+	var needs []Need
+	for _, a := range n.Question.Asks {
+		if a.Answered && len(n.Question.Asks) > 1 {
+			continue
+		}
+		one, q := n, *n.Question
+		q.Text, q.Asks = a.Text, []Asks{a}
+		one.Step, one.Question = a.Step, &q
+		if len(n.Question.Asks) > 1 {
+			one.Title, one.Why = n.Title+": "+a.Step, a.Text
+		}
+		needs = append(needs, one)
+	}
+	if len(needs) == 0 { // all are answered, and the run is to go on
+		return []Need{n}
+	}
+	return needs
+}

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// nextEvery is how soon a planned sprint begins after the end of the one before.
+const nextEvery = time.Second
+
+// stopped is the least exit status of an autopilot that somebody ended: what was
+// planned behind it waits for a person.
+const stopped = 128
+
+// Planned is a sprint that begins when the one at work has come to its end.
+type Planned struct {
+	SprintWish
+	Held string `json:"held,omitempty" doc:"Why it does not begin by itself any more: a person starts it, or drops it."`
+}
+
+func (s *Server) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
+
+// planned is the sprint that is planned, or nil.
+func (s *Server) planned() (*Planned, error) {
+	data, err := os.ReadFile(s.nextFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	p := &Planned{}
+	if err == nil {
+		err = json.Unmarshal(data, p)
+	}
+	return p, err
+}
+
+// plan keeps a sprint for later; nil drops it.
+func (s *Server) plan(p *Planned) error {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	return s.keep(p)
+}
+
+func (s *Server) keep(p *Planned) error {
+	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
+	if p == nil {
+		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return files.Replace(s.nextFile(), data, 0o600, false)
+}
+
+func (s *Server) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
+		return "", s.plan(&Planned{SprintWish: in.Body})
+	})
+}
+
+func (s *Server) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The planned sprint is dropped.")
+		return "", s.plan(nil)
+	})
+}
+
+// beginPlanned begins each planned sprint in its time, until ctx is done.
+func (s *Server) beginPlanned(ctx context.Context) {
+	tick := time.NewTicker(nextEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := s.beginNext(ctx); err != nil && ctx.Err() == nil {
+				s.log.Error("cannot begin the planned sprint", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// beginNext begins the planned sprint, if there is one and its time has come.
+func (s *Server) beginNext(ctx context.Context) error {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	next, err := s.planned()
+	if err != nil || next == nil || next.Held != "" {
+		return err
+	}
+	pilot, ok, err := s.o.Store.Autopilot(ctx)
+	if err != nil || ok && (engine.Alive(pilot.Owner) || pilot.On()) {
+		return err
+	}
+	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
+	if ok && cutOff {
+		next.Held = "The sprint before it was stopped, or broke off."
+		return s.keep(next)
+	}
+	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(next.SprintWish)...),
+		"The planned sprint has started."); err != nil {
+		next.Held = err.Error()
+		return s.keep(next)
+	}
+	return s.keep(nil)
+}

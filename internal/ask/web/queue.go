@@ -1,0 +1,151 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+)
+
+// Queues are the merge queues, one a target.
+type Queues struct {
+	Queues []action.QueueView `json:"queues" nullable:"false"`
+}
+
+func (s *Server) queueRoutes(api huma.API) {
+	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.queues)
+	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
+		"Hold an entry, release it, try it again, or take it out", s.askEntry)
+	get(api, "/queue/entries/{id}/conflict", "get-conflict", "queue",
+		"Both sides of a conflict that waits for a person, place by place", s.conflict)
+	post(api, "/queue/entries/{id}/conflict", "settle-conflict", "queue",
+		"Settle a conflict: the result is queued again and verified like any other; no checkout is touched", s.settle)
+	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
+}
+
+func (s *Server) queues(ctx context.Context, _ *nothing) (*body[Queues], error) {
+	targets, err := s.o.Store.QueueTargets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := Queues{Queues: []action.QueueView{}}
+	for _, target := range targets {
+		v, err := s.o.Queue(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		out.Queues = append(out.Queues, v)
+	}
+	return answer(out), nil
+}
+
+// queued are the entries of all queues, by their tasks.
+func (s *Server) queued(ctx context.Context) (map[string]action.QueueEntry, error) {
+	targets, err := s.o.Store.QueueTargets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[string]action.QueueEntry{}
+	for _, target := range targets {
+		row, _, err := s.o.Store.Queue(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range row.State.Entries {
+			entries[e.ID] = action.Queued(&row.State, &e, false)
+		}
+	}
+	return entries, nil
+}
+
+func (s *Server) askEntry(ctx context.Context, in *struct {
+	CasePath
+	Body struct {
+		Action string `json:"action" enum:"hold,release,retry,drop"`
+		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
+	}
+}) (*body[Done], error) {
+	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
+}
+
+func (s *Server) askQueue(ctx context.Context, in *struct {
+	Body struct {
+		Action string `json:"action" enum:"pause,resume,land" doc:"land lands what can be landed now, in the background, when no autopilot does."`
+		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
+	}
+}) (*body[Done], error) {
+	if in.Body.Action == "land" {
+		return s.land(ctx)
+	}
+	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
+}
+
+// queueSaid is what is answered to a request about the merge queue.
+var queueSaid = map[string]string{
+	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.",
+	"drop":  "%s is out of the queue; its work is kept.",
+	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
+}
+
+func (s *Server) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
+		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
+	})
+}
+
+func (s *Server) conflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
+	var out merge.Sides
+	err := s.o.OpenQueue(ctx, func(q *merge.Queue) (err error) {
+		out, err = q.Sides(ctx, in.ID)
+		return err
+	})
+	return answer(out), err
+}
+
+func (s *Server) settle(ctx context.Context, in *struct {
+	CasePath
+	Body struct {
+		Commit string         `json:"commit" pattern:"^[0-9a-f]{40,64}$" doc:"The task's, as it was shown."`
+		Tip    string         `json:"tip" pattern:"^[0-9a-f]{40,64}$" doc:"The target's, as it was shown."`
+		Files  []merge.Choice `json:"files" maxItems:"100" nullable:"false" doc:"One for each file, in the order in which they were shown."`
+	}
+}) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		p.Say("%s is settled. It is verified once more, and then it lands.", in.ID)
+		return "", s.o.OpenQueue(ctx, func(q *merge.Queue) error {
+			if err := q.Settle(ctx, in.ID, in.Body.Commit, in.Body.Tip, in.Body.Files); err != nil {
+				return err
+			}
+			_, err := q.Absorb(ctx)
+			return err
+		})
+	})
+}
+
+// land lands what waits in the background, since that runs gates. It waits until
+// that works on the queue or has ended.
+func (s *Server) land(ctx context.Context) (*body[Done], error) {
+	return s.act(ctx, func(p *action.Operator) (string, error) {
+		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
+			targets, err := s.o.Store.QueueTargets(ctx)
+			for _, t := range targets {
+				if q, ok, err := s.o.Store.Queue(ctx, t); err == nil && ok && q.Owner.PID == pid {
+					return t, true, nil
+				}
+			}
+			return "", false, err
+		})
+		if errors.Is(err, ErrEnded) {
+			p.Say("What could land has landed.")
+			return "", nil
+		}
+		p.Say("Landing has begun.")
+		return "", err
+	})
+}

@@ -1,0 +1,243 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+)
+
+// This file shows the other repositories of the same user. Each has a server of
+// its own, with its own address, token and guard; only that one opens its
+// database. This server asks it for its inbox, as a script would, and gives the
+// browser what the entry of that server gives: docs/design/several-repositories.md.
+
+// Bounds of what is asked of the servers of other repositories.
+const (
+	// lookAroundEvery is how soon a change in another inbox is seen while somebody watches.
+	lookAroundEvery = 2 * time.Second
+	// neighbourTime is how long one of them may take.
+	neighbourTime = 5 * time.Second
+	// maxNeighbourInbox is how many bytes of an inbox are read.
+	maxNeighbourInbox = 8 << 20
+)
+
+// Repository is another repository of the same user.
+type Repository struct {
+	ID      string `json:"id"`
+	Name    string `json:"name" doc:"The folder's."`
+	Root    string `json:"root"`
+	Served  bool   `json:"served" doc:"A server runs for it. Without one its inbox is not known."`
+	Problem string `json:"problem" doc:"Why the inbox of a served one is not known; else empty."`
+	Entries []Need `json:"entries" nullable:"false" doc:"What waits there for a person, the most urgent first."`
+}
+
+// Repositories are all others.
+type Repositories struct {
+	Repositories []Repository `json:"repositories" nullable:"false"`
+}
+
+// Admission is how a browser that was let in here gets in at another server.
+type Admission struct {
+	URL string `json:"url" doc:"The other server's, without a path."`
+	Key string `json:"key" doc:"Goes into the address as its fragment: key=KEY."`
+}
+
+// opening names the repository that is to be opened.
+type opening struct {
+	ID   string `path:"id" maxLength:"300" doc:"The repository, as the list names it."`
+	host string // by which the browser reaches this server
+}
+
+// Resolve implements [huma.Resolver].
+func (o *opening) Resolve(ctx huma.Context) []error {
+	o.host = (&url.URL{Host: ctx.Host()}).Hostname()
+	return nil
+}
+
+// opened is the answer: a cookie for the other server's port, and the key.
+type opened struct {
+	Cookie http.Cookie `header:"Set-Cookie"`
+	Body   Admission
+}
+
+func (s *Server) repositoryRoutes(api huma.API) {
+	get(api, "/repositories", "list-repositories", "overview",
+		"Other repositories of the same user, and what waits there", s.repositories)
+	post(api, "/repositories/{id}/open", "open-repository", "overview",
+		"Open another repository, by a server of its own", s.openRepository)
+}
+
+// others are the roots of the other repositories. A server that other machines or
+// other names reach has none: who was let into one repository there was let into
+// no other.
+func (s *Server) others() []string {
+	if s.listener == nil || !s.listener.local {
+		return nil
+	}
+	return slices.DeleteFunc(config.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
+}
+
+func (s *Server) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
+
+func (s *Server) repositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
+	return answer(Repositories{Repositories: s.neighbours(ctx)}), nil
+}
+
+// neighbours asks all other repositories at once.
+func (s *Server) neighbours(ctx context.Context) []Repository {
+	roots := s.others()
+	list := make([]Repository, len(roots))
+	var asked sync.WaitGroup
+	for i, root := range roots {
+		list[i] = Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root, Entries: []Need{}}
+		asked.Go(func() { s.askNeighbour(ctx, &list[i]) })
+	}
+	asked.Wait()
+	return list
+}
+
+// askNeighbour asks the server of a repository, if one runs, for its inbox.
+func (s *Server) askNeighbour(ctx context.Context, r *Repository) {
+	session, err := LoadSession(s.stateOf(r.Root))
+	if r.Served = err == nil && session.Alive(); !r.Served {
+		return
+	}
+	inbox, err := inboxOf(ctx, session)
+	if err != nil {
+		r.Problem = err.Error()
+	}
+	if len(inbox.Entries) > 0 {
+		r.Entries = inbox.Entries[:min(len(inbox.Entries), maxNeeds)]
+	}
+}
+
+// neighbourly asks servers on loopback: no proxy is on the way, and none leads elsewhere.
+var neighbourly = &http.Client{
+	Timeout: neighbourTime, Transport: &http.Transport{},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// inboxOf asks a server for its inbox.
+func inboxOf(ctx context.Context, session Session) (inbox Inbox, err error) {
+	if _, err := session.loopback(); err != nil {
+		return inbox, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, session.URL+base+"/inbox", nil)
+	if err != nil {
+		return inbox, err
+	}
+	req.Header.Set("Authorization", "Bearer "+session.Token)
+	res, err := neighbourly.Do(req)
+	if err != nil {
+		return inbox, fmt.Errorf("its server does not answer: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }() // it was read only
+	if res.StatusCode != http.StatusOK {
+		return inbox, fmt.Errorf("its server answers with status %d", res.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxNeighbourInbox)).Decode(&inbox); err != nil {
+		return Inbox{}, fmt.Errorf("its server answers in another way than this one: %w", err)
+	}
+	return inbox, nil
+}
+
+// loopback is the session's address, if a browser that came to this server can go
+// there as well: without TLS, on this machine.
+func (s Session) loopback() (*url.URL, error) {
+	u, err := url.Parse(s.URL)
+	if err == nil {
+		ip, nerr := netip.ParseAddr(u.Hostname())
+		if nerr == nil && ip.IsLoopback() && u.Scheme == "http" && u.Port() != "" {
+			return u, nil
+		}
+	}
+	return nil, fmt.Errorf("its server has an address of another kind: open it there")
+}
+
+func (s *Server) openRepository(ctx context.Context, in *opening) (*opened, error) {
+	for _, root := range s.others() {
+		if dir := s.stateOf(root); filepath.Base(dir) == in.ID {
+			return s.enter(ctx, root, dir, in.host)
+		}
+	}
+	return nil, problem(http.StatusNotFound, "NO_SUCH_REPOSITORY", "There is no such repository").
+		suggest("See which there are: GET " + base + "/repositories")
+}
+
+// enter lets the browser in at the server of another repository, which is started
+// if none runs. A cookie has no port, so what is set here is sent there.
+func (s *Server) enter(ctx context.Context, root, dir, host string) (*opened, error) {
+	session, err := LoadSession(dir)
+	if err != nil || !session.Alive() {
+		if err := s.o.ServeRoot(ctx, root); err != nil {
+			return nil, err
+		}
+		if session, err = LoadSession(dir); err != nil {
+			return nil, err
+		}
+	}
+	to, err := session.loopback()
+	if err == nil && host != to.Hostname() && host != "localhost" {
+		err = fmt.Errorf("its server listens on %s, and this one on %s: open it there", to.Hostname(), host)
+	}
+	if err != nil {
+		return nil, problem(http.StatusConflict, "ANOTHER_ADDRESS", "%s cannot be opened from here", filepath.Base(root)).
+			detail(err.Error()).suggest("Open the address that 'pawl serve --url' prints in " + root)
+	}
+	return &opened{
+		Cookie: entryCookie(to.Port(), session.Token, false),
+		Body:   Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: derived("page", session.Token)},
+	}, nil
+}
+
+// lookAround tells the pages when an inbox of another repository has changed. It
+// rests while there are none.
+func (s *Server) lookAround(ctx context.Context) {
+	if !s.listener.local {
+		return
+	}
+	tick := time.NewTicker(lookAroundEvery)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !s.hub.Watched() {
+			told = ""
+			continue
+		}
+		if now := marks(s.neighbours(ctx)); now != told {
+			told = now
+			s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "repositories"}))
+		}
+	}
+}
+
+// marks tell one state of other repositories from another.
+func marks(list []Repository) string {
+	text := ""
+	for _, r := range list {
+		text += fmt.Sprintf("%q %t %q\n", r.ID, r.Served, r.Problem)
+		for _, n := range r.Entries {
+			text += fmt.Sprintf("\t%s %q %q %q %s\n", n.Kind, n.Title, n.Why, n.Step, n.Since)
+		}
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/patch"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Reviews are verified changes that wait for a person, the oldest first.
+type Reviews struct {
+	Reviews []ReviewAsked `json:"reviews" nullable:"false"`
+}
+
+// ReviewAsked is one of them. Its diff is GET /cases/{id}/diff, and the
+// decision POST /cases/{id}/actions.
+type ReviewAsked struct {
+	Case    string     `json:"case"`
+	Title   string     `json:"title"`
+	Run     string     `json:"run"`
+	Why     string     `json:"why"`
+	AskedAt time.Time  `json:"asked_at"`
+	Commit  string     `json:"commit" doc:"What is to land."`
+	Base    string     `json:"base"`
+	Last    *Iteration `json:"last,omitempty" doc:"The iteration that came to it, with its checks."`
+	Used    *RunUse    `json:"used,omitempty" doc:"What its run used."`
+}
+
+// RunUse is what a run used.
+type RunUse struct {
+	Iterations int      `json:"iterations"`
+	Elapsed    float64  `json:"elapsed" doc:"Seconds."`
+	Agent      string   `json:"agent"`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true"`
+}
+
+// maxReviews is how many are listed.
+const maxReviews = 200
+
+func (s *Server) reviewRoutes(api huma.API) {
+	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
+		s.reviews)
+	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
+	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file",
+		s.diffCaseFile)
+}
+
+func (s *Server) reviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
+	open, err := s.o.Store.OpenReviews(ctx, maxReviews)
+	if err != nil {
+		return nil, err
+	}
+	out := Reviews{Reviews: []ReviewAsked{}}
+	for _, r := range open {
+		one, err := s.reviewAsked(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out.Reviews = append(out.Reviews, one)
+	}
+	return answer(out), nil
+}
+
+func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsked, error) {
+	out := ReviewAsked{Case: r.Case, Run: r.Run, Why: r.Why, AskedAt: r.AskedAt}
+	var work queue.Entry
+	if json.Unmarshal(r.Work, &work) == nil {
+		out.Title, out.Commit, out.Base = work.Title, work.Commit, work.Base
+	}
+	c, err := s.o.Store.Case(ctx, r.Case)
+	if err != nil {
+		return out, err
+	}
+	out.Title = c.Title
+	run, err := s.o.Store.Run(ctx, r.Run)
+	if err != nil {
+		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
+	}
+	out.Used = &RunUse{Iterations: run.Iteration, Elapsed: seconds(run.Elapsed), Agent: run.Agent,
+		CostUSD: loop.MicroUSD(run.Cost).Dollars(run.CostKnown)}
+	last, err := s.o.Store.LastIterations(ctx, run.ID, 1)
+	if err != nil || len(last) == 0 {
+		return out, err
+	}
+	out.Used.Agent = cmp.Or(out.Used.Agent, last[0].Agent)
+	t, err := s.historyOf(ctx, run, last[0].Number)
+	if err != nil {
+		return out, err
+	}
+	it := t.iteration(&last[0])
+	out.Last = &it
+	return out, nil
+}
+
+// work is what a task came to: two commits in the repository.
+func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
+	if s.o.Tree == nil {
+		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
+			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+	}
+	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
+		return compared{}, err
+	}
+	var work queue.Entry
+	list, err := s.o.Store.CaseReviews(ctx, in.ID)
+	if err != nil {
+		return compared{}, err
+	}
+	if len(list) > 0 {
+		_ = json.Unmarshal(list[len(list)-1].Work, &work) // then nothing is known of it
+	}
+	targets, err := s.o.Store.QueueTargets(ctx)
+	if err != nil {
+		return compared{}, err
+	}
+	for _, t := range targets {
+		row, _, err := s.o.Store.Queue(ctx, t)
+		if err != nil {
+			return compared{}, err
+		}
+		if e, ok := row.State.Find(in.ID); ok {
+			work = e
+		}
+		landed, err := s.o.Store.Landings(ctx, t, in.ID, 1)
+		if err != nil {
+			return compared{}, err
+		}
+		if len(landed) > 0 && work.Commit == "" {
+			work.Commit, work.Base = landed[0].Commit, landed[0].Commit+"^1"
+		}
+	}
+	if work.Commit != "" && work.Base == "" {
+		work.Base = work.Commit + "^1"
+	}
+	return compared{s.o.Tree, work.Base, work.Commit}, nil
+}
+
+func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
+	c, err := s.work(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return c.diff(ctx)
+}
+
+func (s *Server) diffCaseFile(ctx context.Context, in *struct {
+	CasePath
+	FilePath
+}) (*body[patch.FileDiff], error) {
+	c, err := s.work(ctx, &in.CasePath)
+	if err != nil {
+		return nil, err
+	}
+	return c.file(ctx, in.FilePath)
+}

@@ -1,0 +1,257 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/bounds"
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/preview"
+	"github.com/pawl-dev/pawl/internal/ask/web/shell"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/peer"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+)
+
+// Limits of time. Streams set their own, for each thing that they write.
+const (
+	headerTime = 5 * time.Second
+	readTime   = 20 * time.Second
+	writeTime  = 60 * time.Second
+	idleTime   = 2 * time.Minute
+	maxHeader  = 32 << 10
+	// endTime is how long requests under way may take after the end was asked for.
+	endTime = 5 * time.Second
+)
+
+// Options is what a server shows, and by what it acts.
+type Options struct {
+	// Operator does what a person at a browser asks for, so that a button does
+	// what the command does and says the same. Its Say and Result are not used.
+	*action.Operator
+	StateDir string
+	Version  string
+	Token    string
+	// Tree is nil outside of git: then there are no diffs.
+	Tree *workspace.Checkout
+	// Launch starts pawl in the background with these arguments, and waits until
+	// begun finds what it works on by its process, or until it has ended:
+	// [ErrEnded] is that it ended without a word.
+	Launch func(ctx context.Context, args []string, begun Begun) (id string, err error)
+	// AskQueue asks something of the merge queue.
+	AskQueue func(ctx context.Context, ask queue.Ask) error
+	// OpenQueue opens the merge queue, to look and to ask.
+	OpenQueue func(ctx context.Context, do func(*merge.Queue) error) error
+	// Pool opens the workspaces of tasks.
+	Pool func(ctx context.Context) (*pool.Pool, error)
+	// ServeRoot starts the server of another repository, which ends with this one,
+	// and waits until it has said where it is.
+	ServeRoot func(ctx context.Context, root string) error
+	// Shell is a command that opens a shell in the workspace of a task, in its sandbox.
+	Shell func(task string) (process.Command, error)
+	// Webhook looks at the forge, which has called; nil answers no such calls.
+	Webhook func(ctx context.Context) error
+}
+
+// Begun finds the id of what a process works on.
+type Begun func(pid int) (id string, ok bool, err error)
+
+// ErrEnded is a pawl in the background that ended at once without a message.
+var ErrEnded = errors.New("pawl ended at once")
+
+// Server answers browsers and scripts.
+type Server struct {
+	o        Options
+	listener *Listener
+	log      *slog.Logger // gets what goes wrong inside
+	hub      *hub.Hub
+	peers    peer.Check
+	shells   *shell.Server
+	previews *preview.Server // nil where none can be had
+	streams  atomic.Int64    // that are open, of both kinds
+	handler  http.Handler
+	mux      *http.ServeMux // without [Server.guard]
+	api      huma.API
+	rings    chan struct{} // the forge has called
+	closing  chan struct{} // closed when streams are to end
+	closed   sync.Once
+	planning sync.Mutex // held while the planned sprint changes
+}
+
+// New makes a server for an open listener. Serve must be called on it.
+func New(d *Listener, o Options) *Server {
+	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
+	s.peers.Accepts, s.peers.Unseen = func(pid int) bool { return !supervisor.Boxed(pid) }, true
+	s.hub = hub.New(o.Store, s.log)
+	s.shells = shell.New(o.Shell)
+	s.previews = s.newPreviews()
+	mux := http.NewServeMux()
+	s.api = s.routes(mux)
+	mux.HandleFunc("/", pages)
+	s.mux, s.handler = mux, s.guard(squeezed(mux))
+	return s
+}
+
+// squeezed compresses answers for who takes them so. Events are not: they are
+// small, and each is to arrive when it happens.
+func squeezed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}), gzhttp.EnableZstd(false))
+	if err != nil {
+		panic(err) // these options are right
+	}
+	return wrap(next)
+}
+
+// API answers who needs no token: the tools of this process, which programs call over MCP.
+func (s *Server) API() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mux.ServeHTTP(w, r.WithContext(action.Over(r.Context(), action.MCP)))
+	})
+}
+
+// toolsPath is where programs call tools. It is guarded as the API is.
+const toolsPath = "/mcp"
+
+// ServeTools answers programs at [toolsPath]. It must be called before Serve.
+func (s *Server) ServeTools(h http.Handler) { s.mux.Handle(toolsPath, h) }
+
+// config is the configuration as it is now.
+func (s *Server) config() (*config.Config, error) {
+	p, err := s.o.Planner(s.o.Root, planner.Flags{})
+	if err != nil {
+		return nil, err
+	}
+	return p.Config, nil
+}
+
+// Serve answers until ctx is done, and then ends in a bounded time: streams get a
+// last event and are closed, and open requests have a few seconds more.
+func (s *Server) Serve(ctx context.Context) error {
+	srv := &http.Server{
+		Handler: bounds.Answering(s.handler), ReadHeaderTimeout: headerTime, ReadTimeout: readTime,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return s.peers.WithConn(bounds.WithConn(ctx, c), c)
+		},
+		WriteTimeout: writeTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var parts sync.WaitGroup
+	parts.Go(func() { s.hub.Run(work) })
+	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
+	parts.Go(func() { s.lookAround(work) })
+	parts.Go(func() { s.beginPlanned(work) })
+	parts.Go(func() { <-s.closing; s.shells.Close() })
+	if s.previews != nil {
+		parts.Go(func() { <-s.closing; s.previews.Close() })
+	}
+	if s.o.Webhook != nil {
+		parts.Go(func() { s.answerRings(work) })
+	}
+	served := make(chan error, 1)
+	parts.Go(func() { served <- srv.Serve(s.listener.listener) })
+	var err error
+	select {
+	case <-ctx.Done():
+		s.closed.Do(func() { close(s.closing) })
+		err = shutdown(ctx, srv)
+	case err = <-served:
+		s.closed.Do(func() { close(s.closing) })
+		_ = srv.Close() // the error that matters is the one at hand
+	}
+	stop()
+	parts.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("the server stopped: %v", err)
+	}
+	return nil
+}
+
+// Start serves in the background until ctx is done; wait returns when it has
+// ended, and must be called.
+func (s *Server) Start(ctx context.Context) (wait func() error) {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	return func() error { return <-ended }
+}
+
+// shutdown lets requests end, and cuts off those that do not.
+func shutdown(ctx context.Context, srv *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return srv.Close()
+	}
+	return nil
+}
+
+// dist is what the browser gets: built from the sources in web at the top, and kept beside
+// the code so that a build of pawl needs nothing else.
+//
+//go:embed all:dist
+var dist embed.FS
+
+//go:embed unknown.html
+var unauthorizedPage []byte // for a browser without a session
+
+// types are those of the files that pages are made of; the system's own table
+// may say otherwise.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
+}
+
+// pages serves the browser's side. An address without a file of its own is a
+// place in the application, which finds its way by itself.
+func pages(w http.ResponseWriter, r *http.Request) {
+	if changes(r) {
+		problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
+			"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").write(w)
+		return
+	}
+	name := path.Clean(r.URL.Path)
+	switch {
+	case path.Ext(name) != "":
+	case strings.HasPrefix(name, "/terminal/"):
+		name = "/terminal.html"
+		w.Header().Set("Content-Security-Policy", terminalPolicy)
+	default:
+		name = "/index.html"
+	}
+	data, err := dist.ReadFile("dist" + name)
+	kind := types[path.Ext(name)]
+	if err != nil || kind == "" {
+		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
+			fault.Cut(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	if strings.HasPrefix(name, "/assets/") { // its name has a hash of the content
+		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}

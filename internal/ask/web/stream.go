@@ -1,0 +1,233 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+)
+
+// Bounds of one stream.
+const (
+	beatEvery = 10 * time.Second
+	// writeLimit is how long one write may take before a reader is given up.
+	writeLimit = 10 * time.Second
+	// maxReaders is how many streams are open at once, of all kinds.
+	maxReaders = 100
+	// maxReplay is how many missed events a reader that comes back is sent. One
+	// that missed more loads its page anew.
+	maxReplay = 5000
+)
+
+// Hello is the first thing of a stream of events.
+type Hello struct {
+	Cursor  string    `json:"cursor" doc:"Everything after this place follows. Who loads its data after this misses nothing."`
+	Version string    `json:"version"`
+	Now     time.Time `json:"now" doc:"The server's clock."`
+}
+
+// Beat says that the server is there.
+type Beat struct {
+	Now time.Time `json:"now"`
+}
+
+// Parting is the last thing of a stream.
+type Parting struct {
+	Why string `json:"why"`
+}
+
+func (s *Server) streamRoutes(api huma.API) {
+	events := huma.Operation{
+		OperationID: "follow-events", Method: http.MethodGet, Path: base + "/events",
+		Tags: []string{"live"}, Summary: "What happens, as it happens",
+		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in " +
+			"Last-Event-ID, or in after, which was its last. reset says that too much was missed: load the data anew. " +
+			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
+	}
+	events.Responses = streamOf(api, map[string]any{
+		"hello": Hello{}, "journal": hub.Event{}, "case": hub.CaseEvent{}, "activity": Activity{}, "output": Grown{},
+		"changed": hub.Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+	})
+	huma.Register(api, events, s.followEvents)
+	s.rawRoute(api)
+}
+
+// streamOf describes a stream: the kinds of its events, and the data of each.
+func streamOf(api huma.API, kinds map[string]any) map[string]*huma.Response {
+	var one []*huma.Schema
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"},
+			Properties: map[string]*huma.Schema{
+				"event": {Type: huma.TypeString, Enum: []any{kind}},
+				"data":  api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(kinds[kind]), true, kind),
+				"id":    {Type: huma.TypeString},
+			}})
+	}
+	return map[string]*huma.Response{"200": {
+		Description: "Server-sent events",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeArray,
+			Items: &huma.Schema{OneOf: one}}}},
+	}}
+}
+
+// wire writes frames to one reader.
+type wire struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+// newWire begins a stream. The limits of time that hold for other requests are
+// lifted; instead each write has one.
+func newWire(c huma.Context) (*wire, *http.Request) {
+	r, w := humago.Unwrap(c)
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // a recorder in a test has none
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not collect events
+	w.WriteHeader(http.StatusOK)
+	return &wire{w, out}, r
+}
+
+// send writes frames and flushes them; an error means that the reader is gone,
+// or does not read.
+func (v *wire) send(frames ...hub.Frame) error {
+	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // likewise
+	for _, f := range frames {
+		if _, err := v.w.Write(f.Bytes); err != nil {
+			return err
+		}
+	}
+	return v.out.Flush()
+}
+
+// openStream counts a stream; closeStream must be called when it ends.
+func (s *Server) openStream() error {
+	if s.streams.Add(1) <= maxReaders {
+		return nil
+	}
+	s.closeStream()
+	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already",
+		maxReaders).suggest("Close pages that you do not need")
+}
+
+func (s *Server) closeStream() { s.streams.Add(-1) }
+
+type eventQuery struct {
+	Last  string `header:"Last-Event-ID" maxLength:"50" doc:"The id of the last event that was seen."`
+	After string `query:"after" maxLength:"50" pattern:"^([0-9]+-[0-9]+)?$" doc:"The same, for who cannot send the header."`
+	Run   string `query:"run" maxLength:"64" pattern:"^[0-9A-Za-z_-]*$" doc:"Only events of this run."`
+}
+
+func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
+	run := in.Run
+	if run != "" {
+		r, err := s.o.Store.Run(ctx, run)
+		if err != nil {
+			return nil, explain(err)
+		}
+		run = r.ID
+	}
+	if err := s.openStream(); err != nil {
+		return nil, err
+	}
+	r, at, err := s.hub.Join(ctx, run)
+	if err != nil {
+		s.closeStream()
+		return nil, explain(err)
+	}
+	last := cmp.Or(in.Last, in.After)
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		defer s.closeStream()
+		defer s.hub.Leave(r)
+		w, req := newWire(c)
+		s.follow(req.Context(), w, r, last, at)
+	}}, nil
+}
+
+// follow sends what was missed, and then what comes. An error means that the
+// reader is gone; there is nobody to tell.
+func (s *Server) follow(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
+	hello := hub.NewFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
+	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
+	if w.send(hello) != nil || s.replay(ctx, w, r, last, at) != nil {
+		return
+	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case f, open := <-r.Queue:
+			if !open {
+				_ = w.send(hub.NewFrame("", "dropped",
+					Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
+				return
+			}
+			err = w.send(f)
+		case <-beat.C:
+			err = w.send(hub.NewFrame("", "beat", Beat{Now: time.Now().UTC()}))
+		case <-s.closing:
+			_ = w.send(hub.NewFrame("", "bye", Parting{Why: "The server ends."}))
+			return
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// replay sends what happened between the last event that the reader saw and
+// the place from which on its queue has everything.
+func (s *Server) replay(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
+	if last == "" {
+		return nil
+	}
+	from, ok := hub.ParseCursor(last)
+	missed := until.Event - from.Event + until.Change - from.Change
+	if !ok || from.Event > until.Event || from.Change > until.Change || missed > maxReplay {
+		return w.send(hub.NewFrame(until.String(), "reset", Parting{Why: "Too much was missed: load the data anew."}))
+	}
+	for from != until {
+		frames, next, err := s.hub.Between(ctx, from, until, r.Run)
+		if err != nil {
+			s.log.Error("cannot replay events", "error", err)
+			return err
+		}
+		if err := w.send(frames...); err != nil {
+			return err
+		}
+		if next == from {
+			return nil
+		}
+		from = next
+	}
+	return nil
+}
+
+// rawRoute serves whole files, which have no schema.
+func (s *Server) rawRoute(api huma.API) {
+	op := huma.Operation{
+		OperationID: "get-iteration-file", Method: http.MethodGet,
+		Path: base + "/runs/{run}/iterations/{number}/files/{file}/raw", Tags: []string{"iterations"},
+		Summary: "A whole file, or ranges of it, as plain text to keep",
+	}
+	op.Responses = map[string]*huma.Response{"200": {Description: "The file",
+		Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	huma.Register(api, op, func(_ context.Context, in *struct {
+		IterationPath
+		File string `path:"file" maxLength:"40"`
+	}) (*huma.StreamResponse, error) {
+		return &huma.StreamResponse{Body: func(c huma.Context) { s.serveRaw(c, &in.IterationPath, in.File) }}, nil
+	})
+}

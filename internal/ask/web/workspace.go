@@ -1,0 +1,140 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/preview"
+	"github.com/pawl-dev/pawl/internal/ask/web/shell"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+)
+
+// This file opens the workspace of a task to a person. What is opened is made by rooms of
+// its own; here is who may: to open is a change, so it is asked for as one, and a browser
+// gets a ticket by which it enters.
+
+// Workspace is what is known of a task's workspace.
+type Workspace struct {
+	FirstPort int `json:"first_port" doc:"PAWL_PORT_BASE in it."`
+	Ports     int `json:"ports" doc:"How many, from the first on."`
+}
+
+// Terminal lets its bearer in.
+type Terminal struct {
+	Ticket string `json:"ticket" doc:"Good once, for a minute: GET /api/v1/terminal?ticket=TICKET is a WebSocket."`
+}
+
+// Preview is what can be looked at.
+type Preview struct {
+	Listening []int  `json:"listening" nullable:"false" doc:"Ports of the task on which something answers."`
+	URL       string `json:"url" doc:"Opens it once, within a minute. Empty where no port was named and not just one answers."`
+}
+
+// previewing names a port of a task.
+type previewing struct {
+	CasePath
+	Body struct {
+		Port int `json:"port,omitempty" minimum:"1" maximum:"65535" doc:"Left out: the only one that answers."`
+	}
+	host string // by which the browser reaches this server
+}
+
+// Resolve implements [huma.Resolver].
+func (p *previewing) Resolve(c huma.Context) []error {
+	p.host = (&url.URL{Host: c.Host()}).Hostname()
+	return p.CasePath.Resolve(c)
+}
+
+func (s *Server) workspaceRoutes(api huma.API, mux *http.ServeMux) {
+	post(api, "/cases/{id}/terminal", "open-terminal", "cases",
+		"A ticket for a terminal in the workspace of a task, in the sandbox of its agent", s.openTerminal)
+	post(api, "/cases/{id}/preview", "open-preview", "cases",
+		"What a task serves on its ports now, and a link to one of them", s.openPreview)
+	mux.Handle("GET "+base+"/terminal", s.shells)
+}
+
+// workspace is nil for a case that has none.
+func (s *Server) workspace(ctx context.Context, id string) (*Workspace, error) {
+	w, ok, err := s.o.Store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &Workspace{FirstPort: w.Ports, Ports: pool.PortsIn}, nil
+}
+
+// haveWorkspace is the workspace of a case that must have one.
+func (s *Server) haveWorkspace(ctx context.Context, id string) (*Workspace, error) {
+	if _, err := s.o.Store.Case(ctx, id); err != nil {
+		return nil, err
+	}
+	w, err := s.workspace(ctx, id)
+	if err == nil && w == nil {
+		err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it begins")
+	}
+	return w, err
+}
+
+func (s *Server) openTerminal(ctx context.Context, in *CasePath) (*body[Terminal], error) {
+	if _, err := s.haveWorkspace(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	ticket, err := s.shells.Ticket(in.ID)
+	if errors.Is(err, shell.ErrFull) {
+		return nil, problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).suggest("Close one that you do not need")
+	}
+	return answer(Terminal{ticket}), err
+}
+
+// newPreviews makes the server of previews. Their names lead to the machine of the browser,
+// so there are none for a server that is reached in another way than on loopback.
+func (s *Server) newPreviews() *preview.Server {
+	if s.listener == nil || s.listener.scheme != "http" || !s.listener.loopback {
+		return nil
+	}
+	p := &preview.Server{
+		Port:   s.listener.port,
+		Secret: func(name string) string { return derived("preview "+name, s.o.Token) },
+		Reserved: func(ctx context.Context, task string) (first, many int, err error) {
+			w, err := s.workspace(ctx, task)
+			if err != nil || w == nil || w.FirstPort == 0 {
+				return 0, 0, err
+			}
+			return w.FirstPort, w.Ports, nil
+		},
+		Allows: s.peers.Allows, Log: s.log,
+	}
+	p.Start()
+	return p
+}
+
+func (s *Server) openPreview(ctx context.Context, in *previewing) (*body[Preview], error) {
+	w, err := s.haveWorkspace(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	ip, err := netip.ParseAddr(in.host)
+	loopback := err == nil && ip.IsLoopback()
+	if local := loopback || in.host == "localhost"; s.previews == nil || !local {
+		return nil, problem(http.StatusConflict, "PREVIEW_ELSEWHERE",
+			"A preview opens only in a browser that reaches this server on loopback").
+			suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")
+	}
+	port, out := in.Body.Port, Preview{Listening: preview.Listening(ctx, w.FirstPort, w.Ports)}
+	if port == 0 && len(out.Listening) == 1 {
+		port = out.Listening[0]
+	}
+	its := w.FirstPort <= port && port < w.FirstPort+w.Ports
+	if port != 0 && !its {
+		return nil, fault.Refuse("%d is no port of %s: it has %d to %d", port, in.ID, w.FirstPort, w.FirstPort+w.Ports-1)
+	}
+	if port != 0 {
+		out.URL = s.previews.Link(in.ID, port)
+	}
+	return answer(out), nil
+}

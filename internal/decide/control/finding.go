@@ -1,0 +1,347 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+)
+
+// Finding is one thing to be changed: what a test, a check or a review found.
+type Finding struct {
+	failure.Item
+	// Severity is critical (security), high (tests, the build), medium (a
+	// review's usual wish) or low (style); empty is medium.
+	Severity failure.Severity `json:"severity,omitempty"`
+}
+
+// The bounds of what is read and written.
+const (
+	maxFindings = 20
+	maxLine     = 240 // characters of a finding in one line
+	maxSummary  = 200 // characters
+)
+
+// FromAnalysis lists what a failed verification found, most urgent first.
+func FromAnalysis(a *failure.Analysis) []Finding {
+	if a == nil {
+		return nil
+	}
+	found := lists.Each(a.Items, func(item failure.Item) Finding { return Finding{item, severityOf(a.Class, item)} })
+	Sort(found)
+	return found
+}
+
+func severityOf(class failure.Class, item failure.Item) failure.Severity {
+	switch {
+	case class != failure.Lint, item.OfCompiler():
+		return failure.High
+	case security(item.Message):
+		return failure.Critical
+	}
+	return failure.Low
+}
+
+// FromReview reads a reviewer's text: one finding a line or bullet, with the
+// severity that the line names or that its words tell. Lines that only head a
+// list, and praise, are left out.
+func FromReview(text string) []Finding {
+	var found []Finding
+	for line := range strings.Lines(text) {
+		said, bullet := unmarked(line)
+		heads := strings.HasSuffix(said, ":") && !bullet
+		head := heads || strings.HasPrefix(strings.TrimLeft(said, "#"), " ")
+		if head || praise(said) || strings.Trim(said, "-=*_#`") == "" {
+			continue
+		}
+		said, severity, _ := Grade(said)
+		item := failure.Item{Message: clip(said, maxLine)}
+		found = append(found, Finding{item, severity})
+		if len(found) == maxFindings {
+			break
+		}
+	}
+	Sort(found)
+	return found
+}
+
+// praise is true for a line that only says that the work, or the rest of it, is good.
+func praise(said string) bool {
+	words := strings.Join(strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r < 'a' || r > 'z' }), " ")
+	switch words {
+	case "lgtm", "looks good", "looks good to me", "nice work", "good work", "great work", "well done", "fine",
+		"good", "great",
+		"ok", "all good":
+		return true
+	}
+	rest, otherwise := strings.CutSuffix(words, " otherwise")
+	if !otherwise {
+		rest, otherwise = strings.CutPrefix(words, "otherwise ")
+	}
+	return otherwise && praise(rest)
+}
+
+// unmarked takes the bullet or number off a line.
+func unmarked(line string) (said string, bullet bool) {
+	said = strings.TrimSpace(line)
+	for _, mark := range []string{"- ", "* ", "• ", "+ "} {
+		if rest, ok := strings.CutPrefix(said, mark); ok {
+			return strings.TrimSpace(rest), true
+		}
+	}
+	rest := strings.TrimLeft(said, "0123456789")
+	if len(rest) < len(said) && len(rest) > 1 && strings.IndexAny(rest, ".)") == 0 && rest[1] == ' ' {
+		return strings.TrimSpace(rest[2:]), true
+	}
+	return said, false
+}
+
+// named reads "[critical] …", "High: …", "nit: …" at the start of a line.
+func named(said string) (string, failure.Severity) {
+	word, rest, ok := strings.Cut(strings.TrimLeft(said, "[(*"), ":")
+	if !ok || strings.ContainsAny(word, "])") {
+		if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), "]"); !ok {
+			if word, rest, ok = strings.Cut(strings.TrimLeft(said, "[("), ")"); !ok {
+				return said, ""
+			}
+		}
+	}
+	severity := map[string]failure.Severity{
+		"critical": failure.Critical, "blocker": failure.Critical, "security": failure.Critical,
+		"high": failure.High, "major": failure.High, "bug": failure.High,
+		"medium": failure.Medium, "minor": failure.Medium,
+		"low": failure.Low, "nit": failure.Low, "style": failure.Low, "suggestion": failure.Low, "typo": failure.Low,
+	}[strings.ToLower(strings.Trim(word, "[](*) "))]
+	rest = strings.TrimLeft(rest, ":]*) -")
+	if severity == "" || rest == "" {
+		return said, ""
+	}
+	return rest, severity
+}
+
+// Grade says how severe a finding is: by its label, which it takes off, or by
+// its words. labelled says which.
+func Grade(text string) (rest string, severity failure.Severity, labelled bool) {
+	if rest, severity = named(text); severity != "" {
+		return rest, severity, true
+	}
+	return text, wordsTell(text), false
+}
+
+func wordsTell(said string) failure.Severity {
+	switch {
+	case security(said):
+		return failure.Critical
+	case has(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
+		return failure.Low
+	}
+	return failure.Medium
+}
+
+func security(said string) bool {
+	return has(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
+		"secret", "secrets", "credential", "credentials", "password", "passwords", "traversal",
+		"unauthenticated", "privilege")
+}
+
+// has is true when text holds one of the words, as a word.
+func has(text string, words ...string) bool {
+	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r)
+	})
+	return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(words, f) })
+}
+
+var ranks = map[failure.Severity]int{failure.Critical: 4, failure.High: 3, failure.Medium: 2, "": 2, failure.Low: 1}
+
+// Sort puts the most urgent findings first; equals keep their order.
+func Sort(found []Finding) {
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(ranks[b.Severity], ranks[a.Severity]) })
+}
+
+// Priority is the severity of the most urgent finding; "" without any.
+func Priority(found []Finding) failure.Severity {
+	var top failure.Severity
+	for _, f := range found {
+		if top == "" || ranks[f.Severity] > ranks[top] {
+			top = cmp.Or(f.Severity, failure.Medium)
+		}
+	}
+	return top
+}
+
+// String is the finding in one line of at most 240 characters: where, what was
+// expected and what was received; else what was said.
+func (f Finding) String() string {
+	var head []string
+	if place := f.place(); place != "" {
+		head = append(head, place)
+	}
+	if f.Test != "" {
+		head = append(head, f.Test)
+	}
+	what := f.Message
+	first, _, _ := strings.Cut(what, "\n")
+	below := f.Compares(first) && !f.Compares(f.Message)
+	if f.Test != "" || below { // the test, or the values themselves, say what it is about
+		first = ""
+	}
+	if f.Compares(first) {
+		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"),
+			cmp.Or(oneLine(f.Received), "nothing"))
+		if first != "" {
+			what = strings.TrimSuffix(first, ":") + ": " + what
+		}
+	}
+	if what != "" {
+		head = append(head, what)
+	}
+	return clip(oneLine(strings.Join(head, ": ")), maxLine)
+}
+
+// place is file and line, "" when the file is not known or what is said
+// begins with it.
+func (f Finding) place() string {
+	switch {
+	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File):
+		return ""
+	case f.Line > 0:
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return f.File
+}
+
+// Cut keeps of a summary and its findings, in their order, what has room in
+// limit characters, and says how many findings it dropped. A finding is kept
+// whole or not at all; the summary is shortened only if it alone is too long.
+func Cut(summary string, found []Finding, limit int) (string, []Finding, int) {
+	summary = clip(summary, limit)
+	left := limit - utf8.RuneCountInString(summary)
+	for i, f := range found {
+		if left -= utf8.RuneCountInString(f.String()); left < 0 {
+			return summary, found[:i], len(found) - i
+		}
+	}
+	return summary, found, 0
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// clip shortens s to limit characters, the last of them an ellipsis.
+func clip(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	if limit <= 0 {
+		return ""
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}
+
+// Feedback is what the next attempt is told.
+type Feedback struct {
+	Summary  string
+	Items    []Finding // most urgent first
+	Dropped  int       // findings that had no room
+	Priority failure.Severity
+}
+
+// Advise makes the feedback of an attempt that did not pass: what the tests
+// found, else what the review did, within the settings' bound.
+func Advise(o Outcome, s Settings) Feedback {
+	f := Feedback{Summary: o.Summary(), Items: o.findings()}
+	f.Priority = cmp.Or(Priority(f.Items), failure.High)
+	f.Summary, f.Items, f.Dropped = Cut(f.Summary, f.Items, s.FeedbackMax)
+	return f
+}
+
+// Outcome is what an attempt came to, for feedback and for the history that an
+// escalation tells.
+type Outcome struct {
+	Attempt
+	// Failure is the analysis of what failed: of the tests, or of the agent.
+	Failure *failure.Analysis
+	// Said is the review's summary, and Found what it found.
+	Said  string
+	Found []Finding
+}
+
+func (o *Outcome) findings() []Finding {
+	if o.byReview() {
+		return o.Found
+	}
+	found := FromAnalysis(o.Failure)
+	if o.Review == Rejected {
+		found = append(found, o.Found...)
+		Sort(found)
+	}
+	return found
+}
+
+// byReview is true when the tests passed, so that only the review stands in
+// the way.
+func (o *Outcome) byReview() bool { return o.Tests == Passed }
+
+// Summary says in one line of at most 200 characters how the attempt ended.
+func (o *Outcome) Summary() string {
+	var said, what string
+	switch {
+	case o.byReview() && o.Review == Approved:
+		return "Passed"
+	case o.byReview() && o.Review == Rejected:
+		said = "Review rejected"
+		what = o.Said
+		if len(o.Found) > 0 {
+			what = cmp.Or(what, o.Found[0].String())
+		}
+	case o.byReview():
+		return "Tests passed"
+	case o.Tests == Failed:
+		said = "Tests failed"
+		if f := o.Failure; f != nil && slices.Contains([]failure.Class{failure.TestFailure, failure.Unknown}, f.Class) {
+			said = "Test failed"
+		}
+		what = headline(o.Failure)
+	default:
+		said, what = "Not verified", headline(o.Failure)
+	}
+	what = oneLine(what)
+	switch {
+	case what == "":
+		return said
+	case o.Failure != nil && strings.HasPrefix(what, classWords(o.Failure.Class)+": "): // says itself that it failed
+		return clip(strings.ToUpper(what[:1])+what[1:], maxSummary)
+	}
+	return clip(said+": "+what, maxSummary)
+}
+
+// classWords are a class as the summary of an analysis begins with it.
+func classWords(c failure.Class) string { return strings.ReplaceAll(string(c), "_", " ") }
+
+// Where is the file, else the test, of what was found first; "" when that is
+// not known.
+func (o *Outcome) Where() string {
+	for _, f := range o.findings() {
+		if where := cmp.Or(f.File, f.Test); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
+// headline is the most telling finding of a failure, else its summary.
+func headline(a *failure.Analysis) string {
+	if a == nil {
+		return ""
+	}
+	for _, item := range a.Items {
+		if item.Expected != "" || item.Received != "" {
+			return Finding{Item: item}.String()
+		}
+	}
+	return a.Summary
+}

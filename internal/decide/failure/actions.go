@@ -1,0 +1,204 @@
+package failure
+
+import (
+	"cmp"
+	_ "embed" // actions.json
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// advice is what a person or an agent could do; see actions.json.
+type advice struct {
+	Words   []string // of lines whose class says too little
+	Actions []string
+	Own     string
+}
+
+//go:embed actions.json
+var adviceFile []byte
+
+// advices are by class, and by class and form ("dependency/own").
+var advices = sync.OnceValue(func() (table struct {
+	About   string
+	Classes map[string]advice
+	Lines   []advice
+}) {
+	if err := json.Unmarshal(adviceFile, &table); err != nil {
+		panic("actions.json: " + err.Error()) // a test reads it
+	}
+	return table
+})
+
+var unnamed = lazy.Regexp(`\{(.*?)\}`)
+
+// formOf is the form of a failure that has advice of its own; "" for the class's.
+func formOf(c Class, k Kind, source, subject string) string {
+	switch {
+	case c == MissingCommand && k == Work && strings.Contains(subject, "/"):
+		return "path"
+	case c == MissingCommand && k == Work:
+		return "package"
+	case c == Dependency && (strings.HasPrefix(subject, ".") || strings.HasPrefix(subject, "/")):
+		return "own"
+	case c == QuotaExhausted && k == Transient:
+		return "waits"
+	case c == ResourceExhausted:
+		return subject
+	case c == Permission && source == "agent":
+		return "agent"
+	case c == GitState && subject != "":
+		return "lock"
+	case c == Timeout && k != Transient:
+		return "final"
+	}
+	return ""
+}
+
+// actionsFor lists what to do, most useful first. subject is what the failure
+// is about, "" when it is not known.
+func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
+	table, said := advices(), ""
+	if v.line >= 0 {
+		said = words.Small(t.line(v.line))
+	}
+	for _, l := range table.Lines {
+		if words.HasAny(said, l.Words) {
+			return l.Actions
+		}
+	}
+	a, known := table.Classes[string(v.class)+"/"+formOf(v.class, k, source, subject)]
+	if !known {
+		a = table.Classes[string(v.class)]
+	}
+	var acts []string
+	for _, text := range a.Actions {
+		acts = append(acts, unnamed().ReplaceAllStringFunc(text, func(other string) string {
+			return cmp.Or(subject, strings.Trim(other, "{}"))
+		}))
+	}
+	if a.Own != "" && source != "log" && source != "" { // else nobody's agent or configuration is at work
+		acts = append(acts, a.Own)
+	}
+	return acts
+}
+
+// subjectOf finds what a failure is about in the line that decided.
+func subjectOf(c Class, l string) string {
+	switch c {
+	case MissingCommand:
+		return missingCommand(l)
+	case PortConflict:
+		return portIn(l)
+	case ResourceExhausted:
+		return resourceOf(l)
+	case Dependency:
+		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve", "no matching package named",
+			"no such module", "crate for", "locate package", "could not find gem", "required module provides package")
+	case GitState:
+		if at := quotedAfter(l, "unable to create"); strings.HasSuffix(at, ".lock") {
+			return at
+		}
+	case Permission:
+		return quotedAfter(l, "permission denied", "permission denied,", "access", "open", "mkdir", "unlink", "scandir",
+			"create directory", "read-only file system:")
+	default:
+	}
+	return ""
+}
+
+// missingCommand: "sh: 1: jest: not found", "spawn wrangler ENOENT",
+// `exec: "x": executable file not found`, "No such file or directory: 'x'".
+func missingCommand(l string) string {
+	if name := quotedAfter(l, "exec:", "no such file or directory:", "unable to locate executable file:",
+		"corresponding to"); name != "" {
+		return name
+	}
+	if i := strings.Index(l, "spawn "); i >= 0 {
+		return nameOnly(strings.Fields(l[i+6:] + " .")[0])
+	}
+	for _, end := range []string{": command not found", ": not found", ": No such file", " : commande introuvable",
+		": commande introuvable", ": orden no encontrada", ": Befehl nicht gefunden", ": 未找到命令"} {
+		if i := strings.Index(l, end); i > 0 {
+			head := strings.TrimRight(l[:i], " ")
+			return nameOnly(head[strings.LastIndexAny(head, " :")+1:])
+		}
+	}
+	return ""
+}
+
+// portIn: "address already in use :::3000", "Bind for 0.0.0.0:5432 failed",
+// "listen tcp 127.0.0.1:8080: bind: …", "port 3000 is in use".
+func portIn(l string) string {
+	for at := range len(l) {
+		named := l[at] == ' ' && at >= 4 && strings.EqualFold(l[at-4:at], "port")
+		if l[at] != ':' && !named {
+			continue
+		}
+		n, end := words.Number(l, at+1)
+		if end < len(l) && strings.ContainsAny(l[end:end+1], ".") {
+			continue
+		}
+		goesOn := end < len(l) && words.IsWord(l[end])
+		if n >= 80 && n < 65536 && !goesOn {
+			return "port " + l[at+1:end]
+		}
+	}
+	return ""
+}
+
+func resourceOf(l string) string {
+	l = words.Small(l)
+	switch {
+	case words.HasAny(l, []string{"space", "enospc", "disk", "edquot", "quota", "speicherplatz", "磁盘"}) &&
+		!words.HasAny(l, []string{"heap space", "watchers"}):
+		return "disk"
+	case words.HasAny(l, []string{"memory", "heap", "oom", "bad_alloc", "enomem", "metaspace"}):
+		return "memory"
+	case words.HasAny(l, []string{"open files", "emfile", "enfile", "connection", "clients", "thread", "process", "fork",
+		"watchers", "temporarily", "error 24"}):
+		return "descriptors"
+	}
+	return ""
+}
+
+// quotedAfter returns what stands in quotes behind one of the list (small
+// letters), "" when nothing does.
+func quotedAfter(l string, list ...string) string {
+	small := words.Small(l)
+	for _, w := range list {
+		i := strings.Index(small, w)
+		if i < 0 {
+			continue
+		}
+		rest := strings.TrimLeft(l[i+len(w):], " :,")
+		for _, q := range []string{"''", `""`, "``", "‘’", "`'"} {
+			open := []rune(q)
+			after, ok := strings.CutPrefix(rest, string(open[0]))
+			if !ok {
+				continue
+			}
+			if end := strings.Index(after, string(open[1])); end > 0 && end < 200 {
+				return after[:end]
+			}
+		}
+		if j := strings.IndexAny(rest, "'\""); j >= 0 && j < 40 { // "permission denied, open '/etc/x'"
+			if end := strings.IndexByte(rest[j+1:], rest[j]); end > 0 && end < 200 {
+				return rest[j+1 : j+1+end]
+			}
+		}
+	}
+	return ""
+}
+
+// nameOnly returns s if it is the name of a command or a path, else "".
+func nameOnly(s string) string {
+	s = strings.Trim(s, "'\"`")
+	if s == "" || len(s) > 100 || strings.ContainsAny(s, "(){}<>|;&$") {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,458 @@
+package failure
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// This file reads the structure that outputs of all programs share: what a
+// runner echoes, progress, stacks, dumps of objects and source are not what
+// went wrong, and neither is what the same gate prints when it is green.
+
+// outlineLines bounds the lines at the end that are looked at.
+const outlineLines = 400
+
+// part is what a line is in an output, the most telling last.
+type part int8
+
+const (
+	aside   part = iota // echo, progress, frame, field, source, advice, decoration
+	doing               // says what is being done
+	plain               // nothing says what it is
+	result              // says that something failed or how much, and nothing of what
+	hinting             // speaks of something that is not as it should be
+	erring              // has a word for an error
+	raising             // begins with the word for an error
+)
+
+// outline is the part of each line of a text.
+type outline struct {
+	t      text
+	parts  []part
+	usual  usual
+	strict bool              // warnings are errors here
+	varies *strings.Replacer // of names that each run makes anew, see [usual.made]
+}
+
+// outlineOf looks at the last lines, and at the last ones before that with a
+// word for an error. green is an output of the same command when it succeeded,
+// "" when there is none.
+func outlineOf(h *hits, green string) *outline {
+	t := h.t
+	end := max(0, t.len()-outlineLines)
+	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
+	o.varies = o.usual.made(t, end)
+	before, _ := slices.BinarySearch(h.alarms, end)
+	for _, i := range h.alarms[max(0, before-outlineLines):before] {
+		o.look(h, i)
+	}
+	o.readBlocks(h, end)
+	return o
+}
+
+var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified|warnings? (?:\w+ )?treated as errors?|aborted due to warnings|warnings as errors)\b`)
+
+// readBlocks looks at the lines from the given one on.
+func (o *outline) readBlocks(h *hits, end int) {
+	t := o.t
+	var b block
+	for i := end; i < t.len(); i++ {
+		l := t.line(i)
+		said := strings.TrimSpace(l)
+		switch {
+		case b.holds(l, said), said == "":
+		default:
+			o.look(h, i)
+			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
+				o.parts[i] = hinting
+			}
+		}
+	}
+}
+
+// shownMax is what is looked at of a long line.
+const shownMax = 240
+
+func (o *outline) look(h *hits, i int) {
+	whole := strings.TrimSpace(h.t.line(i))
+	p := h.tells(i, words.Cut(whole, shownMax))
+	if p == aside && o.strict && warns(whole) {
+		p = hinting
+	}
+	if p != aside && len(o.usual.lines) > 0 {
+		_, alarms := slices.BinarySearch(h.alarms, i)
+		counts := p == result && !alarms
+		switch {
+		case o.usual.lines[stable(whole)]:
+			p = aside
+		case (p <= plain || counts) && o.usual.turned(whole):
+			p = erring
+		case (p <= plain || counts) && o.usual.like(whole):
+			p = aside
+		}
+		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == label(whole) {
+			p = result
+		}
+	}
+	o.parts[i] = p
+}
+
+// frameForm begins a frame of a stack that stands below its message.
+const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
+	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()`
+
+var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
+
+// noticeForm begins what a tool says of itself: that there is a newer one.
+const noticeForm = `npm notice|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|release) |update available)`
+
+var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
+
+// forms begin lines that say nothing of what went wrong, whatever they hold.
+var forms = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
+		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
+		`> |\$ |\+\+? `, // what a runner is about to run
+		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
+		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
+		noticeForm,
+		`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
+		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
+		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
+		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                        // source
+		`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
+		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
+		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
+		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:done|finished|completed)[.!]?$`,
+		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
+		`(?i:for (?:the )?(?:full|complete|all) )|'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
+	}, "|") + `)`)
+})
+
+// wentWell are the ends of lines about what succeeded.
+var wentWell = strings.Split("...|…|... ok|... OK|... done| yes| ok| OK| PASS| passed|.ok|.OK|:ok", "|")
+
+// steps begin a line that says what is being done.
+var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing\b|ed(?:[^\w:]|$)))`)
+
+// nothing counts what did not happen.
+var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
+
+// raises begins a line that is an error: behind a time, a level, a bullet or
+// the name of a program.
+var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
+	`(?i:error|err!?|fatal|panic|problem|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
+	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|[│|] *[✗✘❌✖] *[│|]?$|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
+
+// tells weighs a line by its form and by the words in it.
+func (h *hits) tells(i int, said string) part {
+	_, alarms := slices.BinarySearch(h.alarms, i)
+	_, doubts := slices.BinarySearch(h.doubts, i)
+	bare := strings.TrimRight(said, " |│┃║*") // of a table
+	well := slices.ContainsFunc(wentWell, func(end string) bool { return strings.HasSuffix(bare, end) })
+	switch {
+	case well, forms().MatchString(said), warns(said):
+		return aside
+	case alarms && nothing().MatchString(said), doubts && nothing().MatchString(said):
+		return aside
+	case onlyFailed(said), sums().MatchString(said), !doubts && counting().MatchString(said):
+		return result
+	case raises().MatchString(said):
+		return raising
+	case alarms:
+		return erring
+	case doubts, remarksOn(said):
+		return hinting
+	case vague(said):
+		return result
+	case steps().MatchString(said):
+		return doing
+	}
+	return plain
+}
+
+// remarksOn tells whether a line is a place and a message.
+func remarksOn(said string) bool {
+	at, ok := places.In(said)
+	begins := ok && at.From < 10 && oneWord().MatchString(said[:at.From])
+	says := strings.HasPrefix(at.Rest, ": ") || strings.HasPrefix(at.Rest, ", in ")
+	return begins && says
+}
+
+// oneWord may stand before a place: "Datei ", "on ".
+var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
+
+// sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
+// "Passed: 3  Failed: 1". Others say which step failed, and not why.
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
+	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
+
+// counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
+var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
+
+// vague tells whether a line names nothing: a few words, no number, no name, no quote.
+func vague(said string) bool {
+	return nameless(said) && !strings.ContainsAny(said, "0123456789") && len(strings.Fields(said)) <= 4
+}
+
+// nameless tells whether a line has no name, no quote and no value of anything.
+func nameless(said string) bool {
+	return !strings.ContainsAny(said, ":：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") &&
+		!strings.Contains(strings.TrimRight(said, "."), ".")
+}
+
+// emptyWords say that something failed, or where, but not what.
+var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
+	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
+	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
+	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
+	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
+	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
+	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
+	running ctest invalid errored ms scanned report execution due returned ld x fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+
+// nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
+var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
+
+// onlyFailed tells whether a line says that something failed, with how many
+// and which exit status, but not what.
+func onlyFailed(said string) bool {
+	if _, ok := exitIn(said); ok {
+		return true
+	}
+	if words := nameToken().ReplaceAllString(said, " "); strings.ContainsFunc(words, unicode.IsLetter) {
+		said = words
+	} else if name, _, ok := strings.Cut(said, ": "); ok && words != said { // "Failed: web#build"
+		said = name
+	}
+	other := func(r rune) bool {
+		return r < 'a' || 'z' < r && r < 0x80 || strings.ContainsRune("■❌✖✗✘×●", r)
+	}
+	return !slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(said), other), func(w string) bool {
+		return len(w) > 1 && !emptyWords()[w]
+	})
+}
+
+// headline is the number of the line that a person would pick: of the last
+// ones that speak of an error the first; -1 when the text is empty. Of lines
+// that tell the same the later counts, and a clear one more than a vague one
+// that is not much nearer to the end.
+func (o *outline) headline() int {
+	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -4, hinting: 10, erring: 20, raising: 30}
+	best, most, behind := -1, 0, 0
+	for i, p := range slices.Backward(o.parts) {
+		if p == aside {
+			continue
+		}
+		if w := weights[p] - behind; best < 0 || w > most {
+			best, most = i, w
+		}
+		behind++
+	}
+	if best >= 0 {
+		return o.first(best)
+	}
+	for i := range slices.Backward(o.parts) {
+		if said := o.said(i); said != "" && !notice().MatchString(said) {
+			return i
+		}
+	}
+	return lastLine(o.t)
+}
+
+// first is the first of the lines that go on like line i: they stand above each
+// other, or each names a place.
+func (o *outline) first(i int) int {
+	for j := i - 1; j >= 0 && j >= i-6 && o.parts[i] >= hinting; j-- {
+		if o.parts[j] == aside {
+			continue
+		}
+		alike := o.parts[j] == o.parts[i] && (o.parts[i] >= erring || o.rows(j, i))
+		if j == i-1 && alike || remarksOn(o.said(j)) && remarksOn(o.said(i)) && o.parts[j] >= o.parts[i] {
+			i = j
+			continue
+		}
+		break
+	}
+	for i > 0 && words.Indent(o.t.line(i)) > 0 && (valued().MatchString(o.said(i)) || o.field(i)) {
+		i-- // what they belong to stands above
+	}
+	return i
+}
+
+// rows tells whether two lines are of the list below one file.
+func (o *outline) rows(j, i int) bool {
+	a, first := o.row(j)
+	b, second := o.row(i)
+	return first && second && a.File == b.File
+}
+
+// field tells whether line i says more of the line above: "where: a.html, line 2".
+func (o *outline) field(i int) bool {
+	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) ||
+		words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
+	return o.parts[i] == plain && deeper && o.said(i-1) != "" && fieldLine().MatchString(o.said(i))
+}
+
+// fieldLine names what it says.
+var fieldLine = lazy.Regexp(`^[a-z]{2,12}: +\S`)
+
+// valued is a line that says one of two values.
+var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
+
+// above is the line that says what a line is about that says only that something
+// failed: a bare exception's source, the step before "failed after 3 s".
+func (o *outline) above(i int) string {
+	if i < 0 || o.parts[i] != result && strings.ContainsAny(o.said(i), " :") {
+		return ""
+	}
+	for j := i - 1; j >= max(0, i-3); j-- {
+		said := o.said(j)
+		amounts := o.usual.like(said) && !o.usual.lines[stable(said)] // "4,612 bytes in all"
+		if strings.ContainsFunc(said, unicode.IsLetter) && !amounts {
+			return said
+		}
+	}
+	return ""
+}
+
+func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
+
+// spokesman is the line that says best what the verdict is about: the one that
+// decided, unless that is a field, a frame or an echo, or nothing decided.
+func (o *outline) spokesman(h *hits, v verdict) int {
+	if v.class == Lint && v.line >= 0 {
+		v.line = o.firstLike(h, v)
+	}
+	if v.line < 0 && v.class != Unknown {
+		return v.line
+	}
+	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
+		if o.t.line(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it goes on with the line above
+			return v.line - 1
+		}
+		if strings.Contains(o.t.line(v.line), " panicked at ") && v.line+1 < o.t.len() && o.parts[v.line+1] >= plain {
+			return v.line + 1 // Rust says why on the next line
+		}
+		if o.parts[v.line] >= erring {
+			return o.first(v.line)
+		}
+		return o.abovePlace(v.line)
+	}
+	for _, one := range h.heavy {
+		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holds(one) {
+			return one.line
+		}
+	}
+	at := o.headline()
+	if at < 0 {
+		return v.line
+	}
+	if v.class == Unknown || o.parts[at] >= plain {
+		return at
+	}
+	return v.line
+}
+
+// firstLike is the first line of a list of complaints of which v has seen the last.
+func (o *outline) firstLike(h *hits, v verdict) int {
+	for _, one := range h.all {
+		if one.rule.Class == v.class && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holds(one) {
+			return one.line
+		}
+	}
+	return v.line
+}
+
+// abovePlace is the error just above a line that says where, as Terraform prints it; else the line.
+func (o *outline) abovePlace(line int) int {
+	if only, _ := places.In(o.said(line)); only.Line > 0 {
+		for i := line; i > max(0, line-3); i-- {
+			if o.parts[i] >= erring {
+				return i
+			}
+		}
+	}
+	return line
+}
+
+// telling are the lines that speak of an error, in their order, at most the
+// last limit. Where none does more than hint, the last few lines tell, too, and all that a green output has nothing like.
+func (o *outline) telling(limit int) []int {
+	var lines []int
+	sure, end := false, 0
+	alike, named := o.alike()
+	for i, p := range slices.Backward(o.parts) {
+		last := p >= plain && (end < 3 || len(o.usual.lines) > 0) && !alike[i]
+		if p != aside {
+			end++
+		}
+		row := !named && p == plain && columns(o.said(i)) > 1
+		tells := p >= hinting || last || row || o.detail(i)
+		if tells && len(lines) < limit {
+			lines = append(lines, i)
+			sure = sure || p >= erring
+		}
+	}
+	if sure {
+		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.detail(i) })
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// alike are the plain lines of which there are several that differ by a name, beside lines that
+// hint at what is wrong: what a check says of each thing that it looks at. Named is whether one of
+// those lines names something; "plan and reality differ" does not.
+func (o *outline) alike() (alike map[int]bool, named bool) {
+	forms, alike, hints := map[string][]int{}, map[int]bool{}, false
+	for i := max(0, len(o.parts)-outlineLines); i < len(o.parts); i++ {
+		hints = hints || o.parts[i] >= hinting
+		named = named || o.parts[i] >= hinting && !nameless(o.said(i))
+		if o.parts[i] != plain {
+			continue
+		}
+		forms[frameOf(steady(o.said(i)))] = append(forms[frameOf(steady(o.said(i)))], i)
+		for form := range namedIn(o.said(i)) {
+			forms["@ "+frameOf(form)] = append(forms["@ "+frameOf(form)], i)
+		}
+	}
+	for _, lines := range forms { // order does not show: a line is alike by any of them
+		for _, i := range lines {
+			alike[i] = alike[i] || hints && len(lines) > 1
+		}
+	}
+	return alike, named
+}
+
+// valueLabel stands alone above a value.
+var valueLabel = lazy.Regexp(`^(?i:expected|actual|received|got|want|passed in|found|returned)(?: \w+)?:$`)
+
+// detail tells whether a line goes on with the error above it.
+func (o *outline) detail(i int) bool {
+	l := o.t.line(i)
+	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.said(i-1)) {
+		return true
+	}
+	if deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t"); !deeper || o.parts[i] != plain {
+		return false
+	}
+	for j := i - 1; j >= max(0, i-3) && o.said(j) != ""; j-- { // a compiler shows the source between
+		if o.parts[j] >= hinting {
+			return true
+		}
+	}
+	return false
+}

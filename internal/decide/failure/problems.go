@@ -1,0 +1,272 @@
+package failure
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// parseProblems reads what a compiler, a linter or a type checker reports, at
+// most 20 problems, errors before warnings.
+func parseProblems(t text) []Item {
+	p := readProblems(t)
+	items := slices.Concat(p.errors, p.warnings)
+	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
+		return strings.Compare(strconv.FormatBool(places.Foreign(a.File)), strconv.FormatBool(places.Foreign(b.File)))
+	})
+	return items[:min(len(items), maxItems)]
+}
+
+func readProblems(t text) problems {
+	p := problems{t: t}
+	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
+		p.line(t.line(p.i))
+	}
+	return p
+}
+
+type problems struct {
+	t        text
+	i        int
+	errors   []Item
+	warnings []Item
+	file     string       // the header that eslint's and others' lines stand under
+	under    int          // the first line that stands under one
+	user     places.Place // in the project, of a library's template
+	message  string       // rustc and biome print it before or after the place
+}
+
+func (p *problems) add(it Item, warning bool) {
+	it.Expected, it.Received = p.values(it)
+	if warning {
+		p.warnings = append(p.warnings, it)
+	} else {
+		p.errors = append(p.errors, it)
+	}
+}
+
+func (p *problems) line(l string) {
+	said := strings.TrimSpace(l)
+	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" { // PHPStan
+		p.file = head
+	}
+	switch {
+	case said == "":
+		return
+	case p.rust(l, said), p.underFile(l, said), p.located(l, said):
+		return
+	}
+	p.loose(said)
+}
+
+// headPlace is where the first complaint about a file is, behind its name.
+var headPlace = lazy.Regexp(`:\d+:\d+$`)
+
+// rust reads rustc's and clippy's two lines: "error[E0425]: message" and
+// "  --> file:70:26". kotlinc and others use the arrow in the same way.
+func (p *problems) rust(l, said string) bool {
+	if arrowed().MatchString(said) {
+		at, ok := places.In(said)
+		if p.message == "" && p.i > 0 { // ruff has a rule's name in front
+			p.message = aboveArrow(p.t.line(p.i - 1))
+		}
+		if ok && p.message != "" {
+			warning := warns(p.message)
+			p.message = strings.TrimSpace(marked().ReplaceAllString(p.message, ""))
+			it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.message}
+			p.add(it, warning)
+			p.message = ""
+		}
+		return ok
+	}
+	if strings.HasPrefix(l, "error[") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "warning: ") ||
+		strings.HasPrefix(l, "warning[") {
+		p.message = said
+		return false
+	}
+	return false
+}
+
+var (
+	// arrowed begins a place that stands alone between what is wrong and the source.
+	arrowed = lazy.Regexp(`^(?:--> |┌─+ |[╭,][─-]+\[)`)
+	// marked begins the message above such a place.
+	marked = lazy.Regexp(`^ {0,2}[×x✖⚠!] `)
+)
+
+// aboveArrow is the message that stands above a place with an arrow; "" for a
+// note or a part of the source.
+func aboveArrow(l string) string {
+	if marked().MatchString(l) {
+		return strings.TrimSpace(l)
+	}
+	if strings.HasPrefix(l, " ") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "note: ") ||
+		strings.HasPrefix(l, "help: ") {
+		return ""
+	}
+	return strings.TrimSpace(l)
+}
+
+// values are the two of a problem: in its message, or in the lines below it, "^^^ expected `a`, found `b`",
+// up to the next problem.
+func (p *problems) values(it Item) (want, got string) {
+	if it.Line == 0 {
+		return "", ""
+	}
+	if want, got = places.Values(strings.Join(strings.Fields(it.Message), " ")); want != "" && got != "" {
+		return want, got
+	}
+	if below := p.t.line(min(p.i+1, p.t.len()-1)); strings.HasPrefix(below, "  ") && strings.HasSuffix(it.Message, " type") { // it goes on
+		return places.Values(it.Message + " " + strings.TrimSpace(below))
+	}
+	b := body{silent: true}
+	for j := p.i + 1; j < p.t.len() && j < p.i+2*aroundMax; j++ {
+		l := p.t.line(j)
+		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.item.Expected != "" && b.item.Received != "" {
+			break
+		}
+		if l = strings.Trim(l, " •|│"); l != "" {
+			b.add(l)
+		}
+	}
+	if b.item.Expected == "" || b.item.Received == "" || b.item.Expected == b.item.Received {
+		return "", ""
+	}
+	return b.item.Expected, b.item.Received
+}
+
+// underFile reads lines like eslint's, "  3:8  error  message  rule", that
+// stand under the name of their file.
+func (p *problems) underFile(l, said string) bool {
+	said = strings.TrimPrefix(said, "✖  ")
+	line, col, end := rowIn(said)
+	leveled := graded().FindString(said[end:])
+	if p.file == "" || end == 0 || col == 0 && leveled == "" &&
+		(words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
+		return false
+	}
+	if col > 0 {
+		p.under = cmp.Or(p.under, p.i)
+	}
+	msg := strings.Join(strings.Fields(said[end+len(leveled):]), " ")
+	msg = strings.TrimPrefix(msg, "✖ ")
+	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
+	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
+	return true
+}
+
+// graded is the column of a table that says how bad it is.
+var graded = lazy.Regexp(`^ +\| (?:ERROR|WARNING) +\| `)
+
+// located reads a line that names its own place: "file:12:3: message",
+// "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
+func (p *problems) located(l, said string) bool {
+	at, ok := places.In(said)
+	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") ||
+		strings.HasPrefix(l, "\t") ||
+		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
+		return false
+	}
+	before := said[:at.From]
+	if !prefixOfProblem(before) {
+		return false
+	}
+	msg := strings.TrimSpace(strings.TrimLeft(at.Rest, ":,-) "))
+	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
+		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
+	}
+	if places.Foreign(at.File) && strings.HasPrefix(at.Rest, ": in ") { // a frame, as pytest prints it
+		return true
+	}
+	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
+		return true
+	}
+	if own := strings.HasPrefix(at.Rest, ":   required from "); own && !places.Foreign(at.File) {
+		p.user = at
+	}
+	if places.Foreign(at.File) && p.user.Line > 0 { // a template, and who makes use of it
+		at.File, at.Line, at.Col = p.user.File, p.user.Line, p.user.Col
+		p.user = places.Place{}
+	}
+	if msg == "" || words.Has(said, ": note:", ": In function", "required from", "note: ") {
+		if msg == "" {
+			msg = p.following()
+		}
+		if msg == "" || words.Has(said, ": note:", " note: ", "required from") {
+			return true
+		}
+	}
+	if bareError().MatchString(msg) && p.i+1 < p.t.len() { // GHC says what on the next line
+		msg += " " + strings.TrimSpace(p.t.line(p.i+1))
+	}
+	if said, ok := strings.CutSuffix(strings.TrimSpace(before), " at"); ok { // Perl says what, and then where
+		msg = strings.TrimRight(said+", "+msg, " ,.")
+	}
+	if rule, ok := strings.CutPrefix(msg, "• "); ok { // Dart: error • message • place • rule
+		msg = strings.Trim(before, " •") + " • " + rule
+	}
+	msg = strings.TrimRight(msg, "━─ ")
+	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") { // the name of a rule
+		msg = strings.TrimSpace(p.following() + " " + bare)
+	}
+	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
+	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
+	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") ||
+		strings.HasPrefix(strings.TrimSpace(before), "info"))
+	return true
+}
+
+// bareError names an error by no more than its number.
+var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
+
+// following is the message of a place that stands alone on its line: the next
+// line that begins a sentence.
+func (p *problems) following() string {
+	for j := p.i + 1; j < p.t.len() && j < p.i+8; j++ {
+		s := strings.TrimSpace(p.t.line(j))
+		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
+			return m[1]
+		}
+		s = strings.TrimPrefix(s, "× ")
+		if s != "" && (strings.HasPrefix(s, "Error") || words.IsUpper(s[0]) && !strings.Contains(s, "|")) {
+			return s
+		}
+	}
+	return ""
+}
+
+// pointed is a message behind what points at the source above it.
+var pointed = lazy.Regexp(`^\^-+\^? (.+)`)
+
+func prefixOfProblem(s string) bool {
+	s = strings.TrimSpace(strings.ToLower(s))
+	switch s {
+	case "", "in", "[error]", "[warning]", "error", "error:", "warning:", "❌", "e:", "w:", "vet:",
+		"->", "-->", "%error:", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
+		return true
+	}
+	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") || strings.Contains(s, "-- [e") ||
+		strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") ||
+		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
+}
+
+// loose reads problems without a place: the linker's, and lists of files.
+func (p *problems) loose(said string) {
+	switch {
+	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
+		p.add(Item{Message: said}, false)
+	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) &&
+		!words.Has(said, "aborting due to", "could not compile", "warnings found and"):
+		p.add(Item{Message: said}, false)
+	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
+		f := strings.Fields(said)
+		p.add(Item{File: f[len(f)-1], Message: said}, false)
+	case strings.HasPrefix(said, "* ") && places.IsFile(said[2:]):
+		p.add(Item{File: said[2:], Message: "not formatted"}, false)
+	}
+}

@@ -1,0 +1,454 @@
+package failure
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+)
+
+// Bounds of what a report holds.
+const (
+	maxItems   = 20
+	maxMessage = 500
+	maxSummary = 200
+	maxNotes   = 8
+	maxKey     = 60 // lines that go into the fingerprint
+)
+
+// report makes the analysis of a verdict.
+func report(e Evidence, h *hits, v verdict) Analysis {
+	t := h.t
+	a := Analysis{Class: v.class}
+	if e.Source != "agent" {
+		a.Step = e.Name
+	}
+	a.Provider = e.Source == "agent" && v.flags&provider != 0 &&
+		(v.class == RateLimit || v.class == QuotaExhausted || v.class == ServiceUnavailable)
+	switch v.class {
+	case RateLimit, QuotaExhausted, ServiceUnavailable:
+		if a.Provider || v.class == QuotaExhausted {
+			a.WaitUntil = untilOf(e, t, v)
+		}
+	default:
+	}
+	about := subject(t, v)
+	v.flags |= lacks(e, h, v, about)
+	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
+	a.Severity = severityOf(v.class, a.Kind)
+	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
+	o := outlineOf(h, e.Green)
+	v.line = o.spokesman(h, v)
+	var tests Tests
+	a.Items, tests = itemsOf(h, o, v)
+	if a.Severity == Low && slices.ContainsFunc(a.Items, Item.OfCompiler) {
+		a.Severity = Medium
+	}
+	a.Summary = summaryOf(e, t, v, a, tests)
+	if key := keyLines(a, o, v.line); t.short && v.class == Unknown && slices.Max(o.parts) < hinting {
+		a.Fingerprint = Fingerprint(a, e.Output) // nobody saw why: the same only when nothing differs
+	} else {
+		a.Fingerprint = Fingerprint(a, key...)
+	}
+	return a
+}
+
+// subject is what the failure is about, as the line that decided names it.
+func subject(t text, v verdict) string {
+	if v.line < 0 {
+		return ""
+	}
+	return subjectOf(v.class, t.line(v.line))
+}
+
+// itemsOf finds what an agent can act on: failing tests, a compiler's or a
+// linter's problems, else the lines that tell most.
+func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
+	t := h.t
+	var items []Item
+	var tests Tests
+	switch v.class {
+	case TestFailure:
+		tests, _ = parseTests(t)
+		items = tests.Items
+	case CompileError, Lint:
+		items = parseProblems(t)
+	case Timeout, Dependency, Crash:
+		if h.last(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
+			parsed, _ := parseTests(t)
+			items = parsed.Items
+		}
+	case Tampering, LimitExceeded:
+		return nil, tests
+	default:
+	}
+	switch v.class {
+	case TestFailure, CompileError, Lint:
+		if !informative(items) && v.class == TestFailure {
+			if pasted := excerpt(t); informative(pasted) {
+				items = pasted
+			}
+		}
+		if !informative(items) {
+			items = append(items, notes(h, o, v)...)
+		}
+	default:
+		items = append(notes(h, o, v), items...)
+	}
+	return fit(items), tests
+}
+
+// informative tells whether items say enough for themselves: each at least
+// something, and one of them where.
+func informative(items []Item) bool {
+	placed := false
+	for _, i := range items {
+		if i.Message == "" {
+			return false
+		}
+		placed = placed || i.File != "" || i.Line > 0
+	}
+	return placed
+}
+
+// fit bounds items and drops those that say the same again, in their place.
+func fit(items []Item) []Item {
+	out := items[:0]
+	for _, i := range items {
+		i.File = words.Cut(i.File, 300)
+		i.Test = ellipsis(i.Test, 300)
+		i.Message = ellipsis(i.Message, maxMessage)
+		i.Expected = ellipsis(i.Expected, 300)
+		i.Received = ellipsis(i.Received, 300)
+		if i == (Item{}) || slices.Contains(out, i) {
+			continue
+		}
+		if out = append(out, i); len(out) == maxItems {
+			break
+		}
+	}
+	return out
+}
+
+// notes are the lines that made the verdict, the place in the project that a
+// stack trace leads to, and the end of the output.
+func notes(h *hits, o *outline, v verdict) []Item {
+	t := h.t
+	var lines []int
+	add := func(i int) {
+		if i < 0 || i >= t.len() || len(lines) >= maxNotes || strings.TrimSpace(t.line(i)) == "" {
+			return
+		}
+		said := strings.TrimSpace(t.line(i))
+		for _, j := range lines {
+			if strings.TrimSpace(t.line(j)) == said {
+				return
+			}
+		}
+		lines = append(lines, i)
+	}
+	add(v.line)
+	for _, one := range slices.Backward(h.all) {
+		if len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
+			add(one.line)
+		}
+	}
+	telling := o.telling(6)
+	items := make([]Item, 0, len(lines)+1+len(telling))
+	for _, i := range lines {
+		it := o.note(i)
+		items = append(items, it)
+		for p, ok := places.In(o.t.line(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
+			if p.Line > 0 && p.File != it.File && !places.Foreign(p.File) {
+				items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: it.Message})
+			}
+		}
+	}
+	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
+		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
+	}
+	for _, i := range telling {
+		it := o.note(i)
+		it.Message = strings.TrimSpace(t.line(i))
+		items = append(items, it)
+	}
+	return distinct(items)
+}
+
+// note makes an item of line i and of the lines that go on with it.
+func (o *outline) note(i int) Item {
+	t := o.t
+	l := strings.TrimSpace(t.line(i))
+	it := Item{Message: l}
+	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
+		it.File, it.Line, it.Column = p.File, p.Line, p.Col
+	}
+	if want, got := places.Values(l); want != "" && got != "" {
+		it.Expected, it.Received = want, got
+	}
+	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
+		next := t.line(j)
+		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") ||
+			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
+			break
+		}
+		it.Message += "\n" + strings.TrimSpace(next)
+	}
+	if o.parts[i] != result {
+		o.complete(&it, i)
+	}
+	return it
+}
+
+// aroundMax bounds how far from a line its place and its values are looked for.
+const aroundMax = 12
+
+// complete adds to what line i says the place and the values that stand around it.
+func (o *outline) complete(it *Item, i int) {
+	b := body{item: *it, silent: true}
+	b.add(o.t.line(i))
+	for j := i + 1; j < o.t.len() && j <= i+aroundMax && !o.begins(i, j); j++ {
+		b.add(o.t.line(j))
+	}
+	if b.item.Expected == "" || b.item.Received == "" {
+		above := o.differenceAbove(i)
+		b.item.Expected, b.item.Received = above.Expected, above.Received
+		if it.File == "" {
+			it.File, it.Line = above.File, above.Line
+		}
+	}
+	o.valuesAround(&b, i)
+	if it.File == "" && !places.Foreign(b.item.File) {
+		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
+	}
+	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
+		it.Expected, it.Received = b.item.Expected, b.item.Received
+	}
+	if p, ok := o.apart(i); ok && it.Line == 0 {
+		it.File, it.Line, it.Column = p.File, p.Line, p.Col
+	}
+	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
+		if p, ok := places.In(o.t.line(j)); ok && !places.Foreign(p.File) && !runnerLine().MatchString(o.t.line(j)) {
+			it.File, it.Line, it.Column = p.File, p.Line, p.Col
+		}
+	}
+	for _, j := range []int{i, i - 1, i + 1} {
+		if it.File != "" || j < 0 || j >= o.t.len() {
+			break
+		}
+		if l := o.t.line(j); j <= i || places.IsFile(strings.TrimSpace(l)) {
+			it.File = places.FileIn(l)
+		}
+	}
+}
+
+// valuesAround looks for values in the columns of a table, and above line i.
+func (o *outline) valuesAround(b *body, i int) {
+	lacks := func() bool { return b.item.Expected == "" || b.item.Received == "" }
+	if lacks() {
+		b.item.Expected, b.item.Received = o.compared(i)
+	}
+	for j := max(0, i-3); j < i && lacks(); j++ {
+		if said := strings.TrimLeft(o.said(j), "#|;│ "); places.ValueLine().MatchString(said) {
+			b.expectation(said, 0)
+		}
+	}
+}
+
+// differenceAbove reads the difference of files that ends just above line i.
+func (o *outline) differenceAbove(i int) Item {
+	for n := 0; n < 2 && i > 1 && !strings.ContainsAny(words.Cut(o.t.line(i-1), 1), "+-@"); n++ {
+		i-- // how long it took, or a blank line
+	}
+	from := i
+	for from > 0 && i-from < aroundMax && strings.ContainsAny(words.Cut(o.t.line(from-1), 1), "+-@ ") {
+		from--
+	}
+	b := body{silent: true}
+	for j := from; j < i; j++ {
+		l := o.t.line(j)
+		if b.add(l); strings.HasPrefix(l, "+++ ") {
+			b.item.File = places.FileIn(l)
+		}
+	}
+	return b.item
+}
+
+// begins tells whether line j begins something else than what line i speaks of.
+func (o *outline) begins(i, j int) bool {
+	l := o.t.line(j)
+	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.line(i)) {
+		return false
+	}
+	want, got := places.Values(strings.TrimSpace(l))
+	return want+got == "" && !places.ValueLine().MatchString(strings.TrimSpace(l))
+}
+
+// distinct drops items whose message an earlier one holds, in their place.
+func distinct(items []Item) []Item {
+	out := items[:0]
+next:
+	for _, i := range items {
+		for n := range out {
+			if i.Message != "" && strings.Contains(out[n].Message, i.Message) &&
+				(i.File == "" || i.File == out[n].File && i.Line == out[n].Line) {
+				continue next
+			}
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// summaryOf says it in one line.
+func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
+	said := ""
+	switch {
+	case v.typed != nil && v.typed.Message != "":
+		said = v.typed.Message
+	case v.typed != nil:
+		said = v.typed.Type
+		if v.typed.Status != 0 {
+			said = strings.TrimSpace("HTTP " + strconv.Itoa(v.typed.Status) + " " + said)
+		}
+	case tests.Failed > 0:
+		said = failedTests(tests) + names(tests.Items)
+		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); tests.Failed == 1 && first != "" {
+			said += ": " + first
+		}
+	case e.TimedOut && v.class == Timeout:
+		said = "ended at its time limit"
+	case len(a.Items) > 0:
+		first := a.Items[0]
+		said = first.Message
+		problem := v.class == CompileError || v.class == Lint
+		switch {
+		case first.Test != "":
+			said = first.Test + ": " + said
+		case problem && first.Line > 0 && !strings.Contains(said, first.File):
+			said = first.File + ":" + strconv.Itoa(first.Line) + ": " + said
+		}
+	case v.line >= 0:
+		said = t.line(v.line)
+	}
+	said = strings.Join(strings.Fields(said), " ")
+	if said == "" {
+		said = ending(e)
+	}
+	if v.class == Unknown {
+		status := ""
+		if e.ExitCode > 1 && !strings.HasPrefix(said, "exit status") {
+			status = " (exit status " + strconv.Itoa(e.ExitCode) + ")"
+		}
+		return ellipsis(said, maxSummary-len(status)) + status
+	}
+	what := strings.ReplaceAll(string(v.class), "_", " ")
+	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
+		start := ellipsis(said, maxSummary/3)
+		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
+	}
+	return ellipsis(what+": "+said, maxSummary)
+}
+
+// failedTests counts them, out of all where the runner says how many passed.
+func failedTests(t Tests) string {
+	switch {
+	case t.Passed > 0:
+		return strconv.Itoa(t.Failed) + " of " + strconv.Itoa(t.Passed+t.Failed) + " tests failed"
+	case t.Failed == 1:
+		return "1 test failed"
+	}
+	return strconv.Itoa(t.Failed) + " tests failed"
+}
+
+// names lists the first failing tests in brackets.
+func names(items []Item) string {
+	var n []string
+	for _, i := range items {
+		if i.Test != "" && len(n) < 3 {
+			n = append(n, i.Test)
+		}
+	}
+	if len(n) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(n, ", ") + ")"
+}
+
+func ending(e Evidence) string {
+	switch {
+	case e.Signal != "":
+		return "ended by signal " + e.Signal
+	case e.CutOff && e.ExitCode == 0 && !e.TimedOut:
+		return "it exited 0, but its output has no end that can be read: is `output` right for this agent?"
+	case e.CutOff:
+		return "its output ended before its end was announced"
+	case e.ExitCode > 0:
+		return "exit status " + strconv.Itoa(e.ExitCode) + " without a cause in the output"
+	}
+	return "no cause in the output"
+}
+
+// keyLines are what the fingerprint is made of, next to class, step and tests:
+// all lines that tell of the failure, in any order. With failing tests known,
+// they and what they say first are the key; what may pass by itself is known by the line that
+// made the verdict.
+func keyLines(a Analysis, o *outline, at int) []string {
+	var key []string
+	for _, i := range a.Items {
+		if i.Test != "" && a.Class == TestFailure {
+			first, _, _ := strings.Cut(i.Message, "\n")
+			key = append(key, steady(i.Test)+": "+stable(first), stable(i.Expected), stable(i.Received))
+		}
+	}
+	if len(key) > 0 {
+		slices.Sort(key)
+		return key
+	}
+	keep := func(s string) {
+		if s != "" {
+			key = append(key, s)
+		}
+	}
+	add := func(s string) { keep(stable(o.varies.Replace(s))) }
+	for _, i := range a.Items {
+		first, _, _ := strings.Cut(i.Message, "\n")
+		if a.Transient {
+			return []string{steady(o.varies.Replace(first))}
+		}
+		if a.Class == CompileError || a.Class == Lint {
+			add(i.File + " " + first) // the same in another file is another failure
+		}
+	}
+	telling := o.telling(maxKey)
+	for _, i := range telling {
+		said := o.t.owner(i) + o.unnumbered(i)
+		if _, itself := places.In(said); !itself {
+			if p, ok := o.apart(i); ok { // the same in another file is another failure
+				said = p.File + " " + said
+			}
+		}
+		keep(stableBut(o.varies.Replace(said), o.usual.countedBy(o.parts[i])))
+	}
+	if above := o.above(at); above != "" {
+		add(above)
+		add(o.said(at))
+	}
+	if p, said := frame(o.t); a.Class == Crash && said != "" && !places.Foreign(p.File) {
+		add(p.File) // the same words, thrown elsewhere
+	}
+	problems := a.Class == CompileError || a.Class == Lint
+	placed := problems && informative(a.Items) // then their count says nothing more
+	for i, p := range o.parts {
+		if p == result && !placed && len(telling) > 0 && i > telling[0] { // before that a program tells of itself
+			keep(strings.Join(amounts(o.unnumbered(i), o.usual.counts), " "))
+		}
+	}
+	if len(key) == 0 {
+		add(a.Summary)
+	}
+	slices.Sort(key)
+	return key
+}

@@ -1,0 +1,167 @@
+package failure
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+)
+
+// ParseTests reads what a test runner says in output: its counts and its
+// failing tests, at most 20. It knows go test (plain, -v and -json), jest,
+// vitest, Playwright, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
+// rspec, minitest, ExUnit, PHPUnit, Pest, surefire, Gradle, dotnet test, GoogleTest,
+// CTest, XCTest, Swift Testing, cargo nextest, zig, Deno and Bun. False
+// means that no runner's summary was recognised; true with Passed and Failed
+// both 0 means that a runner ran and executed no tests.
+//
+// go test without -v does not say how many tests passed: each package that
+// passed counts as one.
+func ParseTests(output string) (Tests, bool) {
+	return parseTests(split(readable(bound(output)).text))
+}
+
+func parseTests(t text) (Tests, bool) {
+	for _, r := range runners() {
+		for _, w := range r.words {
+			if !strings.Contains(t.s, w) {
+				continue
+			}
+			if found, ok := r.tests(t); ok {
+				if len(found.Items) > maxItems {
+					found.Items = found.Items[:maxItems]
+				}
+				return found, true
+			}
+			break
+		}
+	}
+	return Tests{}, false
+}
+
+// count returns the number before or after a word in s: "3 failed",
+// "Failures: 3". Zero when the word is not there.
+func count(s, word string) int {
+	for at := 0; ; {
+		i := strings.Index(s[at:], word)
+		if i < 0 {
+			return 0
+		}
+		i += at
+		at = i + len(word)
+		if strings.HasSuffix(word, ":") || strings.HasSuffix(word, "=") {
+			n, _ := words.Number(strings.TrimLeft(s[at:], " "), 0)
+			return n
+		}
+		from := strings.TrimRight(s[:i], " ")
+		j := len(from)
+		for j > 0 && words.IsDigit(from[j-1]) {
+			j--
+		}
+		if j < len(from) && len(from)-j <= 7 {
+			n, _ := strconv.Atoi(from[j:])
+			return n
+		}
+	}
+}
+
+// failures are the failing tests that read finds, line by line.
+func failures(t text, read func(f *failing, l string)) []Item {
+	var f failing
+	for i := range t.len() {
+		read(&f, t.line(i))
+	}
+	f.end()
+	return f.items
+}
+
+// failing collects the failing tests of an output while its lines are read.
+type failing struct {
+	items []Item
+	b     *body // the test that the lines belong to; nil between two
+}
+
+// begin ends the test before, and starts another.
+func (f *failing) begin(i Item) {
+	f.end()
+	f.b = &body{item: i}
+}
+
+// end keeps the test whose lines were read.
+func (f *failing) end() {
+	if f.b != nil && len(f.items) < maxItems {
+		f.items = append(f.items, f.b.item)
+	}
+	f.b = nil
+}
+
+// add gives a line to the test that it belongs to.
+func (f *failing) add(l string) {
+	if f.b != nil {
+		f.b.add(l)
+	}
+}
+
+// blocks reads failures that a runner numbers, "  1) name", each with the
+// lines up to the next one. A name may go on over lines that are deeper
+// indented and end in ":".
+func blocks(t text, from int, isEnd func(l string) bool) []Item {
+	var f failing
+	naming := false
+	for i := from; i < t.len(); i++ {
+		l := t.line(i)
+		if name, ok := numbered(l); ok {
+			f.begin(Item{Test: name})
+			if p, ok := places.In(t.line(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" { // hspec says where above it
+				f.b.standOwn(t.line(i - 1))
+			}
+			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
+			continue
+		}
+		if isEnd(l) {
+			f.end()
+		}
+		if f.b == nil || naming && nameGoesOn(f.b, l, &naming) {
+			continue
+		}
+		naming = naming && strings.TrimSpace(l) == ""
+		f.b.add(l)
+	}
+	f.end()
+	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })
+}
+
+// nameGoesOn reads a line as a part of the name of a test that its first line
+// did not end, and tells whether it is one.
+func nameGoesOn(b *body, l string, naming *bool) bool {
+	said := strings.TrimSpace(l)
+	if b.item.Test == "Error:" || b.item.Test == "Failure:" {
+		b.item.Test, *naming = strings.TrimSuffix(said, ":"), false
+		if p, ok := places.In(b.item.Test); ok { // minitest: T#test [file:4]
+			b.item.File, b.item.Line = p.File, p.Line
+			b.item.Test = strings.TrimRight(b.item.Test[:p.From], " [")
+		}
+		return true
+	}
+	if !strings.HasPrefix(l, "       ") || said == "" || places.ValueLine().MatchString(said) || b.item.Message != "" {
+		return false
+	}
+	b.item.Test += " › " + strings.TrimSuffix(said, ":")
+	*naming = !strings.HasSuffix(said, ":")
+	return true
+}
+
+// numbered reads "  12) name".
+func numbered(l string) (string, bool) {
+	if l == "Failure:" || l == "Error:" { // Rails leaves the number out
+		return l, true
+	}
+	s := strings.TrimLeft(l, " ")
+	n, i := words.Number(s, 0)
+	if n == 0 || !strings.HasPrefix(s[i:], ") ") {
+		return "", false
+	}
+	return strings.TrimSpace(s[i+2:]), true
+}

@@ -1,0 +1,168 @@
+package failure
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// nodeTest reads the summary of node:test, of its spec and its TAP reporter:
+// "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
+func nodeTest(t text) (Tests, bool) {
+	out := Tests{Runner: "node"}
+	seen := 0
+	for i := max(0, t.len()-400); i < t.len(); i++ {
+		l := t.line(i)
+		rest, ok := strings.CutPrefix(l, "ℹ ")
+		if !ok {
+			if rest, ok = strings.CutPrefix(l, "# "); !ok {
+				continue
+			}
+		}
+		word, num, _ := strings.Cut(rest, " ")
+		n, end := words.Number(num, 0)
+		if end == 0 || end != len(strings.TrimSpace(num)) {
+			continue
+		}
+		switch word {
+		case "pass":
+			out.Passed = n
+		case "fail":
+			out.Failed = n
+		case "skipped", "todo":
+			out.Skipped += n
+		case "tests":
+		default:
+			continue
+		}
+		seen++
+	}
+	if seen < 3 {
+		return out, false
+	}
+	if out.Items = tapItems(t); len(out.Items) == 0 {
+		out.Items = crossed(t)
+	}
+	return out, true
+}
+
+// crossed reads the part "✖ failing tests:" of node's spec reporter.
+func crossed(t text) []Item {
+	var at places.Place
+	found := false
+	return failures(t, func(f *failing, l string) {
+		said := strings.TrimSpace(l)
+		switch {
+		case strings.HasPrefix(said, "✖ failing tests:"):
+			found = true
+		case !found:
+		case strings.HasPrefix(said, "test at "):
+			at, _ = places.In(said)
+		case strings.HasPrefix(said, "✖ "):
+			name, _, _ := strings.Cut(said[len("✖ "):], " (")
+			f.begin(Item{Test: name, File: at.File, Line: at.Line, Column: at.Col})
+		case f.b != nil:
+			nodeValues(f.b, said)
+			f.add(said)
+		}
+	})
+}
+
+// nodeValues reads the fields of an assertion error: "expected: 2,".
+func nodeValues(b *body, said string) {
+	b.field(&b.item.Expected, said, "expected: ")
+	b.field(&b.item.Received, said, "actual: ")
+}
+
+// field takes a value from its field; a difference had only a part of it.
+func (b *body) field(value *string, said, name string) {
+	v, ok := strings.CutPrefix(said, name)
+	whole := ok && v != "{" && v != "["
+	open := *value == "" || b.differ
+	if whole && open {
+		*value = strings.TrimSuffix(v, ",")
+	}
+}
+
+// tap reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
+func tap(t text) (Tests, bool) {
+	out := Tests{Runner: "tap"}
+	plan := false
+	for i := range t.len() {
+		l := t.line(i)
+		switch {
+		case strings.HasPrefix(l, "1.."):
+			_, end := words.Number(l, 3)
+			plan = plan || end > 3
+		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") &&
+			(directive(l, "todo") || directive(l, "skip")):
+			out.Skipped++
+		case strings.HasPrefix(l, "ok ") && tapNumber(l[3:]):
+			out.Passed++
+		case strings.HasPrefix(l, "not ok ") && tapNumber(l[7:]):
+			out.Failed++
+		}
+	}
+	if !plan && out.Passed+out.Failed < 2 {
+		return out, false
+	}
+	out.Items = tapItems(t)
+	return out, true
+}
+
+func tapNumber(s string) bool { return s != "" && (words.IsDigit(s[0]) || s[0] == '-') }
+
+func directive(l, word string) bool {
+	i := strings.LastIndex(l, " # ")
+	return i >= 0 && len(l) >= i+3+len(word) && strings.EqualFold(l[i+3:i+3+len(word)], word)
+}
+
+// tapItems reads the failures of TAP: the innermost "not ok" with what stands
+// below it in "#" lines or in a YAML block.
+func tapItems(t text) []Item {
+	stack := false // the frames follow; the first one in the test's file is nearer than the test
+	return failures(t, func(f *failing, l string) {
+		said := strings.TrimSpace(l)
+		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
+			f.begin(Item{Test: tapName(said)})
+			stack = false
+			return
+		}
+		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
+			strings.HasPrefix(said, "# tests ") {
+			f.end()
+		}
+		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
+			f.b = nil
+		}
+		if f.b == nil || tapField().MatchString(said) {
+			return
+		}
+		said = strings.TrimSpace(strings.TrimPrefix(said, "#"))
+		deep := l[:words.Indent(l)]
+		nodeValues(f.b, said)
+		if v, ok := strings.CutPrefix(said, "location: '"); ok {
+			if p, ok := places.In(v); ok {
+				f.b.stand(p)
+			}
+			return
+		}
+		stack = stack || said == "stack: |-"
+		if p, ok := places.In(said); ok && stack && p.File == f.b.item.File {
+			f.b.stand(p)
+			stack = false
+		}
+		f.add(deep + said)
+	})
+}
+
+// tapField is what a YAML block says about a test that is of no use.
+var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
+
+func tapName(said string) string {
+	s := strings.TrimPrefix(said, "not ok ")
+	_, i := words.Number(s, 0)
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s[i:]), "- "))
+}

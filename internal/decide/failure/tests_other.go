@@ -1,0 +1,207 @@
+package failure
+
+import (
+	"cmp"
+	"encoding/xml"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// pytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
+func pytest(t text) (Tests, bool) {
+	out := Tests{Runner: "pytest"}
+	errors, ok := 0, false
+	for i := t.len() - 1; i >= 0 && !ok; i-- {
+		s := strings.Trim(t.line(i), "= ")
+		if ok = strings.Contains(s, " in ") && pytestSum().MatchString(s); ok {
+			errors, out.Failed = count(s, " error"), count(s, " failed")
+			out.Passed = count(s, " passed") + count(s, " xpassed")
+			out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
+		}
+	}
+	if !ok {
+		return out, false
+	}
+	if !strings.Contains(t.s, "error during collection") && !strings.Contains(t.s, "errors during collection") {
+		out.Failed += errors
+	}
+	out.Items = pytestItems(t)
+	return out, true
+}
+
+var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)` +
+	`(?:, \d+ [a-z]+)*) in [\d.]+s\b`)
+
+// pytestItems reads the sections "____ test ____" and the short summary.
+func pytestItems(t text) []Item {
+	return failures(t, func(f *failing, l string) {
+		switch {
+		case strings.HasPrefix(l, "___") && strings.HasSuffix(strings.TrimSpace(l), "___"):
+			name := strings.TrimPrefix(strings.Trim(l, "_ "), "ERROR at setup of ")
+			f.begin(Item{Test: strings.TrimPrefix(name, "ERROR collecting ")})
+		case strings.HasPrefix(l, "==="):
+			f.end()
+		case strings.HasPrefix(l, "FAILED "), strings.HasPrefix(l, "ERROR "):
+			f.items = pytestShort(f.items, l)
+		case strings.HasPrefix(l, "E "):
+			f.add(l[1:])
+		case f.b != nil:
+			if p, ok := places.In(l); ok && p.From <= 1 && !places.Foreign(p.File) {
+				f.b.item.File, f.b.item.Line = p.File, p.Line
+			}
+		}
+	})
+}
+
+// pytestShort adds a line of the short summary: the file where the section
+// did not tell it, or a failure of its own.
+func pytestShort(items []Item, l string) []Item {
+	_, rest, _ := strings.Cut(l, " ")
+	id, msg, _ := strings.Cut(rest, " - ")
+	file, test, _ := strings.Cut(id, "::")
+	for i := range items {
+		last := test[strings.LastIndex(test, "::")+1:]
+		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
+			n == strings.ReplaceAll(test, "::", ".") || n == file {
+			items[i].File = cmp.Or(items[i].File, file)
+			items[i].Message = cmp.Or(items[i].Message, msg)
+			return items
+		}
+	}
+	if len(items) < maxItems {
+		items = append(items, Item{Test: test, File: strings.TrimSpace(file), Message: msg})
+	}
+	return items
+}
+
+var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
+
+// surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
+// the total where there is one, else the sum over the classes.
+func surefire(t text) (Tests, bool) {
+	out := Tests{Runner: "surefire"}
+	total, seen := false, false
+	for i := range t.len() {
+		l := t.line(i)
+		l = l[len(surefireLevel().FindString(l)):]
+		if !strings.HasPrefix(l, "Tests run: ") {
+			if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
+				out.Items = append(out.Items, it)
+			}
+			continue
+		}
+		isTotal := !words.Has(l, "Time elapsed")
+		if total && !isTotal {
+			continue
+		}
+		seen = true
+		if isTotal && !total {
+			out = Tests{Runner: out.Runner, Items: out.Items}
+			total = true
+		}
+		failed, skipped := count(l, "Failures:")+count(l, "Errors:"), count(l, "Skipped:")
+		out.Passed += max(count(l, "Tests run:")-failed-skipped, 0)
+		out.Failed += failed
+		out.Skipped += skipped
+	}
+	return out, seen
+}
+
+// surefireItem reads "Class.test:45 expected: <a> but was: <b>" and
+// "Class.test  Time elapsed: 1 s  <<< FAILURE!".
+func surefireItem(l string) (Item, bool) {
+	said := strings.TrimSpace(l)
+	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && words.Has(said, "<<< FAIL", "<<< ERROR") &&
+		!strings.HasPrefix(said, "Tests run") {
+		test, class, ok := strings.Cut(name, "(")
+		if ok {
+			return Item{Test: strings.TrimSuffix(class, ")") + "." + test, Message: said}, true
+		}
+		return Item{Test: strings.TrimSpace(name), Message: said}, true
+	}
+	head, msg, ok := strings.Cut(said, " ")
+	i := strings.LastIndexByte(head, ':')
+	if !ok || i <= 0 || !strings.Contains(head[:i], ".") || strings.ContainsAny(head, `/\[(`) {
+		return Item{}, false
+	}
+	n, end := words.Number(head, i+1)
+	if n == 0 || end != len(head) {
+		return Item{}, false
+	}
+	want, got := places.Values(msg)
+	return Item{Test: head[:i], Line: n, Message: said, Expected: want, Received: got}, true
+}
+
+type junitSuite struct {
+	Suites []junitSuite `xml:"testsuite"`
+	Cases  []junitCase  `xml:"testcase"`
+}
+
+type junitCase struct {
+	Name    string       `xml:"name,attr"`
+	Class   string       `xml:"classname,attr"`
+	File    string       `xml:"file,attr"`
+	Line    string       `xml:"line,attr"`
+	Failed  *junitResult `xml:"failure"`
+	Broken  *junitResult `xml:"error"`
+	Skipped *junitResult `xml:"skipped"`
+}
+
+type junitResult struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// junit reads JUnit's XML inside of an output.
+func junit(t text) (Tests, bool) {
+	_, report, _ := strings.Cut(t.s, "<testsuite")
+	d := xml.NewDecoder(strings.NewReader("<testsuite" + report))
+	d.Strict = false
+	var all junitSuite
+	_ = d.Decode(&all) // of a report that was cut what came before the cut counts
+	out := Tests{Runner: "junit"}
+	out.addSuite(all)
+	return out, true
+}
+
+func (t *Tests) addSuite(suite junitSuite) {
+	for _, c := range suite.Cases {
+		if c.Failed == nil {
+			c.Failed = c.Broken
+		}
+		switch {
+		case c.Failed != nil:
+			t.Failed++
+			t.Items = append(t.Items, c.item())
+		case c.Skipped != nil:
+			t.Skipped++
+		default:
+			t.Passed++
+		}
+	}
+	for _, s := range suite.Suites {
+		t.addSuite(s)
+	}
+}
+
+func (c junitCase) item() Item {
+	b := body{item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
+	b.item.Line, _ = words.Number(c.Line, 0)
+	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {
+		b.item.Test = c.Class + "." + c.Name
+	}
+	said := strings.TrimSpace(c.Failed.Text)
+	if b.item.Line == 0 {
+		lines := body{silent: true}
+		for l := range strings.Lines(said) {
+			lines.add(strings.TrimRight(l, "\n"))
+		}
+		b.item.File, b.item.Line, b.item.Column = cmp.Or(lines.item.File, c.File), lines.item.Line, lines.item.Column
+	}
+	b.item.Message = cmp.Or(b.item.Message, words.Cut(said, maxMessage))
+	b.item.Expected, b.item.Received = places.Values(b.item.Message)
+	return b.item
+}

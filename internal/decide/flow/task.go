@@ -1,0 +1,311 @@
+package flow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+)
+
+// The names that programs of different versions have to share.
+const (
+	TaskName    = "Task"    // the workflow of one task
+	PerformName = "perform" // the activity that carries an order out
+	HearName    = "hear"    // the update by which the worker tells what somebody asked of the run
+	NoRoom      = "no room" // the error of a worker that cannot take the order
+	Unfit       = "unfit"   // the same where its machine lacks what the order needs; with its name
+	LookName    = "look"    // the signal that something was asked of a run that may be waiting
+)
+
+// Queues are the names of the queues of a board.
+type Queues struct {
+	Board string `json:"board"` // workflows: any worker
+	Slots string `json:"slots"` // orders for any worker with room
+}
+
+// For is the queue of orders for workers that have some labels, which are sorted.
+func (q Queues) For(labels []string) string {
+	if len(labels) == 0 {
+		return q.Slots
+	}
+	return q.Slots + "+" + strings.Join(labels, "+")
+}
+
+// Serves are the queues that a worker with some labels takes orders from: one for each
+// choice of them, since a task names all that it needs.
+func (q Queues) Serves(labels []string) []string {
+	queues := []string{}
+	for choice := range 1 << len(labels) {
+		var some []string
+		for i, l := range labels {
+			if choice&(1<<i) != 0 {
+				some = append(some, l)
+			}
+		}
+		queues = append(queues, q.For(some))
+	}
+	return queues
+}
+
+// Worker is the queue of orders for one worker.
+func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
+
+// Protocol is what workflows and workers agree on. It goes up when an order holds what an
+// older program does not understand, as labels are. It is in the names of the queues, so
+// that such a program gets no orders.
+const Protocol = 3
+
+// QueuesOf are the queues of a repository's board.
+func QueuesOf(repo string) Queues {
+	return Queues{fmt.Sprintf("%s/board.%d", repo, Protocol), fmt.Sprintf("%s/slots.%d", repo, Protocol)}
+}
+
+// TaskID is the id of a task's workflow. The engine refuses a second one.
+func TaskID(repo, task string) string { return "task:" + repo + ":" + task }
+
+// Limits of a task's workflow.
+const (
+	// Heartbeat is how long a worker may be silent before its order is lost: longer
+	// than the lease of its agents. An order waits half of it for the worker that has
+	// the task's workspace, also when that was silent.
+	Heartbeat = 120 * time.Second
+	// longest is what one iteration may take with all that belongs to it.
+	longest = 7 * 24 * time.Hour
+	// orders in one history, before the workflow goes on with an empty one.
+	orders = 100
+)
+
+// Begin is what a task's workflow begins with. Run, Worker and Last are of the history
+// before.
+type Begin struct {
+	Queues Queues         `json:"queues"`
+	Case   string         `json:"case"`
+	Labels []string       `json:"labels,omitempty"` // that its worker has to have, sorted
+	Run    string         `json:"run,omitempty"`
+	Worker string         `json:"worker,omitempty"`
+	Last   *loop.Decision `json:"last,omitempty"`
+	// Base is the commit that the task's work begins at, as it is on the remote; "" is
+	// where the worker's checkout is.
+	Base string `json:"base,omitempty"`
+	// Asked are the keys of the configuration that hold for its plan.
+	Asked map[string]string `json:"asked,omitempty"`
+	// Heartbeat is how long a worker may be silent; 0 is [Heartbeat].
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+}
+
+// Order asks a worker to store a decision and to carry its command out.
+type Order struct {
+	Case  string            `json:"case"`
+	Run   string            `json:"run,omitempty"` // "" until the task has one
+	Base  string            `json:"base,omitempty"`
+	Asked map[string]string `json:"asked,omitempty"`
+	// Decision is nil until something is decided: the worker takes the task up.
+	Decision *loop.Decision `json:"decision,omitempty"`
+	// Unfit are workers that lacked what it needs. When it comes to one again, no other
+	// took it: that one answers what it lacks.
+	Unfit []string `json:"unfit,omitempty"`
+}
+
+// Answer is what a worker found or did: one of Event, Waits and Result.
+type Answer struct {
+	Worker string `json:"worker"`
+	Run    string `json:"run,omitempty"`
+	// Event is for the kernel. State is what it happened to; it counts while the
+	// workflow has none.
+	Event *loop.Event `json:"event,omitempty"`
+	State *loop.State `json:"state,omitempty"`
+	// Waits: the run waits, and nobody drives it.
+	Waits bool `json:"waits,omitempty"`
+	// Result: the run rests, and what it came to is kept.
+	Result *Result `json:"result,omitempty"`
+}
+
+// Heard is what somebody asked of the run, as the worker found it.
+type Heard struct {
+	Run   string      `json:"run"`
+	State *loop.State `json:"state,omitempty"`
+	Event loop.Event  `json:"event"`
+}
+
+// Result is what became of a task's run.
+type Result struct {
+	Outcome schedule.Outcome `json:"outcome"`
+	Entry   queue.Entry      `json:"entry"` // what is to land, if it is complete
+}
+
+// task is one workflow.
+type task struct {
+	Begin
+}
+
+// Task is the workflow of one task: its run from the start to its rest.
+func Task(ctx workflow.Context, b Begin) (Result, error) {
+	t := &task{b}
+	o := workflow.UpdateHandlerOptions{Validator: t.counts}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hear, o)
+	if err != nil {
+		return Result{}, err
+	}
+	looks := workflow.GetSignalChannel(ctx, LookName)
+	for range orders {
+		a, err := t.perform(ctx)
+		switch {
+		case err != nil:
+			return t.failed(err), nil
+		case a.Result != nil:
+			return *a.Result, nil
+		}
+		t.Worker, t.Run = a.Worker, a.Run
+		if a.Waits {
+			t.wait(ctx, looks)
+		} else if a.Event != nil {
+			t.step(ctx, a.State, *a.Event)
+		}
+	}
+	return Result{}, workflow.NewContinueAsNewError(ctx, TaskName, t.Begin)
+}
+
+// perform has the last decision carried out, by the worker that has the
+// workspace if it is there, else by any. A worker that was silent is asked once more:
+// it may live, and the engine was away.
+func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
+	var lacking []string
+	for again := true; ; again = false {
+		beat := cmp.Or(t.Heartbeat, Heartbeat)
+		o := workflow.ActivityOptions{
+			TaskQueue: t.Queues.For(t.Labels), StartToCloseTimeout: longest, HeartbeatTimeout: beat,
+			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		}
+		if t.Worker != "" {
+			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), beat/2
+		}
+		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last, Unfit: lacking}
+		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
+		name, lacks := unfit(err)
+		if !lacks && !lost(err) {
+			return a, err
+		}
+		if lacks && !slices.Contains(lacking, name) {
+			lacking = append(slices.Clone(lacking), name)
+		}
+		if !again || !silent(err) {
+			t.Worker = ""
+		}
+	}
+}
+
+// unfit names the worker that lacks what an order needs.
+func unfit(err error) (name string, ok bool) {
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || refused.Type() != Unfit {
+		return "", false
+	}
+	return name, refused.Details(&name) == nil
+}
+
+// silent is true when the worker that had the order was not heard any more.
+func silent(err error) bool {
+	late, ok := errors.AsType[*temporal.TimeoutError](err)
+	return ok && late.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT
+}
+
+// lost is true when no worker answered: it died, never took the order, or has no room.
+func lost(err error) bool {
+	var late *temporal.TimeoutError
+	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok && refused.Type() == NoRoom {
+		return true
+	}
+	if !errors.As(err, &late) {
+		return false
+	}
+	switch late.TimeoutType() {
+	case enums.TIMEOUT_TYPE_HEARTBEAT, enums.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return true
+	}
+	return false
+}
+
+// failed is the result of a run that no worker could take up.
+func (t *task) failed(err error) Result {
+	why := fmt.Sprintf("no worker could carry it out: %v", errors.Unwrap(err))
+	return Result{Outcome: schedule.Outcome{NotStarted: true, Machine: true, Why: why}}
+}
+
+// step asks the kernel, and records what it decided.
+func (t *task) step(ctx workflow.Context, before *loop.State, e loop.Event) {
+	var s loop.State
+	switch {
+	case t.Last != nil:
+		s = t.Last.State
+	case before != nil:
+		s = *before
+	}
+	var d loop.Decision
+	recorded := workflow.SideEffect(ctx, func(workflow.Context) any {
+		d := loop.Decide(s, e)
+		d.Event = loop.Event{} // it is in the history already
+		return d
+	})
+	if err := recorded.Get(&d); err != nil {
+		panic(err) // our own structs always decode
+	}
+	d.Event = e
+	t.Last = &d
+}
+
+// hear takes what somebody asked of the run into account.
+func (t *task) hear(ctx workflow.Context, h Heard) (loop.Decision, error) {
+	t.Run = h.Run
+	t.step(ctx, h.State, h.Event)
+	d := *t.Last
+	d.Event = loop.Event{} // who asks has it
+	return d, nil
+}
+
+// counts refuses what the kernel has no use for, before it is in the history.
+func (t *task) counts(h Heard) error {
+	var s loop.State
+	switch {
+	case t.Last != nil:
+		s = t.Last.State
+	case h.State != nil:
+		s = *h.State
+	}
+	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
+		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)
+	}
+	return nil
+}
+
+// wait ends with the wait, or when something was asked of the run: then a worker
+// looks at it with the same order.
+func (t *task) wait(ctx workflow.Context, looks workflow.ReceiveChannel) {
+	c := t.Last.State.Command
+	timing, stop := workflow.WithCancel(ctx)
+	over := false
+	s := workflow.NewSelector(ctx)
+	s.AddReceive(looks, func(ch workflow.ReceiveChannel, _ bool) {
+		for ch.ReceiveAsync(nil) {
+		}
+	})
+	if !c.Until.IsZero() {
+		s.AddFuture(workflow.NewTimer(timing, c.Until.Sub(workflow.Now(ctx))), func(workflow.Future) { over = true })
+	}
+	s.Select(ctx)
+	stop()
+	if over {
+		now := workflow.Now(ctx)
+		seed := uint64(now.UnixNano()) //nolint:gosec // any number will do
+		t.step(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq})
+	}
+}

@@ -1,0 +1,225 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+)
+
+// again chooses a strategy and issues the next iteration. After a transient
+// failure it waits first, as the strategy says; work is worked on at once.
+func (s *State) again(e *Event, r *Record, warnings []string) {
+	why, rewind := "", 0
+	failed := r.Outcome == Failed && r.Failure != nil
+	switch {
+	case failed:
+		why, rewind = s.choose(r)
+	case r.Outcome == Success && s.Policy.Strategy == "":
+		s.Strategy = s.resting()
+	}
+	f := s.feedback(r)
+	if rewind != 0 {
+		s.thrown(f)
+	}
+	s.next(f)
+	c := &s.Command
+	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
+	if !failed || r.Failure.Kind != failure.Transient {
+		s.Passing = 0
+		return
+	}
+	s.Passing++
+	if d := pause(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, r.Failure.Class, s.Passing, e.Seed); d > 0 {
+		s.Status = Waiting
+		c.Kind, c.Until, c.Why = Wait, s.until(e, d), "backoff after "+string(r.Failure.Class)
+	}
+}
+
+// choose takes the next strategy after a failed iteration.
+func (s *State) choose(r *Record) (why string, rewind int) {
+	f, name, elsewhere := r.Failure, s.Strategy, s.elsewhere(r.Failure)
+	switch {
+	case s.Policy.Strategy != "":
+	case elsewhere:
+		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
+	default:
+		s.use(f.Class)
+		at := s.situation(r)
+		c := strategy.Next(&at)
+		name, why = c.Name, c.Why
+	}
+	s.adopt(name)
+	if at := s.situation(r); !elsewhere && at.Ineffective(name) != "" { // a fixed one: it shows nothing
+		s.Trial = Trial{}
+		return why, rewind
+	}
+	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: f.Kind == failure.Transient || elsewhere}
+	if s.canRewind(r) && strategy.At(name, s.Policy.Strategies).Rewind {
+		rewind = s.Best.Number
+	}
+	return why, rewind
+}
+
+// elsewhere is true for a failure that ends the run, but not with another agent:
+// a quota of the provider that nobody knows to come back.
+func (s *State) elsewhere(f *failure.Analysis) bool {
+	moves := s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback
+	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider && moves &&
+		s.Fallback < len(s.Policy.Fallback)
+}
+
+const maxUsed = 100
+
+// use notes that the current strategy failed for a class. While there is
+// another fallback agent, moving on to it is not used up.
+func (s *State) use(class failure.Class) {
+	u := strategy.Use{Class: class, Strategy: s.Strategy}
+	movesOn := s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback)
+	if movesOn || slices.Contains(s.Used, u) {
+		return
+	}
+	from := max(0, len(s.Used)+1-maxUsed)
+	s.Used = append(append(make([]strategy.Use, 0, len(s.Used)-from+1), s.Used[from:]...), u)
+}
+
+// situation is what a strategy is chosen from.
+func (s *State) situation(r *Record) strategy.Situation {
+	p, f := &s.Policy, r.Failure
+	ofAgent := r.Steps != nil && r.Steps.Agent
+	fixed := slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Name == f.Step && g.Fixed })
+	return strategy.Situation{
+		Mode: p.Mode, Current: s.Strategy, Class: f.Class, Transient: f.Kind == failure.Transient,
+		Gate: f.Step != "" && !ofAgent, Fixed: fixed, Steps: r.Steps != nil,
+		Unheard: r.Steps != nil && !ofAgent,
+		Failed:  s.Used, Learned: s.Learned, Own: p.Strategies,
+		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",
+		CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
+		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,
+	}
+}
+
+// canRewind is true when there is a snapshot that is better than the tree.
+func (s *State) canRewind(r *Record) bool {
+	return s.Policy.Kind != Workflow && s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
+}
+
+// adopt makes a strategy the current one. One that moves on to the next agent
+// does so each time; after the last comes the first again.
+func (s *State) adopt(name string) {
+	s.Strategy = name
+	if n := len(s.Policy.Fallback); n > 0 && strategy.At(name, s.Policy.Strategies).Fallback {
+		s.Fallback, s.Left = (s.Fallback+1)%(n+1), nil
+	}
+}
+
+// credit judges the strategy on trial by the iteration that ended, before
+// anything else is made of that.
+func (s *State) credit(r *Record, at time.Time) []strategy.Credit {
+	t := s.Trial
+	if t.Strategy == "" {
+		return nil
+	}
+	success, known := s.helped(&t, r)
+	if r.Outcome == Waited && !known {
+		return nil // the iteration goes on
+	}
+	s.Trial = Trial{}
+	if !known {
+		return nil
+	}
+	if success && t.Transient {
+		s.keep(t.Strategy)
+	}
+	c := strategy.Credit{Class: t.Class, Strategy: t.Strategy, Success: success}
+	s.Learned = strategy.Learn(s.Learned, c, strategy.Day(at))
+	return []strategy.Credit{c}
+}
+
+// helped says whether a strategy helped, where the iteration tells.
+//
+// Against a failure of the work: the iteration succeeded, or its gates got
+// further than any before. Against a transient failure: nothing transient came
+// again, whatever became of the work. What a person, a crash or a limit cut off,
+// what only a person can cure, and an iteration that did nothing tell nothing.
+func (s *State) helped(t *Trial, r *Record) (success, known bool) {
+	f := r.Failure
+	switch r.Outcome {
+	case Success:
+		return true, true
+	case Asked:
+		return false, false
+	case Waited:
+		return false, t.Strategy == strategy.FallbackProviders && f != nil
+	case Failed:
+		switch {
+		case f == nil, f.Kind == failure.Permanent && !f.Provider, f.Class == failure.LimitExceeded:
+			return false, false
+		case t.Transient:
+			return f.Kind == failure.Work && f.Class != t.Class, true
+		case f.Kind == failure.Transient:
+			return false, false
+		}
+		return r.Score > s.Best.Score, true
+	default:
+		return true, t.Transient && r.Exit.Ended == NotEnded
+	}
+}
+
+// keep lets the settings of a strategy stay in force that helped against a
+// transient failure. The newest is the last.
+func (s *State) keep(name string) {
+	if !strategy.At(name, s.Policy.Strategies).Lasting() {
+		return
+	}
+	s.Kept = slices.DeleteFunc(slices.Clone(s.Kept), func(k string) bool { return k == name })
+	s.Kept = append(s.Kept, name)
+}
+
+// resting is the strategy of a run whose work goes well.
+func (s *State) resting() string {
+	if n := len(s.Kept); n > 0 {
+		return s.Kept[n-1]
+	}
+	return s.Policy.first()
+}
+
+// settings are those of the current strategy and of the kept ones together.
+type settings struct {
+	wall, timeout       time.Duration
+	factor, parallelism int
+}
+
+func (s *State) inForce() settings {
+	p := &s.Policy
+	st := strategy.At(s.Strategy, p.Strategies)
+	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor, timeout: st.Timeout}
+	for _, name := range s.Kept {
+		k := strategy.At(name, p.Strategies)
+		in.wall, in.factor = max(in.wall, k.Wall(p.IterationTimeout, p.IterationCeiling)), max(in.factor, k.TimeoutFactor)
+		in.timeout = max(in.timeout, k.Timeout)
+		if k.Parallelism > 0 && k.Parallelism < st.Parallelism {
+			in.parallelism = k.Parallelism
+		}
+	}
+	return in
+}
+
+// outageFactor is how much longer an outage is waited for than what a little
+// patience or less load cures.
+const outageFactor = 5
+
+// pause is the n-th wait in a row after a transient failure. An iteration
+// costs money and minutes, so an exponential one grows faster than the wait for
+// a provider, of which nothing but the question is lost: four times each.
+func pause(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.Duration {
+	if kind == strategy.Exponential {
+		n = 2*n - 1
+	}
+	d := backoff(kind, n, seed)
+	if strategy.Outage(class) {
+		return min(outageFactor*d, maxBackoff)
+	}
+	return d
+}

@@ -1,0 +1,138 @@
+package loop
+
+import (
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+)
+
+// controlled is true for work that iteration control decides about: a controlled
+// procedure or task, and a workflow whose policy has settings for it.
+func (s *State) controlled() bool {
+	return s.Policy.Kind == Controlled || s.Policy.Kind == Workflow && s.Policy.Control != nil
+}
+
+// control are the settings of iteration control for this run. The maximum is
+// the run's limit: an answer grants a fresh allowance.
+func (s *State) control() control.Settings {
+	set := control.Settings{RetryTestFail: true, RetryReviewReject: true, IncludeDiff: true, FeedbackMax: 500}
+	if s.Policy.Control != nil {
+		set = *s.Policy.Control
+	}
+	set.MaxIterations, set.Review = s.Limit, s.Policy.Review
+	return set
+}
+
+// outcome is the record as iteration control sees it.
+func (s *State) outcome(r *Record) control.Outcome {
+	now := control.Attempt{Number: s.Iteration, Tests: r.tests(), Review: control.Undecided}
+	o := control.Outcome{Attempt: now, Failure: r.Failure}
+	if v := r.Review; v != nil {
+		o.Review, o.Said, o.Found = v.Verdict, v.Summary, v.Items
+	}
+	return o
+}
+
+// tests says how the verification of an iteration ended. Gates alone never
+// pass: at least one that is required did, after an agent that ended well.
+func (r *Record) tests() control.Tests {
+	if t := r.Steps; t != nil { // the steps of a workflow are its tests, beside the gates
+		switch {
+		case t.Complete && !r.RedGate() && (r.Failure == nil || r.rejected()):
+			return control.Passed
+		case r.Outcome == Failed:
+			return control.Failed
+		}
+		return control.NotTested
+	}
+	if r.RedGate() {
+		return control.Failed
+	}
+	if green, required := r.Green(); green && required > 0 && r.Valid() && r.Exit.Code == 0 {
+		return control.Passed
+	}
+	return control.NotTested
+}
+
+// passes is the end of controlled work: the tests pass, and so does the review.
+func (s *State) passes(r *Record) *Command {
+	if s.Policy.Kind != Controlled {
+		return nil
+	}
+	if action, _ := control.Decide(s.outcome(r).Attempt, s.control()); action != control.Proceed {
+		return nil
+	}
+	return &Command{Status: Completed, Why: r.approval("the gates pass")}
+}
+
+// escalates asks a person where nothing else can decide: the review of work
+// that is green otherwise has no verdict, or controlled work must not be tried
+// again by itself.
+func (s *State) escalates(r *Record) *Command {
+	if r.Outcome == Waited || r.cut() {
+		return nil
+	}
+	if !s.controlled() {
+		if !s.Policy.Review || !r.awaitsReview() {
+			return nil
+		}
+		return s.askControl(r, "the review has not decided")
+	}
+	switch action, why := control.Decide(s.outcome(r).Attempt, s.control()); action {
+	case control.Review:
+		return s.askControl(r, "the review has not decided")
+	case control.Escalate:
+		if s.Limit > 0 && s.Iteration >= s.Limit {
+			return nil // the hard limits say it
+		}
+		return s.askControl(r, why)
+	}
+	return nil
+}
+
+// askControl is an escalation with the facts in conflict and the options.
+func (s *State) askControl(r *Record, why string) *Command {
+	q := control.Ask(s.Iteration, s.outcome(r), s.offer(""))
+	return &Command{Status: Pending, Why: why, Question: s.question(q.Text, q.Choices)}
+}
+
+// bounded cuts the feedback of controlled work to what iteration control allows.
+func (s *State) bounded(f *Feedback, r *Record) {
+	if !s.controlled() || r.Outcome != Failed || r.Failure == nil {
+		return
+	}
+	advice := control.Advise(s.outcome(r), s.control())
+	f.Items, f.Dropped = make([]failure.Item, 0, len(advice.Items)), advice.Dropped
+	f.Summary = advice.Summary
+	for _, found := range advice.Items {
+		f.Items = append(f.Items, found.Item)
+	}
+}
+
+// GivenUp is why a run has failed when a person chose that: it waits for nobody.
+const GivenUp = "given up by a person"
+
+// chosen carries out an option of the question that was asked, and reports
+// false when that is to try again.
+func (s *State) chosen(choice control.Choice) bool {
+	c := &Command{}
+	switch choice.Do { // the others go on
+	case control.Accept:
+		c.Status, c.Why = Completed, "accepted by a person"
+	case control.TakeOver:
+		c.Status, c.Why = Stopped, "taken over by a person"
+	case control.GiveUp:
+		c.Status, c.Why = FailedRun, GivenUp
+	default:
+		return false
+	}
+	s.finish(c)
+	return true
+}
+
+// choice is option n of the question, 1-based; false when there is none.
+func (s *State) choice(n int) (control.Choice, bool) {
+	if s.Question == nil || n < 1 || n > len(s.Question.Choices) {
+		return control.Choice{}, false
+	}
+	return s.Question.Choices[n-1], true
+}

@@ -1,0 +1,480 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+)
+
+// decide is the order of the stop decision after each iteration: stop asked →
+// BLOCKED → COMPLETE with passing gates → PENDING → hard limits → guards →
+// wait → strategy → next.
+func (s *State) decide(e *Event) {
+	r := *e.Record
+	if r.Failure == nil {
+		r.Failure = r.Review.Rejection()
+	}
+	r.Outcome = r.Judge()
+	e.judged = &r
+	stopped := s.StopAsked != NoCause
+	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
+		r.Outcome = Neutral
+	}
+	if r.Outcome != Waited {
+		s.told(e.Messages)
+		s.Iteration++
+		s.Waits, s.Attempts = 0, 0
+		s.worked(r.Agent)
+	} else {
+		s.Attempts++
+	}
+	if s.mustReview(&r) {
+		s.PendingReview = &PendingReview{Record: r}
+		s.review(e, "the work is green")
+		return
+	}
+	s.settle(e, &r)
+}
+
+// settle decides by an iteration that is judged, its review included.
+func (s *State) settle(e *Event, r *Record) {
+	learned := s.credit(r, e.At)
+	s.remember(r)
+	s.follow(e, r)
+	s.Command.Learned = learned
+}
+
+// follow issues the command that follows from an iteration.
+func (s *State) follow(e *Event, r *Record) {
+	if c := s.ending(r); c != nil {
+		c.Warnings = append(c.Warnings, r.uncountedNote()...)
+		s.conclude(c, r)
+		return
+	}
+	warnings := s.warnings(r)
+	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.nearTime() != ""
+	if c := s.guard(r); c != nil {
+		if c.Guard != GuardStuck {
+			c.Warnings = warnings
+		}
+		s.conclude(c, r)
+		return
+	}
+	if r.Outcome == Waited {
+		s.wait(e, r)
+		return
+	}
+	if c := s.permanent(r); c != nil {
+		s.conclude(c, r)
+		return
+	}
+	if s.PauseAsked {
+		s.finish(&Command{Status: Paused, Why: "paused at the end of the iteration"})
+		return
+	}
+	s.again(e, r, warnings)
+}
+
+// conclude ends the run with an iteration that no other one follows. A question
+// keeps what must be repaired, for the prompt after its answer.
+func (s *State) conclude(c *Command, r *Record) {
+	if q := c.Question; q != nil {
+		f := s.feedback(r)
+		q.Items, q.Step = f.Items, f.Step
+	}
+	s.finish(c)
+}
+
+// ending is the end that a person, the agent or a hard limit makes of the run;
+// nil when it may go on.
+func (s *State) ending(r *Record) *Command {
+	if s.StopAsked != NoCause {
+		return stopCommand(s.StopAsked)
+	}
+	if r.Exit.Ended == EndedStop { // nobody asked the run
+		return &Command{Status: Interrupted, Why: "its agent was ended by another process"}
+	}
+	if c := s.signalled(r); c != nil {
+		return c
+	}
+	if c := s.escalates(r); c != nil {
+		return c
+	}
+	return s.limits(r)
+}
+
+// Valid is true when the signals of an iteration count: it was not ended by
+// pawl and its stream was not cut off.
+func (r *Record) Valid() bool {
+	return r.Exit.Ended == NotEnded && r.Exit.Terminal != TerminalMissing && r.Exit.Signal == ""
+}
+
+// Green says whether every required gate ran in this iteration and passed, and
+// how many required gates there were. Tampering is red, whatever the gates say.
+func (r *Record) Green() (ok bool, required int) {
+	if !r.Verified || len(r.Tampered) > 0 {
+		return false, 0
+	}
+	for _, g := range r.Gates {
+		if !g.Required {
+			continue
+		}
+		required++
+		if g.Status != GatePassed {
+			return false, required
+		}
+	}
+	return true, required
+}
+
+// RedGate is true when a required gate ran and did not pass, or when a
+// protected path was changed.
+func (r *Record) RedGate() bool {
+	red := func(g Gate) bool { return g.Required && g.Status != GatePassed && g.Status != GateNotRun }
+	return len(r.Tampered) > 0 || slices.ContainsFunc(r.Gates, red)
+}
+
+// cut is true when pawl, not the agent, ended the iteration, and for no fault
+// of the agent's.
+func (r *Record) cut() bool {
+	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
+}
+
+// claims is true when the agent said anything by a signal that counts.
+func (r *Record) claims() bool {
+	says := r.Signal.Kind != signal.None || r.Progress >= 0
+	return says && r.Valid()
+}
+
+// Completes says whether the iteration ends the work: COMPLETE with passing
+// gates and, where there was a review, its approval. With a non-zero exit at least one required gate must have passed.
+func (r *Record) Completes() (ok bool, warning string) {
+	if !r.claimsComplete() || !r.approved() {
+		return false, ""
+	}
+	green, required := r.Green()
+	switch {
+	case !green:
+		return false, ""
+	case r.Exit.Code != 0 && required == 0:
+		return false, ""
+	case r.Exit.Code != 0:
+		const warning = "the agent claimed COMPLETE but exited with %d; the gates are green, so it counts"
+		return true, fmt.Sprintf(warning, r.Exit.Code)
+	case len(r.Gates) == 0:
+		return true, "VERIFICATION_EMPTY: completed without any verification command"
+	}
+	return true, ""
+}
+
+func (r *Record) claimsComplete() bool { return r.Valid() && r.Signal.Kind == signal.Complete }
+
+// Judge says what an iteration was for the loop.
+func (r *Record) Judge() Outcome {
+	switch {
+	case r.onlyAsks():
+		return Asked
+	case r.RedGate() || r.rejected():
+		return Failed
+	case r.cut():
+		return Neutral
+	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
+		return Neutral
+	case r.Exit.Ended == EndedRetries && r.limited():
+		return Waited // the agent was waiting itself
+	case r.Exit.Ended == EndedDay:
+		return Waited // for the next day
+	case r.Exit.Ended != NotEnded:
+		return Failed
+	case r.Steps != nil:
+		return r.Steps.outcome(r)
+	}
+	if ok, _ := r.Completes(); ok {
+		return Success
+	}
+	if r.limited() {
+		return Waited
+	}
+	switch {
+	case r.Exit.Code != 0, r.Exit.Signal != "", r.Exit.Terminal == TerminalMissing, r.Exit.Terminal == TerminalFailed:
+		return Failed
+	case r.Valid() && r.Signal.Kind == signal.Failure:
+		return Failed
+	case r.TreeKnown && r.TreeBefore == r.TreeAfter && r.Commits == 0 && !r.claims():
+		return Neutral
+	}
+	return Success
+}
+
+// onlyAsks is true when an agent left all as it was and asks a person.
+func (r *Record) onlyAsks() bool {
+	asks := r.Valid() && r.Signal.Kind == signal.Pending
+	differs := r.TreeKnown && r.TreeBefore != r.TreeAfter
+	return asks && !differs && len(r.Files) == 0 && r.Commits == 0 && len(r.Tampered) == 0
+}
+
+// limited is true when a limit of the provider stopped the agent, which passes.
+func (r *Record) limited() bool {
+	f := r.Failure
+	return f != nil && f.Provider && f.Kind == failure.Transient
+}
+
+// remember folds the record into the guards and the history. An attempt that
+// a limit of the provider cut off is no iteration.
+func (s *State) remember(r *Record) {
+	if r.Outcome == Waited {
+		return
+	}
+	sight := Sight{
+		Outcome: r.Outcome, Score: r.Score, Files: r.Files, TreeKnown: r.TreeKnown, TreeBefore: r.TreeBefore,
+		TreeAfter: r.TreeAfter, Commits: r.Commits, Progress: -1, Claim: r.claims(), Silent: r.Output == 0,
+	}
+	if len(r.Flagged) > 0 {
+		sight.Files = append(append([]string(nil), r.Flagged...), r.Files...)
+	}
+	if r.Valid() {
+		sight.Progress = r.Progress
+	}
+	s.Changed = s.Changed || !r.TreeKnown || r.TreeBefore != r.TreeAfter
+	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score}
+	past.Cut = r.cut() || s.StopAsked != NoCause
+	if f := r.Failure; f != nil && r.Outcome == Failed {
+		sight.Fingerprint = f.Fingerprint
+		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
+		o := s.outcome(r)
+		past.Where = o.Where()
+		if !r.rejected() {
+			past.Step = f.Step
+		}
+		if found := control.FromAnalysis(f); len(found) > 0 && past.Step != "" {
+			past.Found = found[0].String()
+		}
+		if s.controlled() {
+			past.Summary, past.Found = o.Summary(), ""
+		}
+	}
+	if r.Outcome == Asked {
+		past.Summary = "it asked: " + firstLine(r.Signal.Text)
+	}
+	if r.Valid() && r.Signal.Kind == signal.Blocked && r.Failure == nil {
+		past.Found = "it is blocked: " + firstLine(r.Signal.Text)
+	}
+	if r.Review != nil && r.Review.Verdict == Undecided {
+		past.Summary = "the gates pass; the review has not decided"
+	}
+	if r.Outcome == Asked {
+		sight.Score = -1 // the files are what they were
+	}
+	s.Guards.observe(&sight)
+	from := max(0, len(s.Recent)+1-maxRecent)
+	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)
+	if w := r.wrong(); w != "" || r.Verified {
+		s.Wrong = w
+	}
+	if green, required := r.Green(); green && required > 0 && r.Snapshot != "" {
+		s.Green = r.Number
+	}
+	if r.Snapshot != "" && r.Score > s.Best.Score {
+		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot}
+	}
+}
+
+const maxRecent = 10
+
+// signalled is the end that the agent's own signal makes; nil for none.
+func (s *State) signalled(r *Record) *Command {
+	if !r.Valid() {
+		return nil
+	}
+	if r.Signal.Kind == signal.Blocked {
+		why := "the agent says that it is blocked: " + r.Signal.Text
+		return &Command{Status: Blocked, Why: why, Question: s.ask(why, "")}
+	}
+	unreviewed := s.Policy.Review && r.Review == nil
+	if ok, warning := r.Completes(); ok && !unreviewed {
+		c := &Command{Status: Completed, Why: "COMPLETE, " + r.approval("and the gates pass")}
+		if len(r.Gates) == 0 {
+			c.Why = "COMPLETE; " + r.approval("no verification configured")
+		}
+		if warning != "" {
+			c.Warnings = []string{warning}
+		}
+		if !s.Changed {
+			c.Warnings = append(c.Warnings, "the agent claimed COMPLETE, and no iteration has changed a file")
+		}
+		return c
+	}
+	if c := s.passes(r); c != nil {
+		return c
+	}
+	if c := s.stepped(r); c != nil {
+		return c
+	}
+	if r.Signal.Kind == signal.Pending {
+		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text, nil)}
+	}
+	return nil
+}
+
+// limits are the hard ones: iterations, wall clock, cost. r is the iteration
+// that just ended, nil between two sessions. One that waits for its review is
+// used up already: the review is no further iteration.
+func (s *State) limits(r *Record) *Command {
+	p := &s.Policy
+	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
+	if used && !p.Once {
+		return s.atMaximum(r)
+	}
+	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
+		return timedOut("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))
+	}
+	if p.TaskTimeout > 0 && s.Spent.Active >= p.TaskTimeout {
+		return timedOut("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
+	}
+	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
+		return timedOut(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())
+	}
+	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
+		return timedOut(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
+			p.MaxDuration.Milliseconds())
+	}
+	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
+		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration",
+			s.Spent.Cost, p.MaxCost.short())
+	}
+	if c := s.taskCost(); c != nil {
+		return c
+	}
+	if c := s.counted(); c != nil {
+		return c
+	}
+	if s.spentForNext(r) {
+		return timedOut("Total cost %s: %s has no room for another model call", s.Spent.Cost, s.costLimit())
+	}
+	if used {
+		return s.failedOnce(r)
+	}
+	return nil
+}
+
+func timedOut(format string, args ...any) *Command {
+	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
+}
+
+// guard asks the guards in their order.
+func (s *State) guard(r *Record) *Command {
+	if r.Outcome == Waited {
+		return nil
+	}
+	p, g := &s.Policy, &s.Guards
+	for _, ask := range []func() (Trip, bool){
+		func() (Trip, bool) { return g.Breaker(p.FailureThreshold) },
+		g.Regression,
+		func() (Trip, bool) { return g.Thrash(p.Thrashing) },
+		g.Oscillate,
+		func() (Trip, bool) { return g.Repeat(p.Repeated) },
+	} {
+		if t, tripped := ask(); tripped {
+			return s.tripped(t)
+		}
+	}
+	return s.stuck(r)
+}
+
+func (s *State) tripped(t Trip) *Command {
+	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
+	if last := s.lastSummary(); last != "" {
+		c.Why += "; last failure: " + last
+	}
+	switch s.Policy.Kind {
+	case Task, Controlled:
+		c.Status = Blocked
+	case Workflow:
+		c.Status = FailedRun
+	}
+	c.Question = s.ask(t.Message, t.Guard)
+	return c
+}
+
+// lastSummary is what failed last; "" nothing.
+func (s *State) lastSummary() string {
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome == Failed {
+			return p.Summary
+		}
+	}
+	return ""
+}
+
+// stuck pauses when the policy says so, or when nothing else would ever end
+// the run: a procedure without a maximum.
+func (s *State) stuck(r *Record) *Command {
+	p := &s.Policy
+	endless := p.Kind == Procedure && s.Limit == 0
+	t, tripped := s.Guards.Stuck(p.Stuck)
+	if !tripped && endless {
+		t, tripped = s.Guards.Idling(p.Stuck, r.uncounted())
+	}
+	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
+		return nil
+	}
+	return &Command{
+		Status: Paused, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
+	}
+}
+
+// permanent ends a run whose failure only a person can cure, instead of
+// burning iterations on it.
+func (s *State) permanent(r *Record) *Command {
+	f := r.Failure
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.elsewhere(f) {
+		return nil
+	}
+	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, f.Summary)}
+	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
+	// A board offers what helps; before the first deed there is nothing to choose, and
+	// no answer reaches a run whose folder or database is gone.
+	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
+		o := s.offer("")
+		o.Cured = string(f.Class)
+		c.Question = s.question(c.Why, control.Choices(o))
+	}
+	return c
+}
+
+// warnings are what a person should see of an iteration that did not end the run.
+func (s *State) warnings(r *Record) []string {
+	w := r.uncountedNote()
+	switch {
+	case !r.claimsComplete():
+	case r.rejected():
+		w = append(w, "the agent claimed COMPLETE, but the review rejects the work; the claim does not count")
+	default:
+		w = append(w, "the agent claimed COMPLETE, but verification does not pass; the claim does not count")
+	}
+	if t, tripped := s.Guards.Stuck(s.Policy.Stuck); tripped && s.Guards.Still == s.Policy.Stuck {
+		w = append(w, t.Message)
+	} else if t, tripped := s.Guards.Idling(s.Policy.Stuck, r.uncounted()); tripped && s.Guards.Idle == s.Policy.Stuck {
+		w = append(w, t.Message)
+	}
+	if s.nearCost() && !s.Warned {
+		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.short()))
+	}
+	if near := s.nearTime(); near != "" && !s.Late && !r.WarnedRunTime {
+		w = append(w, near)
+	}
+	return append(w, s.nearIteration(r)...)
+}
+
+// Duration shows a time as documents do: 45.2s under a minute, 2m16s above.
+func Duration(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

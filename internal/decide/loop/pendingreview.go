@@ -1,0 +1,364 @@
+package loop
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+)
+
+// This file is the review of green work. The rules are:
+//   - The iteration is used up when its agent ends, and decided when the
+//     review has said approve or reject; until then its review is pending.
+//   - Nothing but a verdict decides: a reviewer that fails, is stopped or says
+//     nothing neither approves nor rejects.
+//   - A reviewer that says nothing gets one more try, then a person is asked.
+//     One that a limit of its provider cut off is waited for.
+//   - What a review costs is the run's, and what it may cost is what the
+//     iteration and the run have left.
+
+// PendingReview is an iteration whose work is green and waits for its review.
+type PendingReview struct {
+	Record Record `json:"record"`
+	// Tries counts the reviews that were begun: each has files of its own.
+	Tries int `json:"tries,omitempty"`
+	// Silent counts those in a row that ended without a verdict.
+	Silent int `json:"silent,omitempty"`
+}
+
+// maxReverted bounds the files that a review lists as put back.
+const maxReverted = 100
+
+// maxSilent is how many reviews without a verdict make a person's.
+const maxSilent = 2
+
+// approval adds to why a run ended who approved its work, if anybody did.
+func (r *Record) approval(why string) string {
+	if r.Review == nil || r.Review.Verdict != Approved {
+		return why
+	}
+	return strings.TrimPrefix(why, "and ") + ", and " + r.Review.by() + " approves"
+}
+
+func (v *Review) by() string {
+	if v.Agent == Person {
+		return "a person"
+	}
+	return cmp.Or(v.Agent, "the review")
+}
+
+// mustReview is true for green work that would end the run.
+func (s *State) mustReview(r *Record) bool {
+	if !s.Policy.Review || r.Review != nil || s.StopAsked != NoCause || !r.Valid() || r.Signal.Kind == signal.Blocked {
+		return false
+	}
+	if s.Policy.Kind == Controlled && r.tests() == control.Passed {
+		return true
+	}
+	ok, _ := r.Completes()
+	return ok || r.allDone()
+}
+
+// review issues the pending review, or what stands in its way.
+func (s *State) review(e *Event, why string) {
+	h := *s.PendingReview
+	r := &h.Record
+	decided := r.Review != nil && r.Review.Verdict != Undecided
+	if decided || !s.Policy.Review {
+		s.reviewOver(e, r)
+		return
+	}
+	if s.Policy.Reviewer == Person {
+		s.askReview("the work is green and waits for a review")
+		return
+	}
+	if c := s.limits(nil); c != nil {
+		s.finish(c)
+		return
+	}
+	limits := s.reviewBounds(r)
+	if limits.Cost == 0 || limits.Calls == 0 {
+		s.askReview("nothing is left of the iteration's limits for its review")
+		return
+	}
+	h.Tries++
+	s.PendingReview = &h
+	s.Status = Running
+	s.issue(&Command{
+		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries,
+		Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
+	})
+}
+
+// reviewer is the program that reviews: another than the author's where one is
+// named.
+func (s *State) reviewer(r *Record) string {
+	if s.Policy.Reviewer != "" {
+		return s.Policy.Reviewer
+	}
+	return r.Agent
+}
+
+// reviewBounds are what the iteration and the run have left.
+func (s *State) reviewBounds(r *Record) CommandLimits {
+	p := &s.Policy
+	spent, calls, tokens := max(0, r.Cost), max(0, r.Calls), max(0, r.TokensIn)+max(0, r.TokensOut)
+	if v := r.Review; v != nil {
+		spent, calls = spent+max(0, v.Cost), calls+max(0, v.Calls)
+		tokens += max(0, v.TokensIn) + max(0, v.TokensOut)
+	}
+	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
+	if l.Cost >= 0 {
+		l.Cost = max(0, l.Cost-spent)
+	}
+	if l.Calls >= 0 {
+		l.Calls = max(0, l.Calls-calls)
+	}
+	l.Tokens = remains(p.Tokens.Iteration, tokens)
+	return s.within(l)
+}
+
+// reviewed takes how one try of a review ended.
+func (s *State) reviewed(e *Event) {
+	awaited := s.Status == Running && s.Command.Kind == RunReview && e.For == s.Command.Seq
+	if !awaited || e.Review == nil || s.PendingReview == nil {
+		return
+	}
+	s.tick(e.At)
+	s.spendReview(e.Review)
+	h := *s.PendingReview
+	h.Record = WithReview(h.Record, *e.Review)
+	h.Record.Outcome = h.Record.Judge()
+	s.PendingReview, e.judged = &h, &h.Record
+	v := h.Record.Review
+	switch {
+	case s.StopAsked != NoCause:
+		s.finish(stopCommand(s.StopAsked))
+	case v.Ended == EndedStop:
+		s.finish(stopCommand(CauseStop))
+	case v.Verdict != Undecided:
+		s.reviewOver(e, &h.Record)
+	case v.Failure != nil && v.Failure.Provider && v.Failure.Kind == failure.Transient:
+		s.waitForReview(e, v)
+	case v.Failure != nil:
+		s.askReview("there is no review: " + v.Summary)
+	default:
+		s.silentReview(e, v)
+	}
+}
+
+// silentReview answers a review without a verdict that counts.
+func (s *State) silentReview(e *Event, v *Review) {
+	h := *s.PendingReview
+	h.Silent++
+	s.PendingReview = &h
+	switch {
+	case h.Silent >= maxSilent:
+		s.askReview("there is no verdict: " + v.Summary)
+	case s.PauseAsked:
+		s.finish(&Command{Status: Paused, Why: "paused before the review is tried again"})
+	default:
+		s.review(e, "once more: "+v.Summary)
+	}
+}
+
+// waitForReview answers a limit of the reviewer's provider as [State.wait]
+// answers one of the author's, but no other program takes the review over.
+func (s *State) waitForReview(e *Event, v *Review) {
+	s.Waits++
+	if s.PauseAsked {
+		s.finish(&Command{Status: Paused, Why: "paused while the review waits"})
+		return
+	}
+	l := s.met(e, &Record{Agent: v.Agent, Failure: v.Failure})
+	s.delayReview(e, &l)
+}
+
+// delayReview lets a review wait for the end of a limit.
+func (s *State) delayReview(e *Event, l *Limited) {
+	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
+		s.restFor(l)
+		return
+	}
+	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
+		if s.Policy.Kind == Task {
+			s.rest(l, s.tooLong(l))
+			return
+		}
+		s.askReview("there is no review: " + s.tooLong(l))
+		return
+	}
+	s.Status = Waiting
+	c := &s.Command
+	s.issue(&Command{
+		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
+		Iteration: c.Iteration, Attempt: c.Attempt,
+		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy, Limited: true,
+	})
+}
+
+// reviewOver takes up the decision that waited for the review of an iteration.
+func (s *State) reviewOver(e *Event, r *Record) {
+	s.PendingReview, s.Waits = nil, 0
+	s.Status = Running
+	done := *r
+	if !s.Policy.Review { // switched off since: what is green counts
+		done.Review = nil
+	}
+	done.Outcome = done.Judge()
+	s.settle(e, &done)
+}
+
+// askReview asks a person for the verdict.
+func (s *State) askReview(why string) {
+	q := s.question(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
+	s.finish(&Command{Status: Pending, Why: why, Question: q})
+}
+
+// Answer is what a person says about work that waits for its review.
+type Answer struct {
+	Do   control.Effect
+	Text string
+}
+
+// ReadAnswer reads "approve", "reject: why" or "again", in any case. A
+// rejection needs its reason; ok is false for anything else.
+func ReadAnswer(text string) (a Answer, ok bool) {
+	word, why := strings.TrimSpace(text), ""
+	if n := strings.IndexAny(word, ":, \t\n"); n >= 0 {
+		word, why = word[:n], strings.TrimSpace(strings.TrimLeft(word[n:], ":, \t\n"))
+	}
+	switch strings.ToLower(strings.TrimRight(word, ".")) {
+	case "approve", "approved":
+		return Answer{control.Accept, why}, true
+	case "reject", "rejected":
+		return Answer{control.TryAgain, why}, why != ""
+	case "again":
+		return Answer{control.ReviewAgain, ""}, why == ""
+	}
+	return a, false
+}
+
+// verdict is the answer to the question about a pending review: a choice with what
+// the person added, or words. ok is false for what decides nothing.
+func (s *State) verdict(e *Event) (a Answer, ok bool) {
+	if e.Choice == 0 {
+		a, ok = ReadAnswer(e.Text)
+		asksAgent := a.Do == control.ReviewAgain && s.Policy.Reviewer == Person // there is none
+		return a, ok && !asksAgent
+	}
+	c, ok := s.choice(e.Choice)
+	a = Answer{c.Do, strings.TrimSpace(e.Text)}
+	wordless := a.Do == control.TryAgain && a.Text == ""
+	return a, ok && !wordless
+}
+
+// personReviewed takes a person's verdict. Like every answer it arms the
+// guards anew and grants a fresh allowance. Anything but a verdict changes
+// nothing.
+func (s *State) personReviewed(e *Event) {
+	a, ok := s.verdict(e)
+	if !ok {
+		return
+	}
+	if s.chosenOver(a) {
+		return
+	}
+	s.raise(e.Policy)
+	s.rearm()
+	s.Status, s.Why, s.LastAt = Running, "", e.At
+	h := *s.PendingReview
+	h.Silent = 0
+	if a.Do != control.ReviewAgain {
+		h.Record = WithReview(h.Record, a.review())
+		h.Record.Outcome = h.Record.Judge()
+		e.judged = &h.Record
+	}
+	if a.Do == control.TryAgain {
+		s.remembers(Said{Iteration: h.Record.Number, Question: "Is the work good?", Text: a.Text})
+	}
+	s.PendingReview = &h
+	s.review(e, "a person asks for it again")
+}
+
+// chosenOver ends the run without a verdict, when that was chosen: the next
+// session begins with an iteration of its own.
+func (s *State) chosenOver(a Answer) bool {
+	if a.Do != control.TakeOver && a.Do != control.GiveUp {
+		return false
+	}
+	s.PendingReview = nil
+	return s.chosen(control.Choice{Do: a.Do})
+}
+
+// review is the person's verdict as a review.
+func (a Answer) review() Review {
+	v := Review{Verdict: Approved, Agent: Person, CostSource: "none", Summary: firstLine(a.Text)}
+	if a.Do == control.TryAgain {
+		v.Verdict, v.Items = Rejected, Findings(a.Text)
+		if len(v.Items) == 0 && v.Summary != a.Text {
+			v.Items = []Finding{{Item: failure.Item{Message: cut(a.Text, maxFinding)}, Severity: failure.Medium}}
+		}
+	}
+	return v
+}
+
+// ReviewBy reads an agent's final message as its review: the verdict is its
+// signal's, the findings are what it lists.
+func ReviewBy(agent, message string) Review {
+	said := signal.Read(message)
+	v := Review{Verdict: Undecided, Agent: agent}
+	switch said.Signal.Kind {
+	case signal.Approve:
+		v.Verdict = Approved
+		v.Items = Findings(message)
+	case signal.Reject:
+		v.Verdict, v.Summary = Rejected, firstLine(said.Signal.Text)
+		v.Items = Findings(message)
+		if v.Summary != said.Signal.Text {
+			whole := Finding{Item: failure.Item{Message: cut(said.Signal.Text, maxFinding)}, Severity: failure.Medium}
+			v.Items = append([]Finding{whole}, v.Items[:min(len(v.Items), maxFindings-1)]...)
+		}
+	default:
+		v.Summary = silence(agent, said)
+	}
+	return v
+}
+
+// silence says why a message holds no verdict.
+func silence(agent string, said signal.Reading) string {
+	switch {
+	case said.Signal.Text != "":
+		return firstLine(agent + " answered " + strings.ToUpper(string(said.Signal.Kind)) + ": " + said.Signal.Text)
+	case said.Signal.Kind != signal.None:
+		return agent + " answered " + strings.ToUpper(string(said.Signal.Kind)) + " instead of APPROVE or REJECT"
+	case len(said.Malformed) > 0:
+		return firstLine(agent + "'s verdict did not count: " + said.Malformed[0])
+	}
+	return agent + " ended without APPROVE or REJECT"
+}
+
+// WithReview is r after one more try of its review: the newest verdict, and
+// the sum of what all tries used. A rejection becomes the record's failure.
+func WithReview(r Record, v Review) Record {
+	if old := r.Review; old != nil {
+		v.Elapsed += old.Elapsed
+		v.Cost += old.Cost
+		v.TokensIn += old.TokensIn
+		v.TokensOut += old.TokensOut
+		v.Calls += old.Calls
+		v.Tries += old.Tries
+		v.Reverted = append(append([]string(nil), old.Reverted...), v.Reverted...)
+		v.Reverted = v.Reverted[:min(len(v.Reverted), maxReverted)]
+		if v.CostSource == "" || v.CostSource == "none" {
+			v.CostSource = old.CostSource
+		}
+	}
+	r.Review = &v
+	if f := v.Rejection(); f != nil {
+		r.Failure = f
+	}
+	return r
+}

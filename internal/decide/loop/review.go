@@ -1,0 +1,246 @@
+package loop
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// Verdict is what a review says about the work.
+type Verdict = control.Verdict
+
+// The verdicts.
+const (
+	Approved = control.Approved
+	Rejected = control.Rejected
+	// Undecided: the review was asked for and gave no verdict that counts,
+	// e.g. because its agent failed. It neither passes nor rejects the work.
+	Undecided = control.Undecided
+)
+
+// Finding is one thing that a review asks to be changed.
+type Finding = control.Finding
+
+// Review is what a second look at an iteration's work said. Its cost, tokens
+// and calls are its own: those of the record do not contain them.
+type Review struct {
+	Verdict Verdict `json:"verdict"`
+	// Summary is one line, at most 200 bytes: why it was rejected, or why
+	// there is no verdict.
+	Summary string    `json:"summary,omitempty"`
+	Items   []Finding `json:"items,omitempty"` // at most 20
+	// Agent is who reviewed: an agent's name, or "person".
+	Agent   string        `json:"agent,omitempty"`
+	Elapsed time.Duration `json:"elapsed,omitempty"`
+	// Failure is set when the reviewing agent itself failed.
+	Failure *failure.Analysis `json:"failure,omitempty"`
+
+	TokensIn   int64    `json:"tokens_in,omitempty"`
+	TokensOut  int64    `json:"tokens_out,omitempty"`
+	Cost       MicroUSD `json:"cost_micro_usd,omitempty"`
+	CostSource string   `json:"cost_source,omitempty"` // as in Record
+	Calls      int      `json:"calls,omitempty"`
+
+	// Tries is how often the agent was started for it; 0 for a person's.
+	Tries int `json:"tries,omitempty"`
+	// Ended is set when pawl ended the reviewing agent.
+	Ended Ended `json:"ended,omitempty"`
+	// Reverted are files that the reviewer changed although it may not, and
+	// that were put back; at most 100.
+	Reverted []string `json:"reverted,omitempty"`
+}
+
+// Rejection is the failure that a rejecting review makes of an iteration, most
+// urgent findings first; nil for any other verdict.
+func (v *Review) Rejection() *failure.Analysis {
+	if v == nil || v.Verdict != Rejected {
+		return nil
+	}
+	found := append([]Finding(nil), v.Items...)
+	control.Sort(found)
+	a := &failure.Analysis{
+		Class: failure.Validation, Kind: failure.Work, Severity: cmp.Or(control.Priority(found), failure.Medium),
+		Summary: v.outcome().Summary(), Step: "review", Actions: []string{"Do what the review asks for."},
+	}
+	for _, f := range found {
+		a.Items = append(a.Items, f.Item)
+	}
+	a.Fingerprint = failure.Fingerprint(*a, a.Summary)
+	return a
+}
+
+func (v *Review) outcome() *control.Outcome {
+	now := control.Attempt{Tests: control.Passed, Review: v.Verdict}
+	return &control.Outcome{Attempt: now, Said: v.Summary, Found: v.Items}
+}
+
+// approved is true when no review stands in the way of the record's work.
+func (r *Record) approved() bool { return r.Review == nil || r.Review.Verdict == Approved }
+
+// reviewed is true when a review approves.
+func (r *Record) reviewed() bool { return r.Review != nil && r.Review.Verdict == Approved }
+
+// rejected is true when a review says that the work is not good.
+func (r *Record) rejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
+
+// awaitsReview is true for work that would be complete, but for the verdict of
+// the review.
+func (r *Record) awaitsReview() bool {
+	if r.Review != nil && r.Review.Verdict != Undecided {
+		return false
+	}
+	bare := *r
+	bare.Review = nil
+	ok, _ := bare.Completes()
+	return ok
+}
+
+// Person is the reviewer of a policy, or who reviewed, when it is no agent.
+const Person = "person"
+
+// The bounds of what is read of a review.
+const (
+	maxFindings = 20
+	maxFinding  = 1000      // bytes of one
+	maxReviewed = 256 << 10 // bytes of the text that are looked at, from its end
+)
+
+var (
+	bullet = lazy.Regexp(`^([ \t]*)(?:[-*+•]|\d{1,3}[.)])[ \t]+(\S.*)$`)
+	// place is a file with a line, as reviewers and compilers write it.
+	place = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|" +
+		"[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
+		"(?::|#L|, lines? | lines? |\\(|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+)
+
+// Findings reads what a review's text lists: its bullets outside of code
+// fences, with file and line where they name them, and how severe each is by
+// its label or words. Bullets below one are part of it. Where some bullets name
+// a place or a severity, those that do neither are remarks and left out. The
+// most severe come first, at most 20.
+func Findings(text string) []Finding {
+	var all []found
+	fenced, indent := false, 0
+	for line := range strings.Lines(cutStart(text, maxReviewed)) {
+		line = strings.TrimRight(line, "\r\n")
+		if t := strings.TrimSpace(line); strings.HasPrefix(t, "```") || strings.HasPrefix(t, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		m := bullet().FindStringSubmatch(line)
+		switch {
+		case m == nil && len(all) > 0 && strings.IndexAny(line, " \t") == 0:
+			all[len(all)-1].more(line)
+		case m == nil:
+		case len(all) > 0 && len(m[1]) > indent:
+			all[len(all)-1].more(m[2])
+		default:
+			indent = len(m[1])
+			all = append(all, read(m[2]))
+		}
+	}
+	return choose(all)
+}
+
+// found is a finding on its way.
+type found struct {
+	Finding
+	marked bool // it names a place or a severity
+}
+
+func read(text string) found {
+	f := found{}
+	if m := place().FindStringSubmatchIndex(text); m != nil {
+		f.File, f.marked = strings.TrimPrefix(text[m[2]:m[3]], "./"), true
+		f.Line, _ = strconv.Atoi(text[m[4]:m[5]])
+		if m[6] >= 0 {
+			f.Column, _ = strconv.Atoi(text[m[6]:m[7]])
+		}
+		if strings.TrimSpace(text[:m[0]]) == "" {
+			text = leading(text[m[1]:])
+		}
+	}
+	text, severity, labelled := control.Grade(text)
+	if labelled {
+		f.marked = true
+		if m := place().FindStringIndex(text); f.File != "" && m != nil && m[0] == 0 {
+			text = leading(text[m[1]:])
+		}
+	}
+	f.Severity, f.Message = severity, cut(text, maxFinding)
+	return f
+}
+
+// leading takes off what joined a place to its sentence.
+func leading(text string) string { return strings.TrimLeft(text, " \t:,*_`)]-–—") }
+
+// more adds a line below the bullet.
+func (f *found) more(line string) {
+	if len(f.Message) < maxFinding {
+		f.Message = cut(f.Message+"\n"+strings.TrimSpace(line), maxFinding)
+	}
+}
+
+// choose keeps what can be acted on, graded and sorted.
+func choose(all []found) []Finding {
+	marked := slices.ContainsFunc(all, func(f found) bool { return f.marked })
+	var out []Finding
+	for _, f := range all {
+		if marked && !f.marked {
+			continue
+		}
+		out = append(out, f.Finding)
+	}
+	control.Sort(out)
+	return out[:min(len(out), maxFindings)]
+}
+
+// firstLine is the first line of a text, at most 200 bytes.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return cut(strings.TrimSpace(line), maxReason)
+}
+
+const maxReason = 200 // bytes of a review's summary
+
+// cut is the first bytes of a text, at most limit with the mark of the cut.
+func cut(text string, limit int) string {
+	return fault.Cut(text, limit-len("…"))
+}
+
+// cutStart is the last bytes of a text, whole lines.
+func cutStart(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	_, rest, _ := strings.Cut(text[len(text)-limit:], "\n")
+	return rest
+}
+
+var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
+
+// maxFlagged bounds what one text can flag.
+const maxFlagged = 100
+
+// FlaggedFiles lists the paths that a text names as "file: path", each once,
+// in their order.
+func FlaggedFiles(text string) []string {
+	var files []string
+	for _, m := range flagged().FindAllStringSubmatch(text, 10*maxFlagged) {
+		path := strings.TrimRight(m[1], `.;:)]}"'`)
+		if path != "" && len(files) < maxFlagged && !slices.Contains(files, path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}

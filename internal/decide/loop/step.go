@@ -1,0 +1,442 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+)
+
+// Step returns the state after e and the command that follows from it. An
+// event that does not fit the state changes nothing and asks for nothing, so
+// an event that is delivered twice does no harm.
+//
+// s is the caller's copy: the methods below change it in place, but never what
+// its slices and pointers share with the state before.
+func Step(s State, e Event) (State, Command) {
+	before := s.Seq
+	s.take(&e)
+	if s.Seq != before {
+		s.share(&e)
+		c := s.Command
+		c.Record = e.judged
+		return s, c
+	}
+	if e.noted {
+		return s, Command{Kind: Noted}
+	}
+	return s, Command{}
+}
+
+// take changes s and issues at most one command.
+func (s *State) take(e *Event) {
+	switch e.Kind {
+	case Started:
+		s.start(e)
+	case IterationEnded, Recovered:
+		s.iterationEnded(e)
+	case Reviewed:
+		s.reviewed(e)
+	case WaitOver:
+		s.waitOver(e)
+	case Throttled:
+		s.throttled(e)
+	case Answered:
+		s.answered(e)
+	case Resumed:
+		s.resumed(e)
+	case Raised:
+		if s.Status.Active() {
+			s.raise(e.Policy)
+			e.noted = true
+		}
+	case PauseAsked:
+		s.pauseAsked(e)
+	case StopAsked:
+		s.stopAsked(e)
+	}
+}
+
+func (s *State) start(e *Event) {
+	if s.Status != "" || e.Policy == nil {
+		return
+	}
+	s.Policy = *e.Policy
+	s.Limit = s.Policy.MaxIterations
+	s.StartedAt, s.LastAt = e.At, e.At
+	s.Learned = strategy.Faded(e.Learned, strategy.Day(e.At))
+	s.adopt(s.Policy.first())
+	s.inherits(e.Memory)
+	s.Best = Best{Score: -1}
+	s.Status = Running
+	endless := s.Limit == 0 && s.Policy.Kind == Procedure
+	if s.Limit <= 0 && !endless {
+		s.finish(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
+		return
+	}
+	s.goOn(nil)
+}
+
+// goOn issues the next iteration, unless a limit is reached.
+func (s *State) goOn(f *Feedback) {
+	if c := s.limits(nil); c != nil {
+		s.finish(c)
+		return
+	}
+	s.next(f)
+}
+
+// first is the strategy that a run starts with.
+func (p *Policy) first() string {
+	if p.Strategy != "" {
+		return p.Strategy
+	}
+	return strategy.Default
+}
+
+func (s *State) iterationEnded(e *Event) {
+	if s.Status != Running || s.Command.Kind != Run || e.For != s.Command.Seq || e.Record == nil {
+		return
+	}
+	s.spend(e)
+	s.decide(e)
+}
+
+// spend adds up what the record used; nothing that was paid is forgotten.
+func (s *State) spend(e *Event) {
+	r := e.Record
+	s.tick(e.At)
+	s.pay(r.Elapsed, r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls)
+	if r.Review != nil {
+		s.spendReview(r.Review)
+	}
+}
+
+func (s *State) spendReview(v *Review) {
+	s.pay(v.Elapsed, v.Cost, v.CostSource, v.TokensIn, v.TokensOut, v.Calls)
+}
+
+func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out int64, calls int) {
+	s.Spent.Active += max(0, elapsed)
+	s.Spent.Cost += max(0, cost)
+	s.Spent.CostKnown = s.Spent.CostKnown || CostKnown(source)
+	s.Spent.TokensIn += max(0, in)
+	s.Spent.TokensOut += max(0, out)
+	s.Spent.Calls += max(0, calls)
+}
+
+// tick lets the wall clock of an active run go on to at.
+func (s *State) tick(at time.Time) {
+	if d := at.Sub(s.LastAt); d > 0 {
+		s.Spent.Wall += d
+		s.LastAt = at
+	}
+}
+
+func (s *State) waitOver(e *Event) {
+	if s.Status != Waiting || e.For != s.Command.Seq {
+		return
+	}
+	s.tick(e.At)
+	if c := s.limits(nil); c != nil {
+		s.finish(c)
+		return
+	}
+	if s.PendingReview != nil {
+		s.review(e, "the wait is over")
+		return
+	}
+	s.Status = Running
+	run := s.Command
+	run.Kind, run.Why, run.Until, run.Attempt = Run, "the wait is over", time.Time{}, s.Attempts+1
+	run.Agent, run.Strategy, run.Limits = s.agent(), s.Strategy, s.bounds()
+	run.Warnings, run.Learned = nil, nil
+	s.issue(&run)
+}
+
+func (s *State) pauseAsked(e *Event) {
+	switch s.Status {
+	case Running:
+		e.noted = !s.PauseAsked
+		s.PauseAsked = true
+	case Waiting:
+		s.finish(&Command{Status: Paused, Why: "paused while waiting"})
+	}
+}
+
+// stopAsked ends a wait at once. While an iteration runs it is noted: who
+// performs the command ends the agent, and the iteration's end finishes.
+func (s *State) stopAsked(e *Event) {
+	switch s.Status {
+	case Running:
+		if s.StopAsked == NoCause {
+			s.StopAsked, e.noted = e.Cause, true
+		}
+	case Waiting:
+		s.tick(e.At)
+		s.finish(stopCommand(e.Cause))
+	case Pending, Paused:
+		s.finish(stopCommand(e.Cause))
+	}
+}
+
+func stopCommand(c Cause) *Command {
+	switch c {
+	case CauseStop:
+		return &Command{Status: Stopped, Why: "stopped by pawl stop"}
+	case CauseRaced:
+		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
+	case CauseSettled:
+		return &Command{
+			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Settled: true,
+		}
+	case CauseAutopilot:
+		return &Command{Status: Interrupted, Why: "the autopilot was stopped"}
+	case CauseTerminate:
+		return &Command{Status: Interrupted, Why: "terminated"}
+	case CauseHangup:
+		return &Command{Status: Interrupted, Why: "the terminal hung up"}
+	}
+	return &Command{Status: Interrupted, Why: "interrupted"}
+}
+
+func (s *State) answered(e *Event) {
+	switch s.Status {
+	case Pending, Blocked, Aborted, FailedRun, Paused:
+	default:
+		return
+	}
+	if s.PendingReview != nil {
+		s.personReviewed(e)
+		return
+	}
+	f, chosen := &Feedback{Iteration: s.Iteration, Answer: e.Text}, control.Choice{}
+	if len(e.Replies) > 0 {
+		if f.Answers = s.Question.replied(e.Replies); len(f.Answers) == 0 {
+			return
+		}
+	}
+	if e.Choice != 0 {
+		choice, ok := s.choice(e.Choice)
+		if !ok || s.chosen(choice) {
+			return
+		}
+		f.Answer, chosen = strings.TrimSpace(choice.Answer+"\n"+e.Text), choice
+	}
+	q, guard := s.Question, s.Command.Guard
+	s.rearm()
+	s.Status, s.Why, s.LastAt = Running, "", e.At
+	if chosen.Do == control.Raise {
+		s.raiseGuard(guard)
+	}
+	if q != nil {
+		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
+	}
+	s.remembers(f.answers()...)
+	f.Tried = s.tried(s.Iteration)
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome != Asked { // the work is as that one left it
+			f.Summary = p.Summary
+			break
+		}
+	}
+	back := chosen.Do == control.GoBack && s.Best.Number == chosen.To
+	if back {
+		s.thrown(f)
+	}
+	s.goOn(f)
+	if back && s.Command.Kind == Run {
+		s.Command.Rewind = chosen.To
+	}
+}
+
+// resumed lets a run at rest go on. One whose pawl died is not at rest: its
+// command goes on, under the limits of now.
+func (s *State) resumed(e *Event) {
+	if s.Status.Active() {
+		s.raise(e.Policy)
+		return
+	}
+	if s.CanResume(e.Policy) != nil {
+		return
+	}
+	q := s.Question
+	s.renew(e.Policy)
+	if s.Question != nil { // paused by a guard, which counts from here
+		s.Guards, s.Question = Guards{}, nil
+	}
+	s.Status, s.Why, s.LastAt = Running, "", e.At
+	s.StopAsked, s.PauseAsked = NoCause, false
+	if s.PendingReview != nil {
+		s.review(e, "the run goes on with its review")
+		return
+	}
+	f := s.lastFeedback()
+	if q != nil && len(f.Items) == 0 {
+		f.Items, f.Step = q.Items, q.Step
+	}
+	s.goOn(f)
+}
+
+// Discard lets a run that waits ask for nothing any more. It can still be resumed.
+func (s *State) Discard(why string) {
+	if s.Status.Active() {
+		return
+	}
+	s.Status, s.Why = Stopped, why
+	s.Question, s.PendingReview = nil, nil
+}
+
+// rearm lets the guards count from here and grants a fresh allowance of
+// iterations. Cost, numbering and history stay.
+func (s *State) rearm() {
+	s.Guards = Guards{}
+	s.Waits = 0
+	s.Used, s.Trial, s.Kept = nil, Trial{}, nil
+	s.Question = nil
+	s.Strategy = s.Policy.first()
+	s.StopAsked, s.PauseAsked = NoCause, false
+	if s.Policy.MaxIterations > 0 {
+		s.Limit = max(s.Limit, s.Iteration+s.Policy.MaxIterations)
+	}
+}
+
+// renew takes the policy of now; after an end that a person had to look at
+// the run is armed anew first, so that a maximum that was named holds. A maximum
+// that is not used up holds too: only a run that has reached it gets more.
+func (s *State) renew(p *Policy) {
+	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
+		limit := s.Limit
+		s.rearm()
+		if limit > s.Iteration {
+			s.Limit = limit
+		}
+	}
+	s.raise(p)
+	s.onceMore()
+}
+
+// raise takes the limits of the policy as it is now. A maximum that was named
+// anew is the highest number from now on.
+func (s *State) raise(p *Policy) {
+	if p == nil {
+		return
+	}
+	if p.MaxIterations != s.Policy.MaxIterations {
+		s.Limit = p.MaxIterations
+	}
+	if !slices.Equal(p.Fallback, s.Policy.Fallback) {
+		s.Left = nil // they are known by their place
+	}
+	s.Policy = *p
+	s.keepRaised()
+	if s.Limit > 0 {
+		s.Limit = max(s.Limit, s.Iteration)
+	}
+}
+
+// issue makes c the command that is being carried out.
+func (s *State) issue(c *Command) {
+	s.Seq++
+	s.Command = *c
+	s.Command.Seq = s.Seq
+}
+
+// finish ends this session of the run with c.Status. Ask is for a question
+// that must be answered before the run goes on.
+func (s *State) finish(c *Command) {
+	c.Kind = Finish
+	if c.Status == Pending {
+		c.Kind = Ask
+	}
+	s.Status, s.Why, s.Question = c.Status, c.Why, c.Question
+	s.StopAsked, s.PauseAsked = NoCause, false
+	s.issue(c)
+}
+
+// next issues the next iteration.
+func (s *State) next(f *Feedback) {
+	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
+		f = nil
+	}
+	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.inForce()
+	s.issue(&Command{
+		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
+		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional,
+		GateFactor: in.factor, Parallelism: in.parallelism,
+	})
+	s.forSteps(in.timeout, st.UseCache)
+}
+
+// agent is the program for the next iteration.
+func (s *State) agent() string {
+	switch st := strategy.At(s.Strategy, s.Policy.Strategies); {
+	case st.Agent != "":
+		return st.Agent
+	case st.Stronger && s.Policy.Stronger != "":
+		return s.Policy.Stronger
+	}
+	return s.Policy.at(s.Fallback)
+}
+
+// bounds are the limits of one iteration: its own, and what is left of the run's.
+func (s *State) bounds() CommandLimits {
+	p := &s.Policy
+	in := s.inForce()
+	return s.within(CommandLimits{
+		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)),
+		Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
+	})
+}
+
+// within holds limits to what is left of the run's.
+func (s *State) within(l CommandLimits) CommandLimits {
+	p := &s.Policy
+	if l.Wall > 0 {
+		l.WallOf = "iteration_timeout " + Duration(l.Wall)
+	}
+	for _, one := range []struct {
+		name         string
+		limit, spent time.Duration
+	}{
+		{"timeout of the run", p.Timeout, s.Spent.Wall}, {"task_timeout", p.TaskTimeout, s.Spent.Active},
+		{"time that the safety level allows,", p.MaxDuration, s.Spent.Active},
+	} {
+		left := remaining(one.limit, one.spent)
+		if least(l.Wall, left) != l.Wall {
+			l.Wall, l.WallOf = left, one.name+" "+Duration(one.limit)
+		}
+	}
+	left := s.costLeft(s.Spent.Cost)
+	more := l.Cost < 0 || l.Cost > left
+	if more && left >= 0 {
+		l.Cost = left
+	}
+	l.Tokens = fewer(l.Tokens, p.Tokens.left(s.Spent.tokens()))
+	if left := p.Calls.left(int64(s.Spent.Calls)); left != nil && (l.Calls < 0 || int64(l.Calls) > *left) {
+		l.Calls = int(*left)
+	}
+	return l
+}
+
+// remaining is what is left of a limit; 0 stays no limit, and a used-up limit
+// leaves a millisecond, never none.
+func remaining(limit, spent time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return max(limit-spent, time.Millisecond)
+}
+
+// least is the smaller of two limits of which 0 is none.
+func least(a, b time.Duration) time.Duration {
+	switch {
+	case a <= 0:
+		return b
+	case b <= 0:
+		return a
+	}
+	return min(a, b)
+}

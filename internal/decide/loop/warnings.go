@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+)
+
+// This file has what a person is told at 80 % of a limit and of words that did not
+// count, and what the agent is told of secrets.
+
+func (s *State) nearCost() bool {
+	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
+}
+
+// runTime is a limit on the time of a run, and what is used of it.
+type runTime struct {
+	what        string
+	used, limit time.Duration
+}
+
+func (s *State) runTimes() []runTime {
+	p := &s.Policy
+	return []runTime{
+		{"time", s.Spent.Wall, p.Timeout}, {"time of the iterations", s.Spent.Active, p.TaskTimeout},
+		{"time of the iterations", s.Spent.Active, p.MaxDuration},
+	}
+}
+
+// near is said at 80 % of the limit.
+func (t *runTime) near() string {
+	return fmt.Sprintf("%s %s is over 80 %% of the limit %s", t.what, Duration(t.used), Duration(t.limit))
+}
+
+// nearTime says which limit on the run's time is near; "" when none is.
+func (s *State) nearTime() string {
+	for _, one := range s.runTimes() {
+		if safety.Near(int64(one.used), int64(one.limit)) {
+			return one.near()
+		}
+	}
+	return ""
+}
+
+// NearTime says which limit on the time of the run is near; "" when none is.
+func (s *State) NearTime() string { return s.nearTime() }
+
+// TimeNear is when, after the beginning of an iteration, a limit on time is near.
+type TimeNear struct {
+	After time.Duration
+	Text  string
+	OfRun bool // the run's limit, else the iteration's
+}
+
+// TimesNear are the limits on time that the iteration of the open command comes near if
+// it lasts: its own, and the first of the run's unless a person was told of one before.
+func (s *State) TimesNear() (list []TimeNear) {
+	c := &s.Command
+	const eighty = 5 // a fifth less
+	if wall := s.inForce().wall; wall > 0 {
+		after := wall - wall/eighty
+		const near = "iteration %d has run for %s, 80 %% of the limit %s for one"
+		list = append(list, TimeNear{After: after, Text: fmt.Sprintf(near, c.Iteration, Duration(after), Duration(wall))})
+	}
+	if s.Late {
+		return list
+	}
+	var first *TimeNear
+	for _, one := range s.runTimes() {
+		after := one.limit - one.limit/eighty - one.used
+		later := first != nil && after >= first.After
+		if later || one.limit <= 0 || after < 0 {
+			continue
+		}
+		one.used += after
+		first = &TimeNear{After: after, Text: one.near(), OfRun: true}
+	}
+	if first != nil {
+		list = append(list, *first)
+	}
+	return list
+}
+
+// nearIteration is said of an iteration that came near one of its own limits
+// and did not pass it: the next one may.
+func (s *State) nearIteration(r *Record) []string {
+	if r.Exit.Ended != NotEnded {
+		return nil
+	}
+	p := &s.Policy
+	var w []string
+	near := func(used, limit int64, did, most string) {
+		if safety.Near(used, limit) {
+			w = append(w, fmt.Sprintf("iteration %d %s, over 80 %% of the limit %s for one", r.Number, did, most))
+		}
+	}
+	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
+	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
+		fmt.Sprint(p.MaxIterationCalls))
+	if most := p.Tokens.Iteration; most != nil {
+		used := r.TokensIn + r.TokensOut
+		near(used, *most, fmt.Sprintf("used %d tokens", used), fmt.Sprint(*most))
+	}
+	if r.WarnedTime {
+		return w
+	}
+	near(int64(r.Elapsed), int64(p.IterationTimeout), "took "+Duration(r.Elapsed), Duration(p.IterationTimeout))
+	return w
+}
+
+// uncounted is why nothing that the agent said counts as a signal; "" when one
+// counts, or nothing was like one.
+func (r *Record) uncounted() string {
+	if !r.Valid() || r.Signal.Kind != signal.None || len(r.Malformed) == 0 {
+		return ""
+	}
+	return r.Malformed[0]
+}
+
+// uncountedNote tells a person what is in the agent's next prompt, too.
+func (r *Record) uncountedNote() []string {
+	if why := r.uncounted(); why != "" {
+		return []string{"no signal in the agent's last message counts: " + why}
+	}
+	return nil
+}
+
+// secretNote asks the agent to take out what must not be in a commit. It never
+// has the secret itself.
+func secretNote(secrets []safety.Secret) string {
+	const most = 5
+	var places []string
+	for _, one := range secrets[:min(len(secrets), most)] {
+		places = append(places, fmt.Sprintf("%s:%d (%s)", one.File, one.Line, one.Kind))
+	}
+	more := ""
+	if n := len(secrets) - most; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "What looks like a secret was added at " + strings.Join(places, ", ") + more +
+		". Take it out and read it from the environment; work with a secret in it does not land."
+}

@@ -1,0 +1,298 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+)
+
+// The bounds of what a feedback lists.
+const (
+	maxTried = 5
+	maxNotes = 20
+)
+
+// feedback renders the results of the iterations before, with that many of its
+// items. It is empty without a feedback, or for one that says nothing.
+func feedback(in *Input, items int) string {
+	f := in.Feedback
+	if f == nil {
+		return ""
+	}
+	parts := []string{
+		in.verdict(), itemList(f.Items, items, f.Dropped), list("Tried before, without success:", f.Tried, maxTried),
+		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
+		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
+	}
+	return joined(parts...)
+}
+
+// Messages are what people said to the agent, each on its own.
+func Messages(texts []string) string {
+	var parts []string
+	for _, m := range texts {
+		if text := quote(m, "", maxCase); text != "" {
+			parts = append(parts, "A person left you a message:\n"+text)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// wholeSaid is how many of a person's words are shown as they were said.
+const wholeSaid = 5
+
+// Remembered is what people said in this work so far, the newest first; older ones are
+// a line each.
+func Remembered(said []loop.Said) string {
+	var parts, lines []string
+	for i := len(said) - 1; i >= 0; i-- {
+		if len(parts) < wholeSaid {
+			parts = append(parts, saidBefore(said[i]))
+			continue
+		}
+		lines = append(lines, strings.TrimPrefix(oneLine(said[i].Question)+" → "+oneLine(said[i].Text), " → "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	const heading = "What people said before, the newest first. It holds until a person says otherwise."
+	return joined(heading, strings.Join(parts, "\n\n"), list("And before that:", lines, len(lines)))
+}
+
+func saidBefore(s loop.Said) string {
+	when := "Earlier"
+	if s.Iteration > 0 {
+		when = fmt.Sprintf("After iteration %d", s.Iteration)
+	}
+	text, question := quote(s.Text, "", maxCase), quote(s.Question, "", maxQuote)
+	if question == "" {
+		return when + " a person said:\n" + text
+	}
+	return when + " a person was asked:\n" + question + "\n\nand answered:\n" + text
+}
+
+// joined are the parts that say something.
+func joined(parts ...string) string { return strings.Join(lists.NonEmpty(parts...), "\n\n") }
+
+// verdict is the first line: which iteration, which gate, what.
+func (in *Input) verdict() string {
+	f := in.Feedback
+	summary, step := oneLine(f.Summary), oneLine(f.Step)
+	if summary == "" && step == "" {
+		return ""
+	}
+	where := "The iteration before"
+	if f.Iteration > 0 {
+		where = fmt.Sprintf("Iteration %d", f.Iteration)
+	}
+	if step == "" {
+		return where + ": " + summary
+	}
+	how := ""
+	if command := in.commandOf(slices.Index(in.Gates, f.Step)); command != "" && command != step {
+		how = " (" + command + ")"
+	}
+	if f.ExitCode > 0 {
+		how += fmt.Sprintf(" ended with exit status %d and", f.ExitCode)
+	}
+	if summary == "" {
+		return fmt.Sprintf("%s: the check %q%s was red.", where, step, how)
+	}
+	return fmt.Sprintf("%s: the check %q%s was red: %s", where, step, how, summary)
+}
+
+// itemList lists what can be acted on, and says how much is left out, here
+// and before.
+func itemList(items []failure.Item, keep, dropped int) string {
+	if len(items)+dropped == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("To repair:\n")
+	keep = min(keep, len(items))
+	for _, item := range items[:keep] {
+		writeItem(&b, item)
+	}
+	if n := len(items) - keep + dropped; n == 1 {
+		b.WriteString("(1 more item dropped)")
+	} else if n > 1 {
+		fmt.Fprintf(&b, "(%d more items dropped)", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func writeItem(b *strings.Builder, item failure.Item) {
+	place := oneLine(item.File)
+	if place != "" && item.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, item.Line)
+	}
+	head := lists.NonEmpty(place, oneLine(item.Test))
+	line := strings.Join(head, " ")
+	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
+	bare := first == item.File || first == ""
+	if bare && len(head) == 1 && item.Test == "" {
+		first = "the check printed this name, and nothing that says why"
+	}
+	switch message := oneLine(first); {
+	case line == "" && message == "":
+		line = "(no details)"
+	case line == "":
+		line = message
+	case message != "":
+		line += ": " + message
+	}
+	b.WriteString("- " + line + "\n")
+	if rest := quote(more, "  ", maxQuote); rest != "" {
+		b.WriteString(rest + "\n")
+	}
+	if item.Compares(item.Message) {
+		writeValue(b, "expected", item.Expected)
+		writeValue(b, "received", item.Received)
+	}
+}
+
+// writeValue writes what a test compared: on the line, or quoted below it.
+func writeValue(b *strings.Builder, name, value string) {
+	value = strings.Trim(value, "\n")
+	switch {
+	case value == "":
+	case strings.Contains(value, "\n"):
+		if text := quote(value, "    ", maxQuote); text != "" {
+			b.WriteString("  " + name + ":\n" + text + "\n")
+		}
+	default:
+		if text := oneLine(value); text != "" {
+			b.WriteString("  " + name + ": " + text + "\n")
+		}
+	}
+}
+
+// list is a heading and at most limit lines, the last ones.
+func list(heading string, lines []string, limit int) string {
+	var b strings.Builder
+	for _, line := range lines[max(0, len(lines)-limit):] {
+		if text := oneLine(line); text != "" {
+			b.WriteString("\n- " + text)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return heading + b.String()
+}
+
+// instruction says how this iteration is to differ.
+func instruction(f *loop.Feedback) string {
+	text := prose(f.Instruction)
+	if text == "" {
+		return ""
+	}
+	if name := oneLine(f.Strategy); name != "" {
+		return fmt.Sprintf("This time (strategy %s):\n%s", name, text)
+	}
+	return "This time:\n" + text
+}
+
+// answer has a person's words, with the question that they belong to.
+func answer(f *loop.Feedback) string {
+	text := quote(f.Answer, "", maxCase)
+	if text == "" {
+		return ""
+	}
+	if question := quote(f.Question, "", maxQuote); question != "" {
+		return "A person was asked:\n" + question + "\n\nand answered:\n" + text
+	}
+	return "A person said:\n" + text
+}
+
+// This file makes text harmless that neither pawl nor the user wrote: gate
+// output, answers, titles. The rules are:
+//   - It holds no signal and nothing that looks like one.
+//   - On a line of pawl's it is one line; a text of more lines is quoted.
+//   - It is bounded.
+
+const (
+	maxLine  = 400      // bytes of a text on one line
+	maxQuote = 4000     // bytes of a text that is quoted
+	maxCase  = 64 << 10 // bytes of a person's text: an answer, a description
+	cutMark  = " …"
+)
+
+// oneLine puts a text on one line of at most maxLine bytes.
+func oneLine(text string) string {
+	// Cut before the work on it, which a text of megabytes is not worth. Tags
+	// come last: with its white space gone, something may become one.
+	text = strings.Join(strings.Fields(bounded(text, 4*maxLine)), " ")
+	text = strings.ReplaceAll(signal.Neutralise(text), "```", "'''")
+	if forges(text) {
+		text = strings.TrimSpace(strings.TrimLeft(text, "#"))
+	}
+	return bounded(text, maxLine)
+}
+
+// quote sets a text of several lines off as a block quote of about limit
+// bytes, each line behind the prefix and a quote sign.
+func quote(text, prefix string, limit int) string {
+	text = strings.TrimSpace(signal.Neutralise(bounded(text, limit)))
+	if text == "" {
+		return ""
+	}
+	return prefix + "> " + strings.ReplaceAll(text, "\n", "\n"+prefix+"> ")
+}
+
+// headings start the lines that structure a prompt.
+var headings = [...]string{
+	"CONTEXT", "OBSERVE", "ORIENT", "DECIDE", "ACT", "FEEDBACK", "COMPLETION",
+	"REVIEW", "TASK", "CHECKS", "CHANGE", "VERDICT",
+}
+
+// prose keeps the lines of a text, but quotes one that is a heading of the
+// prompt, and closes a code fence that would swallow what follows.
+func prose(text string) string {
+	text = strings.TrimSpace(signal.Neutralise(bounded(text, maxCase)))
+	fence := signal.OpenFence("", text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if forges(line) {
+			lines[i] = "> " + line
+		}
+	}
+	if fence != "" {
+		lines = append(lines, fence)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// forges is true for a line that looks like a heading of ours.
+func forges(line string) bool {
+	name := strings.TrimSpace(line)
+	rest := strings.TrimLeft(name, "#")
+	if level := len(name) - len(rest); level == 0 || level > 2 {
+		return false
+	}
+	rest = strings.TrimSpace(strings.TrimRight(rest, "# \t"))
+	for _, h := range headings {
+		if strings.EqualFold(rest, h) {
+			return true
+		}
+	}
+	return strings.EqualFold(rest, strings.TrimPrefix(title, "# "))
+}
+
+// bounded cuts a text to at most limit bytes and marks the cut.
+func bounded(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(cutMark)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + cutMark
+}

@@ -1,0 +1,165 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+)
+
+// maxExpanded is the size of one fragment after its template has run.
+const maxExpanded = 1 << 20
+
+// data is what a template sees. These names are the user's interface.
+type data struct {
+	Procedure     string
+	Iteration     int
+	MaxIterations int
+	// Work is the text of the section TASK; empty when the user said none.
+	Work     string
+	Case     Case
+	Run      string
+	Agent    string
+	Strategy string
+	// Feedback is the text of the section FEEDBACK; empty in a first iteration.
+	Feedback string
+	Gates    []string
+}
+
+func newData(in Input, told string) *data {
+	return &data{
+		Procedure:     oneLine(in.Procedure),
+		Iteration:     in.Iteration,
+		MaxIterations: in.MaxIterations,
+		Work:          strings.TrimSpace(in.Work),
+		Case: Case{
+			ID:          oneLine(in.Case.ID),
+			Title:       oneLine(in.Case.Title),
+			Description: prose(in.Case.Description),
+			Acceptance:  oneLines(in.Case.Acceptance),
+			Tags:        oneLines(in.Case.Tags),
+		},
+		Run:      oneLine(in.Run),
+		Agent:    oneLine(in.Agent),
+		Strategy: oneLine(in.Strategy),
+		Feedback: told,
+		Gates:    oneLines(in.Gates),
+	}
+}
+
+func oneLines(texts []string) []string {
+	return lists.Each(texts, oneLine)
+}
+
+// Expand returns one fragment's text, its template carried out, for a prompt
+// that is no iteration's, such as a review's. The error is as in [Compose].
+func Expand(f Fragment, in Input) (string, error) {
+	text, err := expand(f, newData(in, feedback(&in, maxItems)))
+	return strings.TrimSpace(text), err
+}
+
+// expand returns the fragment's text, its template carried out.
+func expand(f Fragment, d *data) (string, error) {
+	if !isTemplate(f.Text) {
+		return f.Text, nil
+	}
+	t, err := parsed(f.Name, f.Text)
+	if err != nil {
+		return "", err
+	}
+	return execute(t, f.Name, d)
+}
+
+func isTemplate(text string) bool { return strings.Contains(text, "{{") }
+
+// CheckTemplate says whether a fragment is fine, for the time when the
+// configuration is loaded. A fragment without "{{" always is. The error has the
+// fragment's name and line: a mistake in the template, or a field that there is
+// not. It is tried on a first iteration and a later one.
+func CheckTemplate(name, text string) error {
+	if !isTemplate(text) {
+		return nil
+	}
+	t, err := parsed(name, text)
+	if err != nil {
+		return err
+	}
+	for _, sample := range samples() {
+		if _, err := execute(t, name, sample); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samples are a first iteration of a procedure and a later one of a case, so
+// that both sides of a condition are tried.
+func samples() []*data {
+	return []*data{
+		{Procedure: "build", Iteration: 1, Run: "01J0", Agent: "claude"},
+		{
+			Procedure: "build", Iteration: 2, MaxIterations: 10, Run: "01J0", Agent: "claude", Strategy: "focused",
+			Work: "Do this.",
+			Case: Case{
+				ID: "task-001", Title: "A title", Description: "A description.",
+				Acceptance: []string{"It works."}, Tags: []string{"a-tag"},
+			},
+			Feedback: "Iteration 1: a test is red.", Gates: []string{"tests"},
+		},
+	}
+}
+
+// parsed reads a template.
+func parsed(name, text string) (*template.Template, error) {
+	t, err := template.New(name).Option("missingkey=error").
+		Funcs(template.FuncMap{"join": func(sep string, list []string) string { return strings.Join(list, sep) }}).Parse(text)
+	if err != nil {
+		return nil, templateError(name, err)
+	}
+	return t, nil
+}
+
+func execute(t *template.Template, name string, d *data) (string, error) {
+	var out limited
+	if err := t.Execute(&out, d); err != nil {
+		return "", templateError(name, err)
+	}
+	return out.b.String(), nil
+}
+
+// wordsOfTemplate is how package text/template begins its errors.
+const wordsOfTemplate = "template: "
+
+// templateError keeps the place that text/template names and drops its own
+// type names.
+func templateError(name string, err error) error {
+	why := strings.TrimPrefix(err.Error(), wordsOfTemplate)
+	if rest, ok := strings.CutPrefix(why, name+":"); ok {
+		why = name + ":" + rest
+	}
+	why = strings.ReplaceAll(why, "in type *prompt.data", "in a prompt; there are "+fieldNames(reflect.TypeFor[data]()))
+	why = strings.ReplaceAll(why, "in type prompt.Case", "in a case; there are "+fieldNames(reflect.TypeFor[Case]()))
+	return fmt.Errorf("cannot use the template in %s", why)
+}
+
+// limited takes a template's output up to its bound.
+type limited struct{ b strings.Builder }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.b.Len()+len(p) > maxExpanded {
+		return 0, errors.New("its output is over 1 MiB")
+	}
+	return l.b.Write(p)
+}
+
+// fieldNames are what a template may ask for.
+func fieldNames(t reflect.Type) string {
+	names := make([]string, 0, t.NumField())
+	for i := range t.NumField() {
+		names = append(names, "."+t.Field(i).Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,294 @@
+package safety
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// Secret is what looks like a secret in a file. What it is stays unsaid.
+type Secret struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // 1-based
+	Kind string `json:"kind"` // e.g. "AWS access key"
+}
+
+const (
+	maxSecrets = 100
+	// maxLine is as much of a line as is read.
+	maxLine = 4 << 10
+)
+
+// Secrets finds secrets in the lines that a diff adds: a patch in git's
+// format. At most the first 100 are returned.
+func Secrets(patch string) []Secret {
+	var found []Secret
+	file, line, left := "", 0, 0 // left: added lines that the hunk still has
+	for text := range strings.Lines(patch) {
+		text = strings.TrimRight(text, "\r\n")
+		switch {
+		case left > 0 && strings.HasPrefix(text, "+"):
+			if kind := secretKind(file, text[1:]); kind != "" && len(found) < maxSecrets {
+				found = append(found, Secret{File: file, Line: line, Kind: kind})
+			}
+			line, left = line+1, left-1
+		case left > 0 && text == "", left > 0 && text[0] == ' ':
+			line, left = line+1, left-1
+		case left > 0 && text[0] == '-', strings.HasPrefix(text, `\`):
+		case strings.HasPrefix(text, "+++ "):
+			file = patchedFile(text[4:])
+		case strings.HasPrefix(text, "@@ "):
+			line, left = hunk(text)
+		}
+	}
+	return found
+}
+
+// patchedFile is the name after "+++ ".
+func patchedFile(name string) string {
+	if unquoted, err := strconv.Unquote(name); err == nil {
+		name = unquoted
+	}
+	name, _, _ = strings.Cut(name, "\t")
+	return strings.TrimPrefix(name, "b/")
+}
+
+// hunk is where the new side of "@@ -1,2 +3,4 @@" begins, and how many lines it has.
+func hunk(text string) (line, count int) {
+	_, rest, _ := strings.Cut(text, "+")
+	rest, _, _ = strings.Cut(rest, " ")
+	from, n, many := strings.Cut(rest, ",")
+	line, _ = strconv.Atoi(from)
+	count = 1
+	if many {
+		count, _ = strconv.Atoi(n)
+	}
+	return line, count
+}
+
+// secretKind says what kind of secret a line of a file holds; "" for none.
+func secretKind(file, line string) string {
+	if len(line) > maxLine {
+		line = line[:maxLine]
+	}
+	if generated(file) {
+		return ""
+	}
+	kind, value := knownSecret(line)
+	if kind != "" {
+		forTests := testFile(file) && strings.Contains(strings.ToLower(value), "test")
+		if madeUp(value) || forTests {
+			return ""
+		}
+		return kind
+	}
+	if testFile(file) {
+		return ""
+	}
+	return assignedSecret(file, line)
+}
+
+// generated files are full of hashes and hold no secrets of a person's.
+func generated(file string) bool {
+	base := path.Base(file)
+	isEnding := func(end string) bool { return strings.HasSuffix(base, end) }
+	return slices.Contains(list("generated"), base) || slices.ContainsFunc(list("generated ending"), isEnding)
+}
+
+// testFile is true for tests, fixtures, examples and documentation.
+func testFile(file string) bool {
+	return holdsOne(strings.ToLower(file), list("test"))
+}
+
+// format is a key that shows what it is.
+type format struct {
+	prefix string
+	set    string // characters after the prefix: see in
+	min    int    // how many at least
+	kind   string
+}
+
+//go:embed secrets.txt
+var secretTable string
+
+var knownFormats = sync.OnceValue(func() []format {
+	var out []format
+	for kind, line := range sections(secretTable) {
+		f := format{kind: kind}
+		_, _ = fmt.Sscan(line, &f.prefix, &f.set, &f.min) // the table is tested
+		out = append(out, f)
+	}
+	return out
+})
+
+// find returns the first key of the format in a line. An AWS key has a length
+// of its own.
+func (f format) find(line string) string {
+	for at := 0; ; {
+		i := strings.Index(line[at:], f.prefix)
+		if i < 0 {
+			return ""
+		}
+		i += at
+		end := i + len(f.prefix)
+		for end < len(line) && in(f.set, line[end]) {
+			end++
+		}
+		inWord := i > 0 && wordByte(line[i-1])
+		inName := i > 0 && line[i-1] == '-'
+		size := end - i - len(f.prefix)
+		tooLong := size > f.min && f.kind == "AWS access key"
+		if !inWord && !inName && size >= f.min && !tooLong {
+			return line[i:end]
+		}
+		at = max(end, i+1)
+	}
+}
+
+var (
+	webToken        = lazy.Regexp(`eyJ[\w-]{8,}\.eyJ[\w-]*\.[\w-]{21,}`)
+	addressPassword = lazy.Regexp("://[^\\s\"'`<>/:]*:([^\\s\"'`<>/]{6,})@([^\\s\"'`<>/@]+)")
+	assigned        = lazy.Regexp(`(?i)(secret|token|passw(?:or)?d|pwd|` +
+		`(?:api|access|private)[_-]?key|(?:auth|encryption|signing)_key)` +
+		`[\w"'\]-]*[ \t]*(?:[:=]=?>?)[ \t]*` + "(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^ ]+))")
+)
+
+// knownSecret finds a key of a known format; value is the key itself.
+func knownSecret(line string) (kind, value string) {
+	if strings.Contains(line, "PRIVATE KEY") && strings.Contains(line, "-----BEGIN ") {
+		return "private key", "-----BEGIN"
+	}
+	for _, f := range knownFormats() {
+		if value := f.find(line); value != "" {
+			return f.kind, value
+		}
+	}
+	if value := webToken().FindString(line); value != "" {
+		return "JSON web token", value
+	}
+	for _, found := range addressPassword().FindAllStringSubmatch(line, -1) {
+		password, host := found[1], found[2]
+		elsewhere := !loopback(host) && strings.Contains(host, ".") && !strings.Contains(host, "example")
+		if elsewhere && !placeholder(password) && distinct(password) >= 6 {
+			return "password in an address", password
+		}
+	}
+	return "", ""
+}
+
+// in: a, A and 0 stand for small letters, capitals and digits; other
+// characters for themselves.
+func in(set string, c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return strings.IndexByte(set, 'a') >= 0
+	case c >= 'A' && c <= 'Z':
+		return strings.IndexByte(set, 'A') >= 0
+	case c >= '0' && c <= '9':
+		return strings.IndexByte(set, '0') >= 0
+	}
+	return strings.IndexByte(set, c) >= 0
+}
+
+// assignedSecret finds a value with much randomness that is given to a name
+// like api_key or password.
+func assignedSecret(file, line string) string {
+	found := assigned().FindStringSubmatch(line)
+	if found == nil {
+		return ""
+	}
+	kind, quoted, bare := secretKinds[strings.ToLower(found[1][:2])], found[2]+found[3]+found[4], found[5]
+	value := quoted
+	if value == "" && settingsFile(file) {
+		value = bare
+	}
+	if value == "" || value[0] == '=' || placeholder(value) || !mixed(value) {
+		return ""
+	}
+	if kind == "password" && len(value) >= 8 && distinct(value) >= 6 {
+		return kind
+	}
+	// as random as hexadecimal digits are
+	if kind != "password" && len(value) >= 16 && distinct(value) >= 10 {
+		return kind
+	}
+	return ""
+}
+
+// secretKinds are kinds by how their names begin.
+var secretKinds = map[string]string{
+	"se": "secret", "ap": "API key", "ac": "access key", "pr": "private key", "to": "token",
+	"pa": "password", "pw": "password", "au": "key", "en": "key", "si": "key",
+}
+
+// settingsFile is where values stand without quotes.
+func settingsFile(file string) bool {
+	base := path.Base(file)
+	switch path.Ext(base) {
+	case ".env", ".properties", ".ini", ".cfg", ".conf", ".toml", ".yaml", ".yml":
+		return true
+	}
+	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".npmrc", ".pypirc", ".netrc", "credentials"}, base)
+}
+
+// placeholder is true for values that stand for a secret, or get one elsewhere.
+func placeholder(v string) bool {
+	odd := strings.ContainsAny(v, " ()[]{},;\\") || beginsWith(v, []string{"$", "#"})
+	return odd || holdsOne(strings.ToLower(v), list("placeholder")) || madeUp(v)
+}
+
+// madeUp is true for a key that nobody issued: one in documentation, of few
+// characters, or counted up.
+func madeUp(v string) bool {
+	if v == "-----BEGIN" {
+		return false
+	}
+	return holdsOne(strings.ToLower(v), list("made up")) || distinct(v) < 5
+}
+
+func holdsOne(s string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
+}
+
+// mixed has digits and letters, and is no word, date, version or UUID-like name.
+func mixed(v string) bool {
+	if identifier(v) {
+		return false
+	}
+	digit, alpha := 0, 0
+	for i := range len(v) {
+		switch {
+		case v[i] >= '0' && v[i] <= '9':
+			digit++
+		case letter(v[i]):
+			alpha++
+		}
+	}
+	if digit >= 2 && alpha >= 2 {
+		return true
+	}
+	return digit == 1 && alpha >= 4 && strings.ContainsAny(v, "!@#%^&*+=")
+}
+
+// identifier is true for words and numbers that are joined: TOKEN_TYPE_42.
+func identifier(v string) bool {
+	parts := strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune("_-.:", c) })
+	return !slices.ContainsFunc(parts, func(p string) bool {
+		return strings.Trim(p, "0123456789") != "" && strings.ContainsAny(p, "0123456789!@#%^&*+=~")
+	}) && len(parts) > 1
+}
+
+// distinct counts the characters of a text that differ.
+func distinct(v string) int {
+	seen := map[byte]bool{}
+	for i := range len(v) {
+		seen[v[i]] = true
+	}
+	return len(seen)
+}

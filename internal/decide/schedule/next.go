@@ -1,0 +1,264 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+)
+
+// next is the first thing to be done: what ended is settled before anything
+// starts, and a person is told at once.
+func (s *State) next() Command {
+	if s.Phase == "" || s.Phase == Finished {
+		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
+	}
+	for _, step := range []func() (Command, bool){s.settle, s.alert, s.tell, s.instruct, s.fill, s.verify, s.over} {
+		if c, ok := step(); ok {
+			return c
+		}
+	}
+	return s.rest()
+}
+
+// settle is for the first run that ended. One that only rests with the
+// autopilot keeps its slot.
+func (s *State) settle() (Command, bool) {
+	if s.Unstored && s.Phase != Stopping {
+		return Command{}, false
+	}
+	for i := range s.Slots {
+		l := &s.Slots[i]
+		rests := l.Phase == Resting && s.Phase != Stopping
+		if rests || l.End == nil {
+			continue
+		}
+		if l.Phase == Pausing && l.End.Status == loop.Paused && !l.End.Question && s.Phase != Stopping {
+			l.Phase = Resting
+			continue
+		}
+		if s.Unstored { // the next start finds the task as a crash would leave it
+			s.free(l.Case)
+			return s.settle()
+		}
+		v := s.judge(l)
+		return Command{Kind: Settle, Case: l.Case, Settlement: v, Why: v.Why}, true
+	}
+	return Command{}, false
+}
+
+func (s *State) alert() (Command, bool) {
+	if len(s.Alerts) == 0 {
+		return Command{}, false
+	}
+	text := s.Alerts[0]
+	s.Alerts = s.Alerts[1:]
+	return Command{Kind: Alert, Why: text}, true
+}
+
+func (s *State) tell() (Command, bool) {
+	if len(s.Tells) == 0 {
+		return Command{}, false
+	}
+	text := s.Tells[0]
+	s.Tells = s.Tells[1:]
+	return Command{Kind: Tell, Why: text}, true
+}
+
+// instruct passes on to the runs what the autopilot as a whole does.
+func (s *State) instruct() (Command, bool) {
+	for i := range s.Slots {
+		l := &s.Slots[i]
+		switch {
+		case l.Phase == "", l.End != nil && l.Phase != Resting:
+		case s.Phase == Stopping && l.Phase != Ending:
+			l.Phase = Ending
+			return Command{Kind: Stop, Case: l.Case, Cause: s.Cause, Kill: s.Killed, Why: s.Why}, true
+		case l.Gone != "" && l.Phase != Ending:
+			l.Phase = Ending
+			return Command{Kind: Stop, Case: l.Case, Cause: loop.CauseSettled, Why: l.Gone}, true
+		case s.Phase == Paused && l.Phase == Working:
+			l.Phase = Pausing
+			return Command{Kind: Pause, Case: l.Case, Why: s.Why}, true
+		case s.Phase == Running && l.Phase == Resting:
+			l.Phase, l.End = Working, nil
+			return Command{Kind: Resume, Case: l.Case, Why: "the autopilot goes on"}, true
+		}
+	}
+	return Command{}, false
+}
+
+// fill puts a task into a free slot.
+func (s *State) fill() (Command, bool) {
+	if len(s.Adopt) > 0 && len(s.Slots) < s.Settings.MaxParallel {
+		id := s.Adopt[0]
+		s.Adopt = s.Adopt[1:]
+		s.Slots = append(s.Slots, Slot{Case: id, Phase: Working, Since: s.At})
+		return Command{Kind: Start, Case: id, Adopt: true, Why: "what an earlier pawl left of it is taken up"}, true
+	}
+	if s.Phase != Running {
+		s.dropChosen()
+		return Command{}, false
+	}
+	for i := range s.Slots {
+		if l := &s.Slots[i]; l.Phase == "" {
+			l.Phase = Working
+			s.Tally.Started++
+			return Command{Kind: Start, Case: l.Case, Why: l.Why}, true
+		}
+	}
+	if len(s.Slots) >= s.Settings.MaxParallel {
+		return Command{}, false
+	}
+	if s.Hold != "" {
+		return Command{}, false
+	}
+	if len(s.Assigned) > 0 {
+		return Command{Kind: Pick, Case: s.Assigned[0], Why: "a person assigned it"}, true
+	}
+	if s.Mode != Auto || s.Dry != "" || s.reached() != "" || s.doubted() {
+		return Command{}, false
+	}
+	why := fmt.Sprintf("%d of %d slots are taken", len(s.Slots), s.Settings.MaxParallel)
+	return Command{Kind: Pick, Exclude: s.Excluded(), Repairs: s.wary(), Why: why}, true
+}
+
+// dropChosen forgets tasks that were chosen and not yet started.
+func (s *State) dropChosen() {
+	s.Slots = slices.DeleteFunc(s.Slots, func(l Slot) bool { return l.Phase == "" })
+}
+
+// reached says which target of the sprint is reached; "" when it goes on. What
+// runs already counts for a number of tasks: no more is started than needed.
+func (s *State) reached() string {
+	switch n := s.Settings.Count; {
+	case n > 0 && s.Tally.Completed >= n:
+		return fmt.Sprintf("%d of %d tasks are complete", s.Tally.Completed, n)
+	case n > 0 && s.Tally.Completed+len(s.Slots) >= n:
+		return fmt.Sprintf("%d of %d tasks are complete or run", s.Tally.Completed+len(s.Slots), n)
+	}
+	if t := s.Settings.Until; !t.IsZero() && !t.After(s.At) {
+		return "its time is over"
+	}
+	return ""
+}
+
+// over ends the session when nothing is left to do.
+func (s *State) over() (Command, bool) {
+	if len(s.Slots) > 0 {
+		return Command{}, false
+	}
+	if s.Phase == Stopping {
+		return s.finish(s.Why), true
+	}
+	if s.Phase == Paused || len(s.Assigned) > 0 {
+		return Command{}, false
+	}
+	if s.Stale && s.reached() != "" {
+		s.Stale = false
+		return Command{Kind: Count, Why: "what is left is to be known"}, true
+	}
+	if s.onItsWay() || s.awaitsTarget() {
+		return Command{}, false
+	}
+	if why := s.reached(); why != "" {
+		return s.finish(why), true
+	}
+	if s.Mode != Auto || s.Settings.Keep || s.Dry == "" || s.Hold != "" || s.waits() {
+		return Command{}, false
+	}
+	why := s.Dry
+	if s.Counts.QueueHeld != "" && s.awaited() == "" {
+		why += "; " + s.Counts.QueueHeld
+	}
+	return s.finish(why), true
+}
+
+// onItsWay is true while the queue works on what is verified.
+func (s *State) onItsWay() bool { return s.Counts.Queued > 0 && s.Counts.QueueHeld == "" }
+
+// waits is true when tasks are kept out for a time only.
+func (s *State) waits() bool {
+	return s.Again.After(s.At) || slices.ContainsFunc(s.Bench, func(b Bench) bool { return b.Until.After(s.At) })
+}
+
+func (s *State) finish(why string) Command {
+	s.Phase, s.Why = Finished, why
+	return Command{Kind: Finish, Why: why, Exit: s.exit()}
+}
+
+// Pawl's exit statuses, as far as they are decided here.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitPerson      = 4
+	exitHangup      = 129
+	exitInterrupted = 130
+	exitTerminated  = 143
+)
+
+// exit: a stop, then what waits for a person, then what failed.
+func (s *State) exit() int {
+	switch {
+	case s.Cause == loop.CauseHangup:
+		return exitHangup
+	case s.Cause == loop.CauseTerminate:
+		return exitTerminated
+	case s.Cause != loop.NoCause:
+		return exitInterrupted
+	case s.Counts.Waiting > 0, s.Counts.QueueHeld != "", s.awaited() != "":
+		return exitPerson
+	case s.Tally.Failed+s.Tally.TimedOut+s.Counts.Failed > 0:
+		return exitFailed
+	case s.Alone:
+		return exitPerson
+	}
+	return exitOK
+}
+
+// rest waits for the next event, or for the first time that means something.
+func (s *State) rest() Command {
+	c := Command{Kind: Rest, Why: s.idle()}
+	earlier := func(t time.Time) {
+		if !t.After(s.At) {
+			return
+		}
+		if c.Until.IsZero() || t.Before(c.Until) {
+			c.Until = t
+		}
+	}
+	earlier(s.Until)
+	earlier(s.Settings.Until)
+	earlier(s.Ends)
+	earlier(s.Again)
+	earlier(s.targetTime())
+	for _, b := range s.Bench {
+		earlier(b.Until)
+	}
+	return c
+}
+
+// idle says why nothing is to be done.
+func (s *State) idle() string {
+	switch {
+	case s.Phase != Running:
+		return s.Why
+	case s.Hold != "":
+		return s.Hold
+	case len(s.Slots) >= s.Settings.MaxParallel:
+		return fmt.Sprintf("all %d slots are taken", s.Settings.MaxParallel)
+	case s.targetWait() != "":
+		return s.targetWait()
+	case s.reached() != "":
+		return s.reached()
+	case s.doubted():
+		return fmt.Sprintf("the first iterations of %s failed in the same way: it may be the environment",
+			listed(s.Environment.Cases))
+	case s.Mode == SemiAuto:
+		return "semi-auto: a person assigns tasks"
+	case s.Dry != "":
+		return s.Dry
+	}
+	return "it waits"
+}

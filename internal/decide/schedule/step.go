@@ -1,0 +1,368 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+)
+
+// Step returns the state after e and the one command that follows. An event
+// that does not fit changes nothing, and asks for what is to be done anyway.
+func Step(s State, e Event) (State, Command) {
+	s = s.clone()
+	if e.At.After(s.At) {
+		s.At = e.At
+	}
+	s.take(&e)
+	c := s.next()
+	return s, c
+}
+
+// take makes what happened part of the state.
+func (s *State) take(e *Event) {
+	if s.Phase == "" && e.Kind != Began {
+		return
+	}
+	switch e.Kind {
+	case Began:
+		s.begin(e)
+	case Picked:
+		s.picked(e)
+	case NotStarted:
+		s.notStarted(e)
+	case Ended:
+		if l := s.slot(e.Case); l != nil && l.End == nil {
+			end := e.Outcome
+			l.End = &end
+		}
+	case Settled:
+		s.settled(e)
+	case Iterated:
+		s.iterated(e)
+	case Asked:
+		s.asked(e)
+	case Limited:
+		s.limited(e)
+	case Landed:
+		s.Tally.Landed++
+		s.look()
+	case Gone:
+		if l := s.slot(e.Case); l != nil && l.Gone == "" {
+			l.Gone = cmp.Or(e.Why, "it is active no more")
+			s.Alerts = append(s.Alerts, fmt.Sprintf("%s: %s; its run is ended", e.Case, l.Gone))
+		}
+	case Changed:
+		s.look()
+	case Counted:
+		s.counted(e)
+	case Started, Woken, Did:
+	}
+	s.release()
+}
+
+func (s *State) begin(e *Event) {
+	if s.Phase != "" {
+		return
+	}
+	s.Settings, s.Mode, s.Phase = e.Settings, e.Settings.Mode, Running
+	s.Mode = cmp.Or(s.Mode, Auto)
+	s.Adopt = e.Cases[:min(len(e.Cases), max(0, s.Settings.MaxParallel))]
+}
+
+// picked takes a slot for the task that was found, unless something came
+// between.
+func (s *State) picked(e *Event) {
+	s.counted(e)
+	assigned := e.Named != ""
+	if assigned {
+		s.Assigned = without(s.Assigned, e.Named)
+	}
+	switch {
+	case e.Case == "" && assigned:
+		s.Alerts = append(s.Alerts, e.Named+" cannot be started: "+e.Why)
+	case e.Repairs != s.wary() && !assigned: // the target is another than was thought: once more
+	case e.Case == "", !assigned && s.wary() && s.Counts.Target.Health == Unknown:
+		s.Dry, s.Again = cmp.Or(s.awaited(), e.Why, "no task is ready"), e.Again
+	case s.Phase != Running || len(s.Slots) >= s.Settings.MaxParallel || s.slot(e.Case) != nil:
+	case s.overWIP() && !assigned:
+		s.Dry = fmt.Sprintf("%d wait for review, and wip_limit is %d", s.Counts.Review, s.Settings.WIPLimit)
+	default:
+		s.Slots = append(s.Slots, Slot{Case: e.Case, Since: e.At, Why: chosen(e, assigned)})
+	}
+}
+
+func chosen(e *Event, assigned bool) string {
+	if assigned {
+		return "a person assigned it"
+	}
+	return cmp.Or(e.Why, "it is the best ready task")
+}
+
+func (s *State) overWIP() bool {
+	return s.Settings.WIPLimit > 0 && s.Counts.Review >= s.Settings.WIPLimit
+}
+
+// notStarted takes a start that failed by whose fault it was.
+func (s *State) notStarted(e *Event) {
+	l := s.slot(e.Case)
+	if l == nil || l.End != nil {
+		return
+	}
+	switch e.Fault {
+	case OfBoard: // somebody else was quicker; the next look sees the board as it is
+		s.free(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.At.Add(boardPause), Why: e.Why})
+	case OfMachine:
+		l.End = &Outcome{Status: e.Outcome.Status, NotStarted: true, Machine: true, Why: e.Why}
+		s.hold(e.Why)
+	default:
+		l.End = &Outcome{NotStarted: true, Setup: e.Outcome.Setup, Why: e.Why}
+	}
+}
+
+// Times to wait.
+const (
+	boardPause = time.Second     // before a task that was not ready is looked at again
+	firstWait  = time.Second     // before a start is tried again; doubles
+	longest    = 5 * time.Minute // of any such wait
+)
+
+func backoff(tries int) time.Duration {
+	return min(longest, firstWait<<min(max(0, tries-1), 10))
+}
+
+// hold starts nothing for a while: the machine has to recover.
+func (s *State) hold(why string) {
+	if s.Hold == "" || !s.Until.After(s.At) { // else another slot met the same just now
+		s.Holds++
+	}
+	if s.Hold == "" && s.Holds == 1 {
+		s.Alerts = append(s.Alerts, "nothing is started for now: "+why)
+	}
+	s.Hold, s.Until = why, s.At.Add(backoff(s.Holds))
+}
+
+// release ends what has lasted long enough.
+func (s *State) release() {
+	s.endPause()
+	if s.Hold != "" && !s.Until.After(s.At) {
+		s.Hold, s.Until, s.Unstored = "", time.Time{}, false
+		s.look()
+	}
+	if !s.Again.IsZero() && !s.Again.After(s.At) {
+		s.look()
+	}
+	over := func(b Bench) bool { return !b.Until.IsZero() && !b.Until.After(s.At) }
+	if !slices.ContainsFunc(s.Bench, func(b Bench) bool { return over(b) && !b.Seen }) {
+		return
+	}
+	s.look()
+	s.Bench = slices.DeleteFunc(s.Bench, func(b Bench) bool { return over(b) && b.Tries == 0 })
+	for i := range s.Bench {
+		s.Bench[i].Seen = s.Bench[i].Seen || over(s.Bench[i])
+	}
+}
+
+// settled counts what became of a task, and frees its slot.
+func (s *State) settled(e *Event) {
+	l := s.slot(e.Case)
+	if l == nil || l.End == nil {
+		return
+	}
+	if e.Fault != "" {
+		s.Unstored = true
+		s.hold(e.Why)
+		return
+	}
+	v, end := s.judge(l), *l.End
+	if !end.NotStarted {
+		s.Holds = 0
+	}
+	s.count(end, v, s.tries(e.Case))
+	switch {
+	case end.NotStarted && !v.Bench && v.Action == board.Stop && v.Failed:
+		s.again(e.Case, end.Why)
+	case end.NotStarted && end.Machine: // another task goes first: it shows whether it is the machine
+		s.unbench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})
+	case !v.Later.IsZero():
+		s.unbench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: v.Later, Why: v.Why})
+	case v.Bench:
+		s.unbench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Why: v.Why})
+	default:
+		s.unbench(e.Case)
+	}
+	s.free(e.Case)
+	if v.Alert != "" {
+		s.Alerts = append(s.Alerts, e.Case+": "+v.Alert)
+	}
+	s.afterError(end, v)
+}
+
+// again keeps a task out that could not be started, longer each time.
+func (s *State) again(id, why string) {
+	b := Bench{Case: id, Tries: s.tries(id) + 1, Why: why}
+	b.Until = s.At.Add(backoff(b.Tries))
+	s.unbench(id)
+	s.Bench = append(s.Bench, b)
+}
+
+// tries is how often the start of a task has failed until now.
+func (s *State) tries(id string) int {
+	if b := s.benched(id); b != nil {
+		return b.Tries
+	}
+	return 0
+}
+
+func (s *State) count(o Outcome, v Settlement, tries int) {
+	t := &s.Tally
+	switch {
+	case o.NotStarted && v.Action != board.Fail, o.Taken, !v.Later.IsZero():
+	case v.Worked && v.Action != board.Block:
+		t.Completed++
+		if v.Action == board.Land {
+			t.Landed++
+		}
+	case v.Action == board.Fail:
+		t.Failed++
+	case v.Action == board.Expire:
+		t.TimedOut++
+	case v.Action == board.Block:
+		t.Blocked++
+	case v.Action == board.Stop:
+		t.Stopped++
+	}
+	switch {
+	case v.Failed && o.NotStarted && !o.Setup && tries > 0: // one task that cannot be started is one error
+	case v.Failed:
+		s.Errors++
+	case v.Worked:
+		s.Errors = 0
+	}
+}
+
+// afterError pauses when too much has failed.
+func (s *State) afterError(end Outcome, v Settlement) {
+	if !v.Failed || s.Phase != Running {
+		return
+	}
+	switch most := s.Settings.ErrorThreshold; {
+	case most > 0 && s.Errors >= most:
+		why := fmt.Sprintf("%d failed in a row, and error_threshold is %d", s.Errors, most)
+		if end.NotStarted {
+			why += ": " + end.Why
+		}
+		s.pause(why)
+	case s.Settings.PauseOnError && v.Action == board.Fail:
+		s.pause("a task failed, and pause_on_error is set")
+	default:
+		return
+	}
+	s.Alerts = append(s.Alerts, "paused: "+s.Why+"; look at what failed, then: pawl autopilot resume"+s.limitPause())
+}
+
+// limitPause has a pause end by itself, and says so.
+func (s *State) limitPause() string {
+	limit := s.Settings.PauseLimit
+	if limit <= 0 {
+		return ""
+	}
+	s.Ends = s.At.Add(limit)
+	return fmt.Sprintf(" (it ends by itself after %s)", loop.Duration(limit))
+}
+
+// endPause ends the session when a pause after errors has lasted long enough.
+func (s *State) endPause() {
+	if s.Phase != Paused || s.Ends.IsZero() || s.Ends.After(s.At) {
+		return
+	}
+	s.Phase, s.Alone, s.Ends = Stopping, true, time.Time{}
+	s.Why = fmt.Sprintf("%s; it was paused for %s", s.Why, loop.Duration(s.Settings.PauseLimit))
+}
+
+func (s *State) pause(why string) { s.Phase, s.Why = Paused, why }
+
+// judge is the settlement of a slot whose run ended.
+func (s *State) judge(l *Slot) Settlement {
+	m := Manner{
+		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping,
+		Gone: l.Gone, Tries: s.tries(l.Case) + 1, Starts: s.Settings.MaxStarts,
+	}
+	m.Starts = cmp.Or(m.Starts, DefaultStarts)
+	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && (m.Tries == 1 || l.End.Setup) {
+		m.Starts = m.Tries + 1 // the pause that follows is enough
+	}
+	return Judge(*l.End, m)
+}
+
+func (s *State) asked(e *Event) {
+	switch e.Ask {
+	case AskPause:
+		if s.Phase == Running {
+			s.pause("a person asked")
+		}
+		s.Ends = time.Time{} // a person knows of it
+	case AskResume:
+		s.resume()
+		s.Environment.Again = false
+	case AskStop:
+		s.stop(e.Cause, e.Kill)
+	case AskMode:
+		if e.Mode == Auto || e.Mode == SemiAuto {
+			s.Mode = e.Mode
+			s.look()
+		}
+	case AskStart:
+		if s.slot(e.Case) == nil && !slices.Contains(s.Assigned, e.Case) {
+			s.unbench(e.Case)
+			s.Assigned = append(s.Assigned, e.Case)
+		}
+	}
+}
+
+func (s *State) resume() {
+	if s.Phase != Paused {
+		return
+	}
+	s.Phase, s.Why, s.Errors, s.Ends = Running, "", 0, time.Time{}
+	s.look()
+}
+
+func (s *State) stop(cause loop.Cause, kill bool) {
+	if s.Phase == Finished {
+		return
+	}
+	if s.Phase != Stopping {
+		s.Phase, s.Why, s.Cause = Stopping, asker(cause), cause
+	}
+	if kill && !s.Killed {
+		s.Killed = true
+		for i := range s.Slots {
+			if s.Slots[i].Phase == Ending {
+				s.Slots[i].Phase = Working // to be told again
+			}
+		}
+	}
+}
+
+// asker is who wants the autopilot to stop.
+func asker(cause loop.Cause) string {
+	switch cause {
+	case loop.CauseTerminate:
+		return "it was terminated by the signal TERM"
+	case loop.CauseHangup:
+		return "the terminal hung up"
+	}
+	return "a person asked"
+}
+
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(ids, func(x string) bool { return x == id })
+}

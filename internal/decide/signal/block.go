@@ -1,0 +1,287 @@
+package signal
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// place says where in its message a line stands.
+type place uint8
+
+const (
+	open     place = iota // the agent's own words
+	fenced                // inside a code fence, or a fence itself
+	indented              // indented code
+	quoted                // a block quote
+	spanned               // within a quotation or inline code that an earlier line opened
+	hidden                // inside an HTML comment or a pre, code or blockquote element
+)
+
+// maxNesting bounds the fences within fences that are followed. Deeper ones
+// never close, so nothing behind them counts.
+const maxNesting = 64
+
+// blocks follows the Markdown structure of a message, one line at a time.
+//
+// Code fences are read twice. By the standard a fence within a fence is text,
+// but models nest them, so the first closing fence of an inner block would
+// put the rest of the outer one outside. A claim of success counts only if
+// both readings have it outside; anything else needs the standard alone.
+type blocks struct {
+	fence  fence   // by the standard; no fence when its size is 0
+	nested []fence // with fences within fences
+	lost   bool    // more than maxNesting
+	until  string  // ends the HTML block that is open; empty when none is
+	inline bool    // that block began within a paragraph and ends with it
+	span   span
+}
+
+// fence is an opening code fence.
+type fence struct {
+	char byte
+	size int
+}
+
+// next takes a line without its line break and says where it stands. sure is
+// false when only the standard reading has it outside of fences.
+func (b *blocks) next(line string) (where place, sure bool) {
+	indent, text := unindent(line)
+	if b.until != "" {
+		b.endHTML(text)
+		return hidden, false
+	}
+	if isFence := b.stepFences(indent, text); isFence || b.fence.size > 0 {
+		b.span = span{}
+		return fenced, false
+	}
+	sure = len(b.nested) == 0 && !b.lost
+	switch {
+	case text == "":
+		b.span = span{}
+		return open, sure
+	case indent >= 4:
+		return indented, false
+	case text[0] == '>':
+		b.span = span{}
+		return quoted, false
+	}
+	if startsBlock(text) {
+		b.span = span{}
+	}
+	inQuotes := b.span.open()
+	b.span.step(text)
+	if b.startHTML(text) {
+		return hidden, false
+	}
+	if inQuotes {
+		return spanned, false
+	}
+	return open, sure
+}
+
+// unclosed is true when a fence is open at the end of the message. Which
+// lines were inside of it cannot be known then.
+func (b *blocks) unclosed() bool {
+	return b.fence.size > 0 || len(b.nested) > 0 || b.lost
+}
+
+// unindent measures the white space before the text, in columns, and cuts
+// off that behind it.
+func unindent(line string) (columns int, text string) {
+	for i := range len(line) {
+		switch line[i] {
+		case ' ':
+			columns++
+		case '\t':
+			columns += 4 - columns%4
+		default:
+			return columns, trim(line[i:])
+		}
+	}
+	return columns, ""
+}
+
+// trim cuts off the white space that may surround a signal. It is ASCII
+// only: other spaces could hide something.
+func trim(s string) string { return strings.Trim(s, " \t\r\v\f") }
+
+// stepFences moves both readings on and says whether the line is a fence by
+// the standard.
+func (b *blocks) stepFences(indent int, text string) bool {
+	b.stepNested(text)
+	f, info, ok := readFence(text)
+	if !ok || indent >= 4 {
+		return false
+	}
+	if b.fence.size == 0 {
+		b.fence = f
+		return true
+	}
+	if info == "" && f.char == b.fence.char && f.size >= b.fence.size {
+		b.fence = fence{}
+		return true
+	}
+	return false
+}
+
+// stepNested is the careful reading: a fence counts at any indentation and
+// behind a list marker, and one with an info string opens another block.
+func (b *blocks) stepNested(text string) {
+	f, info, ok := readFence(afterListMarker(text))
+	if !ok || b.lost {
+		return
+	}
+	top := len(b.nested) - 1
+	if top >= 0 && info == "" && f.char == b.nested[top].char && f.size >= b.nested[top].size {
+		b.nested = b.nested[:top]
+		return
+	}
+	if top >= 0 && f.char != b.nested[top].char {
+		return // the other sort of fence is text
+	}
+	if top >= 0 && f.size < b.nested[top].size {
+		return // so is a shorter one
+	}
+	if len(b.nested) == maxNesting {
+		b.lost = true
+		return
+	}
+	b.nested = append(b.nested, f)
+}
+
+var (
+	// fenceLine is a code fence: at least three backticks or tildes, and what is
+	// behind them. Backticks behind backticks are inline code, not a fence.
+	fenceLine = lazy.Regexp("^(?:(`{3,})([^`]*)|(~{3,})(.*))$")
+	// markers are list markers at the start of a line.
+	markers = lazy.Regexp(`^(?:(?:[-*+]|\d{1,9}[.)])[ \t]+){1,8}`)
+)
+
+// readFence reads a code fence and what is behind it.
+func readFence(text string) (f fence, info string, ok bool) {
+	if text == "" || strings.IndexByte("`~", text[0]) < 0 {
+		return fence{}, "", false
+	}
+	found := fenceLine().FindStringSubmatch(text)
+	if found == nil {
+		return fence{}, "", false
+	}
+	mark := found[1] + found[3]
+	return fence{char: mark[0], size: len(mark)}, trim(found[2] + found[4]), true
+}
+
+// OpenFence returns the marker of the code fence that is open behind a text, if
+// open was open before it; "" is none.
+func OpenFence(open, text string) string {
+	for line := range strings.Lines(text) {
+		f, info, ok := readFence(strings.TrimSpace(line))
+		switch {
+		case !ok:
+		case open == "":
+			open = strings.Repeat(string(f.char), min(f.size, 100))
+		case info == "" && f.char == open[0] && f.size >= len(open):
+			open = ""
+		}
+	}
+	return open
+}
+
+// afterListMarker cuts off the list markers that text starts with.
+func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
+
+// startsBlock is true for a heading or a list item: a quotation does not
+// reach over these.
+func startsBlock(text string) bool {
+	return text[0] == '#' || markers().MatchString(text)
+}
+
+// htmlBlocks hide what they hold from a reader or show it as somebody
+// else's words.
+var htmlBlocks = [...]struct{ start, end string }{
+	{"<!--", "-->"},
+	{"<pre>", "</pre>"}, {"<pre ", "</pre>"},
+	{"<code>", "</code>"}, {"<code ", "</code>"},
+	{"<blockquote>", "</blockquote>"}, {"<blockquote ", "</blockquote>"},
+}
+
+// startHTML enters an HTML block that the line opens and does not close. A
+// comment within a line ends with its paragraph, as the standard has it.
+func (b *blocks) startHTML(text string) bool {
+	low := strings.ToLower(text)
+	for _, block := range htmlBlocks {
+		if !strings.HasPrefix(low, block.start) {
+			continue
+		}
+		if !strings.Contains(low, block.end) {
+			b.until, b.inline = block.end, false
+		}
+		return true
+	}
+	i := strings.LastIndex(text, "<!--")
+	if i < 0 || inCode(text, i) || strings.Contains(text[i:], "-->") {
+		return false
+	}
+	b.until, b.inline = "-->", true
+	return true
+}
+
+// endHTML leaves the HTML block at its end.
+func (b *blocks) endHTML(text string) {
+	blank := b.inline && text == ""
+	if blank || strings.Contains(strings.ToLower(text), b.until) {
+		b.until = ""
+	}
+	b.span = span{}
+}
+
+// inCode is true when the byte at i stands behind an odd number of backticks
+// in its line.
+func inCode(text string, i int) bool {
+	return strings.Count(text[:i], "`")%2 == 1
+}
+
+// span follows quotations and inline code over the lines of one paragraph.
+type span struct {
+	ticks  int  // length of the run of backticks that is open; 0 for none
+	double bool // a straight quotation mark is open
+	curly  int  // opening curly marks without their closing ones
+}
+
+func (s span) open() bool { return s.ticks > 0 || s.double || s.curly > 0 }
+
+// step takes one line of the paragraph.
+func (s *span) step(text string) {
+	for i := 0; i < len(text); {
+		switch {
+		case text[i] == '`':
+			n := 1
+			for i+n < len(text) && text[i+n] == '`' {
+				n++
+			}
+			s.tick(n, i > 0 && text[i-1] == '\\')
+			i += n
+			continue
+		case s.ticks > 0:
+		case text[i] == '"':
+			s.double = !s.double
+		case text[i] == 0xe2 && strings.HasPrefix(text[i:], "“"):
+			s.curly++
+		case text[i] == 0xe2 && strings.HasPrefix(text[i:], "”") && s.curly > 0:
+			s.curly--
+		}
+		i++
+	}
+}
+
+// tick takes a run of n backticks; the first of an escaped run is text.
+func (s *span) tick(n int, escaped bool) {
+	switch {
+	case s.ticks == n:
+		s.ticks = 0
+	case s.ticks == 0 && escaped:
+		s.ticks = n - 1
+	case s.ticks == 0:
+		s.ticks = n
+	}
+}

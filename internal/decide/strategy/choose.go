@@ -1,0 +1,321 @@
+package strategy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+)
+
+// Use is a strategy that failed for a class of failure in this run.
+type Use struct {
+	Class    failure.Class `json:"class"`
+	Strategy string        `json:"strategy"`
+}
+
+// Situation is what a choice is made from.
+type Situation struct {
+	Mode    Mode
+	Current string        // strategy of the iteration that failed
+	Class   failure.Class // what failed
+	// Transient: the same again may work. Permanent failures ask for no choice.
+	Transient bool
+	// Gate is true when a gate failed and not the agent: another agent or more
+	// time for it would change nothing.
+	Gate bool
+	// Fixed is true for a gate whose time limit no strategy raises.
+	Fixed bool
+	// Steps is true when a workflow's step failed: time limits of steps can be raised.
+	Steps bool
+	// Unheard is true when no agent would get an instruction: a workflow's
+	// command failed.
+	Unheard bool
+	// Optional is true when what failed is an optional step.
+	Optional bool
+	Failed   []Use   // uses that failed so far, the last included
+	Learned  []Tally // from this run and those before
+	Own      []Strategy
+
+	// What has an effect here; a strategy that would change nothing is not chosen.
+	CanFallback, CanStronger, CanRewind, HasOptional bool
+	// IterationTimeout as it is, 0 for none; Ceiling is what the safety level
+	// allows at most, 0 for no such limit.
+	IterationTimeout, Ceiling time.Duration
+}
+
+// Choice is a strategy and why it was taken, for people.
+type Choice struct {
+	Name, Why string
+}
+
+// Next chooses the strategy after a failed iteration.
+//
+// The candidates are those made for the class and of effect here, in the
+// order of the mode. The first that did not yet fail for the class in this run
+// is taken; then one for failures of this kind with a priority below the current
+// one's, or the first other one; and when all are used up, the candidates in
+// turn. Where there is none, the strategy stays.
+func Next(s *Situation) Choice {
+	made, others, not := s.candidates()
+	for i := range made {
+		if c := &made[i]; !s.used(c.Name) {
+			return s.choice(c, "made for ", ", not tried yet", not)
+		}
+	}
+	if c := s.other(others); c != nil {
+		if len(made) > 0 {
+			return s.choice(c, "every strategy for ", " was tried; here is another", not)
+		}
+		if len(not) > 0 {
+			return s.choice(c, "what is made for ", " has no effect here; here is another", not)
+		}
+		return s.choice(c, "no strategy is made for ", "; here is another", nil)
+	}
+	if len(made) == 0 {
+		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + notFirst(not, lowest)}
+	}
+	next := &made[0]
+	for i := range made {
+		if made[i].Name == s.Current {
+			next = &made[(i+1)%len(made)]
+		}
+	}
+	return s.choice(next, "every strategy for ", " was tried; starting over", not)
+}
+
+// choice says why c is taken: two pieces around the class, what was learned of
+// it, and what was passed over.
+func (s *Situation) choice(c *ranked, before, after string, not []passed) Choice {
+	return Choice{c.Name, before + string(s.Class) + after + c.record(s) + notFirst(not, c.Priority)}
+}
+
+// ranked is a candidate with its place in the order.
+type ranked struct {
+	*Strategy
+	rank int
+}
+
+// passed is a strategy that is made for the class but would change nothing.
+type passed struct {
+	*Strategy
+	why string
+}
+
+// candidates are the strategies made for the class, the others for failures of
+// its kind, and those made for it that have no effect here.
+func (s *Situation) candidates() (made, others []ranked, not []passed) {
+	for _, c := range append(pointers(builtin[1:]), pointers(s.Own)...) {
+		fits := s.madeFor(c)
+		if !fits && !s.serves(c) {
+			continue
+		}
+		why := s.ineffective(c)
+		switch {
+		case why != "" && fits:
+			not = append(not, passed{c, why})
+		case why != "":
+		case fits:
+			made = append(made, ranked{c, s.rank(c)})
+		default:
+			others = append(others, ranked{c, s.rank(c)})
+		}
+	}
+	slices.SortStableFunc(made, bestFirst)
+	slices.SortStableFunc(others, bestFirst)
+	return made, others, not
+}
+
+func pointers(list []Strategy) []*Strategy {
+	all := make([]*Strategy, len(list))
+	for i := range list {
+		all[i] = &list[i]
+	}
+	return all
+}
+
+// madeFor is true for a strategy that names the class. The built-in ones for
+// work are not for a failure that the same again may cure, e.g. a flaky test.
+func (s *Situation) madeFor(c *Strategy) bool {
+	if s.Optional {
+		return c.SkipOptional
+	}
+	if s.Transient && c.work {
+		return false
+	}
+	return slices.Contains(c.Classes, s.Class)
+}
+
+// serves is true for a strategy against failures of the same kind.
+func (s *Situation) serves(c *Strategy) bool {
+	if s.Transient {
+		useless := c.Parallelism == 1 && Outage(s.Class) // less at once does not bring a service back
+		helps := c.forPassing() || c.SkipOptional
+		return helps && !useless
+	}
+	if slices.Contains(failure.Unanswered(), s.Class) {
+		return false // the next attempt is told what to do otherwise; only another model helps more
+	}
+	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !passing(k) })
+}
+
+func (c *Strategy) forPassing() bool { return slices.ContainsFunc(c.Classes, passing) }
+
+// ineffective says why a strategy would change nothing here; "" when it would.
+// Of several settings one with an effect is enough; an instruction counts only
+// where it is not about such a setting.
+func (s *Situation) ineffective(c *Strategy) string {
+	why := ""
+	for _, setting := range [...]struct {
+		asks bool
+		why  string // it has no effect; "" when it has
+	}{
+		{c.Fallback, unless(s.CanFallback, "agents.fallback names no agent", s.sameGate())},
+		{c.Agent != "", s.sameGate()},
+		{c.Stronger, unless(s.CanStronger, "agents.stronger names no agent", unless(!s.Unheard, unheard, ""))},
+		{c.Rewind, unless(s.CanRewind, "there is no better snapshot to go back to", "")},
+		{c.SkipOptional, unless(s.HasOptional, "nothing here is optional", "")},
+		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.noLonger(c)},
+		{s.Steps && c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism, ""},
+		{s.Steps && c.Timeout > builtin[0].Timeout, ""},
+		{s.Steps && !c.UseCache && !c.Fallback, ""},
+	} {
+		if setting.asks && setting.why == "" {
+			return ""
+		}
+		if setting.asks {
+			why = setting.why
+		}
+	}
+	switch {
+	case why == "" && c.Instruction == "":
+		return "it changes nothing here"
+	case why == "" && s.Unheard:
+		return unheard
+	}
+	return why
+}
+
+const unheard = "what failed is a command, and no agent is told"
+
+// unless is why when can is false, else otherwise.
+func unless(can bool, why, otherwise string) string {
+	if can {
+		return otherwise
+	}
+	return why
+}
+
+// sameGate says why another agent has no effect; "" when it has.
+func (s *Situation) sameGate() string {
+	if s.Gate && s.Transient {
+		return "another agent does not change a gate"
+	}
+	return ""
+}
+
+// Ineffective says why the strategy of that name would change nothing here; ""
+// when it would, or when there is none.
+func (s *Situation) Ineffective(name string) string {
+	c := find(name, s.Own)
+	if c == nil || name == Default {
+		return ""
+	}
+	return s.ineffective(c)
+}
+
+// noLonger says why a strategy gives no more time; "" when it does.
+func (s *Situation) noLonger(c *Strategy) string {
+	switch ofGates := s.Gate || s.Steps; {
+	case s.Fixed:
+		return "the time limit is the gate's own"
+	case ofGates && c.TimeoutFactor > 1:
+		return ""
+	case s.IterationTimeout <= 0:
+		return "there is no iteration_timeout to raise"
+	case c.Wall(s.IterationTimeout, s.Ceiling) > s.IterationTimeout:
+		return ""
+	case s.Ceiling > 0 && s.Ceiling <= s.IterationTimeout:
+		return "the safety level allows no longer iteration"
+	}
+	return "its timeout is not above iteration_timeout"
+}
+
+// rank is a strategy's place in the order of the mode; higher is first.
+func (s *Situation) rank(c *Strategy) int {
+	switch s.Mode {
+	case Conservative:
+		return c.Priority
+	case Aggressive:
+		return found(s.Learned, s.Class, c.Name).Wins
+	default:
+		return estimate(found(s.Learned, s.Class, c.Name), c.Priority) / c.price()
+	}
+}
+
+// bestFirst orders by rank, then by priority, then as listed.
+func bestFirst(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.Priority, a.Priority))
+}
+
+// other is the first untried one below the current priority, else the first
+// untried one that is not the current.
+func (s *Situation) other(list []ranked) *ranked {
+	current := At(s.Current, s.Own).Priority
+	var first *ranked
+	for i := range list {
+		c := &list[i]
+		if c.Name == s.Current || s.used(c.Name) {
+			continue
+		}
+		if c.Priority < current {
+			return c
+		}
+		if first == nil {
+			first = c
+		}
+	}
+	return first
+}
+
+func (s *Situation) used(name string) bool {
+	return slices.Contains(s.Failed, Use{s.Class, name})
+}
+
+// record is what was learned, where the mode looks at it.
+func (r *ranked) record(s *Situation) string {
+	if s.Mode == Conservative || len(s.Learned) == 0 {
+		return ""
+	}
+	return found(s.Learned, s.Class, r.Name).record()
+}
+
+const lowest = -1 << 30
+
+// notFirst says why strategies above a priority were not taken.
+func notFirst(not []passed, priority int) string {
+	text := ""
+	for _, p := range not {
+		if p.Priority > priority {
+			text += "; not " + p.Name + ": " + p.why
+		}
+	}
+	return text
+}
+
+// Patience is how many waits in a row for a provider, of which it did not say
+// how long they will be, come before the next agent is tried. Where that was
+// learned to help, auto does not wait for a second time.
+func Patience(m Mode, class failure.Class, learned []Tally) int {
+	switch m {
+	case Conservative:
+		return 5
+	case Aggressive:
+		return 1
+	default:
+	}
+	if t := found(learned, class, FallbackProviders); t.weight() >= 2*one && t.Rate() >= 700 {
+		return 1
+	}
+	return 3
+}

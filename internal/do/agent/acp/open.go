@@ -1,0 +1,192 @@
+package acp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/command"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+)
+
+// open opens the session and chooses the model and the mode.
+func (b *bridge) open(o options, methods []string) (id string, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the working folder: %v", err)
+	}
+	a, err := b.ask("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+	if err != nil {
+		return "", err
+	}
+	if a.failed != nil {
+		return "", login(typed(a.failed), methods)
+	}
+	var opened opened
+	jsonline.Read(a.result, &opened)
+	if opened.SessionID == "" {
+		return "", failed("invalid_protocol", "the program opened a session without an id")
+	}
+	model := opened.Models.CurrentModelID
+	if o.model != "" {
+		if err := b.choose(&opened, o.model); err != nil {
+			return "", err
+		}
+		model = o.model
+	}
+	if err := b.enter(&opened, o); err != nil {
+		return "", err
+	}
+	b.out.put(agent.Event{Kind: agent.Session, Session: opened.SessionID, Model: model})
+	return opened.SessionID, nil
+}
+
+// opened is a session that was opened, with the choice of models.
+type opened struct {
+	SessionID string
+	Models    struct {
+		CurrentModelID  string
+		AvailableModels []struct{ ModelID string }
+	}
+	Modes struct {
+		CurrentModeID  string
+		AvailableModes []struct{ ID string }
+	}
+	ConfigOptions []struct{ ID, Category string }
+}
+
+// login adds what to do to an error that asks for it.
+func login(p *problem, methods []string) *problem {
+	if p.err.Type != kindLogin {
+		return p
+	}
+	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key " +
+		"in agents.NAME.env"
+	if len(methods) > 0 {
+		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
+	}
+	return p
+}
+
+// choose asks for a model, by what the program offers.
+func (b *bridge) choose(o *opened, model string) error {
+	method, params := "", map[string]any{"sessionId": o.SessionID}
+	var known []string
+	for _, m := range o.Models.AvailableModels {
+		known = append(known, agent.Clip(m.ModelID, maxName))
+	}
+	if len(known) > 0 {
+		method, params["modelId"] = "session/set_model", model
+	}
+	for _, option := range o.ConfigOptions {
+		if option.ID == "model" || option.Category == "model" {
+			method, params["configId"], params["value"] = "session/set_config_option", option.ID, model
+			delete(params, "modelId")
+			known = nil // they may be in groups: the program knows
+			break
+		}
+	}
+	switch {
+	case method == "":
+		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} "+
+			"in its command")
+	case len(known) > 0 && !slices.Contains(known, model):
+		shown := strings.Join(known[:min(len(known), 20)], ", ")
+		return failed("model_not_found", "the program has no model %q; it has %s", model, shown)
+	}
+	a, err := b.ask(method, params)
+	if err == nil && a.failed != nil {
+		return typed(a.failed)
+	}
+	return err
+}
+
+// widest are the modes in which programs ask for nothing, by their ids: codex-acp's,
+// claude-acp's, Gemini CLI's and Qwen's. In its usual mode codex-acp runs no command.
+var widest = []string{"full-access", "bypassPermissions", "yolo"}
+
+// enter chooses the mode that the person asked for, else the widest one: the box is
+// the fence. A reviewer stays in the program's own.
+func (b *bridge) enter(o *opened, how options) error {
+	known := lists.Each(o.Modes.AvailableModes, func(m struct{ ID string }) string { return agent.Clip(m.ID, maxName) })
+	mode := how.mode
+	if mode == "" && !how.readOnly {
+		if i := slices.IndexFunc(widest, func(id string) bool { return slices.Contains(known, id) }); i >= 0 {
+			mode = widest[i]
+		}
+	}
+	switch {
+	case mode == "", mode == o.Modes.CurrentModeID:
+		return nil
+	case !slices.Contains(known, mode):
+		shown := strings.Join(known[:min(len(known), 20)], ", ")
+		return failed("invalid_config", "the program has no mode %q; it has: %s", mode, cmp.Or(shown, "none"))
+	}
+	a, err := b.ask("session/set_mode", map[string]any{"sessionId": o.SessionID, "modeId": mode})
+	if err == nil && a.failed != nil && how.mode != "" {
+		return typed(a.failed)
+	}
+	return err
+}
+
+// Adapter runs a user's command that speaks the protocol.
+type Adapter struct {
+	command.Adapter
+
+	// executable finds the program that has [Command]: pawl itself.
+	executable func() (string, error)
+}
+
+// New returns the agent that runs argv. {model} in it is the model's name.
+// Tokens come with the end, if at all, and the bridge tells the end.
+func New(name string, argv []string, executable func() (string, error)) Adapter {
+	return Adapter{command.New(name, argv, "acp", command.Traits{Structured: true}), executable}
+}
+
+// Start makes the command line of the bridge.
+func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+	argv, err := a.Argv(in)
+	if err != nil {
+		return agent.Start{}, err
+	}
+	if in.PromptSize > maxPrompt {
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most %d;"+
+			" shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
+	}
+	all := strings.Join(argv[1:], "\x00")
+	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the protocol;"+
+			" take {prompt} out of agents.%s.command", a.Name(), a.Name())
+	}
+	self, err := a.executable()
+	if err != nil {
+		return agent.Start{}, errors.New("cannot find pawl's own program for an ACP agent: " + err.Error())
+	}
+	args := []string{self, Command}
+	if in.ReadOnly {
+		args = append(args, "--read-only")
+	}
+	if len(in.Routes) == 0 {
+		args = append(args, "--count")
+	}
+	if in.Model != "" && !strings.Contains(all, "{model}") {
+		args = append(args, "--model", in.Model)
+	}
+	if in.Mode != "" {
+		args = append(args, "--mode", in.Mode)
+	}
+	args = append(args, "--", argv[0])
+	for _, arg := range argv[1:] {
+		args = append(args, strings.ReplaceAll(arg, "{model}", in.Model))
+	}
+	return agent.Start{
+		Args: args, Program: argv[0], Env: slices.Clone(in.Env), Stdin: in.PromptFile, Parser: "acp",
+		Ask: usual.cancel + usual.end, Grace: 5 * time.Second,
+	}, nil
+}

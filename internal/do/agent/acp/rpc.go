@@ -1,0 +1,347 @@
+package acp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+)
+
+const (
+	// maxLine is the longest line of the program that is read; of a longer one
+	// the rest is dropped.
+	maxLine = 16 << 20
+	// maxQueue is how many messages wait for a program that does not read.
+	maxQueue = 1024
+	// maxGarbage is how many lines that are no messages a program may print.
+	maxGarbage = 10_000
+
+	codeNoMethod = -32601
+)
+
+// answer is the response to a request of the bridge.
+type answer struct {
+	id     int64
+	result []byte
+	failed *rpcError
+}
+
+// rpcError is an error of JSON-RPC.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// conn is the bridge's end of the protocol: the program's output is written to
+// it. Another goroutine writes to the program, so that a program that does not
+// read at times cannot stop its own output.
+type conn struct {
+	session *session
+	answers chan answer // to requests of the bridge
+	broken  chan error  // of size 1: why nothing can be said or heard any more; nil is the end
+
+	lines   *agent.Lines
+	wrong   error // what is wrong with the program's output
+	queue   chan []byte
+	over    chan struct{} // closed when nothing more is to be said
+	next    int64
+	garbage atomic.Int64
+	first   atomic.Pointer[string] // of the garbage
+	works   sync.WaitGroup
+	closing sync.Once
+}
+
+func newConn(s *session) *conn {
+	c := &conn{
+		session: s, answers: make(chan answer, 64), broken: make(chan error, 1),
+		queue: make(chan []byte, maxQueue), over: make(chan struct{}),
+	}
+	c.lines = agent.NewLines(maxLine, func(b []byte, cut bool) {
+		if c.wrong == nil {
+			c.wrong = c.take(b, cut)
+		}
+	})
+	return c
+}
+
+// Write takes what the program prints.
+func (c *conn) Write(p []byte) (int, error) {
+	_, _ = c.lines.Write(p)
+	if c.wrong != nil {
+		c.stop()
+	}
+	return len(p), c.wrong
+}
+
+// end takes the end of what the program prints.
+func (c *conn) end() {
+	c.lines.Flush()
+	c.stop()
+}
+
+func (c *conn) stop() {
+	select {
+	case c.broken <- c.wrong:
+	default:
+	}
+}
+
+// write sends what is queued until close, and what waits then. A program that
+// does not take it any more is one whose end is noticed.
+func (c *conn) write(w io.WriteCloser) {
+	defer func() { _ = w.Close() }()
+	for {
+		var b []byte
+		select {
+		case b = <-c.queue:
+		case <-c.over:
+			select {
+			case b = <-c.queue:
+			default:
+				return
+			}
+		}
+		if _, err := w.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// close ends the writing when what waits has been written.
+func (c *conn) close() { c.closing.Do(func() { close(c.over) }) }
+
+// send queues a message.
+func (c *conn) send(message any) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("cannot write a message: %v", err)
+	}
+	select {
+	case c.queue <- append(b, '\n'):
+		return nil
+	default:
+		return errors.New("the program asks on and on without reading the answers")
+	}
+}
+
+// outgoing is a request or, without an id, a notification.
+type outgoing struct {
+	Version string `json:"jsonrpc"`
+	ID      *int64 `json:"id,omitempty"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// request asks the program; the answer with the id comes in c.answers.
+func (c *conn) request(method string, params any) (id int64, err error) {
+	c.next++
+	id = c.next
+	err = c.send(outgoing{Version: "2.0", ID: &id, Method: method, Params: params})
+	return id, err
+}
+
+func (c *conn) notify(method string, params any) error {
+	return c.send(outgoing{Version: "2.0", Method: method, Params: params})
+}
+
+// reply answers a request of the program, whose id may be of any type.
+func (c *conn) reply(id []byte, result any, failed *rpcError) error {
+	if failed != nil {
+		return c.send(struct {
+			Version string          `json:"jsonrpc"`
+			ID      json.RawMessage `json:"id"`
+			Error   *rpcError       `json:"error"`
+		}{"2.0", id, failed})
+	}
+	return c.send(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  any             `json:"result"`
+	}{"2.0", id, result})
+}
+
+// incoming is any message of the program.
+type incoming struct {
+	Method     string
+	ID, Params json.RawMessage
+	Result     json.RawMessage
+	Error      *rpcError
+}
+
+// take handles one line.
+func (c *conn) take(b []byte, cut bool) error {
+	if cut {
+		if bytes.Contains(b[:min(len(b), 1000)], []byte(updateMethod)) {
+			return nil // the content of a tool, most likely: nobody reads it
+		}
+		return fmt.Errorf("the program wrote a message of more than %d bytes", maxLine)
+	}
+	var m incoming
+	whole := jsonline.Decode(b, false, &m, func(agent.Event) {})
+	empty := m.Method == "" && m.ID == nil
+	switch asks := m.ID != nil && string(m.ID) != "null"; {
+	case !whole, empty:
+		return c.noise(b)
+	case m.Method == "":
+		return c.answered(&m)
+	case asks:
+		out, refused := c.session.asked(m.Method, m.Params)
+		return c.reply(m.ID, out, refused)
+	}
+	c.session.heard(m.Method, m.Params)
+	return nil
+}
+
+// noise is a line that is no message: programs print banners.
+func (c *conn) noise(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if c.garbage.Add(1) == 1 {
+		s := fmt.Sprintf("%.80q", b[:min(len(b), 80)])
+		c.first.Store(&s)
+	}
+	if c.garbage.Load() > maxGarbage {
+		return errors.New("the program prints lines that are no messages")
+	}
+	return nil
+}
+
+// said is what a silent program printed instead of messages; "" is nothing.
+func (c *conn) said() string {
+	first := c.first.Load()
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it printed %d lines that are none of the protocol, the first %s", c.garbage.Load(), *first)
+}
+
+// answered passes a response on. Only one is waited for at a time, so those
+// that find no room are ones that nobody asked for.
+func (c *conn) answered(m *incoming) error {
+	a := answer{result: m.Result, failed: m.Error}
+	jsonline.Read(m.ID, &a.id)
+	select {
+	case c.answers <- a:
+	default:
+	}
+	return nil
+}
+
+// Reasons to stop: the protocol's that matter here, and ours.
+const (
+	stopDone      = "end_turn"
+	stopCancelled = "cancelled"
+	stopError     = "error" // told before
+)
+
+// kindLogin is the type of an error that a login cures.
+const kindLogin = "authentication_error"
+
+// codeLogin is the protocol's code for it.
+const codeLogin = -32000
+
+// kinds are words of programs for what others call otherwise.
+var kinds = map[string]string{
+	"usageLimitExceeded": "usage_limit_reached", "ContextOverflowError": "context_length_exceeded",
+	"authentication_failed": kindLogin, "unauthorized": kindLogin,
+}
+
+// errorData is where programs put what their provider said, each somewhere else.
+type errorData struct {
+	Details, Message               string
+	Status, StatusCode, HTTPStatus int
+	Error                          struct{ Message string }
+	Data                           struct {
+		Message    string
+		StatusCode int
+	}
+	ErrorKind, CodexErrorInfo, ErrorName, Type string
+}
+
+// typed reads an error of the program.
+func typed(e *rpcError) *problem {
+	var d errorData
+	var text string
+	jsonline.Read(e.Data, &d)
+	jsonline.Read(e.Data, &text)
+	p := failed("", "%s", e.Message)
+	details := cmp.Or(d.Details, d.Message, d.Error.Message, d.Data.Message, text)
+	switch {
+	case details == "" || strings.Contains(e.Message, details):
+	case e.Message == "" || strings.EqualFold(e.Message, "internal error"):
+		p.err.Message = details
+	default:
+		p.err.Message += ": " + details
+	}
+	p.err.Message = cmp.Or(p.err.Message, "the program reports an error without a word")
+	p.err.Status = cmp.Or(d.Status, d.StatusCode, d.HTTPStatus, d.Data.StatusCode, agent.StatusIn(p.err.Message))
+	if e.Code >= 400 && e.Code <= 599 {
+		p.err.Status = e.Code // some pass the provider's on
+	}
+	p.err.Type = d.kind(e.Code, p.err.Message)
+	return p
+}
+
+func (d *errorData) kind(code int, text string) string {
+	for _, word := range []string{d.ErrorKind, d.CodexErrorInfo, d.ErrorName, d.Type} {
+		if known := kinds[word]; known != "" {
+			return known
+		}
+		if word != "" && !strings.HasSuffix(word, "Error") {
+			return word
+		}
+	}
+	if code == codeLogin {
+		return kindLogin
+	}
+	return agent.TypeIn(text)
+}
+
+// promptResult is the answer to a prompt. Its tokens come in two shapes, both
+// from before the protocol has settled on one.
+type promptResult struct {
+	StopReason string
+	Usage      *struct {
+		InputTokens, OutputTokens, CachedReadTokens, CachedWriteTokens, ThoughtTokens, TotalTokens int64
+	}
+	Meta struct {
+		Quota struct {
+			Count struct {
+				Input  int64 `json:"input_tokens"`
+				Output int64 `json:"output_tokens"`
+			} `json:"token_count"`
+		}
+	} `json:"_meta"`
+}
+
+// usage is the tokens of a prompt.
+func (r *promptResult) usage() agent.Usage {
+	u := r.Usage
+	if u == nil {
+		return agent.Usage{Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
+	}
+	sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens,
+		CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
+	cached := sum.CacheRead + sum.CacheWrite
+	// Whether cached and thought tokens are within the others is not settled
+	// either, and the total tells.
+	switch u.TotalTokens - sum.Input - sum.Output {
+	case 0:
+		sum.Input = max(0, sum.Input-cached)
+	case u.ThoughtTokens:
+		sum.Input, sum.Output = max(0, sum.Input-cached), sum.Output+u.ThoughtTokens
+	case u.ThoughtTokens + cached:
+		sum.Output += u.ThoughtTokens
+	}
+	return sum
+}

@@ -1,0 +1,273 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+)
+
+const (
+	updateMethod     = "session/update"
+	permissionMethod = "session/request_permission"
+
+	// maxCalls is how many tool calls are remembered at a time.
+	maxCalls = 1000
+	// maxAsked is how often a program may ask for the same tool call.
+	maxAsked = 20
+)
+
+// session follows what the program does. Its methods are called by the
+// connection's reader, one at a time.
+type session struct {
+	out      *printer
+	readOnly bool
+	loop     chan struct{} // closed when the program asks for the same again and again
+
+	mu        sync.Mutex
+	cancelled bool
+	calls     map[string]*call
+	stuck     bool
+}
+
+// call is a tool call on its way.
+type call struct {
+	kind  string
+	begun bool // its start is printed
+	ended bool
+	asked int
+}
+
+func newSession(out *printer, readOnly bool) *session {
+	return &session{out: out, readOnly: readOnly, loop: make(chan struct{}), calls: map[string]*call{}}
+}
+
+// cancel answers every further question as the protocol wants it after
+// session/cancel.
+func (s *session) cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelled = true
+}
+
+// sessionUpdate is what a program tells about a message or a tool call.
+type sessionUpdate struct {
+	SessionUpdate, MessageID, ToolCallID, Kind, Status, Title string
+
+	Content             json.RawMessage // a text, or for a tool call a list
+	Locations           []struct{ Path string }
+	RawInput, RawOutput json.RawMessage
+	Cost                struct {
+		Currency string
+		Amount   float64
+	}
+}
+
+// text is the text of a piece of a message.
+func (u *sessionUpdate) text() string {
+	var content struct{ Text string }
+	jsonline.Read(u.Content, &content)
+	return content.Text
+}
+
+// call is the tool call that u is about, which is remembered from now on.
+func (s *session) call(u *sessionUpdate) *call {
+	id := strings.Clone(agent.Clip(u.ToolCallID, maxName))
+	c := s.calls[id]
+	if c == nil {
+		if len(s.calls) >= maxCalls {
+			maps.DeleteFunc(s.calls, func(_ string, c *call) bool { return c.ended })
+		}
+		if len(s.calls) >= maxCalls {
+			clear(s.calls)
+		}
+		c = new(call)
+		s.calls[id] = c
+	}
+	if u.Kind != "" {
+		c.kind = strings.Clone(agent.Clip(u.Kind, maxName))
+	}
+	return c
+}
+
+// heard takes a notification. What is not known is counted, never fatal.
+func (s *session) heard(method string, params json.RawMessage) {
+	if method != updateMethod {
+		s.out.put(agent.Event{Kind: agent.Unknown, Text: method})
+		return
+	}
+	var p struct{ Update sessionUpdate }
+	jsonline.Read(params, &p)
+	u := &p.Update
+	switch u.SessionUpdate {
+	case "agent_message_chunk":
+		s.out.say(agent.Text, u.MessageID, u.text())
+	case "agent_thought_chunk":
+		s.out.say(agent.Thinking, "", u.text())
+	case "tool_call", "tool_call_update":
+		s.tool(u)
+	case "usage_update":
+		if u.Cost.Currency == "USD" && u.Cost.Amount > 0 {
+			s.out.put(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.Cost.Amount)})
+		}
+	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update",
+		"session_info_update":
+	default:
+		s.out.put(agent.Event{Kind: agent.Unknown, Text: updateMethod + "/" + u.SessionUpdate})
+	}
+}
+
+// tool takes the start or an update of a tool call. Some programs send updates
+// only.
+func (s *session) tool(u *sessionUpdate) {
+	c := s.call(u)
+	over := u.Status == "completed" || u.Status == "failed"
+	command, files := u.details()
+	known := command != "" || len(files) > 0
+	begins := known || over || u.Status == "in_progress"
+	if begins && !c.begun {
+		c.begun = true
+		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command,
+			Files: files})
+	}
+	if over && !c.ended {
+		c.ended = true
+		s.out.put(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed",
+			Result: u.result()})
+	}
+}
+
+// result is the beginning of a tool call's result: its content for people, else
+// what it returned.
+func (u *sessionUpdate) result() string {
+	if text := jsonline.Result(u.Content, agent.ResultCap); text != "" && text[0] != '[' {
+		return text
+	}
+	return jsonline.Result(u.RawOutput, agent.ResultCap)
+}
+
+// tool is the kind of tool, else its title.
+func (u *sessionUpdate) tool(kind string) string {
+	if kind != "" && kind != "other" {
+		return kind
+	}
+	return cmp.Or(u.Title, "other")
+}
+
+// details are the command that a tool call runs and the files that it is about.
+func (u *sessionUpdate) details() (command string, files []string) {
+	add := func(path string) {
+		if path != "" && len(files) < maxFiles && !slices.Contains(files, path) {
+			files = append(files, agent.Clip(path, maxPath))
+		}
+	}
+	for _, one := range u.Locations {
+		add(one.Path)
+	}
+	var content []struct{ Type, Path string }
+	jsonline.Read(u.Content, &content)
+	for _, one := range content {
+		if one.Type == "diff" {
+			add(one.Path)
+		}
+	}
+	var input struct{ Command, Cmd json.RawMessage }
+	var e agent.Event
+	jsonline.Read(u.RawInput, &input)
+	jsonline.Input(&e, u.RawInput)
+	for _, path := range e.Files {
+		add(path)
+	}
+	return cmp.Or(words(input.Command), words(input.Cmd)), files
+}
+
+// words is a command line that is a text or a list.
+func words(v json.RawMessage) string {
+	var text string
+	var list []string
+	jsonline.Read(v, &text)
+	jsonline.Read(v, &list)
+	return cmp.Or(text, strings.Join(list, " "))
+}
+
+// asked takes a request of the program.
+func (s *session) asked(method string, params json.RawMessage) (any, *rpcError) {
+	if method != permissionMethod {
+		return nil, &rpcError{Code: codeNoMethod, Message: "pawl does not offer " + method}
+	}
+	return s.permission(params), nil
+}
+
+// outcome answers a request for permission.
+type outcome struct {
+	Outcome struct {
+		Outcome  string `json:"outcome"`
+		OptionID string `json:"optionId,omitempty"`
+	} `json:"outcome"`
+}
+
+func (s *session) permission(params json.RawMessage) outcome {
+	var p struct {
+		ToolCall sessionUpdate
+		Options  []option
+	}
+	jsonline.Read(params, &p)
+	u := &p.ToolCall
+	c := s.call(u)
+	c.asked++
+	granted := !s.readOnly || slices.Contains([]string{"read", "search", "think"}, c.kind)
+	var o outcome
+	o.Outcome.Outcome = "cancelled"
+	if !s.over(u.ToolCallID, c) {
+		if id := choose(p.Options, granted); id != "" {
+			o.Outcome.Outcome, o.Outcome.OptionID = "selected", id
+		}
+	}
+	command, files := u.details()
+	granted = granted && o.Outcome.OptionID != ""
+	s.out.put(agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files,
+		Failed: !granted})
+	return o
+}
+
+// over is whether no permission is given any more.
+func (s *session) over(id string, c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.asked > maxAsked && id != "" && !s.stuck && !s.cancelled {
+		s.stuck = true
+		close(s.loop)
+	}
+	return s.cancelled || s.stuck
+}
+
+// option is an answer that a request for permission offers.
+type option struct{ OptionID, Kind string }
+
+// choose is the option that grants or refuses once, rather than for always:
+// what is decided here must not outlive the session. "" is none.
+func choose(options []option, granted bool) string {
+	want := "reject"
+	if granted {
+		want = "allow"
+	}
+	for _, kind := range []string{want + "_once", want + "_always"} {
+		for _, o := range options {
+			if o.Kind == kind {
+				return o.OptionID
+			}
+		}
+	}
+	return ""
+}
+
+// loopError says what a program that was stopped in a loop of questions did.
+func loopError() string {
+	return fmt.Sprintf("the program asked more than %d times for permission to do the same", maxAsked)
+}

@@ -1,0 +1,349 @@
+// Package codex runs OpenAI's Codex headless and reads its stream of JSON
+// lines (`codex exec --json`).
+//
+// What the program does, as pawl relies on it:
+//   - The prompt comes on stdin, at most 1,048,576 characters; more is exit 1
+//     and no request.
+//   - `turn.completed` and `turn.failed` end the stream. Only they and a
+//     top-level `error` tell of failures; an item of type `error` is a notice.
+//   - `turn.completed` has the usage of the whole thread, cached tokens within
+//     the input. The stream tells nothing before it, and a cost never.
+//   - The session's file, sessions/2026/11/23/rollout-…-ID.jsonl in its folder,
+//     has a `token_count` after each model call, with the sum so far.
+//   - Errors are prose: the HTTP status and the time of a reset are in the words.
+//   - A failed call is tried again five times, a bad key too, in 8 to 26 s. A
+//     connection that is refused is waited for without end.
+//   - TERM ends it and the shells of its tools.
+//
+// The program's own sandbox and its questions are off at every safety level:
+// what it may touch is enforced by pawl's sandbox, in which another one does
+// not work. The package starts nothing itself.
+package codex
+
+import (
+	"encoding/json"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+)
+
+// Program is Codex. A login and the providers are in the user's own folder; the
+// one key that it takes from the environment needs nothing of it.
+func Program() program.Program {
+	always := []string{
+		"--skip-git-repo-check",
+		// Both ask servers outside at every start.
+		"--disable", "plugins", "--disable", "apps",
+		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
+	}
+	return program.Program{
+		Name: "codex", Binary: "codex", Wrapped: binaries(runtime.GOOS, runtime.GOARCH),
+		Args:     []string{"exec", "--json"},
+		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
+		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
+		Model:    "--model",
+		Tools:    []string{"-c", "mcp_servers.pawl.command={pawl}", "-c", `mcp_servers.pawl.args=["mcp","--run",{tools}]`},
+		PromptAt: "-",
+		Limit:    1 << 20, Characters: true,
+		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
+		Doors:  []program.Door{door()},
+		Grace:  5 * time.Second,
+		Parser: "codex", Structured: true,
+		Own:       program.Lines(NewParser),
+		Folders:   []string{".codex"},
+		Login:     ".codex/auth.json",
+		Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},
+		Variables: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"}, Single: true,
+		Services: []program.Service{
+			{Hosts: program.OpenAI.Hosts, Base: []string{"OPENAI_BASE_URL"}},
+			{Hosts: []string{"chatgpt.com", "auth.openai.com"},
+				Unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		},
+		Usage:   &agent.UsageFile{Variable: "CODEX_HOME", Home: ".codex", Days: "sessions", Suffix: ".jsonl"},
+		Install: "npm install -g @openai/codex",
+		Facts: agent.Facts{
+			Package: "npm @openai/codex", Versions: "0.169.0",
+			Tokens: "after each model call, from its session's file",
+			Cost:   "estimated from tokens, when the model is set and has a price",
+			Problems: []string{
+				"A connection that is refused is waited for without end: the iteration's time limit ends it.",
+				"The time of a reset is told in words, to the minute.",
+				"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it " +
+					"(`request_max_retries`, `stream_max_retries`).",
+				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in " +
+					"the package.",
+				"Its own sandbox is off under pawl: it does not work inside of another one.",
+			},
+		},
+	}
+}
+
+// binaries are where the native binary is, from the folder of the npm
+// package's wrapper: in the platform's package beside or inside of it, or in
+// the package itself.
+func binaries(system, arch string) []string {
+	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
+	if arch == "amd64" {
+		arch = "x64"
+	}
+	target := machine + "-unknown-linux-musl"
+	if system == "darwin" {
+		target = machine + "-apple-darwin"
+	}
+	platform := "codex-" + system + "-" + arch
+	return []string{
+		"../../" + platform + "/vendor/" + target + "/bin/codex",
+		"../node_modules/@openai/" + platform + "/vendor/" + target + "/bin/codex",
+		"../vendor/" + target + "/bin/codex",
+		"../vendor/" + target + "/codex/codex",
+	}
+}
+
+// door makes the gateway a provider of the program's configuration. It tries
+// nothing again there: the gateway does.
+func door() program.Door {
+	d := program.ToOpenAI.With("CODEX_API_KEY")
+	for _, setting := range []string{
+		`model_provider="pawl"`, `model_providers.pawl.name="pawl"`, `model_providers.pawl.base_url="{url}"`,
+		`model_providers.pawl.env_key="CODEX_API_KEY"`, `model_providers.pawl.wire_api="responses"`,
+		`model_providers.pawl.request_max_retries=0`, `model_providers.pawl.stream_max_retries=1`,
+	} {
+		d.Args = append(d.Args, "-c", setting)
+	}
+	return d
+}
+
+// Parser is the [agent.Parser] of the program's stream.
+type Parser struct {
+	// A call of the model is due at the start of a turn, and after a tool. Tools of
+	// one answer run one after the other, so that calls are counted too high rather
+	// than too low. A top-level error is pending, since the end of the turn repeats it.
+	jsonline.Stream
+
+	begun jsonline.IDs // of the tool calls that were told at their start
+}
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{Stream: jsonline.Stream{Due: true}} }
+
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, Message string
+
+	Thread string `json:"thread_id"`
+	Item   item
+	Error  struct{ Message string }
+	Usage  usage
+}
+
+// usage is what the whole thread used, as the stream and the session's file tell it.
+type usage struct {
+	Input      int64 `json:"input_tokens"` // with what is cached
+	CacheRead  int64 `json:"cached_input_tokens"`
+	CacheWrite int64 `json:"cache_write_input_tokens"`
+	Output     int64 `json:"output_tokens"` // with the tokens of reasoning
+}
+
+func (u usage) event() agent.Event {
+	return agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
+		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+	}}
+}
+
+// Record takes one line of the session's file.
+func (p *Parser) Record(line []byte, emit func(agent.Event)) {
+	var l struct {
+		Type    string
+		Payload struct {
+			Type string
+			Info struct {
+				Total usage `json:"total_token_usage"`
+			}
+		}
+	}
+	if json.Unmarshal(line, &l) == nil && l.Type == "event_msg" && l.Payload.Type == "token_count" {
+		emit(l.Payload.Info.Total.event())
+	}
+}
+
+// Line takes one line. What is no JSON object, is cut or is of an unknown
+// type is kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	var l line
+	if !p.Decode(b, cut, &l, emit) {
+		return
+	}
+	if l.Type != "turn.failed" {
+		p.Flush()
+	}
+	switch l.Type {
+	case "thread.started":
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Thread})
+	case "turn.started":
+		p.Due, p.Ended = true, false
+	case "item.started":
+		p.started(&l.Item)
+	case "item.completed":
+		p.completed(&l.Item)
+	case "turn.completed":
+		p.done(&l)
+	case "turn.failed":
+		p.failed(l.Error.Message)
+	case "error":
+		p.error(l.Message)
+	case "item.updated", "item.plan.delta", "request_user_input":
+	default:
+		p.Unknown(l.Type)
+	}
+}
+
+// said takes what the model says.
+func (p *Parser) said(e agent.Event) {
+	p.Ended = false
+	p.Answer(e)
+}
+
+// item is a message, a thought or a tool call.
+type item struct {
+	ID, Type, Status, Text string
+	Command, Server, Tool  string
+	Arguments, Query       json.RawMessage
+	Changes                []struct{ Path string }
+	Output                 json.RawMessage `json:"aggregated_output"`
+	Result                 json.RawMessage
+}
+
+// name is the tool's name, "" for an item that is no tool call.
+func (it *item) name() string {
+	switch it.Type {
+	case "command_execution":
+		return "shell"
+	case "file_change", "web_search":
+		return it.Type
+	case "mcp_tool_call":
+		return it.Server + "." + it.Tool
+	case "collab_tool_call":
+		return it.Tool
+	}
+	return ""
+}
+
+// digest is of what the tool was asked. A change of files is told without its
+// content, so that it is like no other.
+func (it *item) digest() uint64 {
+	return agent.Digest(slices.Concat(it.Arguments, it.Query, []byte(it.Command)))
+}
+
+func (p *Parser) started(it *item) {
+	name := it.name()
+	if name == "" {
+		return
+	}
+	p.begun.Add(it.ID, "")
+	p.begin(it, name)
+}
+
+func (p *Parser) begin(it *item, name string) {
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: it.Command, Digest: it.digest(), Call: it.ID}
+	for _, change := range it.Changes {
+		if change.Path != "" {
+			e.Files = append(e.Files, change.Path)
+		}
+	}
+	p.said(e)
+}
+
+func (p *Parser) completed(it *item) {
+	if name := it.name(); name != "" {
+		if p.begun.Add(it.ID, "") { // a change of files may be told only once it is done
+			p.begin(it, name)
+		}
+		p.Due = true
+		result := it.Output
+		if result == nil {
+			result = it.Result
+		}
+		p.Emit(jsonline.ToolEnd(name, it.ID, false, it.Status == "failed" || it.Status == "declined", result))
+		return
+	}
+	switch it.Type {
+	case "agent_message":
+		p.said(agent.Event{Kind: agent.Text, Text: it.Text})
+	case "reasoning", "plan":
+		p.said(agent.Event{Kind: agent.Thinking, Text: it.Text})
+	case "todo_list", "error": // an error item is a notice
+	default:
+		p.Unknown("item/" + it.Type)
+	}
+}
+
+// done takes the end of a turn that worked. Its usage is the thread's, and a
+// thread is a run.
+func (p *Parser) done(l *line) {
+	p.Emit(l.Usage.event())
+	p.End(agent.Event{Terminal: loop.TerminalOK})
+}
+
+func (p *Parser) failed(message string) {
+	err := understand(message)
+	if message == "" && p.Pending != nil {
+		err = p.Pending
+	}
+	p.Pending = nil
+	calls := 0
+	if err.Type != missingKey {
+		calls = 1 // the call that was given up
+	}
+	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+	p.End(agent.Event{Terminal: loop.TerminalFailed})
+}
+
+// error takes a top-level error: the program's own retry, or what ends the turn.
+func (p *Parser) error(message string) {
+	rest, again := strings.CutPrefix(message, "Reconnecting... ")
+	if !again {
+		p.Pending = understand(message)
+		return
+	}
+	head, why, _ := strings.Cut(rest, " (")
+	attempt, _, _ := strings.Cut(head, "/")
+	n, err := strconv.Atoi(attempt)
+	if err != nil {
+		n = 0 // "waiting for network"
+	}
+	p.Ended = false
+	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: understand(strings.TrimSuffix(why, ")"))})
+}
+
+// maxError is how much of an error is read, in bytes.
+const maxError = 2000
+
+// missingKey is the type of the one failure that is no model call.
+const missingKey = "authentication_missing"
+
+// understand reads the prose of an error.
+func understand(message string) *failure.APIError {
+	e := &failure.APIError{
+		Message: agent.Clip(message, maxError), Status: agent.StatusIn(message), Type: agent.TypeIn(message),
+	}
+	low := strings.ToLower(e.Message)
+	gone := strings.Contains(low, "not found") || strings.Contains(low, "does not exist")
+	late := strings.Contains(low, "timed out") || strings.Contains(low, "timeout")
+	switch {
+	case strings.Contains(low, "missing environment variable"):
+		e.Type = missingKey
+	case e.Type == "" && gone && strings.Contains(low, "model"):
+		e.Type = "model_not_found"
+	case e.Type == "" && e.Status == 0 && late:
+		e.Type = "timeout"
+	}
+	return e
+}

@@ -1,0 +1,128 @@
+// Package command runs any program as an agent: the user's own command line,
+// with the prompt on stdin or in its arguments.
+//
+//   - {prompt} in an argument is replaced by the prompt's text,
+//   - {prompt_file} by the path of the file that holds it,
+//   - {model} by the model, which may be empty.
+//
+// With one of the first two, stdin is the null device; else it is the prompt.
+// The package starts nothing and looks at no output: output names a parser.
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+)
+
+// maxArgument is the longest argument that Linux passes to a program, in
+// bytes, with the NUL at its end.
+const maxArgument = 128 << 10
+
+// Adapter is a user-defined agent.
+type Adapter struct {
+	name   string
+	argv   []string
+	output string
+	traits Traits
+}
+
+// Traits are what an output format tells about a run.
+type Traits struct {
+	LiveUsage, Structured bool
+}
+
+// New returns the agent that runs argv. output names the parser of what it
+// prints, traits are that parser's.
+func New(name string, argv []string, output string, traits Traits) Adapter {
+	return Adapter{name: name, argv: slices.Clone(argv), output: output, traits: traits}
+}
+
+// Name is the user's name for it.
+func (a Adapter) Name() string { return a.name }
+
+// Install says what is missing.
+func (a Adapter) Install() string {
+	if len(a.argv) == 0 {
+		return "set agents." + a.name + ".command"
+	}
+	return "install " + a.argv[0] + ", or correct agents." + a.name + ".command"
+}
+
+// LiveUsage is as the output format has it.
+func (a Adapter) LiveUsage() bool { return a.traits.LiveUsage }
+
+// Structured is as the output format has it.
+func (a Adapter) Structured() bool { return a.traits.Structured }
+
+// Argv is the command line as it is written: in.Command, else the one that the
+// agent was made with.
+func (a Adapter) Argv(in agent.Invocation) ([]string, error) {
+	argv := a.argv
+	if len(in.Command) > 0 {
+		argv = in.Command
+	}
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fmt.Errorf("cannot start agent %s: it has no command; set agents.%s.command", a.name, a.name)
+	}
+	return argv, nil
+}
+
+// Start makes the command line. It reads the prompt file only when the
+// prompt goes into an argument. in.Command, if set, is used instead of the
+// command that the agent was made with.
+func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+	argv, err := a.Argv(in)
+	if err != nil {
+		return agent.Start{}, err
+	}
+	asText := strings.Contains(strings.Join(argv[1:], "\x00"), "{prompt}")
+	asFile := strings.Contains(strings.Join(argv[1:], "\x00"), "{prompt_file}")
+	prompt := ""
+	if asText {
+		if prompt, err = a.prompt(in); err != nil {
+			return agent.Start{}, err
+		}
+	}
+	// One pass: what a prompt says about {model} is not pawl's.
+	fill := strings.NewReplacer("{prompt}", prompt, "{prompt_file}", in.PromptFile, "{model}", in.Model)
+	args := []string{argv[0]}
+	for _, arg := range argv[1:] {
+		filled := fill.Replace(arg)
+		if len(filled) >= maxArgument {
+			return agent.Start{}, a.tooLong(int64(len(filled)))
+		}
+		args = append(args, filled)
+	}
+	start := agent.Start{Args: args, Env: slices.Clone(in.Env), Parser: a.output, Grace: 5 * time.Second}
+	if !asText && !asFile {
+		start.Stdin = in.PromptFile
+	}
+	return start, nil
+}
+
+// prompt reads the prompt if it can be an argument.
+func (a Adapter) prompt(in agent.Invocation) (string, error) {
+	if in.PromptSize >= maxArgument {
+		return "", a.tooLong(in.PromptSize)
+	}
+	b, err := os.ReadFile(in.PromptFile)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the prompt for agent %s: %v", a.name, err)
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		return "", fmt.Errorf("cannot start agent %s: the prompt holds a NUL byte, which no argument can carry;"+
+			" use {prompt_file} in agents.%s.command instead of {prompt}", a.name, a.name)
+	}
+	return string(b), nil
+}
+
+func (a Adapter) tooLong(size int64) error {
+	return fmt.Errorf("cannot start agent %s: the prompt makes an argument of %d bytes, and the system takes less"+
+		" than %d; use {prompt_file} in agents.%s.command instead of {prompt}", a.name, size, maxArgument, a.name)
+}

@@ -1,0 +1,199 @@
+// Package droid runs Factory's droid headless (`droid exec --output-format
+// stream-json`) and reads its stream. It starts nothing itself.
+//
+// What the program does, as pawl relies on it:
+//   - The prompt comes on stdin, and is told again as a message of the user.
+//   - `completion` ends a success, with the final text and the run's tokens,
+//     whose input excludes the cached ones. Its credits are no money.
+//   - An API failure is an `error` of the agent loop whose text starts with the
+//     HTTP status, then one of the command line; exit 1. Its own retries, up to
+//     90 s and for an overloaded server much longer, do not show.
+//   - After a signal it takes 6.5 s to end, with exit 0: the tool that was
+//     killed is told to the model, which may go on and "complete".
+//   - Its state is in HOME, which is everyone's: only a user who asks for
+//     isolation gets another one.
+package droid
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+)
+
+// Program is droid.
+func Program() program.Program {
+	return program.Program{
+		Name: "droid", Binary: "droid",
+		Args:    []string{"exec", "--output-format", "stream-json"},
+		Allow:   []string{"--skip-permissions-unsafe"},
+		Careful: []string{"--auto", "medium"},
+		// Without either flag it reads only.
+		ReadOnly: []string{},
+		Model:    "-m",
+		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
+		State:    program.State{Env: []string{"HOME={state}"}},
+		Doors: []program.Door{
+			door(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"), door(program.ToOpenAI, "openai"),
+		},
+		Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`}, Prefix: "custom:",
+		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
+		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
+		Parser: "droid", Structured: true,
+		Own:       program.Lines(NewParser),
+		Folders:   []string{".factory"},
+		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
+		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
+		Install:  "npm install -g droid, then set FACTORY_API_KEY or log in once",
+		Facts: agent.Facts{
+			Package: "npm droid", Versions: "0.215.0",
+			Tokens: "at the end", Cost: "none; estimated from tokens",
+			Problems: []string{
+				"A model that stops at its length limit is asked again without end; the limits on calls and time end it.",
+				"Its retries are invisible and can take minutes.",
+				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
+				"Isolation gives it, and the tools it runs, another HOME.",
+				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model such as " +
+					"custom:claude-sonnet-4-5 it goes through the gateway.",
+			},
+		},
+	}
+}
+
+// door is a model of the user's own with a provider, whom the program calls itself.
+func door(d program.Door, provider string) program.Door {
+	d.Env = []string{"FACTORY_RUNTIME_SETTINGS_PATH={state}/pawl-models.json"}
+	d.Part = `{"model":"{model}","displayName":"{model}","baseUrl":"{url}","apiKey":"` + agent.GatewayToken +
+		`","provider":"` + provider + `"}`
+	return d
+}
+
+const (
+	fromLoop   = "agent_loop"
+	noMoreThan = 1 << 20 // turns of one run that can be true
+)
+
+// Parser is the [agent.Parser] of the program's stream.
+type Parser struct {
+	jsonline.Stream
+
+	answer string // id of the model's last answer, whose parts come in lines
+	turns  int
+	failed bool // an error of the agent loop, and nothing after it
+}
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{} }
+
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, Role, ID, MessageID, Message, Text, Source, Model string
+
+	Session          string `json:"session_id"`
+	ToolName, ToolID string
+	Parameters       json.RawMessage
+	Value            json.RawMessage // of a result
+	IsError          bool
+
+	// Of the end.
+	FinalText string
+	NumTurns  int
+	Usage     struct {
+		Input      int64 `json:"input_tokens"`
+		Output     int64 `json:"output_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
+	}
+}
+
+// Line takes one line. What is no JSON object, is cut or is of an unknown
+// type is kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	var l line
+	if !p.Decode(b, cut, &l, emit) {
+		return
+	}
+	tool := cmp.Or(l.ToolName, l.ToolID)
+	switch l.Type {
+	case "system":
+		emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
+	case "message": // the user's is the prompt, told again
+		if l.Role == "assistant" {
+			p.part(l.ID)
+			emit(agent.Event{Kind: agent.Text, Text: l.Text})
+		}
+	case "reasoning":
+		p.part(l.ID)
+		emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
+	case "tool_call":
+		p.part(l.MessageID)
+		emit(jsonline.ToolStart(tool, "", false, l.Parameters))
+	case "tool_result":
+		emit(jsonline.ToolEnd(tool, "", false, l.IsError, l.Value))
+	case "error":
+		p.error(&l)
+	case "completion":
+		p.completion(&l)
+	default:
+		p.Unknown(l.Type)
+	}
+}
+
+// Close reports a stream that ended without its terminal event. The error of
+// the agent loop is one when the command line's did not follow.
+func (p *Parser) Close(emit func(agent.Event)) {
+	p.Emit = emit
+	if p.failed && !p.Ended {
+		p.End(agent.Event{Terminal: loop.TerminalFailed})
+	}
+	p.Stream.Close(emit)
+}
+
+// part counts a model call with the first part of its answer.
+func (p *Parser) part(id string) {
+	p.failed, p.Ended = false, false
+	if id != p.answer || id == "" {
+		p.answer = id
+		p.turns++
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+	}
+}
+
+// error takes the agent loop's reason, and the command line's "Exec failed"
+// after it, which is the end and a reason only when it is the only one.
+func (p *Parser) error(l *line) {
+	if l.Source == fromLoop || !p.failed {
+		p.fail(l.Message)
+	}
+	if l.Source == fromLoop {
+		p.failed, p.Ended = true, false
+		return
+	}
+	p.End(agent.Event{Terminal: loop.TerminalFailed})
+}
+
+func (p *Parser) fail(text string) {
+	err := &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}
+	err.Message = cmp.Or(err.Message, "droid failed without saying why")
+	calls := 0
+	if err.Status != 0 {
+		calls = 1 // the call that was given up
+	}
+	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
+}
+
+func (p *Parser) completion(l *line) {
+	used := l.Usage
+	u := agent.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	if told := min(l.NumTurns, noMoreThan); told > p.turns {
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: told - p.turns, Turns: told - p.turns})
+		p.turns = told
+	}
+	p.End(agent.Event{Terminal: loop.TerminalOK, Text: l.FinalText, Final: true})
+}

@@ -1,0 +1,166 @@
+// Package kimi runs Kimi Code headless (`kimi --output-format stream-json -p`)
+// and reads its stream of JSON lines.
+//
+// What the program does, as pawl relies on it:
+//   - Each message is a line with its role: "assistant" with its tool calls,
+//     "tool" with a result, "meta" for what the program says itself.
+//   - A run that went well ends with the meta line session.resume_hint; one that
+//     did not has its reason on stderr only. The stream has no tokens and no cost.
+//   - It tries a failed call again nine times, and says so each time.
+//   - With -p nothing is asked: there is no flag for permissions.
+//   - KIMI_MODEL_NAME, KIMI_MODEL_API_KEY and KIMI_MODEL_BASE_URL take the place of
+//     all that its configuration says of models.
+//
+// The package starts nothing itself.
+package kimi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+)
+
+const key = "KIMI_MODEL_API_KEY"
+
+// Program is Kimi Code.
+func Program() program.Program {
+	return program.Program{
+		Name: "kimi", Binary: "kimi",
+		Args:   []string{"--output-format", "stream-json"},
+		Model:  "--model",
+		Prompt: program.Argument, PromptAt: "-p",
+		Env: []string{"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1"},
+		State: program.State{
+			Env: []string{"KIMI_CODE_HOME={state}"}, Keys: []string{key},
+		},
+		Doors:  []program.Door{door()},
+		Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
+		Grace:  5 * time.Second,
+		Parser: "kimi", Structured: true, Live: false,
+		Own:       program.Lines(NewParser),
+		Folders:   []string{".kimi-code", ".kimi"},
+		Moves:     []program.Move{{Variable: "KIMI_CODE_HOME", Instead: []string{".kimi-code"}}},
+		Variables: []string{"KIMI_*", "MOONSHOT_*"}, Single: true,
+		Services: []program.Service{{
+			Hosts: []string{"api.kimi.com", "auth.kimi.com", "api.moonshot.ai"}, Base: []string{"KIMI_MODEL_BASE_URL"},
+		}},
+		Install: "npm install -g @moonshot-ai/kimi-code, then run kimi login or set KIMI_MODEL_NAME and " + key,
+		Facts: agent.Facts{
+			Package: "npm @moonshot-ai/kimi-code", Versions: "2.1.0",
+			Tokens: agent.NotKnown, Cost: "none",
+			Problems: []string{
+				"The prompt shows in the list of processes.",
+				"Neither tokens nor money are in its stream: without the gateway limits on them cannot hold.",
+				"It says on stderr only why it failed.",
+				"An answer that was cut off at its length limit is reported as success: with the gateway it is seen.",
+			},
+		},
+	}
+}
+
+// door is the provider of the program's own variables.
+func door() program.Door {
+	d := program.ToOpenAI.With(key).By("KIMI_MODEL_BASE_URL={url}")
+	d.Name, d.Base, d.Extra, d.Home = "kimi", []string{"KIMI_MODEL_BASE_URL"}, nil, "https://api.moonshot.ai/v1"
+	return d
+}
+
+// Parser is the [agent.Parser] of the program's stream.
+type Parser struct{ jsonline.Stream }
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{} }
+
+// line is one line of any role. Fields without a tag have the name of the key.
+type line struct {
+	Role, Type string
+	Content    json.RawMessage // a text, or parts of one
+	Session    string          `json:"session_id"`
+
+	Calls []struct {
+		ID       string
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+	Call string `json:"tool_call_id"`
+
+	// Of a call that is tried again.
+	Attempt int     `json:"failed_attempt"`
+	Delay   float64 `json:"delay_ms"`
+	Name    string  `json:"error_name"`
+	Message string  `json:"error_message"`
+	Status  int     `json:"status_code"`
+}
+
+// text is what a message says.
+func (l *line) text() string {
+	var text string
+	var parts []struct{ Type, Text string }
+	jsonline.Read(l.Content, &text)
+	jsonline.Read(l.Content, &parts)
+	for _, p := range parts {
+		if p.Type == "text" {
+			text += p.Text
+		}
+	}
+	return text
+}
+
+// Line takes one line. What is no JSON object, is cut or has an unknown role is
+// kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	var l line
+	if !p.Decode(b, cut, &l, emit) {
+		return
+	}
+	switch l.Role {
+	case "assistant":
+		p.answer(&l)
+	case "tool":
+		emit(jsonline.ToolEnd("", l.Call, false, false, l.Content))
+	case "meta":
+		p.meta(&l)
+	default:
+		p.Unknown(l.Role)
+	}
+}
+
+// answer is one answer of the model.
+func (p *Parser) answer(l *line) {
+	p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
+	if text := l.text(); text != "" {
+		p.Emit(agent.Event{Kind: agent.Text, Text: text})
+	}
+	for _, c := range l.Calls {
+		p.Emit(jsonline.ToolStart(c.Function.Name, c.ID, false, json.RawMessage(c.Function.Arguments)))
+	}
+}
+
+func (p *Parser) meta(l *line) {
+	switch l.Type {
+	case "system.version":
+		p.Emit(agent.Event{Kind: agent.Session})
+	case "turn.step.retrying":
+		wait := min(max(l.Delay, 0), 1e9)
+		p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt, Error: &failure.APIError{
+			Status: l.Status, Type: kindOf(l), Message: l.Message, RetryAfter: time.Duration(wait) * time.Millisecond,
+		}})
+	case "session.resume_hint":
+		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session})
+		p.End(agent.Event{Terminal: loop.TerminalOK})
+	default:
+		p.Unknown(l.Type)
+	}
+}
+
+// kindOf is the kind of an error in the words of others.
+func kindOf(l *line) string {
+	if l.Name == "APIEmptyResponseError" {
+		return "empty_answer"
+	}
+	return agent.TypeIn(l.Message)
+}

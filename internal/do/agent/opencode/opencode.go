@@ -1,0 +1,382 @@
+// Package opencode runs OpenCode and its fork Kilo Code headless and reads
+// their stream of JSON lines (`opencode run --format json`).
+//
+// What the programs do, as pawl relies on it:
+//   - The prompt comes on stdin.
+//   - There is no terminal event: the stream just ends. It ended well when the
+//     last step finished by itself, failed when an error was the last word.
+//   - A step's events come together when it ends, a tool call once it is done:
+//     a test run of 20 minutes is 20 minutes of silence.
+//   - Usage and cost are told per step; the input excludes cached tokens, the
+//     output those of reasoning. The cost is 0 for a model without a price.
+//   - Failed calls are tried again without a word, and a retry-after is obeyed
+//     for hours. Only what is given up is told, with status and headers.
+//   - TERM ends the program, but not the shells of its tools, which are
+//     sessions of their own: the supervisor's sweep ends those.
+//   - Two first starts at once in one data folder break one of them, so it is
+//     warmed once.
+//
+// With --auto the programs do what is not denied, at every safety level: what
+// they may touch is enforced by pawl's sandbox. The package starts nothing itself.
+package opencode
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+)
+
+// Program is OpenCode.
+func Program() program.Program {
+	p := variant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
+	p.Own = program.Lines(NewParser)
+	p.Variables = []string{"OPENCODE_*"}
+	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
+	return p
+}
+
+// Kilo is Kilo Code, its fork.
+func Kilo() program.Program {
+	p := variant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
+		"The npm package's command is a Node wrapper around the native binary.",
+		"7.8.1 did not start: the package of the platform was missing.")
+	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
+	p.Folders = append(p.Folders, policies)
+	p.Moves = append(p.Moves, program.Move{
+		Variable: "XDG_STATE_HOME", Below: "kilo-sandbox-policy", Instead: []string{policies},
+	})
+	p.Variables = []string{"KILO_*", "OPENCODE_*"}
+	p.Services = program.Keyed(program.Service{Hosts: []string{"api.kilo.ai"}})
+	return p
+}
+
+// variant is one of the programs; prefix is of its variables. Its state stays in
+// the user's folders unless isolation is asked for, with a key too: which
+// provider a key is for is in the user's configuration. Isolation sets the
+// XDG folders for the agent's tools too.
+func variant(name, npm, versions, prefix string, problems ...string) program.Program {
+	folders, moves := program.XDG(name)
+	return program.Program{
+		Name: name, Binary: name,
+		Args:     []string{"run", "--format", "json", "--auto"},
+		ReadOnly: []string{"--agent", "plan"},
+		Model:    "--model",
+		Warm:     []string{"session", "list"}, // makes the database
+		Env: []string{prefix + "DISABLE_AUTOUPDATE=1", prefix + "DISABLE_MODELS_FETCH=1",
+			prefix + "DISABLE_LSP_DOWNLOAD=1"},
+		State: program.State{Env: []string{
+			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
+			"XDG_CACHE_HOME={state}/cache",
+		}},
+		Doors:   doors(),
+		Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
+		Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
+		Grace:   5 * time.Second, Quiet: 30 * time.Minute,
+		Parser: "opencode", Structured: true, Live: true,
+		Folders: folders, Moves: moves,
+		Install: "npm install -g " + npm,
+		Facts: agent.Facts{
+			Package: "npm " + npm, Versions: versions,
+			Tokens: "reported with every step",
+			Cost:   "reported with every step, from the program's prices; estimated when it has none",
+			Problems: append([]string{
+				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the provider says " +
+					"so: only the idle limit and the iteration's time limit end that.",
+				"Its retries are invisible, and it asks for a title for each session: the provider counts more calls than pawl.",
+				"When a server answers 200 with something else than a model's answer, it asks again without end.",
+				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session (`export`) when it is done.",
+				"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
+				"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
+				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
+					prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
+			}, problems...),
+		},
+	}
+}
+
+// doors are the providers of the program's catalogue that it takes a key for
+// from a variable. The address of each is a setting.
+func doors() []program.Door {
+	part := func(d program.Door, provider, path string) program.Door {
+		d.Part = `"` + provider + `":{"options":{"baseURL":"{url}` + path + `"}}`
+		return d
+	}
+	google := program.ToGoogle.With("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY")
+	return []program.Door{
+		part(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"), part(program.ToOpenAI, "openai", ""),
+		part(google, "google", "/v1beta"),
+	}
+}
+
+// maxUSD is beyond what one run can cost.
+const maxUSD = 1_000_000
+
+// Parser is the [agent.Parser] of the programs' stream.
+type Parser struct {
+	jsonline.Stream
+
+	session string
+	cost    float64 // of all steps, in dollars
+	steps   jsonline.IDs
+	last    state
+}
+
+// state is how the run stands after the last event.
+type state int
+
+const (
+	begun    state = iota // nothing yet, or a step has begun
+	talking               // the step has said something after its tools
+	going                 // a step ended, and another must follow
+	finished              // the model had said all that it wanted
+	broken                // an error was the last word
+)
+
+// NewParser returns a parser for one run.
+func NewParser() *Parser { return &Parser{} }
+
+// line is one line of any type. Fields without a tag have the name of the key.
+type line struct {
+	Type, SessionID string
+	Part            part
+	Error           problem
+}
+
+// part is a text, a thought, a tool call or the end of a step.
+type part struct {
+	ID, Text, Tool, Reason string
+
+	State struct {
+		Status        string
+		Input         json.RawMessage
+		Output, Error json.RawMessage
+		Metadata      struct{ Exit int }
+	}
+	Tokens struct {
+		Input, Output, Reasoning int64
+		Cache                    struct{ Read, Write int64 }
+	}
+	Cost float64
+}
+
+// Line takes one line. What is no JSON object, is cut or is of an unknown
+// type is kept as an unknown event.
+func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
+	var l line
+	if !p.Decode(b, cut, &l, emit) {
+		return
+	}
+	sub := p.enter(l.SessionID)
+	switch l.Type {
+	case "step_start":
+		p.stand(begun, sub)
+	case "text":
+		if l.Part.Text != "" {
+			p.stand(talking, sub)
+		}
+		p.Emit(agent.Event{Kind: agent.Text, Sub: sub, Text: l.Part.Text})
+	case "reasoning":
+		p.Emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: l.Part.Text})
+	case "tool_use":
+		p.tool(&l.Part, sub)
+	case "step_finish":
+		p.step(&l.Part, sub)
+	case "error":
+		p.trouble(l.Error.understand(), sub)
+	default:
+		p.Unknown(l.Type)
+	}
+}
+
+// Close tells how the run ended, by its last event.
+func (p *Parser) Close(emit func(agent.Event)) {
+	p.Emit = emit
+	terminal := loop.TerminalMissing
+	switch p.last {
+	case finished:
+		terminal = loop.TerminalOK
+	case broken:
+		terminal = loop.TerminalFailed
+	case begun, talking, going:
+	}
+	p.End(agent.Event{Terminal: terminal})
+}
+
+// enter notes the session of the first event; another is a sub-agent's.
+func (p *Parser) enter(session string) (sub bool) {
+	if p.session == "" && session != "" {
+		p.session = strings.Clone(agent.Clip(session, 200))
+		p.Emit(agent.Event{Kind: agent.Session, Session: session})
+	}
+	return session != p.session && session != ""
+}
+
+func (p *Parser) stand(s state, sub bool) {
+	if !sub {
+		p.last = s
+	}
+}
+
+// trouble takes an error. One with a status was a model call, the last of
+// those that were tried; the others are not told.
+func (p *Parser) trouble(err *failure.APIError, sub bool) {
+	e := agent.Event{Kind: agent.Error, Sub: sub, Error: err}
+	if err.Status != 0 {
+		e.Calls = 1
+	}
+	p.Emit(e)
+	p.stand(broken, sub)
+}
+
+// tool takes a tool call, which is told once it is done.
+func (p *Parser) tool(part *part, sub bool) {
+	s := &part.State
+	p.stand(begun, sub)
+	p.Emit(jsonline.ToolStart(part.Tool, "", sub, s.Input))
+	output := s.Output
+	if output == nil {
+		output = s.Error
+	}
+	p.Emit(jsonline.ToolEnd(part.Tool, "", sub, s.Status == "error" || s.Metadata.Exit != 0, output))
+}
+
+// step takes the end of a step, which is one model call.
+func (p *Parser) step(part *part, sub bool) {
+	if !p.steps.Add(part.ID, "") {
+		return // told twice
+	}
+	t := part.Tokens
+	e := agent.Event{Kind: agent.UsageSeen, Sub: sub, Calls: 1, Usage: agent.Usage{
+		Input: t.Input, Output: t.Output + t.Reasoning, CacheRead: t.Cache.Read, CacheWrite: t.Cache.Write,
+	}}
+	if !sub {
+		e.Turns = 1
+	}
+	p.Emit(e)
+	p.spend(part.Cost)
+	p.stand(p.after(part.Reason, sub), sub)
+}
+
+// after is how the run stands when a step ended for that reason. An answer
+// that was cut off or held back is not what the agent wanted to say.
+func (p *Parser) after(reason string, sub bool) state {
+	switch reason {
+	case "stop":
+		return finished
+	case "tool-calls":
+		return going
+	case "length":
+		p.fail(sub, "max_output_tokens", "The model's answer was cut off at the limit of its output tokens.")
+		return broken
+	case "content-filter":
+		p.fail(sub, "content_filter", "The model's answer was held back by the provider's content filter.")
+		return broken
+	}
+	if p.last == talking {
+		return finished // the provider gives no reason, but there is an answer
+	}
+	return going
+}
+
+func (p *Parser) fail(sub bool, kind, message string) {
+	p.Emit(agent.Event{Kind: agent.Error, Sub: sub, Error: &failure.APIError{Type: kind, Message: message}})
+}
+
+// spend adds up the cost of steps. A sum of nothing is no report: the program
+// has no price for the model, or the user pays for it otherwise.
+func (p *Parser) spend(usd float64) {
+	if usd <= 0 || usd > maxUSD || p.cost+usd > maxUSD {
+		return
+	}
+	p.cost += usd
+	p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(p.cost)})
+}
+
+// ownTypes are the types of errors that have no body of the provider's.
+var ownTypes = map[string]string{
+	"ContextOverflowError":     "context_length_exceeded",
+	"ContentFilterError":       "content_filter",
+	"ProviderAuthError":        "authentication_failed",
+	"MessageOutputLengthError": "max_output_tokens",
+	"MessageAbortedError":      "aborted",
+	"UnknownError":             "unknown",
+}
+
+// problem is an error event: the program's word for it, and what the
+// provider's answer said.
+type problem struct {
+	Name string
+	Data struct {
+		Message         string
+		StatusCode      int
+		IsRetryable     bool
+		ResponseHeaders map[string]string
+		ResponseBody    string
+	}
+}
+
+func (p *problem) understand() *failure.APIError {
+	d := &p.Data
+	e := &failure.APIError{Message: d.Message, Status: d.StatusCode}
+	if e.Type = ownTypes[p.Name]; e.Type == "" {
+		e.Type = bodyType(d.ResponseBody)
+	}
+	if e.Type == "" && e.Status == 0 && d.IsRetryable {
+		e.Type = "connection_failed"
+	}
+	e.Type = cmp.Or(e.Type, p.Name)
+	e.RetryAfter, e.ResetAt = wait(d.ResponseHeaders)
+	return e
+}
+
+// bodyType is the provider's word for an error: its type, unless that says no
+// more than the status does.
+func bodyType(body string) string {
+	var said struct{ Error struct{ Type, Code string } }
+	jsonline.Read([]byte(body), &said)
+	switch kind := said.Error.Type; kind {
+	case "", "error", "invalid_request_error":
+		return cmp.Or(said.Error.Code, kind)
+	default:
+		return kind
+	}
+}
+
+// wait reads how long a provider asks to wait, and until when.
+func wait(headers map[string]string) (after time.Duration, until time.Time) {
+	header := textproto.MIMEHeader{}
+	for name, value := range headers {
+		header.Set(name, strings.TrimSpace(value))
+	}
+	if d, ok := seconds(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+		after = d
+	}
+	given := header.Get("Retry-After")
+	if d, ok := seconds(given, time.Second); ok {
+		after = d
+	} else if at, err := time.Parse(time.RFC1123, given); err == nil {
+		until = at.UTC()
+	}
+	n, err := strconv.ParseInt(header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+	if err == nil && n > 1_000_000_000 && n < 1<<35 {
+		until = time.Unix(n, 0).UTC()
+	}
+	return after, until
+}
+
+func seconds(value string, unit time.Duration) (time.Duration, bool) {
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil || n < 0 || n > 1e10 {
+		return 0, false
+	}
+	return time.Duration(min(n*float64(unit), float64(366*24*time.Hour))), true
+}

@@ -1,0 +1,275 @@
+package program
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+)
+
+// Door is a provider that a program can be pointed at pawl's gateway for.
+type Door struct {
+	Name     string
+	Protocol agent.Protocol
+	Keys     []Key
+	Base     []string // variables with an address of the user's own
+	Home     string   // the provider's own address
+	// Extra are variables that become headers of the account.
+	Extra map[string]string
+	// Env and Args point the program; "{url}" is the gateway's address for this
+	// provider, "{state}" pawl's folder.
+	Env, Args []string
+	// Part is what Program.Pointer or Program.Pointing has of this provider;
+	// "{model}" is the model's name.
+	Part string
+}
+
+// Key is a variable with a key, and the header that the key goes out in.
+type Key struct{ Variable, Header string }
+
+const bearer = "Authorization"
+
+// The providers whose keys the gateway keeps.
+var (
+	ToAnthropic = Door{
+		Name: "anthropic", Protocol: agent.Anthropic,
+		Home: "https://api.anthropic.com", Base: []string{"ANTHROPIC_BASE_URL"},
+		Keys: []Key{{"ANTHROPIC_API_KEY", "X-Api-Key"}, {"ANTHROPIC_AUTH_TOKEN", bearer}},
+	}
+	ToOpenAI = Door{
+		Name: "openai", Protocol: agent.OpenAI,
+		Home: "https://api.openai.com/v1", Base: []string{"OPENAI_BASE_URL"},
+		Keys: []Key{{"OPENAI_API_KEY", bearer}},
+		Extra: map[string]string{
+			"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_ORGANIZATION": "OpenAI-Organization",
+			"OPENAI_PROJECT_ID": "OpenAI-Project",
+		},
+	}
+	ToGoogle = Door{
+		Name: "gemini", Protocol: agent.Gemini,
+		Home: "https://generativelanguage.googleapis.com", Base: []string{"GOOGLE_GEMINI_BASE_URL"},
+		Keys: []Key{{"GEMINI_API_KEY", "X-Goog-Api-Key"}},
+	}
+)
+
+// With is the door of a program that takes its key from these variables only;
+// the header stays.
+func (d Door) With(variables ...string) Door {
+	header := d.Keys[0].Header
+	d.Keys = nil
+	for _, v := range variables {
+		d.Keys = append(d.Keys, Key{v, header})
+	}
+	return d
+}
+
+// By is the door of a program that these variables point.
+func (d Door) By(env ...string) Door {
+	d.Env = env
+	return d
+}
+
+// Routes are the ways to the providers whose keys the program would find. see
+// looks up a variable as the program will see it. can is false for a program that
+// no door is known of.
+func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.Route, can bool) {
+	can = len(a.Doors) > 0
+	if a.Pointing.Path != "" && !isolated {
+		return nil, can
+	}
+	for _, name := range a.Closed {
+		if see(name) != "" {
+			return nil, can
+		}
+	}
+	for _, d := range a.Doors {
+		if r, ok := d.route(see); ok {
+			routes = append(routes, r)
+		}
+	}
+	return routes, can
+}
+
+func (d Door) route(see func(string) string) (agent.Route, bool) {
+	kept := see(agent.KeySetting + d.Name)
+	i := slices.IndexFunc(d.Keys, func(k Key) bool { return kept != "" || see(k.Variable) != "" })
+	if i < 0 {
+		return agent.Route{}, false
+	}
+	r := agent.Route{
+		Name: d.Name, Protocol: d.Protocol, Base: d.Home, Header: d.Keys[i].Header,
+		Key:   cmp.Or(kept, see(d.Keys[i].Variable)),
+		KeyIn: d.Keys[i].Variable, Own: slices.Clone(d.Base),
+	}
+	for _, k := range d.Keys {
+		r.Own = append(r.Own, k.Variable)
+	}
+	for _, name := range d.Base {
+		if base := strings.TrimSpace(see(name)); base != "" {
+			r.Base = base
+		}
+	}
+	for name, header := range d.Extra {
+		if v := see(name); v != "" {
+			if r.Extra == nil {
+				r.Extra = map[string]string{}
+			}
+			r.Extra[header] = v
+		}
+	}
+	return r, true
+}
+
+// Point makes the program reach its models by the routes of in.
+func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
+	if len(in.Routes) == 0 {
+		return
+	}
+	var args, env, parts []string
+	for _, r := range in.Routes {
+		if a.Pointing.Path != "" && !serves(r, in) {
+			continue
+		}
+		i := slices.IndexFunc(a.Doors, func(d Door) bool { return d.Name == r.Name })
+		if i < 0 {
+			continue
+		}
+		url := strings.NewReplacer("{url}", r.Address(), "{state}", in.StateDir)
+		for _, text := range a.Doors[i].Env {
+			env = append(env, url.Replace(text))
+		}
+		for _, text := range a.Doors[i].Args {
+			args = append(args, url.Replace(text))
+		}
+		if part := a.Doors[i].Part; part != "" {
+			part = strings.ReplaceAll(part, "{model}", strings.TrimPrefix(in.Model, a.Prefix))
+			parts = append(parts, url.Replace(part))
+		}
+	}
+	if a.Pointing.Path != "" && in.StateDir != "" {
+		content := strings.ReplaceAll(a.Pointing.Content, "{parts}", strings.Join(parts, ","))
+		start.Files = append(start.Files, agent.File{Path: filepath.Join(in.StateDir, a.Pointing.Path), Content: content})
+	}
+	if a.Pointer != "" && len(parts) > 0 {
+		env = append(env, strings.ReplaceAll(a.Pointer, "{parts}", strings.Join(parts, ",")))
+	}
+	start.Point(in.Routes, args, env)
+}
+
+// serves is whether a route is the one for the model of in: a program whose
+// settings have one provider takes the one that the model's name tells.
+func serves(r agent.Route, in agent.Invocation) bool {
+	return len(in.Routes) == 1 || (r.Protocol == agent.Anthropic) == strings.Contains(in.Model, "claude")
+}
+
+// Service is a model provider, or a part of one, as a program reaches it.
+type Service struct {
+	Hosts []string // where it is; nothing at all when only a variable can tell
+	// Base are variables with a base URL of the user's own. One that is set
+	// takes the place of Hosts.
+	Base []string
+	// When are variables of which one must be set; nil is always.
+	When []string
+	// Unless are variables of which none may be set.
+	Unless []string
+}
+
+// The providers that several programs reach. Bedrock and Vertex count as [Service.Only] says.
+var (
+	Anthropic = Service{Hosts: []string{"api.anthropic.com"}, Base: []string{"ANTHROPIC_BASE_URL"},
+		When: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"}}
+	OpenAI = Service{Hosts: []string{"api.openai.com"},
+		Base: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"},
+		When: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"}}
+	Google = Service{Hosts: []string{"generativelanguage.googleapis.com"}, Base: []string{"GOOGLE_GEMINI_BASE_URL"},
+		When: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}}
+	Bedrock = Service{Base: []string{"ANTHROPIC_BEDROCK_BASE_URL"},
+		Hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com", "bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}}
+	Vertex = Service{
+		Hosts: []string{"aiplatform.googleapis.com", "{CLOUD_ML_REGION}-aiplatform.googleapis.com",
+			"{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com", "oauth2.googleapis.com"},
+		Base: []string{"ANTHROPIC_VERTEX_BASE_URL", "GOOGLE_VERTEX_BASE_URL"},
+	}
+)
+
+// Keyed are the providers of programs that work with many, after those of the
+// program itself. Each counts when its key is set.
+func Keyed(own ...Service) []Service {
+	return append(own, []Service{
+		Anthropic, OpenAI, Google,
+		{Hosts: []string{"openrouter.ai"}, When: []string{"OPENROUTER_API_KEY"}},
+		{Hosts: []string{"api.groq.com"}, When: []string{"GROQ_API_KEY"}},
+		{Hosts: []string{"api.mistral.ai"}, When: []string{"MISTRAL_API_KEY"}},
+		{Hosts: []string{"api.deepseek.com"}, When: []string{"DEEPSEEK_API_KEY"}},
+		{Hosts: []string{"api.x.ai"}, When: []string{"XAI_API_KEY"}},
+		{Hosts: []string{"{AZURE_RESOURCE_NAME}.openai.azure.com"}, Base: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE"}},
+		{Base: []string{"OLLAMA_HOST", "OLLAMA_API_BASE"}},
+		Bedrock.Only("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
+		Vertex.Only("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_VERTEX_PROJECT"),
+	}...)
+}
+
+// Only is the service where one of the variables is set.
+func (s Service) Only(variables ...string) Service {
+	s.When = variables
+	return s
+}
+
+// Endpoints is where the service is, in the words of egress.ParseEndpoint. see
+// looks up a variable as the program will see it.
+func (s Service) Endpoints(see func(string) string) []string {
+	set := func(name string) bool { return see(name) != "" }
+	missing := s.When != nil && !slices.ContainsFunc(s.When, set)
+	if missing || slices.ContainsFunc(s.Unless, set) {
+		return nil
+	}
+	for _, name := range s.Base {
+		if v := strings.TrimSpace(see(name)); v != "" {
+			return []string{baseURL(name, v)}
+		}
+	}
+	var hosts []string
+	for _, h := range s.Hosts {
+		if h := fill(h, see); h != "" {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// baseURL is the value of a variable as an endpoint. Where a server of one's
+// own is meant, a value without a scheme is plain http.
+func baseURL(name, value string) string {
+	scheme, rest, ok := strings.Cut(value, "://")
+	if !ok {
+		scheme, rest = "https", value
+		if strings.HasPrefix(name, "OLLAMA_") {
+			scheme = "http"
+		}
+	}
+	host := rest
+	if i := strings.IndexAny(host, "/?#"); i >= 0 {
+		host = host[:i]
+	}
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if name == "OLLAMA_HOST" && !strings.Contains(host, ":") {
+		host += ":11434"
+	}
+	return strings.ToLower(scheme) + "://" + host
+}
+
+// fill puts the value of "{VARIABLE}" into a host; "" when it is not set.
+func fill(host string, see func(string) string) string {
+	before, rest, ok := strings.Cut(host, "{")
+	if !ok {
+		return host
+	}
+	name, after, _ := strings.Cut(rest, "}")
+	v := see(name)
+	if v == "" || v == "global" {
+		return ""
+	}
+	return before + v + after
+}

@@ -1,0 +1,470 @@
+// Package program is an agent program as data: what to call, which flags make
+// it work headless, how it takes its prompt, where it keeps its state. One
+// [Adapter] makes command lines for all of them, so that a new program is a
+// [Program] and, if its output is a format of its own, a parser.
+//
+// Permission prompts are off at every safety level, since a headless program
+// cannot ask: what it may touch is enforced by pawl's sandbox, not by the
+// program that is to be held. Where a program has a narrower mode that still
+// gets the work done alone, the level paranoid uses it.
+//
+// The package starts nothing. It reads the prompt's file only when the prompt
+// is an argument.
+package program
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+)
+
+// MaxArgument is the longest argument that Linux passes to a program, in
+// bytes, with the NUL at its end.
+const MaxArgument = 128 << 10
+
+// Delivery is how a program takes its prompt.
+type Delivery int
+
+// The deliveries. With all but Stdin the program's stdin is the null device.
+const (
+	Stdin    Delivery = iota // the prompt is stdin
+	Argument                 // the prompt is the last argument, behind PromptAt if that is set
+	File                     // the path of the prompt's file follows PromptFlag
+)
+
+// Program is what pawl knows of one agent program.
+type Program struct {
+	Name     string   // as pawl calls it
+	Binary   string   // looked up in PATH
+	Wrapped  []string // where the real binary is, from the folder of the npm package's wrapper; nil is no wrapper
+	Args     []string // the flags that make it work headless, after the user's own
+	Allow    []string // no permission prompts
+	Careful  []string // instead of Allow at the level paranoid; nil is Allow
+	ReadOnly []string // instead of Allow for an agent that must change nothing; nil is Allow
+	Model    string   // the flag before a model's name; "" when it has none
+	MaxCost  string   // the flag before the most that a run may cost, in USD; "" when it has none
+	Tools    []string // the arguments that give it pawl's tools, with {pawl} and {tools} quoted; nil is not known how
+	Warm     []string // arguments that make it set up its state, see [agent.Start.Warm]; nil when it need not
+
+	// Talk are the flags with which it takes messages on stdin while it works; nil is
+	// not known how. Only a program that has one of Installed in its path gets them: its
+	// makers put it there. Anything else of its name, such as a script that starts it,
+	// gets the prompt as it is, and a message waits for the next one.
+	Talk      []string
+	Installed []string
+
+	Prompt   Delivery
+	PromptAt string // the flag before the prompt or its file, or the argument that stands for stdin
+	// Limit is the longest prompt that the program takes whole, in bytes; 0 is
+	// none known. With Characters it is in characters.
+	Limit      int64
+	Characters bool
+
+	// Doors are the providers that the program can be pointed at pawl's gateway
+	// for; nil is none. Pointer is a variable that points it for all of them, K=V,
+	// with the doors' parts for "{parts}". Closed are variables with which it is
+	// not to be pointed.
+	Doors   []Door
+	Pointer string
+	Closed  []string
+	// Pointing is a file of settings below pawl's folder that points a program which
+	// no variable does. Such a program is pointed only with isolation: its own
+	// folder may have a login, and nobody asked to pay with a key. Prefix is what it
+	// wants before the name of a model that its settings have.
+	Pointing agent.File
+	Prefix   string
+
+	Env   []string // updates and telemetry off, K=V
+	Unset []string
+	State State
+
+	Grace  time.Duration // after TERM, before KILL
+	Quiet  time.Duration // how long it is silent at work; 0 is nothing special
+	Parser string        // the stream format that it prints
+	// Own is that format, nil where it is another program's or plain text.
+	Own *Format
+	// Structured: the stream has a terminal event. Live: it has tokens before its end.
+	Structured, Live bool
+
+	// Folders are where it keeps logins, settings and sessions of the user, below
+	// the home folder. They are hidden from all other programs.
+	Folders []string
+	Moves   []Move
+	// Login is the file of a login, below the home folder; "" is that only Folders are known.
+	Login string
+	// Variables are patterns of the names of variables that it reads credentials
+	// and addresses from; * stands for any characters. Those of all model providers
+	// come to them unless Single: it talks to no provider but its own.
+	Variables []string
+	Single    bool
+	Clouds    []Cloud
+	// Services are where it calls its models: measured for programs that were run,
+	// from their documentation for the others.
+	Services []Service
+
+	// Usage is where it notes what it uses while it works; nil is nowhere.
+	// UsageFlag stands before a file to which it writes that at its end, where it is
+	// the program as its makers install it and the gateway does not count.
+	Usage     *agent.UsageFile
+	UsageFlag string
+
+	Install string
+	// Exits are what exit statuses of the program's own stand for.
+	Exits map[int]failure.APIError
+	Facts agent.Facts
+}
+
+// State is how a program is told where to keep its state. The user's own
+// folder is used unless one of Keys is set or the user asks for isolation: a
+// login lives in the user's folder, with a key nothing of it is needed.
+// "{state}" stands for pawl's folder.
+type State struct {
+	Env    []string // variables, K=V
+	Flag   string   // or the flag before the folder
+	Keys   []string // variables with a provider's key
+	Unless []string // variables with which a key is not enough
+	// WithKey are flags that are needed when a key is all there is.
+	WithKey []string
+	// Always are further arguments that keep the program's files out of the
+	// repository.
+	Always []string
+	// Settings is a file below pawl's folder whose path is in SettingsVar, unless
+	// the user has set that.
+	SettingsVar string
+	Settings    agent.File
+	// Routed is the settings' content where the gateway is used; "" is the same.
+	Routed string
+}
+
+// Adapter starts a [Program].
+type Adapter struct {
+	Program
+
+	// Getenv looks up pawl's own environment, which the program inherits; nil
+	// finds nothing.
+	Getenv func(string) string
+	// Native returns the program's real binary for what its name finds, if the
+	// name may find a wrapper that does not pass signals on; nil is none.
+	Native func(binary string) string
+	// Found returns the file that a program's name means in the end; "" is none.
+	Found func(name string) string
+}
+
+// Name is the program's name.
+func (a Adapter) Name() string { return a.Program.Name }
+
+// Install says how to get the program.
+func (a Adapter) Install() string { return a.Program.Install }
+
+// TakesTools is whether it can be given pawl's tools.
+func (a Adapter) TakesTools() bool { return a.Tools != nil }
+
+// LiveUsage is whether the stream has tokens before its end.
+func (a Adapter) LiveUsage() bool { return a.Live }
+
+// Structured is whether the stream has a terminal event.
+func (a Adapter) Structured() bool { return a.Program.Structured }
+
+// IdleTimeout is the shortest silence that means something; 0 when nothing
+// special is known.
+func (a Adapter) IdleTimeout() time.Duration { return a.Quiet }
+
+// Facts are what is known of the program.
+func (a Adapter) Facts() agent.Facts {
+	f := a.Program.Facts
+	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.limit()
+	f.Problems = slices.Clone(f.Problems)
+	return f
+}
+
+// ExitError is the error that an exit status of the program's own stands for.
+func (a Adapter) ExitError(code int) *failure.APIError {
+	if e, ok := a.Exits[code]; ok {
+		return &e
+	}
+	return nil
+}
+
+// Start makes the command line. A command of the user's replaces the
+// program's name, and may have arguments of its own before pawl's.
+func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
+	if err := a.fits(in); err != nil {
+		return agent.Start{}, err
+	}
+	if in.Model != "" && a.Model == "" {
+		return agent.Start{}, fmt.Errorf("cannot start %s with the model %s: the program chooses its model itself;"+
+			" take model out of agents.%s", a.Name(), in.Model, a.Name())
+	}
+	call := in.Program(a.Binary)
+	if len(in.Command) == 0 && a.Native != nil {
+		call[0] = a.Native(a.Binary)
+	}
+	start := agent.Start{
+		Args:   slices.Concat(call, a.Args, a.permissions(in)),
+		Env:    slices.Clone(a.Env),
+		Unset:  slices.Clone(a.Unset),
+		Parser: a.Parser,
+		Grace:  a.Grace,
+		Usage:  a.Usage,
+	}
+	if a.Warm != nil {
+		start.Warm = slices.Concat(call, a.Warm)
+	}
+	a.state(&start, in)
+	start.Env = append(start.Env, in.Env...)
+	a.Point(&start, in)
+	if in.Model != "" {
+		start.Args = append(start.Args, a.Model, in.Model)
+	}
+	if in.MaxCost > 0 && a.MaxCost != "" {
+		start.Args = append(start.Args, a.MaxCost, strconv.FormatFloat(float64(in.MaxCost)/1e6, 'f', -1, 64))
+	}
+	if in.Tools != "" {
+		quoted := strings.NewReplacer("{pawl}", strconv.Quote(in.Pawl), "{tools}", strconv.Quote(in.Tools))
+		for _, arg := range a.Tools {
+			start.Args = append(start.Args, quoted.Replace(arg))
+		}
+	}
+	if a.UsageFlag != "" && in.StateDir != "" && len(in.Routes) == 0 && a.genuine(in.Command) {
+		path := filepath.Join(in.StateDir, fmt.Sprintf("usage-%d.json", in.Now.UnixNano()))
+		start.Args = append(start.Args, a.UsageFlag, path)
+		start.Usage = &agent.UsageFile{Path: path}
+	}
+	return a.deliver(start, in)
+}
+
+// fits refuses a prompt that the program would refuse or cut off.
+func (a Adapter) fits(in agent.Invocation) error {
+	limit, size, unit := a.limit(), in.PromptSize, "bytes"
+	if limit == 0 || size <= limit {
+		return nil
+	}
+	if a.Characters && size <= limit*utf8.UTFMax {
+		text, err := os.ReadFile(in.PromptFile)
+		if err != nil {
+			return fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+		}
+		size, unit = int64(utf8.RuneCount(text)), "characters"
+	}
+	if size <= limit {
+		return nil
+	}
+	return fmt.Errorf("cannot start %s: the prompt has %d %s and the program takes at most %d;"+
+		" shorten the prompt, or name files in it instead of their content", a.Name(), size, unit, limit)
+}
+
+// limit is what the program or, for an argument, the system takes.
+func (a Adapter) limit() int64 {
+	if a.Prompt == Argument {
+		return MaxArgument - 2 // the NUL, and the newline before a leading dash
+	}
+	return a.Limit
+}
+
+func (a Adapter) permissions(in agent.Invocation) []string {
+	if in.ReadOnly && a.ReadOnly != nil {
+		return a.ReadOnly
+	}
+	if in.Safety == "paranoid" && a.Careful != nil {
+		return a.Careful
+	}
+	return a.Allow
+}
+
+// state adds the arguments and variables for the program's state.
+func (a Adapter) state(start *agent.Start, in agent.Invocation) {
+	keyed := in.Sees(a.Getenv, a.State.Keys...) && !in.Sees(a.Getenv, a.State.Unless...)
+	if len(in.Routes) > 0 {
+		keyed = a.State.Keys != nil
+	}
+	if keyed {
+		start.Args = append(start.Args, a.State.WithKey...)
+	}
+	if in.StateDir == "" {
+		return
+	}
+	inState := func(texts []string) (out []string) {
+		for _, text := range texts {
+			out = append(out, strings.ReplaceAll(text, "{state}", in.StateDir))
+		}
+		return out
+	}
+	start.Args = append(start.Args, inState(a.State.Always)...)
+	if name := a.State.SettingsVar; name != "" && !in.Sees(a.Getenv, name) {
+		path := filepath.Join(in.StateDir, a.State.Settings.Path)
+		content := a.State.Settings.Content
+		if len(in.Routes) > 0 {
+			content = cmp.Or(a.State.Routed, content)
+		}
+		start.Files = []agent.File{{Path: path, Content: content}}
+		start.Env = append(start.Env, name+"="+path)
+	}
+	if !keyed && !in.Isolate {
+		return
+	}
+	if a.State.Flag != "" {
+		start.Args = append(start.Args, a.State.Flag, in.StateDir)
+	}
+	start.Env = append(start.Env, inState(a.State.Env)...)
+}
+
+// deliver hands the prompt over.
+func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, error) {
+	switch a.Prompt {
+	case Argument:
+		prompt, err := a.argument(in)
+		if err != nil {
+			return agent.Start{}, err
+		}
+		if a.PromptAt != "" {
+			start.Args = append(start.Args, a.PromptAt)
+		}
+		start.Args = append(start.Args, prompt)
+	case File:
+		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
+	case Stdin:
+		start.Stdin = in.PromptFile
+		if start.Talks = a.Talk != nil && a.genuine(in.Command); start.Talks {
+			start.Args = append(start.Args, a.Talk...)
+		}
+		if a.PromptAt != "" {
+			start.Args = append(start.Args, a.PromptAt)
+		}
+	}
+	return start, nil
+}
+
+// genuine tells whether a command is the program as its makers install it.
+func (a Adapter) genuine(command []string) bool {
+	if len(command) > 1 || a.Found == nil {
+		return false
+	}
+	name := a.Binary
+	if len(command) == 1 {
+		name = command[0]
+	}
+	found := filepath.ToSlash(a.Found(name))
+	return slices.ContainsFunc(a.Installed, func(part string) bool { return strings.Contains(found, part) })
+}
+
+// argument reads the prompt as an argument.
+func (a Adapter) argument(in agent.Invocation) (string, error) {
+	b, err := os.ReadFile(in.PromptFile)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+	case bytes.IndexByte(b, 0) >= 0:
+		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out",
+			a.Name())
+	case int64(len(b)) > a.limit(): // it grew after it was measured
+		return "", a.fits(agent.Invocation{PromptSize: int64(len(b))})
+	case bytes.HasPrefix(b, []byte("-")):
+		return "\n" + string(b), nil // else it would be a flag
+	}
+	return string(b), nil
+}
+
+// Beside returns a finder of native binaries: look finds what a name means,
+// and the first of candidates that is there, relative to the folder of the
+// file that this is in the end, is the binary. Without one it is the name.
+func Beside(look func(string) (string, error), candidates ...string) func(string) string {
+	find := Finally(look)
+	return func(name string) string {
+		path := find(name)
+		if path == "" {
+			return name
+		}
+		for _, c := range candidates {
+			native := filepath.Join(filepath.Dir(path), c)
+			if info, err := os.Stat(native); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return native
+			}
+		}
+		return name
+	}
+}
+
+// Finally returns a finder of the file that a name means in the end, through all links;
+// "" is none.
+func Finally(look func(string) (string, error)) func(string) string {
+	return func(name string) string {
+		path, err := look(name)
+		if err != nil {
+			return ""
+		}
+		path, err = filepath.EvalSymlinks(path)
+		if err != nil {
+			return ""
+		}
+		return path
+	}
+}
+
+// Format is the stream format that a program prints, named as the program is.
+type Format struct {
+	// New returns a parser for one run. prompt is what the agent was told; only a
+	// format that is EchoCut needs it.
+	New     func(prompt []byte) agent.Parser
+	EchoCut bool // the parser cuts the prompt's echo off
+}
+
+// Lines is a format whose parser needs nothing but the stream.
+func Lines[P agent.Parser](parser func() P) *Format {
+	return &Format{New: func([]byte) agent.Parser { return parser() }}
+}
+
+// Move is a variable by which a program's folders are elsewhere.
+type Move struct {
+	Variable, Below string   // the folder is below what the variable names
+	Instead         []string // of these
+}
+
+// XDG are the folders of a program that keeps to the XDG's rules, and how they move.
+func XDG(name string) (folders []string, moves []Move) {
+	for _, m := range []Move{
+		{"XDG_CONFIG_HOME", name, []string{".config/" + name}},
+		{"XDG_DATA_HOME", name, []string{".local/share/" + name}},
+		{"XDG_STATE_HOME", name, []string{".local/state/" + name}},
+		{"XDG_CACHE_HOME", name, []string{".cache/" + name}},
+	} {
+		folders, moves = append(folders, m.Instead...), append(moves, m)
+	}
+	return folders, moves
+}
+
+// Homes are the folders of the program, wherever getenv and home put them.
+func (p Program) Homes(home string, getenv func(string) string) []string {
+	names := slices.Clone(p.Folders)
+	var out []string
+	for _, m := range p.Moves {
+		dir := getenv(m.Variable)
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		out = append(out, filepath.Join(dir, m.Below))
+		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(m.Instead, n) })
+	}
+	if filepath.IsAbs(home) {
+		for _, n := range names {
+			out = append(out, filepath.Join(home, n))
+		}
+	}
+	return out
+}
+
+// Cloud is what a program needs of a cloud when it is told by a variable to
+// reach its model there.
+type Cloud struct {
+	When  string
+	Needs []string
+}

@@ -1,0 +1,80 @@
+// Package qwen runs Qwen Code headless (`qwen --output-format stream-json`)
+// and reads its stream, which is Claude Code's in a dialect of its own. It
+// starts nothing itself.
+//
+// What the program does, as pawl relies on it:
+//   - The prompt comes on stdin. Beyond 8 MiB it is cut off with no more than
+//     a line on stderr, so pawl refuses such a prompt.
+//   - Each line of a message has an id of its own; the last one of a model
+//     call has the call's usage, whose input counts the cached tokens too.
+//   - A failed call is a text "[API Error: 429 …]" in the model's name, and a
+//     `result` with is_error and the same text; exit 1. 53 and 55 are its own
+//     limits of turns and time, without a `result`.
+//   - A rate limit is waited for in silence, 60 s, 120 s and so on.
+//   - It loses the end of its output when a pipe is full at its exit: exit 0
+//     without a `result` is no success.
+package qwen
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/agent/claude"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
+)
+
+// Program is Qwen Code.
+func Program() program.Program {
+	return program.Program{
+		Name: "qwen", Binary: "qwen",
+		Args:     []string{"--output-format", "stream-json"},
+		Allow:    []string{"--approval-mode", "yolo"},
+		ReadOnly: []string{"--approval-mode", "plan"},
+		Model:    "--model",
+		Limit:    8 << 20,
+		Env:      []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
+		State: program.State{
+			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
+		},
+		Doors: []program.Door{program.ToOpenAI.By("OPENAI_BASE_URL={url}")},
+		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
+		Parser: "qwen", Structured: true, Live: true,
+		Exits: map[int]failure.APIError{
+			53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
+			55: {Type: "wall_timeout", Message: "reached the maximum time of the program's settings"},
+		},
+		Own:       program.Lines(NewParser),
+		Folders:   []string{".qwen"},
+		Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
+		Services: []program.Service{
+			{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"}, Base: []string{"OPENAI_BASE_URL"}},
+			{Hosts: []string{"portal.qwen.ai", "chat.qwen.ai"}, Unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"}},
+		},
+		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",
+		Facts: agent.Facts{
+			Package: "npm @qwen-code/qwen-code", Versions: "0.24.4",
+			Tokens: "after each model call", Cost: "none; estimated from tokens",
+			Problems: []string{
+				"A used-up plan is waited for in silence, for hours; only the idle limit ends it.",
+				"Its wrapper dies alone when it is signalled; pawl signals the whole group.",
+				"The end of its output is lost when more than a pipe holds is pending at its exit; such a run counts as cut off.",
+			},
+		},
+	}
+}
+
+// NewParser returns a parser for one run.
+func NewParser() agent.Parser {
+	return claude.NewDialect(claude.Dialect{PerCall: true, CachedInInput: true, Apology: apology})
+}
+
+// apology takes a text for the program's own when it is nothing but its error.
+func apology(text string) *failure.APIError {
+	inner, ok := strings.CutPrefix(text, "[API Error: ")
+	if !ok || !strings.HasSuffix(inner, "]") || len(inner) > 8000 {
+		return nil
+	}
+	return &failure.APIError{Status: agent.StatusIn(inner), Type: agent.TypeIn(inner), Message: text}
+}

@@ -1,0 +1,147 @@
+package autopilot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// earlierAttempts is what an agent should know of earlier attempts at its task.
+func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
+	last store.Run) ([]prompt.Item, error) {
+	var items []prompt.Item
+	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range reviews {
+		if r.Decision == store.Redo && r.Feedback != "" {
+			items = append(items, prompt.Item{Source: fmt.Sprintf("Previous Review Feedback (%d)", i+1), Text: r.Feedback})
+		}
+	}
+	row, _, err := p.o.Store.Queue(ctx, p.queue.Target())
+	if err != nil {
+		return nil, err
+	}
+	if red := healthOf(&row.State); red.Health == schedule.Red {
+		items = append(items, prompt.Item{Source: "The Target Is Red",
+			Text: "You start from a commit whose checks fail: " + red.Why})
+	}
+	if past.Run == nil {
+		return items, nil
+	}
+	if hint := hintOf(past.History); hint != "" {
+		items = append(items, prompt.Item{Source: "What a person said when it was to be tried again", Text: hint})
+	}
+	records, err := p.o.Store.LastIterations(ctx, last.ID, 1)
+	if err != nil {
+		return nil, err
+	}
+	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: left(t, past, records)}), nil
+}
+
+// hintOf is what a person said with the last retry; "" for nothing.
+func hintOf(history []board.Entry) string {
+	for _, e := range slices.Backward(history) {
+		if e.Action == board.Retry {
+			return strings.TrimSpace(strings.TrimPrefix(e.Why, board.RetryWithout))
+		}
+	}
+	return ""
+}
+
+// left tells what an earlier attempt came to, and what it left behind.
+func left(t Task, past schedule.Past, records []loop.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "This task was worked on before, in %s. ", fault.Numbered(past.Run.Iteration, "iteration"))
+	b.WriteString(ending(past))
+	if t.Workspace.Kept {
+		b.WriteString(" The files are as it left them: look at `git status` and `git log` before you begin.")
+	} else {
+		b.WriteString(" Its files are gone: you start from the target branch.")
+	}
+	if len(records) > 0 {
+		r := records[len(records)-1]
+		fmt.Fprintf(&b, "\nIteration %d was the last", r.Number)
+		if n := len(r.Files); n > 0 {
+			fmt.Fprintf(&b, "; it changed %s", report.Some(r.Files, 8))
+		}
+		if r.Failure != nil {
+			fmt.Fprintf(&b, "; it failed: %s", r.Failure.Summary)
+		}
+		b.WriteString(".")
+	}
+	if t.Case.Retries > 0 {
+		fmt.Fprintf(&b, "\nThis is attempt %d.", t.Case.Retries+1)
+	}
+	return b.String()
+}
+
+// ending says how the earlier attempt ended.
+func ending(past schedule.Past) string {
+	for i := len(past.History) - 1; i >= 0; i-- {
+		switch e := past.History[i]; e.Action {
+		case board.Crash:
+			return "It was cut off: pawl was gone."
+		case board.Stop:
+			return "It was stopped: " + e.Why + "."
+		case board.Redo:
+			return "It was complete, and the review asked for more."
+		case board.Fail, board.Expire, board.Block:
+			return fmt.Sprintf("It ended %s: %s.", e.To, strings.TrimSuffix(e.Why, "."))
+		}
+	}
+	return fmt.Sprintf("It is %s.", past.Run.Status)
+}
+
+// activity is what a notice says of a slot, in a few words; "" nothing.
+func activity(n engine.Notice) string {
+	switch n.Kind {
+	case engine.IterationStarted:
+		return fmt.Sprintf("iteration %d starts", n.Command.Iteration)
+	case engine.GateStarted:
+		return "check " + n.Gate.Name
+	case engine.ReviewStarted:
+		return "review"
+	case engine.WaitStarted:
+		return "waits: " + n.Command.Why
+	case engine.AgentEvent:
+		return agentActivity(n.Event)
+	}
+	return ""
+}
+
+func agentActivity(e agent.Event) string {
+	switch {
+	case e.Kind == agent.ToolStart && e.Command != "":
+		return oneLine(e.Tool + ": " + e.Command)
+	case e.Kind == agent.ToolStart && len(e.Files) > 0:
+		return oneLine(e.Tool + ": " + strings.Join(e.Files, ", "))
+	case e.Kind == agent.ToolStart:
+		return oneLine(e.Tool)
+	case e.Kind == agent.Text:
+		return oneLine(e.Text)
+	}
+	return ""
+}
+
+// oneLine is the last line of a text, cut.
+func oneLine(text string) string {
+	const most = 200
+	text = strings.TrimSpace(text)
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	return fault.Cut(text, most)
+}

@@ -1,0 +1,174 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// EngineAt is the engine that gives tasks to other processes, and what opens it. The
+// first is its address, the next three are files; each may be "".
+type EngineAt struct{ Address, CA, Cert, Key, APIKey string }
+
+// EngineState is what a look at an engine finds.
+type EngineState struct {
+	Version string // of its server
+	Workers int    // that ask for the board's tasks
+}
+
+// Offer is what a worker has for tasks.
+type Offer struct {
+	Slots  int      // tasks at once
+	Labels []string // of the tasks that not every worker may work on, sorted; see [board.Case.Labels]
+	// Drain is how long a worker that ends waits for iterations to end.
+	Drain   time.Duration
+	Version string // of the program
+	// Begins is called when the worker has its folder for itself; nil is nobody.
+	Begins func() `json:"-"`
+}
+
+// Elsewhere has tasks worked by other processes, which share the database.
+type Elsewhere interface {
+	// Work has a task worked until its run rests, or joins who works it already. It
+	// begins at the commit base; "" is where the worker's checkout is. It goes on with
+	// run, or takes note of its end; "" begins anew. asked is for its plan; see [Options].
+	Work(
+		ctx context.Context, task board.Case, base, run string, asked map[string]string,
+	) (schedule.Outcome, queue.Entry, error)
+	// Look has what the database asks of the task's run heard, also while it waits.
+	Look(ctx context.Context, task string) error
+	// Works is true while a task is worked, or waits for a worker.
+	Works(ctx context.Context, task string) (bool, error)
+	// Workers is how many wait for tasks.
+	Workers(ctx context.Context) (int, error)
+	// Kill ends the work on a task at once.
+	Kill(ctx context.Context, task string) error
+}
+
+// elsewhere is the end of a task's work in another process.
+type elsewhere struct {
+	outcome schedule.Outcome
+	err     error
+}
+
+// workElsewhere is a slot whose task is worked by another process. What is asked
+// of the slot goes there by the database.
+func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
+	if n := len(schedule.Racers(l.task.Tags, nil)); n > 1 {
+		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: fmt.Sprintf(
+			"%d agents are to race for %s, but those of an engine do not race: one works on it alone", n, l.task.ID)})
+	}
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan elsewhere, 1)
+	go func() {
+		var e elsewhere
+		e.outcome, e.err = p.order(work, l)
+		ended <- e
+	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var asked store.Control // that did not reach the run yet
+	for {
+		select {
+		case e := <-ended:
+			if e.err != nil {
+				return schedule.Outcome{NotStarted: true, Machine: true, Why: e.err.Error()}
+			}
+			return e.outcome
+		case cause := <-l.stops:
+			asked = store.Control{Kind: store.ControlStop, Text: string(cause)}
+		case <-l.pauses:
+			asked = store.Control{Kind: store.ControlPause}
+		case <-l.kill:
+			return p.kill(ctx, l, cancel, ended)
+		case <-tick.C:
+			if asked.Kind == "" {
+				continue
+			}
+			begun, err := p.ask(ctx, l.task.ID, &asked)
+			switch {
+			case err != nil:
+				p.o.Log.Warn(err.Error()) // it is asked again
+			case !begun && asked.Kind == store.ControlStop:
+				return p.kill(ctx, l, cancel, ended)
+			default:
+				asked = store.Control{}
+			}
+		}
+	}
+}
+
+// order has the work of a slot done, and brings it here.
+func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
+	base, run, id := "", "", l.task.ID
+	if l.adopt { // it may end before it is joined
+		last, err := p.o.Store.Latest(ctx, p.o.Root, id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return o, err
+		}
+		run = last.ID
+	}
+	if p.o.Remote != "" {
+		if base, err = p.base(ctx); err == nil {
+			err = p.o.Repo.PushWork(ctx, p.o.Remote, id, base)
+		}
+	}
+	if err == nil {
+		task := l.task
+		if p.o.Store.Board() == "" {
+			task.Tags = nil // they tell machines apart, and there is one
+		}
+		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
+	}
+	if o.Taken { // by a worker that lost the task to the engine, and with it to whoever is next
+		o = schedule.Outcome{NotStarted: true, Machine: true, Why: o.Why}
+	}
+	if err != nil || p.o.Remote == "" || l.result.Commit == "" {
+		return o, err
+	}
+	found, err := p.o.fetch(ctx, id, l.result.Commit)
+	if err == nil && !found {
+		err = fmt.Errorf("%s does not have commit %s, which is the work of %s", p.o.Remote, l.result.Commit, id)
+	}
+	return o, err
+}
+
+// ask hands something on to the run of a task; false when it has none that is at work. What
+// names a run is stored, and the engine was not told of it.
+func (p *pilot) ask(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
+	if what.Run != "" {
+		return true, p.o.Elsewhere.Look(ctx, task)
+	}
+	run, err := p.o.Store.Latest(ctx, p.o.Root, task)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || !loop.Status(run.Status).Active() {
+		return false, err
+	}
+	what.At = time.Now()
+	stored := *what
+	stored.Run = run.ID
+	if _, err = p.o.Store.AddControl(ctx, stored); err != nil {
+		return true, err
+	}
+	what.Run = run.ID
+	return true, p.o.Elsewhere.Look(ctx, task)
+}
+
+func (p *pilot) kill(ctx context.Context, l *slot, cancel context.CancelFunc, ended <-chan elsewhere) schedule.Outcome {
+	if err := p.o.Elsewhere.Kill(ctx, l.task.ID); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	cancel()
+	<-ended
+	return schedule.Outcome{Status: loop.Interrupted, Why: "the work on it was ended at once"}
+}

@@ -1,0 +1,333 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// perform carries out a command, and gives the event that answers it. It never
+// waits for a run.
+func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event {
+	switch c.Kind {
+	case schedule.Pick:
+		return p.pick(ctx, c)
+	case schedule.Verify:
+		if !p.verifies {
+			p.verifies = true
+			p.notify(Notice{Kind: Told, Text: "The checks run on the target first"})
+		}
+		if err := p.queue.Ask(ctx, queue.Ask{Wish: queue.WishVerify}); err != nil {
+			p.o.Log.Warn(err.Error()) // it is asked again
+		}
+	case schedule.Count:
+		return schedule.Event{Kind: schedule.Counted, Counts: p.counts(ctx)}
+	case schedule.Start:
+		return p.start(ctx, c)
+	case schedule.Settle:
+		return p.settle(ctx, c)
+	case schedule.Pause:
+		p.slots[c.Case].pause()
+	case schedule.Resume:
+		l := p.slots[c.Case]
+		l.drain()
+		p.spawn(ctx, l)
+	case schedule.Stop:
+		p.stop(c)
+	case schedule.Tell:
+		p.notify(Notice{Kind: Told, Text: c.Why})
+	case schedule.Alert:
+		p.alert(ctx, c.Why)
+	}
+	return schedule.Event{Kind: schedule.Did}
+}
+
+// counts are what the board and the queue hold; what cannot be read counts as it did.
+func (p *pilot) counts(ctx context.Context) schedule.Counts {
+	n := p.state.Counts
+	// The queue is read first: a task that it gives to a person just now counts twice, not never.
+	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
+	if qerr == nil {
+		n.Queued, n.QueueHeld, n.Target, p.green = left.queued, left.held, left.target, left.green
+	}
+	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
+	if err == nil {
+		n.Review, n.Waiting, n.Failed = reviews, waiting, failed
+	}
+	if err = errors.Join(err, qerr); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	return n
+}
+
+// pick looks for the task to start next.
+func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Repairs: c.Repairs, Counts: p.counts(ctx)}
+	if c.Case != "" {
+		one, err := p.o.Store.Case(ctx, c.Case)
+		switch {
+		case err != nil:
+			e.Why = err.Error()
+		case !one.IsReady():
+			e.Why = notReady(one)
+		default:
+			e.Case = one.ID
+		}
+		return e
+	}
+	exclude, lacking, err := p.unserved(ctx, c.Exclude)
+	if err != nil {
+		e.Why = err.Error()
+		return e
+	}
+	next, ok, err := p.served(ctx, exclude, &e)
+	if e.Counts.Ready = 0; ok {
+		e.Counts.Ready = 1
+		p.compareBase(ctx, &e.Counts.Target)
+	}
+	if ok && c.Repairs {
+		f := p.o.Filter
+		f.Tag = board.RepairTag
+		next, ok, err = p.o.Store.NextCaseOf(ctx, f, exclude)
+	}
+	switch {
+	case err != nil:
+		e.Why = err.Error()
+	case ok:
+		e.Case, e.Why = next.Case.ID, next.Why
+	default:
+		e.Why = cmp.Or(e.Why, lacking)
+	}
+	return e
+}
+
+// unserved adds to the tasks that are passed over those that no worker may work on,
+// and says why.
+func (p *pilot) unserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
+	if p.o.Elsewhere == nil {
+		return exclude, "", nil
+	}
+	cases, err := p.o.Store.Unserved(ctx)
+	for _, c := range cases {
+		exclude = append(exclude, c.ID)
+		why = fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", "))
+	}
+	if len(cases) > 1 {
+		why += fmt.Sprintf(", and %d more for such ones", len(cases)-1)
+	}
+	return exclude, why, err
+}
+
+// compareBase finds out whether the commit that a task would start from is the one
+// that is known to be green.
+func (p *pilot) compareBase(ctx context.Context, t *schedule.Target) {
+	if !p.o.Settings.Verify || t.Health != schedule.Unknown || p.green == "" {
+		return
+	}
+	base, err := p.o.Base(ctx)
+	switch {
+	case err != nil:
+		p.o.Log.Warn(err.Error())
+	case base == p.green:
+		t.Health = schedule.Green
+	}
+}
+
+func notReady(c board.Case) string {
+	if c.Status != board.Pending {
+		return "it is " + string(c.Status)
+	}
+	return c.NotReady()
+}
+
+// start makes the task active, and lets its slot work.
+func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
+	one, err := p.o.Store.Case(ctx, c.Case)
+	if err == nil && !c.Adopt {
+		change := board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()}
+		one, err = p.o.Store.MoveCase(ctx, c.Case, change)
+	}
+	fault := faultOf(err)
+	if fault == schedule.OfBoard {
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
+	}
+	one.ID = c.Case // also where the board could not be read
+	l := newSlot(one, c.Adopt)
+	p.slots[c.Case] = l
+	if err != nil { // the slot is settled like any other: the change may have been stored all the same
+		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
+	}
+	if p.sprint != nil {
+		p.sprint.Begun(one.ID, l.since)
+		p.saveSprint(ctx)
+	}
+	p.journal(ctx, journal.Autopilot, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
+	p.saveSlot(ctx, l, "starting")
+	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why})
+	p.warnDisk()
+	p.spawn(ctx, l)
+	return schedule.Event{Kind: schedule.Started, Case: c.Case}
+}
+
+// spawn lets a slot work. What asks it to stop comes through the slot.
+func (p *pilot) spawn(ctx context.Context, l *slot) {
+	if l.cancel != nil { // of the session before a pause
+		l.cancel()
+	}
+	ready, cancel := context.WithCancel(ctx)
+	l.cancel = cancel
+	left := p.leaving[l.task.ID] // of the time before it was opened again
+	delete(p.leaving, l.task.ID)
+	p.working.Go(func() {
+		if left != nil {
+			<-left
+		}
+		o := p.work(ctx, ready, l)
+		if o.NotStarted {
+			fault := schedule.OfTask
+			if o.Machine {
+				fault = schedule.OfMachine
+			}
+			p.send(ctx, schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault, Outcome: o})
+			return
+		}
+		p.send(ctx, schedule.Event{Kind: schedule.Ended, Case: l.task.ID, Outcome: o})
+	})
+}
+
+// faultOf is whose fault an error is: the machine's unless it is known to be another's.
+func faultOf(err error) schedule.Fault {
+	var refused *board.RefusalError
+	var asks *fault.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &refused), errors.Is(err, store.ErrNoCase):
+		return schedule.OfBoard
+	case errors.Is(err, errSetup), errors.Is(err, pool.ErrTaken), errors.As(err, &asks):
+		return schedule.OfTask
+	}
+	return schedule.OfMachine
+}
+
+func (p *pilot) stop(c schedule.Command) {
+	l := p.slots[c.Case]
+	cause := c.Cause
+	if cause == loop.NoCause || cause == loop.CauseStop { // it is no stop of this run alone, also when that reads it late
+		cause = loop.CauseAutopilot
+	}
+	l.stop(cause, c.Kill)
+}
+
+// settle stores what becomes of a task whose run ended. The order counts: what
+// is to land is in the queue before the board says that it is verified.
+func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Settled, Case: c.Case, Counts: p.state.Counts}
+	l, v := p.slots[c.Case], c.Settlement
+	if err := p.store(ctx, l, v); err != nil {
+		e.Fault, e.Why = schedule.OfMachine, err.Error()
+		return e
+	}
+	if p.sprint != nil {
+		p.sprint.Settled(c.Case, v, l.iterations(), time.Now())
+		p.saveSprint(ctx)
+	}
+	if l.cancel != nil { // it worked
+		l.cancel()
+	}
+	delete(p.slots, c.Case)
+	if l.gone {
+		p.clear(ctx, c.Case)
+	}
+	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	p.journal(ctx, journal.Autopilot, journal.TaskSettled,
+		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
+	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
+	return e
+}
+
+// store is the part of a settlement that has to be stored. It may be done
+// again. What the board refuses has been settled by somebody else.
+func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error {
+	change := board.Change{Action: v.Action, By: board.Pawl, Why: v.Why, At: time.Now()}
+	var err error
+	switch {
+	case v.Review:
+		r := store.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
+		err = p.o.Store.AskReview(ctx, r, change)
+	case v.Queue:
+		err = p.queue.Add(ctx, l.result) // the board follows in the same transaction
+	case v.Action != "":
+		_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
+	}
+	if err == nil && v.Action == board.Land {
+		err = p.free(ctx, l.task.ID)
+	}
+	if faultOf(err) == schedule.OfBoard {
+		p.o.Log.Warn(err.Error())
+		return nil
+	}
+	return err
+}
+
+// clear gives the workspace back of a task that somebody else landed while its
+// run went on; what it had not landed is under a recovery ref after.
+func (p *pilot) clear(ctx context.Context, id string) {
+	c, err := p.o.Store.Case(ctx, id)
+	if err == nil && c.Status == board.Done {
+		err = p.free(ctx, id)
+	}
+	if err != nil && !errors.Is(err, store.ErrNoCase) {
+		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
+	}
+}
+
+func (p *pilot) alert(ctx context.Context, text string) {
+	p.journal(ctx, journal.Autopilot, journal.Alerted, journal.Notice{Text: text})
+	p.o.Log.Warn(text)
+	p.notify(Notice{Kind: Alert, Text: text})
+}
+
+// journal stores an event of the autopilot, or of a run that this process need not own.
+func (p *pilot) journal(ctx context.Context, of, kind string, data any) {
+	if _, err := journal.Append(ctx, p.o.Store, of, time.Now(), kind, data); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+}
+
+// saveSlot stores what happens in a slot. It may be called by the slot too.
+func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
+	if who := l.label(); who != "" {
+		activity = who + ": " + activity
+	}
+	row := store.Slot{
+		Case: l.task.ID, Run: cmp.Or(l.lead, l).runID(), Since: l.since, Activity: activity, ActivityAt: time.Now(),
+	}
+	if err := p.o.Store.SaveSlot(ctx, row); err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+}
+
+// encode is for our own structs, which always encode.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("cannot encode: %v", err))
+	}
+	return data
+}

@@ -1,0 +1,354 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file has races: several agents on one task, in one slot.
+//
+// The first racer is the task's own slot, run and workspace. Each other one has a
+// slot, a run and a workspace beside them, with names as [board.RacerName] makes
+// them. The first whose work is verified wins, and the others are stopped; where the
+// best is picked, all are waited for. The winner's run and workspace become the task's
+// in one transaction, and it goes on as if it had been alone. Until then a crash
+// leaves runs that the next start finds and weighs again.
+
+// racer is one that takes part.
+type racer struct {
+	*slot
+	cancel context.CancelFunc // ends what comes before its run
+	past   *loop.State        // what it came to before a crash, if that still holds
+	merit  schedule.Merit     // of its work, where the best is picked
+	w      pool.Workspace
+	state  loop.State
+	err    error
+	absent bool // it could not begin
+}
+
+func (r *racer) won() bool { return r.err == nil && r.state.Status == loop.Completed }
+
+// racers are the agents that are to race for the task of a slot; one that works
+// alone is the winner of an earlier race.
+func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
+	if trouble := schedule.RaceTrouble(l.task.Tags); trouble != "" {
+		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: trouble})
+	}
+	names := schedule.Racers(l.task.Tags, p.o.Race)
+	if len(names) < 2 || p.kernel != nil {
+		return nil, nil
+	}
+	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
+	if err != nil {
+		return nil, err
+	}
+	last, err := p.o.Store.Latest(ctx, p.o.Root, l.task.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	over := schedule.RacedFor(history)
+	if !over && last.Status == string(loop.Completed) {
+		if over, err = p.allEnded(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	if !over {
+		return names, nil
+	}
+	if slices.Contains(names, last.Agent) {
+		l.agent = last.Agent
+	}
+	for n := 2; n <= board.MaxRacers; n++ { // those that pawl did not get to stop
+		if err := p.endRacer(ctx, board.RacerName(l.task.ID, n)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// allEnded reports whether nobody is to be waited for, now that the task's own run is
+// complete: a crash may have come before the best was picked.
+func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
+	if !p.picksBest(l) {
+		return true, nil
+	}
+	for n := 2; n <= board.MaxRacers; n++ {
+		run, err := p.o.Store.Latest(ctx, p.o.Root, board.RacerName(l.task.ID, n))
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil || loop.Status(run.Status).Active() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (p *pilot) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
+
+// endRacer ends what the last run of a name still has running, when nobody drives it.
+func (p *pilot) endRacer(ctx context.Context, name string) error {
+	return endLeft(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
+}
+
+func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) error {
+	run, err := db.Latest(ctx, root, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || !loop.Status(run.Status).Active() || engine.Alive(run.Owner) {
+		return err
+	}
+	return engine.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
+}
+
+// race has several agents work on a task, and gives it what the winner made.
+func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
+	all, err := p.lineUp(ctx, l, agents)
+	if err != nil {
+		return notBegun(err)
+	}
+	winner, err := p.runAll(ctx, ready, l, all)
+	l.setOthers(nil)
+	if err != nil {
+		return notBegun(err)
+	}
+	if winner == nil {
+		return p.noWinner(ctx, all)
+	}
+	if err := p.crown(ctx, l, all[0], winner); err != nil {
+		for _, r := range all {
+			p.releaseRacer(ctx, r, pool.Keep("its race could not be ended"))
+		}
+		return notBegun(err)
+	}
+	for _, r := range all {
+		if r != winner {
+			p.releaseRacer(ctx, r, pool.GivenUp("another agent has won the race"))
+		}
+	}
+	won := winner.label()
+	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
+	l.setRun(winner.state, winner.runID())
+	o := p.ended(ctx, l, winner.w, winner.state, nil)
+	how, n := "was the first", 0
+	if p.picksBest(l) {
+		how = "did best"
+	}
+	for _, r := range all {
+		if !r.absent {
+			n++
+		}
+	}
+	if n == 1 {
+		o.Why = fmt.Sprintf("%s raced alone: %s", won, o.Why)
+	} else {
+		o.Why = fmt.Sprintf("%s %s of %d agents: %s", won, how, n, o.Why)
+	}
+	return o
+}
+
+// lineUp makes the racers of a task.
+func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
+	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
+	if err != nil {
+		return nil, err
+	}
+	var all []*racer
+	for i, name := range agents {
+		r := &racer{slot: l}
+		if i > 0 {
+			r.slot = newSlot(l.task, false)
+			r.name, r.lead = board.RacerName(l.task.ID, i+1), l
+		}
+		r.agent, r.racers = name, len(agents)
+		run, err := p.o.Store.Latest(ctx, p.o.Root, r.name)
+		var past schedule.Past
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			if err := p.pastRun(ctx, run, &past); err != nil {
+				return nil, err
+			}
+		}
+		if s := past.Run; s != nil && schedule.Stands(history, *s, past.RestedAt) {
+			r.past = s
+		}
+		r.adopt = past.Run != nil && (l.adopt || r.past != nil)
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// runAll lets the racers run until one has won, or none goes on. It returns when
+// all have ended. Where the first had won before a crash, the others do not start again.
+func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
+	start, best := all, p.picksBest(l)
+	won := slices.IndexFunc(all, func(r *racer) bool { return r.past != nil && r.past.Status == loop.Completed })
+	if won >= 0 && !best {
+		start = all[won : won+1]
+		for _, r := range all {
+			if err := p.endRacer(ctx, r.name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var others []*slot
+	ended := make(chan *racer, len(start))
+	for _, r := range start {
+		var begin context.Context
+		begin, r.cancel = context.WithCancel(ready)
+		if r.slot != l {
+			others = append(others, r.slot)
+		}
+		go func() {
+			r.w, r.state, r.err = p.attempt(ctx, begin, r.slot)
+			ended <- r
+		}()
+	}
+	l.setOthers(others)
+	var winner *racer
+	for range start {
+		r := <-ended
+		if r.err != nil && winner == nil && ready.Err() == nil {
+			r.absent = true
+			p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: r.label() + " does not race: " + r.err.Error()})
+		}
+		if winner == nil && !best && r.won() {
+			winner = r
+			for _, r := range start {
+				r.stopRun(loop.CauseRaced)
+				r.cancel()
+			}
+		}
+	}
+	for _, r := range start {
+		r.cancel()
+	}
+	l.drain()
+	if best {
+		winner = p.best(ctx, start)
+	}
+	return winner, nil
+}
+
+// best is the one whose verified work is the best; nil where there is none. Of equals
+// it is the one that is named first.
+func (p *pilot) best(ctx context.Context, all []*racer) (best *racer) {
+	for _, r := range all {
+		if !r.won() {
+			continue
+		}
+		var err error
+		if r.merit, err = p.merit(ctx, r); err != nil {
+			p.notify(Notice{Kind: Warning, Case: r.task.ID, Text: "cannot judge the work of " + r.label() + ": " + err.Error()})
+		}
+		if best == nil || r.merit.Beats(best.merit) {
+			best = r
+		}
+	}
+	return best
+}
+
+// merit is that of what the last iteration of a racer left.
+func (p *pilot) merit(ctx context.Context, r *racer) (schedule.Merit, error) {
+	m := schedule.Merit{Score: -1}
+	last, err := p.o.Store.LastIterations(ctx, r.runID(), 1)
+	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
+		return m, err
+	}
+	tree, err := workspace.Open(ctx, r.w.Dir, workspace.Options{StateDir: TreeDir(p.o.StateDir, r.name)})
+	if err != nil {
+		return m, err
+	}
+	stat, err := tree.DiffStat(ctx, r.w.Base, last[0].TreeAfter)
+	return schedule.Merit{Score: last[0].Score, Files: stat.Files, Lines: stat.Added + stat.Deleted}, err
+}
+
+// crown makes what a racer has the task's.
+func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
+	if r == first {
+		return nil
+	}
+	own, task := TreeDir(p.o.StateDir, r.name), TreeDir(p.o.StateDir, l.task.ID)
+	w, err := p.o.Pool.Swap(ctx, l.task.ID, r.w)
+	if err != nil {
+		return err
+	}
+	if first.w.ID != "" {
+		first.w.ID = r.w.ID
+	}
+	r.w = w
+	between := own + ".swap"
+	for _, move := range [][2]string{{task, between}, {own, task}, {between, own}} {
+		if err := os.Rename(move[0], move[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot give a task what its winner knew of the tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// noWinner is what a race comes to in which nobody's work was verified. Where a
+// run goes on later, so does the race; else it is what the first racer came to.
+func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
+	first, rests := all[0], all[0]
+	for _, r := range all {
+		if r.err == nil && r.state.Status == loop.Paused && r.state.Question == nil {
+			rests = r
+			break
+		}
+	}
+	var outcome schedule.Outcome
+	why := ""
+	for _, r := range all {
+		o := p.ended(ctx, r.slot, r.w, r.state, r.err)
+		if r == rests {
+			outcome = o
+		} else if r != first {
+			why += fmt.Sprintf("; %s is %s: %s", r.label(), cmp.Or(string(o.Status), "not at work"), o.Why)
+		}
+	}
+	outcome.Why += why
+	return outcome
+}
+
+// releaseRacer gives a workspace back, where there is one.
+func (p *pilot) releaseRacer(ctx context.Context, r *racer, how pool.How) {
+	if r.w.ID != "" {
+		p.release(ctx, r.w, how)
+	}
+}
+
+// label tells one that races from the others; "" is for one that works alone.
+func (l *slot) label() string {
+	if l.racers < 2 {
+		return ""
+	}
+	return cmp.Or(l.agent, l.name)
+}
+
+func (l *slot) others() []*slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.also
+}
+
+func (l *slot) setOthers(all []*slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.also = all
+}

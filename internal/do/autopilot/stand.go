@@ -1,0 +1,123 @@
+package autopilot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file has the autopilot that outlives its process: what it needs is in the database
+// that several machines share, and whichever of their workers can goes on with it.
+
+// handed is what another process needs beside the state, as it is stored.
+type handed struct {
+	Filter store.CaseFilter  `json:"filter"`
+	Sprint *Sprint           `json:"sprint,omitempty"`
+	Asked  map[string]string `json:"asked,omitempty"`
+}
+
+// HandOver begins an autopilot, and leaves it to whoever stands by. While one is on it
+// refuses with a [store.RunningError].
+func HandOver(ctx context.Context, o Options) error {
+	now := time.Now()
+	state, _ := schedule.Step(schedule.State{}, schedule.Event{Kind: schedule.Began, At: now, Settings: o.Settings})
+	_, err := o.Store.TakeAutopilot(ctx, store.Autopilot{
+		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode), MaxParallel: o.Settings.MaxParallel,
+		StartedAt: now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint, o.Asked}),
+	}, engine.Alive)
+	return err
+}
+
+const (
+	standEvery = 2 * time.Second  // between two looks whether an autopilot has nobody
+	standAgain = 10 * time.Second // after this process could not go on with it
+)
+
+// opener makes what an autopilot works with, with a store of its own, until leave is called.
+type opener = func(context.Context) (o Options, leave func(), err error)
+
+// StandBy goes on with the autopilot that is on whenever no other process drives it, and
+// hands it on when ctx is done. wait returns after that.
+func StandBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) (wait func()) {
+	var standing sync.WaitGroup
+	standing.Go(func() { standBy(ctx, db, log, open) })
+	return standing.Wait
+}
+
+func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) {
+	self, _ := process.Self() // nobody, where that cannot be told
+	for ctx.Err() == nil {
+		wait := standEvery
+		a, _, err := db.Autopilot(ctx)
+		if err == nil && a.On() && (!engine.Alive(a.Owner) || a.Owner == engine.OwnerOf(self)) {
+			err = goOn(ctx, open)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("this worker does not go on with the autopilot: " + err.Error())
+			wait = standAgain
+		}
+		drive.Sleep(ctx, time.Now().Add(wait))
+	}
+}
+
+func goOn(ctx context.Context, open opener) error {
+	o, leave, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	o.GoOn = true
+	if _, err = Run(ctx, o); errors.Is(err, store.ErrRunning) || errors.Is(err, store.ErrNotOwner) {
+		return nil // somebody was quicker
+	}
+	return err
+}
+
+// inherit begins where the process before ended.
+func (p *pilot) inherit(ctx context.Context) (err error) {
+	if p.row, err = p.o.Store.GoOnAutopilot(ctx, p.row.Owner, engine.Alive); err != nil {
+		return err
+	}
+	var h handed
+	if err := errors.Join(json.Unmarshal(p.row.Options, &h), json.Unmarshal(p.row.State, &p.state)); err != nil {
+		return fmt.Errorf("cannot read what the autopilot was: %v", err)
+	}
+	p.o.Filter, p.o.Sprint, p.o.Asked, p.o.Settings = h.Filter, h.Sprint, h.Asked, p.state.Settings
+	return nil
+}
+
+// replaced is true for the error of a process whose turn is over.
+func (p *pilot) replaced(err error) bool {
+	p.left = p.left || p.row.On() && errors.Is(err, store.ErrNotOwner)
+	return p.left
+}
+
+// beginsAnew is true once the database may have lost what was stored last. What it says is
+// less than what is known here then, so the autopilot is left to whoever reads it.
+func (p *pilot) beginsAnew(ctx context.Context) bool {
+	if p.o.GoOn || len(p.row.Options) > 0 {
+		if again, err := p.o.Store.Restarted(ctx); err == nil && again {
+			p.left = true
+		}
+	}
+	return p.left
+}
+
+// handOn leaves the autopilot to another process. The tasks go on.
+func (p *pilot) handOn(ctx context.Context) {
+	p.row.Owner, p.row.State = store.Owner{}, encode(p.state)
+	err := p.o.Store.SaveAutopilot(context.WithoutCancel(ctx), p.row)
+	if err != nil && !errors.Is(err, store.ErrNotOwner) {
+		p.o.Log.Warn(err.Error())
+	}
+}

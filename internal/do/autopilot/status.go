@@ -1,0 +1,381 @@
+package autopilot
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// View is what the autopilot of a repository does, as anybody can read it from
+// the database. Fields are added, never renamed.
+type View struct {
+	// Running: a live process drives it. Without one the rest is how the last
+	// autopilot ended, or what a crash left.
+	Running bool `json:"running"`
+	// Waits: it is on, and the next worker that is there goes on with it.
+	Waits       bool      `json:"waits,omitempty"`
+	Session     string    `json:"session,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Host        string    `json:"host,omitempty"`
+	Phase       string    `json:"phase,omitempty"` // running, paused, stopping or ended
+	Mode        string    `json:"mode,omitempty"`  // auto or semi-auto
+	Why         string    `json:"why,omitempty"`
+	Exit        int       `json:"exit"` // of one that has ended
+	Sprint      string    `json:"sprint,omitempty"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	EndedAt     time.Time `json:"ended_at,omitzero"`
+	MaxParallel int       `json:"max_parallel"`
+	// PauseEnds is when a pause after errors ends the autopilot.
+	PauseEnds time.Time `json:"pause_ends_at,omitzero"`
+
+	Tally schedule.Tally `json:"tally"`
+	Slots []SlotView     `json:"slots"`
+	// Board counts cases by status, Ready the tasks that could start.
+	Board map[board.Status]int `json:"board"`
+	Ready int                  `json:"ready"`
+	Idle
+	// Queued is how many verified tasks are on their way, QueueHeld why they do
+	// not go on without a person.
+	Queued    int     `json:"queued"`
+	QueueHeld string  `json:"queue_held,omitempty"`
+	NeedsYou  []Need  `json:"needs_you"` // at most 50
+	Events    []Event `json:"events"`    // the last ones, the latest first
+}
+
+// Idle is why an autopilot does not start what is ready.
+type Idle struct {
+	// Held is why nothing is started until a time; "" something may be.
+	Held  string    `json:"held,omitempty"`
+	Until time.Time `json:"held_until,omitzero"`
+	// KeptOut are tasks that are ready, and not started.
+	KeptOut []KeptOut `json:"kept_out,omitempty"`
+}
+
+// KeptOut is one that is not started: until a time, or where that is zero until a
+// person starts it.
+type KeptOut struct {
+	Case  string    `json:"case"`
+	Why   string    `json:"why"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// IdleOf reads why the autopilot that is on starts nothing, or not all.
+func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
+	a, ok, err := db.Autopilot(ctx)
+	if err != nil || !ok || !a.On() && !engine.Alive(a.Owner) {
+		return i, err
+	}
+	var s schedule.State
+	if err := json.Unmarshal(a.State, &s); err != nil {
+		return i, err
+	}
+	i.Held, i.Until = s.Hold, s.Until
+	for _, b := range s.Bench {
+		if b.Seen || !b.Until.IsZero() && b.Until.Before(time.Now()) {
+			continue
+		}
+		c, err := db.Case(ctx, b.Case)
+		if err == nil && c.IsReady() {
+			i.KeptOut = append(i.KeptOut, KeptOut{b.Case, b.Why, b.Until})
+		}
+		if err != nil && !errors.Is(err, store.ErrNoCase) {
+			return i, err
+		}
+	}
+	return i, nil
+}
+
+// Lines say it in words.
+func (i *Idle) Lines() (lines []string) {
+	if i.Held != "" {
+		lines = append(lines, fmt.Sprintf("nothing is started until %s: %s", i.Until.Local().Format(time.TimeOnly), i.Held))
+	}
+	for _, k := range i.KeptOut {
+		switch {
+		case k.Until.IsZero():
+			lines = append(lines, fmt.Sprintf("%s is not started: %s. Give it back: pawl case start %[1]s", k.Case, k.Why))
+		case k.Why != i.Held:
+			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case,
+				k.Until.Local().Format(time.TimeOnly), k.Why))
+		}
+	}
+	return lines
+}
+
+// SlotView is one slot that is taken.
+type SlotView struct {
+	Case          string        `json:"case"`
+	Title         string        `json:"title"`
+	Run           string        `json:"run,omitempty"`
+	Phase         string        `json:"phase"` // working, pausing, resting or ending
+	Status        string        `json:"status,omitempty"`
+	Agent         string        `json:"agent,omitempty"`
+	Iteration     int           `json:"iteration"`
+	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
+	Since         time.Time     `json:"since"`
+	Elapsed       time.Duration `json:"-"` // since then
+	Cost          loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown     bool          `json:"cost_known"`
+	TokensIn      int64         `json:"tokens_in"`
+	TokensOut     int64         `json:"tokens_out"`
+	Activity      string        `json:"activity,omitempty"`
+	ActivityAt    time.Time     `json:"activity_at,omitzero"`
+	// Host is the machine that works it, on a board that several share; else "".
+	Host string `json:"host,omitempty"`
+	// Racers are those that race for the task, in order; what is above of cost and
+	// tokens is theirs together.
+	Racers []RacerView `json:"racers,omitempty"`
+}
+
+// RacerView is the run of an agent that races with others.
+type RacerView struct {
+	Agent         string        `json:"agent"`
+	Run           string        `json:"run"`
+	Status        string        `json:"status"`
+	Iteration     int           `json:"iteration"`
+	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
+	Cost          loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown     bool          `json:"cost_known"`
+}
+
+func racerView(r store.Run) RacerView {
+	return RacerView{
+		Agent: r.Agent, Run: r.ID, Status: r.Status, Iteration: r.Iteration, MaxIterations: r.MaxIterations,
+		Cost: loop.MicroUSD(r.Cost), CostKnown: r.CostKnown,
+	}
+}
+
+// Need is a task that waits for a person.
+type Need struct {
+	Case  string       `json:"case"`
+	Title string       `json:"title"`
+	What  board.Status `json:"what"` // blocked, review, failed or timeout
+	Why   string       `json:"why,omitempty"`
+	Run   string       `json:"run,omitempty"`
+	// Asks: its run takes an answer. Parked: its change waits in the merge queue.
+	Asks   bool `json:"asks,omitempty"`
+	Parked bool `json:"parked,omitempty"`
+	// Extend are flags of case extend that give twice of the limit that it reached.
+	Extend string `json:"extend,omitempty"`
+}
+
+// Event is something that the autopilot did.
+type Event struct {
+	At   time.Time    `json:"at"`
+	Kind string       `json:"kind"`
+	Task journal.Task `json:"task,omitzero"`
+	Text string       `json:"text"`
+}
+
+// Limits of a view.
+const (
+	mostNeeds  = 50
+	mostEvents = 20
+)
+
+// Status reads what the autopilot of the repository at root does.
+func Status(ctx context.Context, db *store.Store, root string) (View, error) {
+	v := View{Slots: []SlotView{}, NeedsYou: []Need{}, Events: []Event{}}
+	a, ok, err := db.Autopilot(ctx)
+	if err != nil {
+		return v, err
+	}
+	var state schedule.State
+	if ok {
+		if err := json.Unmarshal(a.State, &state); err != nil {
+			return v, err
+		}
+		v.Session, v.PID, v.Host, v.Running = a.Session, a.Owner.PID, a.Owner.Host, engine.Alive(a.Owner)
+		v.Waits = a.On() && !v.Running
+		v.Phase, v.Mode, v.Why, v.Exit, v.PauseEnds = a.Phase, a.Mode, a.Why, a.Exit, state.Ends
+		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
+		v.MaxParallel, v.Tally = a.MaxParallel, state.Tally
+	}
+	targets, err := db.QueueTargets(ctx)
+	if err != nil {
+		return v, err
+	}
+	for _, target := range targets {
+		left, err := queueLeft(ctx, db, target, time.Now())
+		if err != nil {
+			return v, err
+		}
+		v.Queued, v.QueueHeld = v.Queued+left.queued, cmp.Or(v.QueueHeld, left.held)
+	}
+	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
+		return v, err
+	}
+	if v.Idle, err = IdleOf(ctx, db); err != nil {
+		return v, err
+	}
+	return v, errors.Join(v.readSlots(ctx, db, root, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
+}
+
+func (v *View) readSlots(ctx context.Context, db *store.Store, root string, state schedule.State) error {
+	rows, err := db.Slots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		l := SlotView{
+			Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Elapsed: time.Since(row.Since),
+			Activity: row.Activity, ActivityAt: row.ActivityAt,
+		}
+		for _, s := range state.Slots {
+			if s.Case == row.Case && s.Phase != "" {
+				l.Phase = string(s.Phase)
+			}
+		}
+		c, err := db.Case(ctx, row.Case)
+		if err != nil {
+			return err
+		}
+		l.Title = c.Title
+		if row.Run != "" {
+			r, err := db.Run(ctx, row.Run)
+			if err != nil {
+				return err
+			}
+			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
+			l.Cost, l.CostKnown, l.TokensIn, l.TokensOut = loop.MicroUSD(r.Cost), r.CostKnown, r.TokensIn, r.TokensOut
+			if db.Board() != "" {
+				l.Host = r.Owner.Host
+			}
+			if err := l.addRacers(ctx, db, root, r); err != nil {
+				return err
+			}
+		}
+		v.Slots = append(v.Slots, l)
+	}
+	return nil
+}
+
+// addRacers counts in the other agents that race for the task of a run.
+func (l *SlotView) addRacers(ctx context.Context, db *store.Store, root string, first store.Run) error {
+	for n := 2; n <= board.MaxRacers; n++ {
+		r, err := db.Latest(ctx, root, board.RacerName(l.Case, n))
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.UpdatedAt.Before(l.Since) {
+			continue
+		}
+		if l.Racers == nil {
+			l.Racers = []RacerView{racerView(first)}
+		}
+		l.Racers = append(l.Racers, racerView(r))
+		l.Agent += ", " + r.Agent
+		l.Cost, l.CostKnown = l.Cost+loop.MicroUSD(r.Cost), l.CostKnown || r.CostKnown
+		l.TokensIn, l.TokensOut = l.TokensIn+r.TokensIn, l.TokensOut+r.TokensOut
+	}
+	return nil
+}
+
+func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) error {
+	open, err := db.OpenReviews(ctx, mostNeeds)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		c, err := db.Case(ctx, r.Case)
+		if err != nil {
+			return err
+		}
+		v.NeedsYou = append(v.NeedsYou, Need{Case: c.ID, Title: c.Title, What: c.Status, Why: r.Why, Run: r.Run})
+	}
+	waiting := []board.Status{board.Blocked, board.Failed, board.Timeout}
+	list, err := db.Cases(ctx, store.CaseFilter{Status: waiting, Type: board.Task, Limit: mostNeeds})
+	if err != nil {
+		return err
+	}
+	parked, err := parkedTasks(ctx, db)
+	if err != nil {
+		return err
+	}
+	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
+		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why, Parked: parked[c.ID] && c.Status == board.Blocked}
+		if r, err := db.Latest(ctx, root, c.ID); err == nil {
+			n.ofRun(r)
+		}
+		v.NeedsYou = append(v.NeedsYou, n)
+	}
+	return nil
+}
+
+// ofRun adds what the last run of the task came to.
+func (n *Need) ofRun(r store.Run) {
+	n.Run = r.ID
+	s, err := engine.StateOf(r)
+	if err != nil {
+		return // the rest is shown without it
+	}
+	switch s.Status {
+	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun:
+		n.Asks = true
+	case loop.Paused:
+		n.Asks = s.Question != nil
+	case loop.TimedOut, loop.Exhausted:
+		n.Extend = extend(&s)
+	}
+}
+
+// extend are the flags that give a task twice of the limit that it reached.
+func extend(s *loop.State) string {
+	if s.Limit > 0 && s.Iteration >= s.Limit {
+		return fmt.Sprintf("--max-iterations %d", 2*s.Limit)
+	}
+	if t := cmp.Or(s.Policy.TaskTimeout, s.Policy.Timeout); t > 0 {
+		return "--timeout " + loop.Duration(2*t)
+	}
+	return ""
+}
+
+// parkedTasks are those whose changes wait in the queue for a person.
+func parkedTasks(ctx context.Context, db *store.Store) (map[string]bool, error) {
+	parked := map[string]bool{}
+	targets, err := db.QueueTargets(ctx)
+	for _, target := range targets {
+		row, _, qerr := db.Queue(ctx, target)
+		err = errors.Join(err, qerr) // without a row there are no entries
+		for _, e := range row.State.Entries {
+			parked[e.ID] = parked[e.ID] || e.Status == queue.Parked
+		}
+	}
+	return parked, err
+}
+
+func (v *View) readEvents(ctx context.Context, db *store.Store) error {
+	list, err := db.LastEvents(ctx, journal.Autopilot, mostEvents)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		out := Event{At: e.At, Kind: e.Kind}
+		if e.Kind == journal.Alerted {
+			var n journal.Notice
+			err = json.Unmarshal(e.Data, &n)
+			out.Text = n.Text
+		} else {
+			err = json.Unmarshal(e.Data, &out.Task)
+		}
+		if err != nil {
+			return err
+		}
+		v.Events = append(v.Events, out)
+	}
+	return nil
+}

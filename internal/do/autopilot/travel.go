@@ -1,0 +1,302 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file has the way of work between machines: commits on the remote, each under
+// a ref of its own (git.WorkRef). The record of an iteration says which commit has
+// what it left.
+
+// pushPatience is how long a push of an iteration's work is tried. After it, another
+// machine would go on from what was pushed before.
+const pushPatience = 10 * time.Minute
+
+// push sends a commit of a task's work to the remote, until it is there.
+func (o *Options) push(ctx context.Context, task, commit string) error {
+	return o.patiently(ctx, task, func() error { return o.Repo.PushWork(ctx, o.Remote, task, commit) })
+}
+
+// patiently tries to push until it works: the remote, or the database, may be away. A
+// refusal stands.
+func (o *Options) patiently(ctx context.Context, task string, push func() error) error {
+	until := time.Now().Add(pushPatience)
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := push()
+		over := ctx.Err() != nil || time.Now().Add(wait).After(until)
+		if err == nil || over || errors.Is(err, pool.ErrRefused) {
+			return err
+		}
+		o.Log.Warn("the work is pushed again", "task", task, "error", err)
+		drive.Sleep(ctx, time.Now().Add(wait))
+	}
+}
+
+// Push sends what an iteration left of a task's work to the remote. Where that was not
+// possible no commit is said: the work is on this machine only, and the iteration counts.
+func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
+	pushed := &loop.Pushed{Worker: o.Worker}
+	err := o.patiently(ctx, task, func() error {
+		c, err := o.Store.Case(ctx, task)
+		if err == nil {
+			pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, message(c, run))
+		}
+		if err == nil {
+			err = o.Repo.PushWork(ctx, o.Remote, task, pushed.Commit)
+		}
+		return err
+	})
+	if err != nil {
+		o.Log.Warn("other machines do not get the work", "task", task, "error", err)
+		pushed.Commit = ""
+	}
+	return pushed
+}
+
+// fetch brings a commit of a task's work here, to stay as its collected work does.
+func (o *Options) fetch(ctx context.Context, task, commit string) (found bool, err error) {
+	return o.Repo.FetchWork(ctx, o.Remote, task, commit, "refs/pawl/tasks/"+task)
+}
+
+// orderedBase makes base, which the autopilot chose, the commit that a task begins at.
+func (o *Options) orderedBase(task, base string) {
+	o.Base = func(ctx context.Context) (string, error) {
+		found, err := o.Repo.FetchWork(ctx, o.Remote, task, base, "refs/pawl/base/"+task+"/ordered")
+		if err == nil && !found {
+			err = fmt.Errorf("%s does not have commit %s, which %s begins at", o.Remote, base, task)
+		}
+		return base, err
+	}
+}
+
+// whereabouts is where a task's work is.
+type whereabouts struct {
+	holder string       // the worker whose workspace has what the last iteration left; "" is unknown
+	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
+	whole  bool         // pushed is all of it
+	run    string       // of the task, the last
+	begun  bool         // the iteration that was decided was begun here, so the workspace here has the work
+}
+
+// whereIs finds a task's work. What was decided last may not be stored.
+func (p *pilot) whereIs(ctx context.Context, id string) (at whereabouts, err error) {
+	run, err := p.o.Store.Latest(ctx, p.o.Root, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return at, err
+	}
+	var records []loop.Record
+	if err == nil {
+		if records, err = p.o.Store.LastIterations(ctx, run.ID, lookedAt); err != nil {
+			return at, err
+		}
+	}
+	at.run = run.ID
+	if d := p.kernel.Pending(); d != nil {
+		if d.Record != nil {
+			records = append(records, *d.Record)
+		}
+		at.begun = engine.Begun(p.runDir(run.ID), d.Command)
+	}
+	for _, r := range slices.Backward(records) {
+		if r.Pushed == nil {
+			continue
+		}
+		newest := at.holder == ""
+		if newest {
+			at.holder = r.Pushed.Worker
+		}
+		if r.Pushed.Commit != "" {
+			at.pushed, at.whole = r.Pushed, newest
+			break
+		}
+	}
+	return at, nil
+}
+
+// lookedAt is how many iterations are looked at for one whose work was pushed.
+const lookedAt = 100
+
+// takeToWork gives the workspace of a task. A retry begins anew at the target when
+// the workspace began at a commit that was red: what it held goes to a recovery ref.
+func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
+	if p.o.Remote != "" {
+		return p.arrive(ctx, l)
+	}
+	return p.takeHere(ctx, l)
+}
+
+func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+	defer p.takesLong(l.name, "its clone is being made")()
+	w, err := p.take(ctx, l.name)
+	if err != nil || !w.Kept || l.adopt {
+		return w, err
+	}
+	red, err := p.beganRed(ctx, w)
+	if err == nil && red {
+		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
+		if err == nil {
+			p.notify(Notice{Kind: Warning, Case: w.ID, Text: "its workspace began at a commit that is red; it begins anew"})
+			w, err = p.take(ctx, l.name)
+		}
+	}
+	return w, err
+}
+
+// beganRed is true for a task that is to begin anew, whose workspace began at a
+// commit that was red and is not the target any more.
+func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
+	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
+	if err != nil || !schedule.Retried(history) {
+		return false, err
+	}
+	if base, err := p.o.Base(ctx); err != nil || base == w.Base {
+		return false, err
+	}
+	return p.queue.WasRed(ctx, w.Base)
+}
+
+// arrive gives the workspace of a task that any machine may have worked on: the one
+// that is here, if its work was done here last, else one made from what was pushed. It
+// is kept if it has what the last iteration left.
+func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
+	id := l.task.ID
+	at, err := p.whereIs(ctx, id)
+	base, found := "", false
+	if err == nil && at.pushed != nil {
+		base = at.pushed.Base
+		found, err = p.o.fetch(ctx, id, at.pushed.Commit)
+	}
+	if err != nil {
+		return pool.Workspace{}, err
+	}
+	here := at.holder == "" || at.holder == p.o.Worker || at.begun
+	if !here && (!found || !at.whole) {
+		p.tellLost(ctx, id, at, found)
+	}
+	if found && !l.adopt {
+		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: base})
+		if err != nil {
+			return pool.Workspace{}, err
+		}
+		found = !red
+	}
+	if !here {
+		if err := p.giveUp(ctx, id, base); err != nil {
+			return pool.Workspace{}, err
+		}
+	}
+	if !found {
+		return p.takeHere(ctx, l)
+	}
+	w, err := p.o.Pool.TakeAt(ctx, id, base, at.pushed.Commit)
+	w.Kept = w.Kept || at.whole // one of older work was given up above
+	return w, err
+}
+
+// tellLost tells why the work of an iteration is done again.
+func (p *pilot) tellLost(ctx context.Context, task string, at whereabouts, found bool) {
+	from := "begins anew"
+	if found {
+		from = "goes on from an earlier one"
+	}
+	text := fmt.Sprintf("what the last iteration left on %s is not at %s, so the work %s", at.holder, p.o.Remote, from)
+	p.notify(Notice{Kind: Warning, Case: task, Text: text})
+	p.journal(ctx, at.run, journal.Warning, journal.Notice{Text: text})
+}
+
+// decidedComplete is true when the run was decided to be complete before this worker took it up.
+func (p *pilot) decidedComplete() bool {
+	if p.kernel == nil {
+		return false
+	}
+	d := p.kernel.Pending()
+	return d != nil && d.State.Status == loop.Completed
+}
+
+// errAway is that a run is complete whose work is on a machine that does not have the
+// task any more, and was not pushed.
+var errAway = errors.New("it was complete, but its work did not leave the machine that did it; it is done again")
+
+// giveUp removes the workspace of a task that another machine went on with. What is
+// in it goes to a recovery ref.
+func (p *pilot) giveUp(ctx context.Context, id, base string) error {
+	row, ok, err := p.o.Store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return err
+	}
+	if row.Base != "" {
+		base = row.Base
+	}
+	w, err := p.o.Pool.Reclaim(ctx, id, base)
+	if err != nil {
+		return err
+	}
+	return p.o.Pool.Release(ctx, w, pool.GivenUp("another machine went on with it"))
+}
+
+// dropTravelled removes from the remote what it has of tasks that are done or gone.
+// What landed here and was not pushed may be needed. Another board may use the remote, with
+// tasks of the same numbers: what it sent stays.
+func (p *pilot) dropTravelled(ctx context.Context) error {
+	if p.o.Remote == "" || p.o.Elsewhere == nil {
+		return nil
+	}
+	row, _, err := p.o.Store.Queue(ctx, p.queue.Target())
+	if err != nil || row.State.Unpushed != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tasks, err := p.o.Repo.Work(ctx, p.o.Remote)
+	if err != nil {
+		return err
+	}
+	base, err := p.base(ctx)
+	if err != nil {
+		return err
+	}
+	var over []string
+	for task, refs := range tasks {
+		c, err := p.o.Store.Case(ctx, task)
+		if err == nil && c.Status != board.Done {
+			continue
+		}
+		if err == nil || errors.Is(err, store.ErrNoCase) {
+			refs, err = p.ours(ctx, task, refs, base)
+		}
+		if err != nil {
+			return err
+		}
+		over = append(over, refs...)
+	}
+	return p.o.Repo.DropWork(ctx, p.o.Remote, over)
+}
+
+// ours are those refs of a task whose commits this board has sent, or the target has.
+func (p *pilot) ours(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+	sent, err := p.o.Store.Sent(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	commits := lists.Each(refs, path.Base)
+	gone, err := p.o.Repo.Unreachable(ctx, commits, base)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(refs, func(ref string) bool { return !sent[path.Base(ref)] && gone[path.Base(ref)] }), nil
+}

@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/flow"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Program is what the program pawl-cluster has and pawl has not.
+type Program struct {
+	// Heartbeat is how long a worker may be silent before another one has its tasks;
+	// 0 is [flow.Heartbeat].
+	Heartbeat time.Duration
+}
+
+// Join connects an autopilot to the engine: its tasks are worked by workers.
+func (p Program) Join(
+	ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
+) (autopilot.Elsewhere, func(), error) {
+	b, err := p.join(ctx, at, repo, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, b.client.Close, nil
+}
+
+// Inspect looks whether the engine can be reached and has the namespace.
+func (p Program) Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (s autopilot.EngineState, err error) {
+	b, err := p.join(ctx, at, repo, nil)
+	if err != nil {
+		return s, err
+	}
+	defer b.client.Close()
+	i, err := b.client.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err == nil {
+		s.Version = i.GetServerVersion()
+		s.Workers, err = b.Workers(ctx)
+	}
+	return s, err
+}
+
+// Work works tasks of a board until ctx is done. The process has to end after it.
+func (p Program) Work(
+	ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options,
+) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	b, err := p.joinLater(ctx, at, repo, o)
+	if err != nil || b == nil {
+		return err
+	}
+	w := Options{
+		Engine: b.client, Repo: repo, Offer: f, Dir: filepath.Join(o.StateDir, "worker"), Log: o.Log,
+		Heartbeat: cmp.Or(p.Heartbeat, flow.Heartbeat),
+	}
+	if o.Worker, err = nameOf(w.Dir); err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	w.Seen = seenIn(o, f)
+	w.Waits = func(why error) {
+		if o.Notify != nil {
+			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(),
+				Text: why.Error() + "; waits half a minute at most to see whether it is gone"})
+		}
+	}
+	plan := o.Plan
+	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+		p, tree, err := plan(ctx, task)
+		p.Lease = w.lease()
+		return p, tree, err
+	}
+	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+		o := o
+		o.Asked = d.Asked
+		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
+		if unfit(out) && ctx.Err() == nil {
+			out.Why = host + ": " + out.Why
+			o.Log.Warn("this machine takes no new task for a minute", "task", d.Case, "error", out.Why)
+			if o.Notify != nil {
+				o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Case: d.Case,
+					Text: out.Why + "; this worker takes no new task for a minute"})
+			}
+		}
+		return out, entry
+	}
+	if o.Remote != "" {
+		w.Push = o.Push
+	}
+	w.Gone = func(ctx context.Context) {
+		if err := o.Store.DropWorker(ctx, o.Worker); err != nil {
+			o.Log.Warn(err.Error())
+		}
+	}
+	return Run(ctx, w)
+}
+
+// seenIn stores in the database what a worker has. While that is away nobody sees it.
+func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) error {
+	host, _ := os.Hostname()
+	return func(ctx context.Context, used int, drains bool) error {
+		ctx, cancel := context.WithTimeout(ctx, seenEvery)
+		defer cancel()
+		err := o.Store.SaveWorker(ctx, store.Worker{
+			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
+			Used: used, Drains: drains,
+		})
+		if twin, ok := errors.AsType[*store.TwinError](err); ok {
+			return twin
+		}
+		if err != nil && ctx.Err() == nil {
+			o.Log.Warn(err.Error())
+		}
+		return nil
+	}
+}
+
+// Board is a repository's board on an engine.
+type Board struct {
+	client    client.Client
+	repo      string
+	heartbeat time.Duration
+}
+
+func (p Program) join(ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger) (*Board, error) {
+	c, err := Dial(ctx, at, log)
+	return &Board{c, repo, p.Heartbeat}, err
+}
+
+// joinLater waits for an engine that cannot be reached, and says why, once for each
+// reason. Nil is that ctx ended meanwhile.
+func (p Program) joinLater(
+	ctx context.Context, at autopilot.EngineAt, repo string, o autopilot.Options,
+) (*Board, error) {
+	said := ""
+	for {
+		b, err := p.join(ctx, at, repo, o.Log)
+		var away *awayError
+		switch {
+		case err == nil:
+			return b, nil
+		case ctx.Err() != nil:
+			return nil, nil //nolint:nilnil,nilerr // there is nothing to go on with
+		case !errors.As(err, &away):
+			return nil, err
+		}
+		if said != err.Error() && o.Notify != nil {
+			said = err.Error()
+			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Text: said + "; it is tried again"})
+		}
+		drive.Sleep(ctx, time.Now().Add(dialAgain))
+	}
+}
+
+// Work starts the workflow of a task, or joins the one that is there, and waits
+// for its end.
+func (b *Board) Work(
+	ctx context.Context, task board.Case, base, last string, asked map[string]string,
+) (schedule.Outcome, queue.Entry, error) {
+	q := flow.QueuesOf(b.repo)
+	run, err := b.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: flow.TaskID(b.repo, task.ID), TaskQueue: q.Board,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, flow.TaskName, flow.Begin{
+		Queues: q, Case: task.ID, Labels: task.Labels(), Run: last, Base: base, Asked: asked,
+		Heartbeat: b.heartbeat,
+	})
+	var r flow.Result
+	if err == nil {
+		err = run.Get(ctx, &r)
+	}
+	for unanswered(err) && run != nil && ctx.Err() == nil { // it goes on, and is not to be given back
+		drive.Sleep(ctx, time.Now().Add(dialAgain))
+		err = run.Get(ctx, &r)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot have %s worked on the engine: %v", task.ID, err)
+	}
+	return r.Outcome, r.Entry, err
+}
+
+// Look tells the workflow of a task that something was asked of its run.
+func (b *Board) Look(ctx context.Context, task string) error {
+	return unlessGone(b.client.SignalWorkflow(ctx, flow.TaskID(b.repo, task), "", flow.LookName, nil))
+}
+
+// Works is true while the workflow of a task goes on.
+func (b *Board) Works(ctx context.Context, task string) (bool, error) {
+	w, err := b.client.DescribeWorkflowExecution(ctx, flow.TaskID(b.repo, task), "")
+	if err != nil {
+		return false, unlessGone(err)
+	}
+	return w.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
+// Workers is how many processes asked for orders in the last minutes.
+func (b *Board) Workers(ctx context.Context) (int, error) {
+	q, err := b.client.DescribeTaskQueue(ctx, flow.QueuesOf(b.repo).Board, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask the engine for its workers: %v", err)
+	}
+	return len(q.GetPollers()), nil
+}
+
+// Kill ends the workflow of a task. Its worker learns of it by its next beat.
+func (b *Board) Kill(ctx context.Context, task string) error {
+	return unlessGone(b.client.TerminateWorkflow(ctx, flow.TaskID(b.repo, task), "", "it was ended at once"))
+}
+
+// unanswered is true for an error that says nothing about what was asked: the engine is away.
+func unanswered(err error) bool {
+	if _, away := errors.AsType[*serviceerror.Unavailable](err); away {
+		return true
+	}
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return late || errors.Is(err, context.DeadlineExceeded)
+}
+
+// unlessGone forgets that there is no such workflow any more.
+func unlessGone(err error) error {
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+		return nil
+	}
+	return err
+}

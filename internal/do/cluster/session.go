@@ -1,0 +1,431 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/pawl-dev/pawl/internal/decide/flow"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// session is one task's run in this worker. Its driver asks it as its kernel; it
+// answers with what the workflow decided.
+type session struct {
+	w       *Worker
+	first   flow.Order // that it began with
+	task    string
+	orders  chan flow.Order  // the next one
+	answers chan flow.Answer // to the order that is open
+	ctx     context.Context  // done: the order is another's now
+	abandon context.CancelCauseFunc
+	ended   chan struct{} // closed when nothing of it runs any more
+
+	// Under the worker's lock.
+	asks    *asked   // the order that it waits for; nil is none
+	seq     int      // of the decision that it carries out
+	owes    bool     // it has not answered that
+	carrier *carrier // who waits for the answer; nil is nobody
+
+	// Of the driver's goroutine.
+	run     string
+	pending *loop.Decision // what was decided before the session began
+	known   bool           // the workflow has a state
+	pushed  *loop.Pushed   // what other machines have of the work, and its tree
+	tree    string
+	waits   bool // the last command was to wait
+	lost    bool // it has been told so; nobody waits for an answer
+	told    bool // an event was told
+	refuses bool // its result is that of this machine; set before it is answered
+}
+
+// carrier waits for the answer to one order.
+type carrier struct {
+	again chan struct{} // closed when the same order came again
+	leave func()        // closes it
+	left  chan struct{} // closed when it waits no more
+}
+
+// carry notes that an order is given; under the worker's lock.
+func (s *session) carry(o flow.Order) *carrier {
+	c := &carrier{again: make(chan struct{}), left: make(chan struct{})}
+	c.leave = sync.OnceFunc(func() { close(c.again) })
+	s.seq, s.owes, s.carrier = -1, true, c
+	if o.Decision != nil {
+		s.seq = o.Decision.State.Seq
+	}
+	return c
+}
+
+// asked is what a session waits for: the order that follows from an event.
+type asked struct {
+	event time.Time // of the event
+	seq   int       // of the state that it happened to; -1 while the workflow has none
+}
+
+// answeredBy is true for the order with what was decided on the event.
+func (a *asked) answeredBy(o flow.Order) bool {
+	return o.Decision != nil && o.Decision.Event.At.Equal(a.event)
+}
+
+// isAgain is true for the order that the event was the answer to: it did not reach the engine.
+func (a *asked) isAgain(o flow.Order) bool {
+	if o.Decision == nil {
+		return a.seq < 0
+	}
+	return o.Decision.State.Seq == a.seq
+}
+
+// Why nobody waits for an answer.
+var (
+	errLost  = errors.New("the engine gave the task to another worker, or ended it")
+	errAgain = errors.New("the engine gave the same order again")
+)
+
+// work drives the run until it waits or rests, and gives the last answer.
+func (s *session) work() {
+	defer close(s.ended)
+	outcome, entry := s.w.o.Work(s.ctx, s.first, s)
+	a := flow.Answer{Worker: s.w.name, Run: s.run}
+	if s.waits {
+		a.Waits = true
+	} else {
+		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
+	}
+	if unfit(outcome) && !s.waits && s.ctx.Err() == nil {
+		s.w.slots.rest(time.Now().Add(unfitFor))
+		s.refuses = !s.told && !slices.Contains(s.first.Unfit, s.w.name)
+	}
+	s.w.close(s)
+	if !s.lost {
+		s.answer(a)
+	}
+}
+
+// unfit is true where a task could not be begun, and another machine may.
+func unfit(o schedule.Outcome) bool { return o.NotStarted && (o.Machine || o.Lacks) }
+
+// unfitFor is how long a worker takes no new task after that.
+const unfitFor = time.Minute
+
+// answer ends the order that is open.
+func (s *session) answer(a flow.Answer) {
+	select {
+	case s.answers <- a:
+	case <-s.ctx.Done():
+	}
+}
+
+// Pending is the decision that the session began with.
+func (s *session) Pending() *loop.Decision { return s.pending }
+
+// Step asks the workflow: it answers the order that is open, and waits for the
+// next one. What somebody asked while an order is carried out is told beside it.
+func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Event) (loop.State, loop.Command, error) {
+	if s.ctx.Err() != nil {
+		return st, loop.Command{}, context.Cause(s.ctx)
+	}
+	if p := s.pending; p != nil && e.Kind == loop.Started { // decided, and the worker died before it was stored
+		s.run = run
+		return s.follow(*p)
+	}
+	s.run, s.told = run, true
+	var before *loop.State
+	if !s.known {
+		before = &st
+	}
+	switch e.Kind {
+	case loop.StopAsked, loop.PauseAsked, loop.Raised:
+		return s.hear(ctx, st, flow.Heard{Run: run, State: before, Event: e})
+	}
+	if e.Record != nil && s.w.o.Push != nil {
+		r := *e.Record
+		if s.pushed == nil || s.pushed.Commit == "" || !r.TreeKnown || r.TreeAfter != s.tree {
+			s.pushed, s.tree = s.w.o.Push(s.ctx, s.task, run), r.TreeAfter
+		}
+		r.Pushed = s.pushed
+		e.Record = &r
+	}
+	for a := (asked{e.At, st.Seq}); ; {
+		if before != nil {
+			a.seq = -1
+		}
+		s.w.ask(s, &a)
+		s.answer(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
+		o, err := s.next()
+		switch {
+		case err != nil:
+			return st, loop.Command{}, err
+		case a.answeredBy(o):
+			return s.follow(*o.Decision)
+		}
+	}
+}
+
+// next is the order that the session waits for. When none comes, another worker has it: this
+// one was stopped, or cut off, when it came.
+func (s *session) next() (flow.Order, error) {
+	late := time.NewTimer(s.w.o.Heartbeat)
+	defer late.Stop()
+	select {
+	case o := <-s.orders:
+		if s.lost = o.Case == ""; s.lost {
+			return o, errLost
+		}
+		return o, nil
+	case <-late.C:
+		if s.lost = s.w.asksNoMore(s); s.lost {
+			return flow.Order{}, errLost
+		}
+		return <-s.orders, nil
+	case <-s.ctx.Done():
+		return flow.Order{}, context.Cause(s.ctx)
+	}
+}
+
+func (s *session) follow(d loop.Decision) (loop.State, loop.Command, error) {
+	s.known = true
+	s.waits = d.State.Status.Active() && d.State.Command.Kind == loop.Wait
+	return d.State, d.Whole(), nil
+}
+
+// hear tells the workflow what somebody asked, also when the engine is back only later.
+// What the kernel has no use for changes nothing.
+func (s *session) hear(ctx context.Context, st loop.State, h flow.Heard) (loop.State, loop.Command, error) {
+	d, err := s.tell(ctx, h)
+	for unanswered(err) && ctx.Err() == nil && s.ctx.Err() == nil {
+		drive.Sleep(ctx, time.Now().Add(s.w.o.beatEvery()))
+		d, err = s.tell(ctx, h)
+	}
+	var refused *temporal.ApplicationError
+	switch {
+	case errors.As(err, &refused):
+		return st, loop.Command{}, nil
+	case err != nil:
+		return st, loop.Command{}, err
+	}
+	return s.follow(d)
+}
+
+// tell tells the workflow what somebody asked. Told again it counts once.
+func (s *session) tell(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
+	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		UpdateID:   fmt.Sprintf("%s:%s:%d", h.Run, h.Event.Kind, h.Event.At.UnixNano()),
+		WorkflowID: flow.TaskID(s.w.o.Repo, s.task), UpdateName: flow.HearName, Args: []any{h},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = update.Get(ctx, &d)
+	}
+	return d, err
+}
+
+// encode is for our own structs, which always encode.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// slots counts the tasks that a worker has. The engine is asked for another one
+// only while there is room; the orders of tasks that are here need none. A worker
+// asks several queues at once, so more than it has room for may come: it refuses
+// what is too much, and another one has it.
+type slots struct {
+	mu    sync.Mutex
+	most  int
+	taken int
+	rests time.Time     // none is free until then
+	freed chan struct{} // closed when a slot is free
+}
+
+func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{})} }
+
+// tuner is what limits a poller to the slots.
+func (s *slots) tuner() (worker.WorkerTuner, error) {
+	other, err := worker.NewFixedSizeSlotSupplier(1)
+	if err != nil {
+		return nil, err
+	}
+	return worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		WorkflowSlotSupplier: other, ActivitySlotSupplier: s, LocalActivitySlotSupplier: other, NexusSlotSupplier: other,
+		SessionActivitySlotSupplier: other,
+	})
+}
+
+// take takes a slot; with limited only if there is room.
+func (s *slots) take(limited bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full := s.taken >= s.most || time.Now().Before(s.rests)
+	if limited && full {
+		return false
+	}
+	s.taken++
+	return true
+}
+
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+// rest leaves no room for another task until a time.
+func (s *slots) rest(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rests = until
+}
+
+// close leaves no room for more.
+func (s *slots) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = 0
+}
+
+// used is how many are taken.
+func (s *slots) used() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// ReserveSlot waits for a free slot. Who has the task takes it.
+func (s *slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	for {
+		s.mu.Lock()
+		freed, room, rest := s.freed, s.taken < s.most, time.Until(s.rests)
+		s.mu.Unlock()
+		if room && rest <= 0 {
+			return &worker.SlotPermit{}, nil
+		}
+		var rested <-chan time.Time
+		if rest > 0 {
+			rested = time.After(rest)
+		}
+		select {
+		case <-freed:
+		case <-rested:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// TryReserveSlot gives none: what is eager would take the place of what waits.
+func (s *slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
+
+// MarkSlotUsed has nothing to note.
+func (s *slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
+
+// ReleaseSlot has nothing to give back.
+func (s *slots) ReleaseSlot(worker.SlotReleaseInfo) {}
+
+// MaxSlots is how many there are.
+func (s *slots) MaxSlots() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
+// owner is the file in a worker's folder that says which process it is.
+const owner = "owner"
+
+// own notes that this process is the worker of a folder, which it has locked.
+func own(dir string) error {
+	self, err := process.Self()
+	if err == nil {
+		err = files.Replace(filepath.Join(dir, owner), encode(self), 0o600, false)
+	}
+	return err
+}
+
+// ownerOf is the process that was the worker of a folder last.
+func ownerOf(dir string) (id process.Identity, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, owner))
+	if err == nil {
+		err = json.Unmarshal(data, &id)
+	}
+	return id, err
+}
+
+// Kill ends the worker of a state folder at once, and the agents of the tasks that it
+// has. It asks neither the engine nor the database. The tasks, which it returns, are
+// another worker's when this one has been silent for [flow.Heartbeat].
+func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error) {
+	dir := filepath.Join(stateDir, "worker")
+	id, err := ownerOf(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return false, nil, fmt.Errorf("cannot tell which process the worker is: %v", err)
+	default:
+		err := id.Signal(syscall.SIGKILL)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return false, nil, fmt.Errorf("cannot end the worker, process %d: %v", id.PID, err)
+		}
+		worked = err == nil && id.AwaitEnd(ctx)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return false, nil, nil
+	}
+	lock, err := only(ctx, dir)
+	if err != nil {
+		return worked, nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	left, err := openOrders(dir)
+	for path, o := range left {
+		tasks = append(tasks, o.Order.Case)
+		if run := o.Order.Run; run != "" && err == nil {
+			err = engine.EndUnattended(ctx, filepath.Join(stateDir, "runs", run), run)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+	}
+	return worked, tasks, err
+}
+
+// openOrders are those that a worker left in its folder, by their files.
+func openOrders(dir string) (map[string]openOrder, error) {
+	left, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	orders := map[string]openOrder{}
+	for _, path := range left {
+		var o openOrder
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
+		}
+		orders[path] = o
+	}
+	return orders, nil
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/trust"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Box is what the operating system holds the run's processes to.
+type Box struct {
+	// Gates is that of what judges. It shares no cache with an agent: see GateCaches.
+	Gates  sandbox.Policy
+	Agents map[string]sandbox.Policy
+	// Setup is that of commands that judge nothing: a workspace's set-up, hooks.
+	Setup sandbox.Policy
+	// Caches are the variables that keep the tools' caches of agents and of Setup
+	// where these may write them, K=V.
+	Caches []string
+	// GateCaches are the tools' caches of gates, and GateEnv further variables.
+	GateCaches []sandbox.Cache
+	GateEnv    []string
+}
+
+// agentBox is the box of an agent: its own folder of state may be written, and
+// its prompt read, although both are in pawl's folder. One that shall change
+// nothing cannot write the workspace.
+func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
+	if w.plan.Box == nil {
+		return nil
+	}
+	p := w.plan.Box.Agents[name]
+	p.Write = append(slices.Clone(p.Write), state)
+	p.Show = append(slices.Clone(p.Show), call.prompt)
+	if call.tools != "" {
+		p.Write = append(p.Write, call.tools)
+	}
+	if call.readOnly {
+		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == w.plan.Root })
+		p.Keep = append(slices.Clone(p.Keep), w.plan.Root)
+		p.Binds = slices.Clone(p.Binds)
+		for i := range p.Binds {
+			p.Binds[i].ReadOnly = true
+		}
+	}
+	return &p
+}
+
+// gateBox is the box of one verdict, with the variables of its caches: what is
+// written to these goes to the folder scratch.
+func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
+	box := w.plan.Box
+	if box == nil {
+		return nil, nil
+	}
+	p, env := box.Gates.WithCaches(box.GateCaches, scratch)
+	return &p, slices.Concat(env, box.GateEnv)
+}
+
+// guarded is a gate's box in which protected files are read-only: the gate runs what the
+// agent wrote, which could change a test before it is read.
+func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy, error) {
+	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
+		return p, nil
+	}
+	names, err := w.o.Tree.Names(ctx, w.id)
+	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
+	top := w.o.Tree.Repo.Top
+	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
+		top = p.Binds[at].To // the box shows a copy there
+	}
+	p.Keep = append(slices.Clone(p.Keep), w.protected().Covers(top, names)...)
+	return p, err
+}
+
+// dropCaches removes what gates wrote to their caches and to their folders for
+// temporary files: code under test could write them, too, and it counts in no other
+// verdict.
+func (w *worker) dropCaches(scratch string) {
+	if err := files.RemoveAll(scratch); err != nil {
+		w.warn(fmt.Sprintf("what gates wrote to their caches and temporary files cannot be removed: %v", err))
+	}
+}
+
+// throughProxy are the variables by which programs in a closed box find the
+// proxy. What is on the box's own loopback is reached without it.
+func throughProxy(p *sandbox.Policy) []string {
+	if p == nil || !p.Closed {
+		return nil
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", sandbox.ProxyPort)
+	env := []string{"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY=1"}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
+		env = append(env, name+"="+url)
+	}
+	return env
+}
+
+// caches are the variables of the tools' caches of agents.
+func (w *worker) caches() []string {
+	if w.plan.Box == nil {
+		return nil
+	}
+	return w.plan.Box.Caches
+}
+
+// maxNamed is how many connections that were refused a failure names.
+const maxNamed = 3
+
+// nameRefusals adds to a failure what the box refused, so that the next
+// attempt, and the person, know why the system said no.
+func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connections []string) {
+	if f == nil || p == nil {
+		return
+	}
+	connections = connections[:min(len(connections), maxNamed)]
+	lines := append(sandbox.Refused(*p, output), connections...)
+	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !local(f.Summary) {
+		lines = []string{f.Summary}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	closed := p.Closed || len(connections) > 0
+	offline := f.Class == failure.Network && closed
+	headline := f.Class == failure.Unknown && len(sandbox.Refused(*p, f.Summary)) > 0
+	if headline {
+		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")
+	}
+	if offline || headline || f.Class == failure.Permission {
+		// The same again is refused again, and neither owners of files nor more time help.
+		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false, failure.Medium, nil
+	}
+	lift := allowance(*p, lines, connections, offline)
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)
+	f.Items = append(slices.Clone(f.Items), failure.Item{
+		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
+	})
+	f.Actions = append(slices.Clone(f.Actions),
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest, and .git/config and "+
+			".git/hooks. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints; "+
+			"--unsandboxed takes the sandbox away.")
+}
+
+// local tells whether a message is about the box's own loopback, which is open.
+func local(s string) bool {
+	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
+}
+
+// allowance is what a person can set so that it is not refused any more. No
+// setting but the sandbox as a whole frees what is busy: git's configuration.
+func allowance(p sandbox.Policy, lines, connections []string, offline bool) string {
+	switch {
+	case offline && len(connections) == 0:
+		return "only a lower --safety opens the network"
+	case len(connections) == len(lines):
+		return "agents.NAME.endpoints allows it"
+	case slices.ContainsFunc(lines, func(l string) bool {
+		return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks")
+	}):
+		return "only --unsandboxed allows it"
+	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
+		return "it is a protected file; allow of the procedure lifts one"
+	}
+	for _, line := range lines {
+		if path := sandbox.NotShown(p, line); path != "" {
+			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
+		}
+	}
+	return "safety.write or --unsandboxed allows it"
+}
+
+// exposed are the sources that an agent or a gate can write.
+func (p *Plan) exposed() []trust.File {
+	if p.Copy {
+		return nil
+	}
+	if p.Box == nil {
+		return p.Sources
+	}
+	boxes := []sandbox.Policy{p.Box.Gates}
+	for _, one := range p.Box.Agents {
+		boxes = append(boxes, one)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Sources), func(f trust.File) bool {
+		return !slices.ContainsFunc(boxes, func(box sandbox.Policy) bool {
+			return slices.ContainsFunc(box.Write, func(dir string) bool {
+				_, below := files.Below(dir, f.Path)
+				return below || dir == f.Path
+			})
+		})
+	})
+}
+
+// keepSources keeps the sources as they are, before an agent can write them.
+func (d *Driver) keepSources() error {
+	if list := d.plan.exposed(); len(list) > 0 {
+		return trust.Keep(d.o.StateDir, d.id, d.plan.Name, d.plan.Root, d.self, list)
+	}
+	return nil
+}
+
+// releaseSources forgets those that did not change, and notes which files that commands
+// could be taken from the agents left in the project; tree is that of now. Where nobody
+// can tell, all that changed stays in doubt, as after a crash.
+func (d *Driver) releaseSources(ctx context.Context, tree string) {
+	seen, err := d.doubt(ctx, tree)
+	if seen && err == nil {
+		err = trust.Release(d.o.StateDir, d.id, d.plan.project())
+	}
+	if err != nil {
+		d.warn(err.Error())
+	}
+}
+
+// inCheckout is true where agents work in the user's checkout of a repository.
+func (d *Driver) inCheckout() bool {
+	return d.o.Tree != nil && d.worker.trees.base != "" && !d.plan.Copy && d.plan.project() == d.plan.Root
+}
+
+// doubt notes which files the run changed. Where they cannot be looked at, seen is false: all
+// stays in doubt then, and the next start asks.
+func (d *Driver) doubt(ctx context.Context, tree string) (seen bool, err error) {
+	if !d.inCheckout() {
+		return true, nil
+	}
+	if tree == "" {
+		return false, nil
+	}
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	changes, _, err := d.worker.changes(ctx, d.worker.trees.base, tree)
+	if err != nil {
+		return false, err
+	}
+	paths := slices.Clone(d.worker.trees.hidden)
+	for _, c := range without(changes, d.worker.trees.lifted) {
+		paths = append(paths, c.Path)
+	}
+	return true, trust.Doubt(d.o.StateDir, d.id, d.plan.Name, d.o.Tree.Repo.Top, paths)
+}
+
+// SourceNames are the sources as seen from the top level of a work tree at root, of
+// those that lie in the project.
+func SourceNames(top, root, project string, list []trust.File) []string {
+	var names []string
+	for _, f := range list {
+		name, ok := files.Below(project, f.Path)
+		if ok {
+			name, ok = files.Below(top, filepath.Join(root, name))
+		}
+		if ok {
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	return names
+}

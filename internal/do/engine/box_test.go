@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+)
+
+// What the box refused is told as that: trying again, waiting longer or other
+// owners of files do not help. What it has nothing to do with stays.
+func TestRefusalsAreNamed(t *testing.T) {
+	t.Parallel()
+	closed := &sandbox.Policy{Level: sandbox.Paranoid, Closed: true, Write: []string{"/work"}}
+	open := &sandbox.Policy{Level: sandbox.Normal, Write: []string{"/work"}}
+	guarded := &sandbox.Policy{Level: sandbox.Normal, Write: []string{"/srv"}, Keep: []string{"/srv/tests/a.sh"}}
+	for _, c := range []struct {
+		name, output string
+		box          *sandbox.Policy
+		unreached    []string
+		class        failure.Class
+		transient    bool
+		summary      string
+	}{
+		{"the network of paranoid", "OSError: [Errno 101] Network is unreachable", closed, nil,
+			failure.Permission, false, "refused by pawl's sandbox, level paranoid; only a lower --safety opens the network"},
+		{"what the proxy refused", "curl: (56) CONNECT tunnel failed, connection refused", closed, []string{"example.com:443"},
+			failure.Permission, false, "agents.NAME.endpoints allows it"},
+		{"a server of the work itself", "dial tcp 127.0.0.1:4000: connect: connection refused", closed, nil,
+			failure.Network, true, "connection refused"},
+		{"an open network", "OSError: [Errno 101] Network is unreachable", open, nil, failure.Network, true, "unreachable"},
+		{"what no rule knows", "error: could not write config file /etc/gitconfig: Operation not permitted", open, nil,
+			failure.Permission, false, "not permitted (refused by pawl's sandbox, level normal; safety.write or --unsandboxed allows it)"},
+		{"a write", "sh: 1: cannot create /etc/motd: Read-only file system", open, nil,
+			failure.Permission, false, "safety.write or --unsandboxed allows it"},
+		{"a gate that writes a test", "sh: 1: cannot create tests/a.sh: Read-only file system", guarded, nil,
+			failure.Permission, false, "it is a protected file; allow of the procedure lifts one"},
+	} {
+		f := failure.Analyse(failure.Evidence{Source: "gate", ExitCode: 1, Output: c.output})
+		nameRefusals(&f, c.box, c.output, c.unreached)
+		advice := strings.Join(f.Actions, " ")
+		wrong := strings.Contains(advice, "owner and mode") || f.Class == failure.Permission && strings.Contains(advice, "Try again")
+		if f.Class != c.class || f.Transient != c.transient || !strings.Contains(f.Summary, c.summary) || wrong {
+			t.Errorf("%s: %s, transient %v, %q, %q", c.name, f.Class, f.Transient, f.Summary, f.Actions)
+		}
+	}
+}
+
+// A limit of time that no strategy can raise is told as pawl's own.
+func TestTimeUp(t *testing.T) {
+	t.Parallel()
+	plan := Plan{Safety: "normal", Policy: loop.Policy{IterationTimeout: time.Minute, IterationCeiling: time.Minute}}
+	for _, c := range []struct {
+		wall, ceiling time.Duration
+		want          string
+	}{
+		{time.Minute, time.Minute, "the safety level normal allows an iteration 1m0s"},
+		{15 * time.Millisecond, time.Hour, "what was left of the run's time, 15ms"},
+		{time.Minute, time.Hour, ""},
+		{2 * time.Minute, time.Hour, ""},
+	} {
+		plan.Policy.IterationCeiling = c.ceiling
+		f := plan.TimeUp(c.wall)
+		switch {
+		case f == nil && c.want != "", f != nil && c.want == "":
+			t.Errorf("%v: %+v", c.wall, f)
+		case f == nil:
+		case f.Class != failure.LimitExceeded || f.Transient || !strings.Contains(f.Summary, c.want):
+			t.Errorf("%v: %s %q", c.wall, f.Class, f.Summary)
+		}
+	}
+}

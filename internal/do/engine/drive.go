@@ -1,0 +1,438 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// Options is what a driver works with.
+type Options struct {
+	Plan Plan
+	// Work performs the iterations by steps; nil is one agent an iteration.
+	Work Work
+	// StateDir is the repository's folder for the database, runs and
+	// supervisors, outside of the work tree.
+	StateDir string
+	// Kernel decides where the run's state is kept elsewhere; nil is loop.Step.
+	Kernel Kernel
+	// Store is nil when the database cannot be opened: the run goes on in
+	// memory, with its limits.
+	Store *store.Store
+	// Tree is nil outside of git: no snapshots.
+	Tree *workspace.Checkout
+	// BaseTree is the tree that the work began at, for a run that was on another
+	// machine; "" where there is no other.
+	BaseTree string
+	// Memory is what people said in earlier runs of the task.
+	Memory []loop.Said
+	// Accounts is where limits of providers are shared with other runs; nil
+	// shares none.
+	Accounts *ratelimit.Store
+	// Notify is told what happens, one notice at a time; it must be quick. Nil
+	// tells nobody.
+	Notify func(Notice)
+	// Log gets one record for each phase; nil logs nothing.
+	Log *slog.Logger
+	// Stops are causes from outside, e.g. signals. The first ends the agent
+	// with grace; Kill, when closed, ends it at once.
+	Stops <-chan loop.Cause
+	Kill  <-chan struct{}
+	// Pauses ask for a rest at the end of the iteration, like pawl pause.
+	Pauses <-chan struct{}
+
+	after func(context.Context) (context.Context, context.CancelFunc) // nil is aftermath
+}
+
+// session is what the owner of a run and its worker share. It is settled
+// before the first command, but for what has a lock.
+type session struct {
+	o        Options
+	plan     Plan
+	id       string
+	self     process.Identity
+	owner    store.Owner
+	runDir   string
+	hasty    context.Context     // done: what comes after agents has had its time
+	copied   *workspace.Copy     // what the run works on, if it is a copy
+	original *workspace.Checkout // the user's own; nil outside of git
+	watched  string              // the folder in which the agent's changes are seen
+	jobs     *supervisors
+
+	notifying sync.Mutex // over shown and the notifying itself
+	shown     loop.State // the kernel's state, for whoever watches
+}
+
+// Driver drives one run: it owns the kernel's state and what is stored of it.
+// Its goroutine is that of [Start] or [Resume]. While a command is under way
+// it leaves the worker alone.
+type Driver struct {
+	*session
+	worker *worker
+	cut    context.CancelFunc // cuts off what comes after an agent
+
+	state loop.State
+	n     int64 // number of the last event
+	setup setup
+	fresh bool        // setup differs from the stored one
+	from  string      // the status that the run was resumed from
+	again *loop.Event // see [Driver.restedBefore]
+
+	elapsed []time.Duration   // of each iteration, for the state file
+	seen    map[int64]bool    // control rows that were noticed
+	taken   []int64           // of these, not yet marked
+	credits []strategy.Credit // learned, and not yet part of a commit
+	asked   bool              // a stop or a pause came in this session
+	ended   bool              // the session's context is done, and the kernel knows
+	lost    error             // another process drives the run now
+	ticked  time.Time         // when the last [Tick] was sent
+	stops   <-chan loop.Cause
+	kill    <-chan struct{}
+	pauses  <-chan struct{}
+	unsaved []unsaved
+	written []unsaved // stored in the last minute
+	given   bool      // nothing is stored any more
+	broken  bool      // warned that the database cannot be written
+	stale   bool      // warned that the state file cannot be written
+}
+
+// worker carries out commands, one at a time, on a goroutine of its own.
+type worker struct {
+	*session
+	hard    context.Context            // done: what comes after an agent is cut off, too
+	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
+	probe   probe
+	near    *nearTime
+	trees   trees
+	hearing hearing
+	red     string        // what was red before the first agent, as its prompt says it
+	missing bool          // the run's folder was gone when the run was taken up
+	longest time.Duration // what the wait that the run was taken up in was to last, at most; 0 is any time
+}
+
+// ErrTaken is that another process took the run over while it was driven here.
+var ErrTaken = errors.New("another pawl process drives this run now")
+
+// State is the kernel's state; it may be read when no Start or Resume runs.
+func (d *Driver) State() loop.State { return d.state }
+
+// ID is the run's.
+func (s *session) ID() string { return s.id }
+
+func newDriver(o Options, id string) (*Driver, error) {
+	self, err := process.Self()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell who owns the run: %v", err)
+	}
+	if o.Notify == nil {
+		o.Notify = func(Notice) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	runDir := filepath.Join(o.StateDir, "runs", id)
+	s := &session{
+		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
+		original: o.Tree, watched: o.Plan.Root, hasty: context.Background(),
+	}
+	if s.o.after == nil {
+		s.o.after = s.aftermath
+	}
+	s.jobs = newSupervisors(runDir, id, supervisor.Options{
+		Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id, Unboxed: o.Plan.Box == nil,
+	})
+	s.jobs.many = o.Work != nil
+	return &Driver{
+		session: s, worker: &worker{session: s}, seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
+	}, nil
+}
+
+// makeRunDir makes the run's folder, elsewhere when it cannot be made in its
+// place: the run goes on, but cannot be taken up after a crash.
+func (s *session) makeRunDir() error {
+	err := os.MkdirAll(s.runDir, 0o700)
+	if err == nil {
+		return nil
+	}
+	return s.moveRunDir(err)
+}
+
+// moveRunDir goes on in the temporary folder after an error in the run's own.
+func (s *session) moveRunDir(why error) error {
+	dir, err := os.MkdirTemp("", "pawl-"+s.id+"-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder for the run: %v", why)
+	}
+	s.warn(fmt.Sprintf("the run's files go to %s, where they are not found after a crash: %s cannot be written (%v)",
+		dir, s.runDir, why))
+	s.runDir, s.jobs.runDir = dir, dir
+	return nil
+}
+
+// setState takes the kernel's state over, for whoever watches too.
+func (d *Driver) setState(s loop.State) {
+	d.state = s
+	d.notifying.Lock()
+	defer d.notifying.Unlock()
+	d.shown = s
+}
+
+// drive performs commands until the run is not active any more.
+func (d *Driver) drive(ctx context.Context) error {
+	defer d.heedKill()()
+	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	d.cut, d.worker.hard = cut, hard
+	if err := d.keepSources(); err != nil {
+		d.warn(err.Error())
+	}
+	defer outputs.Share(d.runDir, d.o.Store.Files(), d.id, d.warn)()
+	defer d.jobs.close(d.warn)
+	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
+		return err
+	}
+	return d.finish(ctx)
+}
+
+// home is the driver as package drive sees it.
+type home struct{ *Driver }
+
+// Command is what the worker is to do now.
+func (d home) Command() (drive.Command[input], bool) {
+	s := d.state
+	switch {
+	case d.lost != nil:
+	case d.waitsElsewhere():
+		return drive.Command[input]{Seq: s.Seq, Do: func(context.Context) input { return input{lost: ErrWaits} }}, true
+	case s.Status.Active() && d.unsavedFirst():
+		return drive.Command[input]{Seq: -1, Do: func(ctx context.Context) input {
+			process.Sleep(ctx, roomEvery)
+			return input{flush: true}
+		}}, true
+	case s.Status.Active():
+		return drive.Command[input]{
+			Seq: s.Seq, Stop: s.StopAsked != loop.NoCause,
+			Do: func(ctx context.Context) input { return d.worker.perform(ctx, s) },
+		}, true
+	case d.restedBefore():
+		e := *d.again
+		e.At = time.Now()
+		return drive.Command[input]{Alone: true, Do: func(context.Context) input { return input{event: e} }}, true
+	}
+	return drive.Command[input]{}, false
+}
+
+// restedBefore is true when the run came to rest by what was asked of the
+// session before, whose pawl had died, and a person has asked since to go on.
+func (d *Driver) restedBefore() bool {
+	switch d.state.Status {
+	case loop.Stopped, loop.Interrupted, loop.Paused:
+		return d.again != nil && !d.asked && d.state.Question == nil && d.state.CanResume(d.again.Policy) == nil
+	}
+	return false
+}
+
+// input is what the kernel is to hear: how a command was carried out, or what
+// somebody asked.
+type input struct {
+	event    loop.Event
+	lost     error   // another pawl has the run
+	messages []int64 // control rows that the agent was told
+	control  int64   // the row that it came in
+	raise    *raise
+	ask      bool
+	flush    bool // nothing happened, and what waits is to be stored
+}
+
+// withMessages adds the messages that were in the prompt of an attempt.
+func (in input) withMessages(b begun) input {
+	in.messages, in.event.Messages = b.Messages, b.Said
+	return in
+}
+
+// Take hands an input to the kernel.
+func (d home) Take(ctx context.Context, in input) error {
+	switch {
+	case in.lost != nil:
+		d.lost = in.lost
+		return in.lost
+	case in.flush:
+		d.flush(context.WithoutCancel(ctx))
+		return d.lost
+	case in.ask:
+		d.hear(&in)
+		in.event.At = time.Now()
+	default:
+		d.keepTrees()
+	}
+	d.apply(ctx, in)
+	goesOn := !in.ask && d.state.Status.Active()
+	if goesOn || in.event.Kind == loop.Resumed {
+		d.again = nil
+	}
+	return d.lost
+}
+
+// hear notes what somebody asked.
+func (d *Driver) hear(in *input) {
+	if in.control != 0 {
+		d.taken = append(d.taken, in.control)
+	}
+	if in.raise == nil {
+		d.asked = true
+	} else {
+		d.allow(in)
+	}
+}
+
+// perform carries out the command of s. A done ctx ends it with grace.
+func (w *worker) perform(ctx context.Context, s loop.State) input {
+	switch s.Command.Kind {
+	case loop.Wait:
+		return input{event: w.wait(ctx, s.Command)}
+	case loop.RunReview:
+		return w.review(ctx, s)
+	}
+	var in input
+	if w.o.Work != nil {
+		in = w.work(ctx, s)
+	} else {
+		in = w.iterate(ctx, s)
+	}
+	if r := in.event.Record; r != nil && w.near != nil {
+		r.WarnedTime, r.WarnedRunTime = w.near.own, w.near.ofRun
+	}
+	w.near = nil
+	return in
+}
+
+// apply takes one event through the kernel: it is stored with the state after
+// it before anything else happens.
+func (d *Driver) apply(ctx context.Context, in input) {
+	if d.lost != nil {
+		return
+	}
+	after, c, err := d.step(ctx, d.state, in.event)
+	if err != nil {
+		d.lost = err
+		return
+	}
+	d.follow(ctx, in, after, c)
+}
+
+// follow stores what was decided on an event.
+func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.Command) {
+	e, question := in.event, d.state.Question
+	if c.Kind == loop.NoCommand {
+		return
+	}
+	if c.Record != nil {
+		d.worker.refuse(ctx, c.Record)
+	}
+	if e.Record != nil && c.Record.Outcome != loop.Waited {
+		d.elapsed = append(d.elapsed, c.Record.Elapsed)
+		d.taken = append(d.taken, in.messages...)
+	}
+	d.setState(after)
+	d.worker.recordLimits(ctx, e, c)
+	d.credits = c.Learned
+	d.store(ctx, d.journalled(in, c, question), c.Record, nil)
+	if d.lost != nil {
+		return // the state file and the screen are the other's
+	}
+	d.saveStateFile(false)
+	d.notifyOf(in, c)
+	if c.Record != nil {
+		d.leave(d.place(c.Record.Number, c.Record.Attempt), c.Record.Outcome == loop.Waited)
+	}
+}
+
+// leave makes room where an attempt has ended: for the next one of its iteration, or by
+// less of what is stored now.
+func (d *Driver) leave(p place, again bool) {
+	if again {
+		if err := p.keepAside(); err != nil {
+			d.warn(err.Error())
+		}
+	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
+		if err := outputs.Settle(p.dir); err != nil {
+			d.o.Log.Warn("what an iteration left stays as large as it was", "error", err)
+		}
+	}
+}
+
+// optionOf is the text of an option of a question.
+func optionOf(q *loop.Question, n int) string {
+	if q == nil || n < 1 || n > len(q.Options) {
+		return ""
+	}
+	return q.Options[n-1]
+}
+
+// rest is the journal's kind of event for a run that came to rest, and whether
+// the run is over.
+func rest(s loop.Status) (kind string, over bool) {
+	switch s {
+	case loop.Paused:
+		return journal.Paused, false
+	case loop.Pending, loop.Blocked:
+		return journal.QuestionAsked, false
+	case loop.Interrupted:
+		return journal.Finished, false
+	}
+	return journal.Finished, true
+}
+
+// finish stores how the run came to rest and gives it up.
+func (d *Driver) finish(ctx context.Context) error {
+	d.harvest(ctx)
+	d.worker.giveUp(ctx)
+	d.releaseSources(ctx, d.lookAtRest(ctx))
+	now := time.Now()
+	kind, over := rest(d.state.Status)
+	end := d.row(now)
+	if over {
+		end.EndedAt = now
+		if err := files.RemoveAll(tempDir(d.runDir)); err != nil {
+			d.warn(fmt.Sprintf("the run's temporary files cannot be removed: %v", err))
+		}
+	}
+	d.store(ctx, d.endEvent(kind, now), nil, &end)
+	d.flushAll(ctx)
+	if d.lost != nil {
+		return d.lost
+	}
+	d.saveStateFile(true)
+	d.warnOfUnread(ctx)
+	if len(d.unsaved) > 0 {
+		d.warn(fault.Numbered(len(d.unsaved), "event") + " of the run could not be stored")
+	}
+	d.notify(Notice{Kind: RunEnded, Command: d.state.Command})
+	return nil
+}
+
+// event gives e its time, its seed and what is known of providers' limits.
+func (w *worker) event(e loop.Event) loop.Event {
+	e.At, e.Seed = time.Now(), rand.Uint64()
+	e.Limited = w.limited(e.At)
+	return e
+}

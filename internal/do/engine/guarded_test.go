@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+)
+
+// What the provider said decides what follows a guard.
+func TestGuarded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	const why = "it was seen (a; b); do this"
+	for _, test := range []struct {
+		name    string
+		ended   loop.Ended
+		errs    []failure.APIError
+		class   failure.Class
+		kind    failure.Kind
+		outcome loop.Outcome
+	}{
+		{"the same turns", loop.EndedRepeats, nil, failure.NoProgress, failure.Work, loop.Failed},
+		{"output without end", loop.EndedOutput, nil, failure.NoProgress, failure.Work, loop.Failed},
+		{"empty calls", loop.EndedRequests, nil, failure.NoProgress, failure.Work, loop.Failed},
+		{"calls that overflow", loop.EndedRequests, []failure.APIError{{Status: 400, Type: "context_length_exceeded", Message: "too long"}}, failure.ContextLength, failure.Work, loop.Failed},
+		{"no network", loop.EndedRetries, []failure.APIError{{Type: "connection_failed", Message: "Connection failed: error sending request"}}, failure.Network, failure.Transient, loop.Failed},
+		{"retries for a reason that is not known", loop.EndedRetries, nil, failure.ServiceUnavailable, failure.Transient, loop.Failed},
+		{"a long wait of the program's own", loop.EndedRetries, []failure.APIError{{Status: 429, Type: "rate_limit", RetryAfter: time.Hour}}, failure.RateLimit, failure.Transient, loop.Waited},
+		{"a bad key", loop.EndedRetries, []failure.APIError{{Status: 401, Type: "authentication_failed"}}, failure.Auth, failure.Permanent, loop.Failed},
+	} {
+		x := loop.Exit{Code: -1, Ended: test.ended, Why: why}
+		a := guarded(x, test.errs, "mine", now)
+		if a == nil || a.Class != test.class || a.Kind != test.kind || a.Summary != "it was seen (a; b)" || a.Actions[0] != "do this" ||
+			!strings.HasPrefix(a.Fingerprint, "guard-"+string(test.ended)) {
+			t.Errorf("%s: %+v", test.name, a)
+			continue
+		}
+		if got := (&loop.Record{Exit: x, Failure: a}).Judge(); got != test.outcome {
+			t.Errorf("%s: the loop takes it for %s", test.name, got)
+		}
+	}
+	if a := guarded(loop.Exit{Ended: loop.EndedIdle}, nil, "mine", now); a != nil {
+		t.Errorf("silence is %+v", a)
+	}
+}

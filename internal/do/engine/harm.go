@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+)
+
+// rules are what the run's tool calls and commands are judged by.
+func (p Plan) rules() safety.Rules {
+	return safety.Rules{Level: safety.Level(p.Safety), Root: p.Root, Home: p.Home}
+}
+
+func (s *session) rules() safety.Rules { return s.plan.rules() }
+
+// RefusedGate is the first gate whose command the run's safety level forbids,
+// with what it is.
+func (p Plan) RefusedGate() (name string, f safety.Finding, refused bool) {
+	for _, g := range p.Gates {
+		if f, refused = p.rules().Command(g.Command); refused {
+			if name = g.Name; name == "" {
+				name = g.Command
+			}
+			return name, f, true
+		}
+	}
+	return "", f, false
+}
+
+func (a Agent) inherits(p Plan) []string {
+	if a.Environ != nil {
+		return a.Environ
+	}
+	return p.Environ
+}
+
+// withheld are the names that an agent did not get.
+func (w *worker) withheld(name string) []string {
+	if a := w.plan.Agents[name]; a.Environ != nil {
+		return a.Withheld
+	}
+	return w.plan.Withheld
+}
+
+// refused is the failure of an agent that was ended at a forbidden tool call.
+// It is for the agent to do otherwise.
+func refused(x loop.Exit, f *safety.Finding) *failure.Analysis {
+	a := &failure.Analysis{
+		Class: failure.Permission, Kind: failure.Work, Severity: failure.High, Fingerprint: "refused", Summary: line(x.Why),
+	}
+	if f == nil {
+		return a
+	}
+	a.Fingerprint = "refused-" + f.Pattern
+	a.Items = []failure.Item{{
+		Message: fmt.Sprintf("Do not run %q: it %s. The iteration was ended there, and part of it may have happened. "+
+			"Reach the goal in another way, "+
+			"inside of the workspace; if there is none, report that you are blocked, with the command that a person should run.",
+			f.Command, f.Why),
+	}}
+	a.Actions = []string{"Look at what it was to do.", "If it is as it should be, run with --safety permissive."}
+	return a
+}
+
+// maxPatch is how much of a change is searched for secrets, in bytes.
+const maxPatch = 64 << 20
+
+// findSecrets looks for secrets in what an iteration added.
+func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
+	if w.plan.Safety == string(safety.Permissive) || w.o.Tree == nil || len(r.Files) == 0 {
+		return
+	}
+	patch, _, err := w.o.Tree.Diff(ctx, r.TreeBefore, r.TreeAfter, maxPatch)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot look for secrets in what iteration %d changed: %v", r.Number, err))
+		return
+	}
+	r.Secrets = safety.Secrets(patch)
+	const most = 3
+	for i, s := range r.Secrets {
+		if i == most {
+			w.warn(fmt.Sprintf("iteration %d added %d more; pawl show lists them", r.Number, len(r.Secrets)-most))
+			break
+		}
+		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands",
+			r.Number, s.File, s.Line, s.Kind))
+	}
+}
+
+// leastRoom must stay free on the disk of the workspace, in bytes.
+const leastRoom = 100 << 20
+
+// guarded is the failure of an agent that a guard on its stream ended; nil for
+// any other end. What the provider said decides what is to be done about
+// calls that lead nowhere; the rest is for the agent to do otherwise.
+func guarded(x loop.Exit, errs []failure.APIError, name string, now time.Time) *failure.Analysis {
+	seen, advice := x.Why, ""
+	if i := strings.LastIndex(x.Why, "; "); i >= 0 {
+		seen, advice = x.Why[:i], x.Why[i+2:]
+	}
+	a := failure.Analysis{
+		Class: failure.NoProgress, Kind: failure.Work, Severity: failure.Medium,
+		Fingerprint: "guard-" + string(x.Ended), Summary: line(seen), Actions: []string{advice},
+	}
+	switch x.Ended {
+	case loop.EndedRepeats, loop.EndedOutput:
+		return &a
+	case loop.EndedDisk: // the next agent would begin with no room
+		a.Class, a.Kind, a.Severity = failure.ResourceExhausted, failure.Permanent, failure.Critical
+		return &a
+	case loop.EndedRequests, loop.EndedRetries:
+	default:
+		return nil
+	}
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: zone})
+	switch {
+	case len(errs) > 0 && said.Class != failure.Unknown:
+		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
+		said.Actions = append(a.Actions, said.Actions...)
+		return &said
+	case x.Ended == loop.EndedRetries:
+		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
+	}
+	return &a
+}
+
+// TimeUp is the failure of an iteration that ended at a limit of time which no
+// strategy can raise: the safety level's, or what was left of the run's own.
+// Nil when the limit was the iteration's own.
+func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
+	pol := &p.Policy
+	var why, advice string
+	switch {
+	case pol.IterationCeiling > 0 && wall == pol.IterationCeiling:
+		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)
+		advice = "Raise safety.limits." + p.Safety + ".max_duration_per_iteration, or do less in one iteration."
+	case pol.IterationTimeout > 0 && wall < pol.IterationTimeout:
+		why = "it had only what was left of the run's time, " + wall.Round(time.Millisecond).String()
+		advice = "Give the run more time."
+	default:
+		return nil
+	}
+	return &failure.Analysis{
+		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-time",
+		Summary: "ended by pawl: " + why, Actions: []string{advice},
+	}
+}
+
+// line cuts a message to the bytes that a summary holds.
+func line(s string) string { return agent.Clip(s, 200) }
+
+// zone looks a time zone up that a message names; nil is not known.
+func zone(name string) *time.Location {
+	at, err := time.LoadLocation(name)
+	if err != nil || name == "" {
+		return nil
+	}
+	return at
+}

@@ -1,0 +1,499 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+)
+
+// aftermath bounds a look at the tree or a snapshot after an agent's end: git
+// alone, and never the gates, which have limits of their own. Little time is left when
+// the run is to end at once: a git may come to no end.
+func (s *session) aftermath(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	stop := context.AfterFunc(s.hasty, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// hastily is how long after a kill all of it may take.
+const hastily = 2 * time.Second
+
+// heedKill makes what comes after agents hasty when the run is to end at once.
+func (s *session) heedKill() (end func()) {
+	s.hasty, end = context.WithCancel(context.Background())
+	hasty := s.hasty
+	go func() {
+		select {
+		case <-s.o.Kill:
+			time.AfterFunc(hastily, end)
+		case <-hasty.Done():
+		}
+	}()
+	return end
+}
+
+// iterate carries out a run command: it starts the agent, or goes on with the
+// attempt that an earlier pawl began, and makes the record of it.
+func (w *worker) iterate(ctx context.Context, s loop.State) input {
+	c := s.Command
+	p := w.place(c.Iteration, c.Attempt)
+	b, begun := p.read(p.begun())
+	if begun || w.missing {
+		return w.takenUp(ctx, s, p, b, begun)
+	}
+	if why := w.homeless(); why != "" {
+		return w.over(c, w.cannotStart(c, errors.New(why)))
+	}
+	if !w.awaitRoom(ctx) {
+		return w.throttled(c)
+	}
+	if r := w.tryBase(ctx, s); r != nil {
+		return w.over(c, r)
+	}
+	if ctx.Err() != nil || !w.acquire(ctx, c) { // an iteration that was not begun is not used up
+		return w.throttled(c)
+	}
+	b, res, err := w.runAgent(ctx, s, w.begin)
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return w.taken()
+	case errors.Is(err, errNoRoom):
+		return w.over(c, w.notBegun(c))
+	case err != nil:
+		return w.over(c, w.cannotStart(c, err))
+	}
+	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
+}
+
+// runAgent prepares an attempt, or a review, and runs its agent. The files go to
+// the temporary folder where the run's own cannot be written.
+func (w *worker) runAgent(
+	ctx context.Context, s loop.State, begin func(context.Context, loop.State, place) (begun, error),
+) (b begun, res supervisor.Result, err error) {
+	c := s.Command
+	prepare := func() error {
+		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
+		return err
+	}
+	if err = w.withRoom(ctx, prepare); unwritable(err) && w.moveRunDir(err) == nil {
+		err = prepare()
+	}
+	if err != nil {
+		return b, res, err
+	}
+	if c.Kind == loop.Run {
+		w.notify(Notice{Kind: AgentStarts, Command: c})
+	}
+	kept := w.place(c.Iteration, c.Attempt).begunBy(c)
+	if c.Kind == loop.Run && b.Job.Talks {
+		w.hearing.open(b, kept)
+	}
+	defer w.watchTime(s, time.Now())()
+	keep := func() error { return b.write(kept) }
+	res, err = w.withProgram(ctx, &b.Job, keep, func() (res supervisor.Result, err error) {
+		err = w.withRoom(ctx, func() error { // a job that did run is not run again
+			res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+			return err
+		})
+		return res, err
+	})
+	return w.hearing.close(b), res, err
+}
+
+// taken is that another pawl has the run.
+func (s *session) taken() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }
+
+// takenUp makes the record of an attempt that an earlier pawl began. One whose
+// files are gone is taken for begun: it may have been paid for.
+func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, known bool) input {
+	c := s.Command
+	w.missing = false
+	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost
+	if known {
+		w.knowBase(b)
+		var err error
+		watched := w.watchTime(s, b.At)
+		res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		if watched(); err != nil {
+			return w.taken()
+		}
+	} else {
+		b.Attempt, b.At = c.Attempt, s.LastAt
+	}
+	if fate == Ended {
+		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
+	}
+	if res.StartedAt.IsZero() {
+		res.StartedAt = b.At
+		res.Elapsed = max(0, p.newest().Sub(b.At))
+	}
+	r := w.record(ctx, s, b, res)
+	if r.Exit.Ended == loop.EndedLost {
+		r.Failure = lostFailure()
+	}
+	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.told(res))
+}
+
+func (w *worker) over(c loop.Command, r *loop.Record) input {
+	return input{event: w.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
+}
+
+// begin prepares an attempt: tree, prompt, command line. When it returns, the
+// attempt can be found again after a crash.
+func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error) {
+	c := s.Command
+	b := begun{Attempt: c.Attempt, At: time.Now()}
+	if err := p.open(); err != nil {
+		return b, err
+	}
+	w.baseSnapshot(ctx)
+	if c.Rewind != 0 {
+		w.rewind(ctx, c)
+	}
+	w.look(ctx, c, &b)
+	said, rows := w.messages(ctx)
+	b.Messages, b.Said = rows, said
+	text, err := w.compose(s, said)
+	if err != nil {
+		return b, err
+	}
+	if err := os.WriteFile(p.prompt(), []byte(text.Text), 0o600); err != nil {
+		return b, fmt.Errorf("cannot write the prompt: %w", err)
+	}
+	call := agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: int64(len(text.Text))}
+	if w.plan.Agents[c.Agent].Tools {
+		if call.tools, err = w.layOut(c, p); err != nil {
+			return b, err
+		}
+	}
+	var warm []string
+	b.Job, warm, err = w.agentJob(c, p, call)
+	if err != nil {
+		return b, err
+	}
+	w.warm(ctx, c, &b.Job, warm)
+	return b, b.write(p.begun())
+}
+
+// compose assembles the prompt of an iteration.
+func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error) {
+	in, c := w.plan.Prompt, s.Command
+	in.Messages, in.Said = messages, s.Memory
+	in.Iteration, in.MaxIterations, in.Run = c.Iteration, s.Limit, w.id
+	in.Agent, in.Strategy, in.Feedback = c.Agent, c.Strategy, c.Feedback
+	if s.Spent.Active == 0 && w.red != "" {
+		in.Rules = append([]string{w.red}, in.Rules...)
+	}
+	text, err := prompt.Compose(in)
+	if err != nil {
+		return text, fmt.Errorf("cannot assemble the prompt: %v", err)
+	}
+	if text.Over {
+		w.warn(fmt.Sprintf("Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens),
+			prompt.Thousands(in.Budget)))
+	}
+	return text, nil
+}
+
+// agentCall is what differs between the calls of an agent.
+type agentCall struct {
+	id, files, prompt string
+	size              int64 // of the prompt
+	readOnly          bool
+	tools             string // the folder of pawl's tools; "" are none
+}
+
+// agentJob is a process of the command's agent, and what must have run before.
+func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervisor.Job, warm []string, err error) {
+	a, ok := w.plan.Agents[c.Agent]
+	if !ok {
+		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
+	}
+	if t := c.Limits.Tokens; c.Limits.Cost == 0 || c.Limits.Calls == 0 || t != nil && *t == 0 {
+		return job, nil, errors.New("the limits of an iteration allow no model call: raise max_cost_per_iteration, " +
+			"max_api_calls_per_iteration or limits.tokens")
+	}
+	state := filepath.Join(w.o.StateDir, "agents", c.Agent)
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		state = p.dir
+	}
+	limits := supervisor.Limits{Cost: max(0, c.Limits.Cost), Calls: max(0, c.Limits.Calls)} // NoLimit is less
+	if t := c.Limits.Tokens; t != nil {
+		limits.Tokens = *t
+	}
+	w.withinDay(a, &limits)
+	start, err := a.Adapter.Start(agent.Invocation{
+		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
+		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety,
+		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes, Now: time.Now(),
+		Pawl: w.plan.Exe, Tools: call.tools,
+	})
+	if err != nil {
+		return job, nil, err
+	}
+	settings, err := writeSettings(w.o.StateDir, start.Files)
+	if err != nil {
+		return job, nil, err
+	}
+	box := w.agentBox(c.Agent, state, call)
+	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
+	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom, a.toolsCount()
+	job = supervisor.Job{
+		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
+		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
+		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
+		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
+		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
+		Limits: limits, Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
+	}
+	return job, start.Warm, nil
+}
+
+// jobOf names the agent's job of a command.
+func jobOf(c loop.Command) string {
+	switch c.Kind {
+	case loop.Run:
+		return jobID(c)
+	case loop.RunReview:
+		return reviewID(c)
+	}
+	return ""
+}
+
+// reviewID names the reviewer's job: each try has its own.
+func reviewID(c loop.Command) string {
+	id := jobID(c) + "/review"
+	if c.Review > 1 {
+		id += fmt.Sprintf("/%d", c.Review)
+	}
+	return id
+}
+
+// jobID names the author's job of an attempt in its run.
+func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
+
+// environ is what a child inherits, with caches and pawl's marks.
+func (w *worker) environ(inherited []string, iteration int, caches, add, unset []string) []string {
+	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(unset, name)
+	})
+	own := []string{"PAWL_RUN=" + w.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
+	return slices.Concat(env, caches, add, w.plan.Marks, own)
+}
+
+// CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
+const CannotStart = "cannot-start"
+
+// notBegun is the record of an iteration that was stopped before its agent began.
+func (w *worker) notBegun(c loop.Command) *loop.Record {
+	return &loop.Record{
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
+		Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}, Progress: -1, Score: -1, CostSource: "none",
+	}
+}
+
+// cannotStart is the record of an iteration that pawl itself could not begin.
+// A person must act, so nothing is tried again.
+func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
+	return &loop.Record{
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
+		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
+		Failure: &failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+			Summary: err.Error(), Fingerprint: CannotStart,
+		},
+	}
+}
+
+// record makes the journal's record of an attempt that ended.
+func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
+	c := s.Command
+	r := w.totals(c, res)
+	if w.lostFolder(r) {
+		return r
+	}
+	w.blameDisk(r, res)
+	w.readAgent(r, b.Job, c.Limits, res)
+	w.readTools(ctx, r, w.place(c.Iteration, c.Attempt))
+	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
+		r.Failure = up
+	}
+	w.awaitRoom(ctx)
+	after, cancel := w.o.after(w.hard)
+	w.snapshot(after, s, r, b)
+	w.findSecrets(after, r)
+	cancel()
+	if w.verifies(r) {
+		w.verify(ctx, c, r)
+	}
+	return r
+}
+
+// readAgent adds to a record what the agent said, and how it failed.
+func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.CommandLimits, res supervisor.Result) {
+	if r.Valid() {
+		read := signal.Read(res.Agent.Message)
+		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
+	}
+	r.Failure = w.agentFailure(r, res)
+	nameLimit(r, limits)
+	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+}
+
+// nameLimit says which limit on time ended the agent.
+func nameLimit(r *loop.Record, limits loop.CommandLimits) {
+	if r.Failure == nil || r.Failure.Class != failure.Timeout {
+		return
+	}
+	switch ended := r.Exit.Ended; {
+	case ended == loop.EndedTimeout && limits.WallOf != "":
+		r.Failure.Summary = "timeout: it reached its " + limits.WallOf
+	case ended == loop.EndedIdle && limits.Idle > 0:
+		r.Failure.Summary = "timeout: it printed nothing for idle_timeout " + loop.Duration(limits.Idle)
+	}
+}
+
+// totals is the record of how a job's agent ended and what it used.
+func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
+	out := res.Agent
+	r := &loop.Record{
+		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt,
+		Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
+		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
+		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
+		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
+	}
+	r.CostSource = cmp.Or(r.CostSource, "none")
+	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
+		m := out.Models[name]
+		r.Models = append(r.Models, loop.ModelUse{
+			Model: name, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead,
+			CacheWrite: m.CacheWrite, Output: m.Output,
+			Cost: m.Cost, Unpriced: m.Unpriced,
+		})
+	}
+	if w.structured(c.Agent) {
+		r.Exit.Terminal = out.Terminal
+		if out.Terminal == loop.TerminalNone {
+			r.Exit.Terminal = loop.TerminalMissing
+		}
+	}
+	return r
+}
+
+func (w *worker) structured(name string) bool {
+	a, ok := w.plan.Agents[name]
+	return ok && a.Adapter.Structured()
+}
+
+// stopped is true for an agent that pawl, or what ended pawl, cut off.
+func stopped(x loop.Exit) bool {
+	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
+}
+
+// agentFailure analyses an agent that did not end well; nil when it did.
+func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
+	x := r.Exit
+	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded &&
+		x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
+	if well && r.Signal.Kind != signal.Failure {
+		return nil
+	}
+	switch {
+	case stopped(x):
+		return nil
+	case well:
+		return &failure.Analysis{
+			Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "failure-signal",
+			Summary: strings.TrimSuffix("the agent reported FAILURE: "+r.Signal.Text, ": "),
+		}
+	}
+	if x.Ended == loop.EndedDay {
+		return dayFailure(x.Why, endOf(res))
+	}
+	if limit := limitNames[x.Ended]; limit != "" {
+		return &failure.Analysis{
+			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
+			Fingerprint: "limit-" + string(x.Ended), Summary: "the iteration reached its " + limit + " and was ended",
+		}
+	}
+	if x.Ended == loop.EndedDestructive {
+		return refused(x, res.Refused)
+	}
+	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, endOf(res)); a != nil {
+		return a
+	}
+	a := failure.Analyse(failure.Evidence{
+		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
+		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
+		CutOff:   x.Terminal == loop.TerminalMissing, Output: agentOutput(res),
+		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: zone,
+	})
+	return &a
+}
+
+// errorsOf are the provider's errors, with what the exit status says of them.
+func (w *worker) errorsOf(name string, res supervisor.Result) []failure.APIError {
+	a, ok := w.plan.Agents[name]
+	if !ok {
+		return res.Agent.Errors
+	}
+	return agent.WithExit(a.Adapter, res.Exit.Code, res.Agent.Errors)
+}
+
+// endOf is when an agent ended: "in 5 minutes" counts from there, also when its
+// result is read much later.
+func endOf(res supervisor.Result) time.Time {
+	if res.StartedAt.IsZero() {
+		return time.Now()
+	}
+	return res.StartedAt.Add(res.Elapsed)
+}
+
+// limitNames are the limits that end an iteration and are no time.
+var limitNames = map[loop.Ended]string{
+	loop.EndedCost: "cost limit", loop.EndedTokens: "token limit",
+	loop.EndedCalls: "limit of model calls", loop.EndedTurns: "limit of turns",
+}
+
+// agentOutput is what is known of what an agent printed: its last words where
+// the stream was parsed, else the ends of both streams.
+func agentOutput(res supervisor.Result) string {
+	if res.Error != "" {
+		return res.Error
+	}
+	text := streamText(res.Stdout)
+	if res.Agent.Terminal != loop.TerminalNone {
+		text = res.Agent.Message
+	}
+	if e := streamText(res.Stderr); e != "" {
+		text += "\n" + e
+	}
+	return text
+}
+
+func streamText(s supervisor.Stream) string {
+	if s.Tail == "" || s.Bytes <= int64(len(s.Head)) {
+		return s.Head
+	}
+	if s.Bytes <= int64(len(s.Tail)) {
+		return s.Tail
+	}
+	return s.Head + fmt.Sprintf("\n… %d bytes in all …\n", s.Bytes) + s.Tail
+}

@@ -1,0 +1,419 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file brings what people say to a run to its agent: at once where its program
+// takes messages while it works, else in the next prompt. A message is a control row;
+// which ones an attempt has told is noted with it before it does, and they count as
+// taken when its iteration is recorded. So a crash loses none, and an attempt that a
+// limit of the provider cut off leaves them for the next one. Of a workflow, the agent
+// step that starts next is told.
+
+// ErrNoReader is that no prompt of a run follows that a message could be in.
+var ErrNoReader = errors.New("nobody would read it")
+
+// LeaveMessage keeps what a person says to the agent of a run, whether it runs
+// or rests, for the next prompt. by is where it comes from, e.g. "cli".
+func LeaveMessage(ctx context.Context, db *store.Store, r store.Run, text, by string) error {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return errors.New("the message is empty")
+	case r.Status == string(loop.Completed):
+		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
+	}
+	now := time.Now()
+	c := store.Control{Run: r.ID, Kind: store.ControlMessage, Text: text, At: now}
+	if _, err := db.AddControl(ctx, c); err != nil {
+		return err
+	}
+	_, err := journal.Append(ctx, db, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})
+	return err
+}
+
+// messages are those that wait, oldest first, and their rows. Without a
+// database nobody can have left any; one that cannot be read has them later.
+func (s *session) messages(ctx context.Context) (texts []string, rows []int64) {
+	if s.o.Store == nil {
+		return nil, nil
+	}
+	open, err := s.o.Store.Controls(ctx, s.id)
+	if err != nil {
+		s.warn(err.Error())
+		return nil, nil
+	}
+	for _, r := range open {
+		if r.Kind == store.ControlMessage {
+			texts, rows = append(texts, r.Text), append(rows, r.ID)
+		}
+	}
+	return texts, rows
+}
+
+// hearing is an agent at work that takes messages; without one they wait.
+type hearing struct {
+	mu    sync.Mutex
+	b     *begun
+	begun string // where it is kept
+}
+
+func (h *hearing) open(b begun, path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b, h.begun = &b, path
+}
+
+// close returns what was begun, with the messages that were passed on.
+func (h *hearing) close(b begun) begun {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.b != nil {
+		b, h.b = *h.b, nil
+	}
+	return b
+}
+
+// pass hands a message to the agent, once. It is noted before it is handed on: after a
+// crash it may be told again, and is never lost.
+func (h *hearing) pass(row store.Control, warn func(string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.b == nil || slices.Contains(h.b.Messages, row.ID) {
+		return
+	}
+	h.b.Messages, h.b.Said, h.b.Later = append(h.b.Messages, row.ID), append(h.b.Said, row.Text), h.b.Later+1
+	err := h.b.write(h.begun)
+	if err == nil {
+		err = appendTo(h.b.Job.Messages(), agent.UserLine(row.Text))
+	}
+	if err != nil {
+		warn(fmt.Sprintf("cannot tell the agent a message now, its next prompt has it: %v", err))
+	}
+}
+
+func appendTo(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	return errors.Join(err, f.Close())
+}
+
+// told leaves out the messages that came too late for the agent.
+func (b begun) told(res supervisor.Result) begun {
+	n := len(b.Messages) - max(0, b.Later-res.Told)
+	b.Messages, b.Said = b.Messages[:n], b.Said[:n]
+	return b
+}
+
+// warnOfUnread warns of messages that no agent was told.
+func (d *Driver) warnOfUnread(ctx context.Context) {
+	if d.state.Status != loop.Completed {
+		return // it can go on
+	}
+	if texts, _ := d.messages(ctx); len(texts) > 0 {
+		d.warn(fault.Numbered(len(texts), "message") + " reached no agent: none started after that")
+	}
+}
+
+const (
+	lookEvery = 100 * time.Millisecond // how soon a stop, a pause or a new limit is noticed
+	tickEvery = time.Second            // between two ticks
+)
+
+// Look returns what was asked of the run since the last look: by signals, by
+// the context's end and by control rows.
+func (d home) Look(ctx context.Context) ([]input, error) {
+	if now := time.Now(); now.Sub(d.ticked) >= tickEvery {
+		d.ticked = now
+		d.notify(Notice{Kind: Tick})
+	}
+	var asks []input
+	ask := func(e loop.Event) { asks = append(asks, input{ask: true, event: e}) }
+	if ctx.Err() != nil && !d.ended {
+		d.ended = true
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	}
+	select {
+	case <-d.kill:
+		d.kill = nil
+		d.jobs.kill()
+		d.cut()
+		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
+	default:
+	}
+	select {
+	case cause, open := <-d.stops:
+		if open {
+			ask(loop.Event{Kind: loop.StopAsked, Cause: cause})
+		} else {
+			d.stops = nil
+		}
+	default:
+	}
+	select {
+	case _, open := <-d.pauses:
+		if open {
+			ask(loop.Event{Kind: loop.PauseAsked})
+		} else {
+			d.pauses = nil
+		}
+	default:
+	}
+	return append(asks, d.controls(context.WithoutCancel(ctx))...), nil
+}
+
+// controls reads what other processes ask of this run.
+func (d *Driver) controls(ctx context.Context) []input {
+	if d.o.Store == nil {
+		return nil
+	}
+	rows, err := d.o.Store.Controls(ctx, d.id)
+	if err != nil {
+		return nil // the next look tries again; a database that stays away was warned of
+	}
+	var asks []input
+	for _, row := range rows {
+		if d.seen[row.ID] {
+			continue
+		}
+		if row.Kind == store.ControlMessage {
+			d.worker.hearing.pass(row, d.warn)
+			continue
+		}
+		d.seen[row.ID] = true
+		in := input{ask: true, control: row.ID}
+		switch row.Kind {
+		case store.ControlStop:
+			in.event = loop.Event{Kind: loop.StopAsked, Cause: cmp.Or(loop.Cause(row.Text), loop.CauseStop)}
+		case store.ControlPause:
+			in.event = loop.Event{Kind: loop.PauseAsked}
+		case store.ControlLimits:
+			in.event, in.raise = loop.Event{Kind: loop.Raised}, &raise{}
+			if json.Unmarshal([]byte(row.Text), in.raise) != nil {
+				continue // of another version
+			}
+		default:
+			continue
+		}
+		asks = append(asks, in)
+	}
+	return asks
+}
+
+// Reply is a person's answer, as it waits in the database, as an event; false
+// for a row that is none.
+func Reply(c store.Control, p *loop.Policy) (loop.Event, bool) {
+	e := loop.Event{Kind: loop.Answered, Policy: p, Text: c.Text}
+	switch c.Kind {
+	case store.ControlAnswer:
+		return e, true
+	case store.ControlChoice:
+		number, text, _ := strings.Cut(c.Text, " ")
+		e.Choice, _ = strconv.Atoi(number)
+		e.Text = text
+		return e, true
+	case store.ControlReply:
+		var to loop.Asks
+		if json.Unmarshal([]byte(c.Text), &to) != nil || to.Step == "" {
+			return loop.Event{}, false
+		}
+		e.Text, e.Replies = "", []loop.Asks{to}
+		return e, true
+	}
+	return loop.Event{}, false
+}
+
+// Replies are all answers that wait for a run, oldest first, as one event: the
+// newest, and of those to steps the newest to each. False is none.
+func Replies(rows []store.Control, p *loop.Policy) (all loop.Event, ok bool) {
+	for _, row := range rows {
+		e, is := Reply(row, p)
+		if !is {
+			continue
+		}
+		if len(e.Replies) > 0 && len(all.Replies) > 0 {
+			e.Replies = append(e.Replies, all.Replies...) // the first to a step counts
+		}
+		all, ok = e, true
+	}
+	return all, ok
+}
+
+// A person can raise the limits of a run while it works, by a control row. The process
+// that drives the run takes it at its next look: from then on the kernel decides by the
+// new limits, and the flags that are stored with the run change, so that a later resume
+// keeps them. The iteration under way keeps the limits that it began with.
+
+// raise is such a row.
+type raise struct {
+	journal.Limits
+	// Flags are those that the limits came from, to be merged by name into the
+	// run's own; empty for a task, whose limits are stored with the case.
+	Flags map[string]json.RawMessage `json:"flags,omitempty"`
+}
+
+// AskRaise asks the process that drives a run for higher limits, and returns
+// the id of the row. flags is a JSON object, or nil.
+func AskRaise(ctx context.Context, db *store.Store, run string, to journal.Limits, flags json.RawMessage,
+) (int64, error) {
+	r := raise{Limits: to}
+	if len(flags) > 0 {
+		if err := json.Unmarshal(flags, &r.Flags); err != nil {
+			return 0, fmt.Errorf("cannot read the flags of run %s: %v", run, err)
+		}
+	}
+	return db.AddControl(ctx, store.Control{Run: run, Kind: store.ControlLimits, Text: string(encode(r)),
+		At: time.Now()})
+}
+
+// over is the policy with the limits that were named.
+func over(p loop.Policy, l journal.Limits) *loop.Policy {
+	if l.MaxIterations != nil {
+		p.MaxIterations = *l.MaxIterations
+	}
+	if l.MaxCost != nil {
+		p.MaxCost = *l.MaxCost
+	}
+	if l.Timeout > 0 {
+		p.Timeout = l.Timeout
+	}
+	if l.TaskTimeout > 0 {
+		p.TaskTimeout = l.TaskTimeout
+	}
+	return &p
+}
+
+// allow completes what was asked with the policy, and keeps its flags with the
+// run's.
+func (d *Driver) allow(a *input) {
+	a.event.Policy = over(d.state.Policy, a.raise.Limits)
+	if len(a.raise.Flags) == 0 {
+		return
+	}
+	flags := map[string]json.RawMessage{}
+	if len(d.setup.Flags) > 0 && json.Unmarshal(d.setup.Flags, &flags) != nil {
+		return // of a version that stores them otherwise
+	}
+	maps.Copy(flags, a.raise.Flags)
+	d.setup.Flags, d.fresh = encode(flags), true
+}
+
+// raisedText says what a run may from now on.
+func raisedText(l journal.Limits) string {
+	var parts []string
+	if n := l.MaxIterations; n != nil && *n > 0 {
+		parts = append(parts, fmt.Sprintf("%d iterations", *n))
+	} else if n != nil {
+		parts = append(parts, "any number of iterations")
+	}
+	if l.MaxCost != nil {
+		parts = append(parts, l.MaxCost.String())
+	}
+	for _, t := range []time.Duration{l.Timeout, l.TaskTimeout} {
+		if t > 0 {
+			parts = append(parts, loop.Duration(t))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// layOut makes the folder from which pawl's tools tell an agent of its task. What an
+// earlier attempt said is gone.
+func (w *worker) layOut(c loop.Command, p place) (string, error) {
+	dir, task := p.tools(), w.plan.Prompt.Case
+	if err := files.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("cannot empty the folder of the agent's tools: %v", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the folder of the agent's tools: %v", err)
+	}
+	b := agent.Brief{ID: task.ID, Title: task.Title, Description: task.Description, Acceptance: task.Acceptance,
+		Iteration: c.Iteration}
+	b.ID = cmp.Or(b.ID, w.plan.Name)
+	for _, g := range w.plan.Gates {
+		b.Gates = append(b.Gates, g.Name+": "+g.Command)
+	}
+	return dir, writeFile(filepath.Join(dir, agent.BriefFile), encode(b))
+}
+
+// followUps is how many tasks an agent may propose in an iteration.
+const followUps = 5
+
+// readTools takes in what an agent said by pawl's tools. It is a claim like what a
+// message says, which counts before it.
+func (w *worker) readTools(ctx context.Context, r *loop.Record, p place) {
+	if !w.plan.Agents[r.Agent].Tools || !r.Valid() {
+		return
+	}
+	text, err := files.ReadBelow(p.dir, filepath.Join(filepath.Base(p.tools()), agent.SaidFile), agent.SaidLimit)
+	if err != nil { // it said nothing, or made of the file what it is not
+		return
+	}
+	kinds := map[string]signal.Kind{
+		agent.SaysAsk: signal.Pending, agent.SaysBlocked: signal.Blocked, agent.SaysComplete: signal.Complete,
+	}
+	var claim signal.Signal
+	var proposed []agent.Said
+	for line := range strings.Lines(string(text)) {
+		var s agent.Said
+		if json.Unmarshal([]byte(line), &s) != nil {
+			continue
+		}
+		switch kind := kinds[s.Kind]; {
+		case kind != signal.None:
+			claim = signal.Signal{Kind: kind, Text: strings.TrimSpace(board.Visible(s.Text))}
+		case s.Kind == agent.SaysProgress && s.Percent >= 0 && s.Percent <= 100 && r.Progress < 0:
+			r.Progress = s.Percent
+		case s.Kind == agent.SaysFollowUp && strings.TrimSpace(s.Title) != "" && len(proposed) < followUps:
+			proposed = append(proposed, s)
+		}
+	}
+	if r.Signal.Kind == signal.None {
+		r.Signal = claim
+	}
+	w.propose(ctx, r, proposed)
+}
+
+// propose puts tasks on the board that a person has to allow. One that is there
+// already, since before a crash, stays.
+func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.Said) {
+	if w.o.Store == nil || len(proposed) == 0 {
+		return
+	}
+	own, _ := w.o.Store.Case(ctx, board.TaskOf(w.plan.Name)) // of another kind of run there is none
+	for i, s := range proposed {
+		c := board.FollowUp(own.Ref, fmt.Sprintf("%s.%d.%d.%d", w.id, r.Number, r.Attempt, i+1), s.Title, s.Text)
+		_, err := w.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
+		var wrong *board.ProblemsError
+		isThere := errors.As(err, &wrong) && wrong.AllKnown()
+		if err != nil && !isThere {
+			w.warn(fmt.Sprintf("a task that the agent proposes is not added: %v", err))
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+)
+
+// This file carries out the review of green work: a job of the supervisor like
+// the author's, with files of its own in the iteration's folder. The rules are:
+//   - It is adopted after a crash as the author is: a review that was begun is
+//     not begun again under its number.
+//   - A reviewer is asked to change nothing, and what it changed is put back.
+//   - What fails here fails the review, and never the iteration.
+
+// Review is how green work is reviewed by an agent.
+type Review struct {
+	Fragment prompt.Fragment // what to look for
+	Purpose  string          // of the work, in a line
+}
+
+// review carries out one try of a review.
+func (w *worker) review(ctx context.Context, s loop.State) input {
+	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)
+	b, known := p.read(p.reviewBegun(c.Review))
+	var res supervisor.Result
+	var err error
+	switch {
+	case known && !w.missing:
+		w.knowBase(b)
+		res, _, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	case !w.awaitRoom(ctx):
+		err = errNoRoom
+	case !w.acquire(ctx, c):
+		return w.throttled(c)
+	default:
+		w.missing = false
+		b, res, err = w.runAgent(ctx, s, w.beginReview)
+	}
+	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return w.taken()
+	case errors.Is(err, errNoRoom):
+		v.Summary, v.Ended = err.Error(), loop.EndedStop
+	case err != nil:
+		v.Summary = err.Error()
+		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+			Summary: v.Summary, Fingerprint: CannotStart}
+	default:
+		v = w.readReview(c, res)
+		after, cancel := w.aftermath(w.hard)
+		defer cancel()
+		w.unchanged(after, b, &v)
+	}
+	return input{event: w.event(loop.Event{Kind: loop.Reviewed, For: c.Seq, Review: &v})}
+}
+
+// beginReview prepares a try: prompt, command line, and the tree to compare with.
+func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun, error) {
+	c := s.Command
+	b := begun{Attempt: c.Attempt, At: time.Now(), Guarded: w.trees.guarded}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return b, fmt.Errorf("cannot make the folder of the iteration: %w", err)
+	}
+	w.lookForReview(ctx, s, &b)
+	text, err := w.composeReview(ctx, s, b)
+	if err != nil {
+		return b, err
+	}
+	if err := os.WriteFile(p.reviewPrompt(c.Review), []byte(text.Text), 0o600); err != nil {
+		return b, fmt.Errorf("cannot write the prompt of the review: %w", err)
+	}
+	job, warm, err := w.agentJob(c, p, agentCall{
+		id: reviewID(c), files: p.review(c.Review), prompt: p.reviewPrompt(c.Review), size: int64(len(text.Text)),
+		readOnly: true,
+	})
+	if err != nil {
+		return b, err
+	}
+	w.warm(ctx, c, &job, warm)
+	b.Job = job
+	return b, b.write(p.reviewBegun(c.Review))
+}
+
+// lookForReview notes the tree that is reviewed and the snapshot to put it
+// back to. Gates may have changed files since the iteration's own snapshot;
+// then there is one more.
+func (w *worker) lookForReview(ctx context.Context, s loop.State, b *begun) {
+	if w.o.Tree == nil {
+		return
+	}
+	r := &s.PendingReview.Record
+	snaps, err := w.o.Tree.Snapshots(ctx, w.id)
+	for i := range snaps {
+		if snaps[i].N == r.Number && snaps[i].Attempt == "" {
+			b.Back = snaps[i].Ref
+		}
+	}
+	tree, head, lerr := w.o.Tree.Look(ctx, w.id)
+	stale := tree != r.TreeAfter || b.Back == ""
+	if err = errors.Join(err, lerr); err == nil && stale {
+		var snap workspace.Snapshot
+		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, workspace.SnapshotOptions{Attempt: "review",
+			Message: fmt.Sprintf("%s: review of iteration %d", w.plan.Name, r.Number)})
+		tree, head, b.Back = snap.Tree, snap.Head, snap.Ref
+	}
+	if err != nil {
+		b.Back = ""
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not "+
+			"noticed: %v", err))
+		return
+	}
+	b.TreeBefore, b.HeadBefore = tree, head
+}
+
+// maxReviewed is how much of a patch is read for a review, in bytes.
+const maxReviewed = 8 << 20
+
+// composeReview assembles the prompt of a review.
+func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
+	c, r := s.Command, &s.PendingReview.Record
+	work := w.plan.Prompt
+	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id, c.Agent, r.Strategy
+	in := prompt.Review{
+		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent,
+		Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
+	}
+	if f, ok := w.plan.Agents[c.Agent].Adapter.(agent.Factual); ok {
+		in.Limit = int(f.Facts().PromptLimit)
+	}
+	if base := w.base(r); base != "" && b.TreeBefore != "" {
+		patch, cut, err := w.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
+		if err != nil {
+			return prompt.Prompt{}, fmt.Errorf("cannot list the change for the review: %v", err)
+		}
+		in.Patch, in.Cut, in.Unknown = patch, cut, false
+	}
+	text, err := prompt.ComposeReview(in)
+	if err != nil {
+		return text, fmt.Errorf("cannot assemble the prompt of the review: %v", err)
+	}
+	if text.Over {
+		w.warn(fmt.Sprintf("The review's prompt exceeds the token budget: %s > %s", prompt.Thousands(text.Tokens),
+			prompt.Thousands(work.Budget)))
+	}
+	return text, nil
+}
+
+// base is the tree that the work is compared with: the run's.
+func (w *worker) base(r *loop.Record) string {
+	if w.trees.base != "" {
+		return w.trees.base
+	}
+	return r.TreeBefore
+}
+
+// readReview reads how the reviewer ended: a verdict only from one that ended
+// well.
+func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
+	r := w.totals(c, res)
+	w.blameDisk(r, res)
+	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent}
+	switch x := r.Exit; {
+	case x.Ended == loop.EndedDisk && w.patient(): // the next try waits for room
+		v.Summary = x.Why
+	case x.Ended == loop.EndedStop:
+		v.Summary = "it was stopped"
+	case x.Ended == loop.EndedLost || x.Ended == loop.EndedLease:
+		v.Summary = "it was lost with pawl's supervisor"
+	case !r.Valid() || x.Code != 0 || x.Terminal == loop.TerminalFailed:
+		if v.Failure = w.agentFailure(r, res); v.Failure != nil {
+			v.Summary = reviewFailure(c.Agent, x, v.Failure)
+		}
+	default:
+		v = loop.ReviewBy(c.Agent, res.Agent.Message)
+	}
+	v.Tries, v.Ended, v.Elapsed = 1, r.Exit.Ended, r.Elapsed
+	v.TokensIn, v.TokensOut, v.Cost, v.CostSource, v.Calls = r.TokensIn, r.TokensOut, r.Cost, r.CostSource, r.Calls
+	return v
+}
+
+// reviewFailure is one line on a reviewer that did not end well.
+func reviewFailure(name string, x loop.Exit, f *failure.Analysis) string {
+	switch x.Ended {
+	case loop.EndedTimeout:
+		return name + " ran out of time"
+	case loop.EndedIdle:
+		return name + " was silent for too long"
+	case loop.EndedCost, loop.EndedCalls, loop.EndedTokens, loop.EndedTurns:
+		return fmt.Sprintf("%s reached the limit on %s that the iteration had left", name, x.Ended)
+	}
+	return name + " failed: " + f.Summary
+}
+
+// unchanged compares the tree after a review with that before it, and puts
+// back what the reviewer changed. An approval by one that changed what was
+// there is no approval of the author's work.
+func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
+	if w.o.Tree == nil || b.Back == "" {
+		return
+	}
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the files after the review: %v", err))
+		withdraw(v, "the files cannot be seen any more")
+		return
+	}
+	if b.Guarded != nil {
+		if now, err := w.o.Tree.ConfigFingerprint(ctx); err != nil || len(b.Guarded.Differs(now)) > 0 {
+			w.warn(fmt.Sprintf("%s, which reviews, changed git's hooks or configuration; look at .git before you go on",
+				v.Agent))
+			withdraw(v, v.Agent+" changed git's hooks or configuration")
+		}
+	}
+	if tree == b.TreeBefore && head == b.HeadBefore {
+		return
+	}
+	w.trees.headAt = time.Time{}
+	changes, _, err := w.changes(ctx, b.TreeBefore, tree)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
+	}
+	w.putBack(ctx, b, v, changes, tree)
+	if head != b.HeadBefore || err != nil || !onlyNew(changes) {
+		withdraw(v, fmt.Sprintf("%s changed what it was to review", v.Agent))
+	}
+}
+
+// maxReverted bounds the files that a record lists as put back.
+const maxReverted = 100
+
+// putBack makes the tree, which is now, what it was before the review.
+func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
+	changed := fault.Numbered(len(changes), "file")
+	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %s", v.Agent, changed)
+	if len(changes) == 0 {
+		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
+	}
+	back, err := w.o.Tree.RollbackTo(ctx, b.Back, workspace.RollbackOptions{Expect: now})
+	switch {
+	case err != nil || back.Refused != "":
+		w.warn(fmt.Sprintf("%s, and that could not be put back: %s", what, why(back, err)))
+	case len(back.Notes) > 0:
+		w.warn(fmt.Sprintf("%s; not all was put back: %s", what, back.Notes[0]))
+	default:
+		w.warn(fmt.Sprintf("%s; all was put back (what was there is kept as %s)", what, back.Recovery))
+	}
+	if tree, head, err := w.o.Tree.Look(ctx, w.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
+		withdraw(v, v.Agent+" changed files that could not be put back")
+		return
+	}
+	for _, c := range changes[:min(len(changes), maxReverted)] {
+		v.Reverted = append(v.Reverted, c.Path)
+	}
+}
+
+func why(back workspace.Rollback, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return back.Refused
+}
+
+// onlyNew is true when nothing that was there was touched, e.g. by tests that
+// leave a report.
+func onlyNew(changes []gate.Change) bool {
+	return !slices.ContainsFunc(changes, func(c gate.Change) bool { return c.Status != 'A' })
+}
+
+// withdraw takes an approval back.
+func withdraw(v *loop.Review, why string) {
+	if v.Verdict == loop.Approved {
+		v.Verdict, v.Summary = loop.Undecided, why+", so its approval does not count"
+	}
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+)
+
+// NewID makes a run id of eight letters and digits, by chance: any few of its
+// first characters tell the runs of a repository apart.
+func NewID() string {
+	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	for i := range b {
+		b[i] = alphabet[b[i]%32]
+	}
+	return string(b[:])
+}
+
+// Start drives a new run to its end. A live run of the same name is refused
+// with a [store.RunningError].
+func Start(ctx context.Context, o Options) (*Driver, error) {
+	return StartAs(ctx, o, NewID())
+}
+
+// StartAs is [Start] with the run's id, which no run may have yet.
+func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
+	d, err := newDriver(o, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.makeRunDir(); err != nil {
+		return nil, err
+	}
+	if err := d.startCopy(ctx); err != nil {
+		_ = os.Remove(d.runDir)
+		return nil, err
+	}
+	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx), Memory: o.Memory}
+	in := input{event: d.worker.event(started)}
+	s, c, err := d.step(ctx, loop.State{}, in.event)
+	if err != nil {
+		d.dropCopy(ctx)
+		_ = os.Remove(d.runDir)
+		return nil, err
+	}
+	d.setState(s)
+	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {
+		d.dropCopy(ctx)
+		_ = os.Remove(d.runDir) // empty, and of no run
+		return nil, err
+	}
+	d.saveStateFile(false)
+	d.notify(Notice{Kind: RunStarted, Command: c})
+	d.notifyOf(in, c)
+	err = d.drive(ctx)
+	return d, err
+}
+
+// Resume goes on with a run that nobody drives. The event is Resumed or
+// Answered. When the run was active, i.e. its pawl died, the command that was
+// being carried out is taken up again instead; the event counts only if that
+// command was to be the session's last, because a person had asked so.
+//
+// An error that comes before anything is done leaves the run as it was.
+func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, error) {
+	if o.Store == nil {
+		return nil, errors.New("cannot resume a run without its database")
+	}
+	d, err := newDriver(o, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mayResume(ctx, e); err != nil {
+		return nil, err
+	}
+	run, err := o.Store.Take(ctx, id, d.owner, d.rival)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.takeOver(ctx, run, e); err != nil {
+		d.giveBack(ctx, run, err)
+		return nil, err
+	}
+	if d.lost != nil {
+		return nil, d.lost
+	}
+	switch {
+	case d.followPending(ctx):
+	case d.state.Status.Active():
+		d.again = &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
+	default:
+		d.apply(ctx, input{event: d.worker.event(e)})
+	}
+	err = d.drive(ctx)
+	return d, err
+}
+
+// mayResume refuses without taking the run, so that nothing is written for it.
+func (d *Driver) mayResume(ctx context.Context, e loop.Event) error {
+	run, err := d.o.Store.Run(ctx, d.id)
+	if err != nil {
+		return err
+	}
+	if run.Owner.PID != 0 {
+		return nil // alive: Take refuses; dead: its end is to be stored first
+	}
+	s, err := StateOf(run)
+	if err != nil {
+		return err
+	}
+	return goesOn(s, e)
+}
+
+// goesOn says why e would not let a run of that state go on; nil when it does,
+// or when the run's own command is to be taken up.
+func goesOn(s loop.State, e loop.Event) error {
+	if s.Status.Active() {
+		return nil
+	}
+	if e.Kind == loop.Resumed {
+		return s.CanResume(e.Policy)
+	}
+	if _, c := loop.Step(s, e); c.Kind == loop.NoCommand {
+		return fmt.Errorf("the run cannot go on with %q: it is %s", e.Kind, s.Status)
+	}
+	return nil
+}
+
+// Signals turns the process's signals into stops: the first ends the agent
+// with grace, the second at once.
+type Signals struct {
+	Stops chan loop.Cause
+	Kill  chan struct{}
+	raw   chan os.Signal
+	ended chan struct{}
+	stop  sync.Once
+	first atomic.Value // the first one's loop.Cause
+}
+
+// CatchSignals begins to catch. A signal that was ignored when pawl started
+// stays ignored, so that nohup works.
+func CatchSignals() *Signals {
+	s := &Signals{Stops: make(chan loop.Cause, 1), Kill: make(chan struct{}), raw: make(chan os.Signal, 4),
+		ended: make(chan struct{})}
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.raw, sig)
+		}
+	}
+	go s.forward()
+	return s
+}
+
+func (s *Signals) forward() {
+	defer close(s.ended)
+	n := 0
+	for sig := range s.raw {
+		n++
+		switch n {
+		case 1:
+			c := causeOf(sig)
+			s.first.Store(c)
+			s.Stops <- c
+		case 2:
+			close(s.Kill)
+		}
+	}
+}
+
+func causeOf(sig os.Signal) loop.Cause {
+	switch sig {
+	case syscall.SIGTERM:
+		return loop.CauseTerminate
+	case syscall.SIGHUP:
+		return loop.CauseHangup
+	}
+	return loop.CauseInterrupt
+}
+
+// First is the first one's cause, NoCause while there was none.
+func (s *Signals) First() loop.Cause {
+	c, _ := s.first.Load().(loop.Cause)
+	return c
+}
+
+// Stop ends the catching; again, it does nothing.
+func (s *Signals) Stop() {
+	s.stop.Do(func() {
+		signal.Stop(s.raw)
+		close(s.raw)
+		<-s.ended
+	})
+}

@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// setup is what a resume needs beside the kernel's state. What is stored
+// outlives the code: fields can be added, but names must not change.
+type setup struct {
+	Flags json.RawMessage `json:"flags,omitempty"`
+	// Sandbox says what is enforced by the operating system.
+	Sandbox string `json:"sandbox,omitempty"`
+	// Checks are the gates that the run's work goes through, in their order; nil
+	// of an older pawl.
+	Checks []Check `json:"checks"`
+	// Copy: the run works on a copy of the work tree.
+	Copy bool `json:"copy,omitempty"`
+	// Host is the machine that has its work, and Place where its agents worked there, when
+	// that is not the run's root.
+	Host  string `json:"host,omitempty"`
+	Place string `json:"place,omitempty"`
+	// Base is the tree and Guarded git's hooks and configuration that
+	// tampering is measured against.
+	Base    string                 `json:"base,omitempty"`
+	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+	// Lifted are paths that a person changed between two sessions.
+	Lifted []string `json:"lifted,omitempty"`
+	// Rest is the tree when the last session came to rest.
+	Rest string `json:"rest,omitempty"`
+}
+
+// Check is what is stored of a gate. Timeout 0 is none of its own.
+type Check struct {
+	Name     string        `json:"name"`
+	Command  string        `json:"command"`
+	Required bool          `json:"required"`
+	Timeout  time.Duration `json:"timeout"`
+}
+
+// checks are the plan's gates as they are stored; never nil.
+func (p *Plan) checks() []Check {
+	list := make([]Check, len(p.Gates))
+	for i, g := range p.Gates {
+		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout}
+	}
+	return list
+}
+
+// unsaved is a write that waits for the database: the run's creation or a step.
+type unsaved struct {
+	create *store.Run
+	step   store.Step
+}
+
+// settle notes where the run is worked on.
+func (d *Driver) settle() {
+	d.setup.Host, d.setup.Place = d.owner.Host, ""
+	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
+		d.setup.Place = d.plan.Root
+	}
+}
+
+// create stores the run before anything is done for it. When the database
+// cannot be written, a procedure goes on in memory, and anything else does not
+// start.
+func (d *Driver) create(ctx context.Context, e journal.Event) error {
+	d.n, e.N = 1, 1
+	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
+	d.settle()
+	if d.o.Store == nil {
+		return nil
+	}
+	row := d.row(e.At)
+	row.Setup = encode(d.setup)
+	created := unsaved{create: &row, step: store.Step{Event: e}}
+	err := d.write(ctx, created)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
+		return err
+	}
+	d.unsaved = append(d.unsaved, created)
+	d.notStored(err)
+	return nil
+}
+
+// learned is what the runs before learned of strategies. Without it the run
+// goes on as if nothing was.
+func (d *Driver) learned(ctx context.Context) []strategy.Tally {
+	if d.o.Store == nil {
+		return nil
+	}
+	list, err := d.o.Store.Learned(ctx)
+	if err != nil {
+		d.warn(err.Error())
+		return nil
+	}
+	return lists.Each(list, func(one store.Learned) strategy.Tally { return one.Tally })
+}
+
+// store commits one event with the state after it. When the database cannot
+// be written the step waits in memory for the next chance.
+func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *store.Run) {
+	d.n++
+	e.N = d.n
+	step := store.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
+	if d.fresh {
+		step.Run.Setup = encode(d.setup)
+	}
+	if end != nil {
+		step.Run.EndedAt, step.Release = end.EndedAt, true
+	}
+	d.taken, d.credits, d.fresh = nil, nil, false
+	if d.o.Store == nil || d.given {
+		return
+	}
+	d.unsaved = append(d.unsaved, unsaved{step: step})
+	d.flush(context.WithoutCancel(ctx))
+}
+
+// maxUnsaved bounds what waits in memory for a database that cannot be
+// written; after that the run goes on unrecorded.
+const maxUnsaved = 1000
+
+// flush writes what waits, in order.
+func (d *Driver) flush(ctx context.Context) {
+	for len(d.unsaved) > 0 {
+		err := d.write(ctx, d.unsaved[0])
+		if err == nil {
+			d.unsaved = d.unsaved[1:]
+		} else if !d.storesAgain(err) {
+			d.notStored(err)
+			break
+		}
+	}
+	switch {
+	case len(d.unsaved) == 0:
+		d.unsaved, d.broken = nil, false
+	case len(d.unsaved) > maxUnsaved:
+		d.warn(fmt.Sprintf("more than %d events wait for the database: the run goes on without a record", maxUnsaved))
+		d.unsaved, d.given = nil, true
+	}
+}
+
+// lossTime is how much a database may lose that crashed, or was restored while nobody looked.
+const lossTime = time.Minute
+
+func (d *Driver) write(ctx context.Context, u unsaved) (err error) {
+	if u.create != nil {
+		err = d.o.Store.Create(ctx, *u.create, u.step.Event, d.rival)
+	} else {
+		err = d.o.Store.Commit(ctx, u.step)
+	}
+	if err == nil {
+		old := u.step.Event.At.Add(-lossTime)
+		d.written = append(slices.DeleteFunc(d.written, func(w unsaved) bool { return w.step.Event.At.Before(old) }), u)
+	}
+	return err
+}
+
+// storesAgain has written again what the database had, and lost in a crash.
+func (d *Driver) storesAgain(err error) bool {
+	var gap *store.OrderError
+	next := int64(1)
+	if errors.As(err, &gap) {
+		next = gap.Stored + 1
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	for i, w := range d.written {
+		if w.step.Event.N == next {
+			d.unsaved, d.written = append(slices.Clone(d.written[i:]), d.unsaved...), d.written[:i]
+			return true
+		}
+	}
+	return false
+}
+
+// notStored says once that the database cannot be written. A run that another
+// process has by now is not ours any more.
+func (d *Driver) notStored(err error) {
+	older := errors.Is(err, store.ErrOutOfOrder) || errors.Is(err, store.ErrNotFound)
+	switch {
+	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
+		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
+		return
+	case d.patient() && older:
+		d.lost = err // a copy took the database's place: its run goes on from what that says
+		return
+	}
+	if !d.broken {
+		d.broken = true
+		d.warn(fmt.Sprintf("the run is not recorded: %v. It goes on in memory, with its limits", err))
+	}
+}
+
+// row is the run's row for the current state.
+func (d *Driver) row(at time.Time) store.Run {
+	s := d.state
+	iteration, why := s.Iteration, s.Why
+	if s.Status.Active() {
+		if s.PendingReview == nil { // what is held is used up and goes on
+			iteration++
+		}
+		if len(d.plan.Gates) == 0 {
+			why = "No verification configured"
+		}
+		if c := s.Command; c.Kind == loop.Wait {
+			why = "until " + untilText(c.Until, at) + " (" + c.Why + ")"
+		}
+	}
+	agent := ""
+	if s.Command.Kind == loop.Run { // a reviewer does not work on it
+		agent = s.Command.Agent
+	}
+	return store.Run{
+		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
+		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
+		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
+		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
+	}
+}
+
+// untilText is a time of day, with its date when that is another day's.
+func untilText(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04")
+}

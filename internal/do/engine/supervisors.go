@@ -1,0 +1,358 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// MaxLanes is how many jobs of one run may go on at once.
+const MaxLanes = 64
+
+const (
+	sweepGrace = 5 * time.Second
+	// leaveBound is how long a supervisor that was told to kill its job may
+	// take to leave by itself; the sweep ends it after that.
+	leaveBound = 10 * time.Second
+)
+
+// supervisors are those of a run. One runs one job at a time, so that it alone
+// owns all that the job starts; it is kept for the next job. A run whose jobs
+// go on side by side has several, in lanes numbered from 1; any other has one,
+// number 0, in the run's own folder.
+type supervisors struct {
+	runDir, run string
+	many        bool
+	options     supervisor.Options
+
+	mu      sync.Mutex
+	idle    []*supervisor.Client // the one used last is the last
+	busy    map[*supervisor.Client]bool
+	adopted map[string]*supervisor.Client // by the job that an earlier pawl began in it
+	made    int                           // highest number
+	closed  bool
+}
+
+// LaneDir is the folder of one of a run's lanes, numbered from 1 without gaps.
+func LaneDir(runDir string, number int) string {
+	return filepath.Join(runDir, "lanes", strconv.Itoa(number))
+}
+
+func newSupervisors(runDir, run string, o supervisor.Options) *supervisors {
+	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*supervisor.Client]bool{},
+		adopted: map[string]*supervisor.Client{}}
+}
+
+// tempDir is where a run has folders for temporary files of its own.
+func tempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
+
+// folder and mark are those of a supervisor.
+func (l *supervisors) folder(number int) (dir, mark string) {
+	if number == 0 {
+		return l.runDir, supervisor.Mark(l.run)
+	}
+	return LaneDir(l.runDir, number), supervisor.LaneMark(l.run, number)
+}
+
+// do runs a job. With a done ctx nothing is started.
+func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, error) {
+	if ctx.Err() != nil {
+		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
+		return stopped, nil //nolint:nilerr // a stop is how the job ended, and no error
+	}
+	one, err := l.take(ctx)
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	job.Box = job.Box.TempIn(tempDir(l.runDir))
+	res, err := one.Run(ctx, job, onEvent)
+	l.put(one, err != nil || gone(res))
+	return res, err
+}
+
+// take is a supervisor that does nothing, a new one if there is none.
+func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errors.New("the run was ended")
+	}
+	if n := len(l.idle); n > 0 {
+		one := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		l.busy[one] = true
+		return one, nil
+	}
+	if len(l.busy) >= MaxLanes {
+		return nil, fmt.Errorf("more than %d jobs at once", MaxLanes)
+	}
+	if l.many {
+		l.made++
+	}
+	o := l.options
+	o.RunDir, o.Mark = l.folder(l.made)
+	client, err := supervisor.Start(context.WithoutCancel(ctx), o)
+	if err != nil {
+		return nil, err
+	}
+	l.busy[client] = true
+	return client, nil
+}
+
+// put gives a supervisor back; one that has gone is left.
+func (l *supervisors) put(one *supervisor.Client, broken bool) {
+	l.mu.Lock()
+	delete(l.busy, one)
+	if !broken {
+		l.idle = append(l.idle, one)
+	}
+	l.mu.Unlock()
+	if broken {
+		_ = one.Close() // what it left is ended already
+	}
+}
+
+// adopt goes on with a job that an earlier pawl began; false when no supervisor runs it.
+func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (res supervisor.Result, ok bool, err error) {
+	l.mu.Lock()
+	one := l.adopted[job.ID]
+	delete(l.adopted, job.ID)
+	if one != nil {
+		l.busy[one] = true
+	}
+	l.mu.Unlock()
+	if one == nil {
+		return res, false, nil
+	}
+	res, err = one.Run(ctx, job, onEvent)
+	l.put(one, true) // an attached client cannot start another supervisor
+	return res, true, err
+}
+
+// abandon ends a job that an earlier pawl began, and waits for its end.
+func (l *supervisors) abandon(ctx context.Context, job supervisor.Job) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // a job that is asked for with a done context is ended
+	_, _, _ = l.adopt(ctx, job, nil)
+}
+
+// find attaches to what an earlier pawl left running. A job that is not wanted
+// is ended, and so is what runs nothing. It returns how many jobs go on.
+func (l *supervisors) find(ctx context.Context, wanted func(job string) bool, warn func(string)) (int, error) {
+	numbers := []int{0}
+	if l.many {
+		numbers = nil
+	}
+	entries, err := os.ReadDir(filepath.Join(l.runDir, "lanes"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("cannot look for what is still running: %v", err)
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n >= 1 {
+			numbers = append(numbers, n)
+			l.made = max(l.made, n)
+		}
+	}
+	for _, n := range numbers {
+		if err := l.findOne(ctx, n, wanted, warn); err != nil {
+			return 0, err
+		}
+	}
+	return len(l.adopted), nil
+}
+
+func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job string) bool, warn func(string)) error {
+	dir, mark := l.folder(number)
+	client, status, err := supervisor.Attach(ctx, dir)
+	switch {
+	case err == nil && status.Job != nil && wanted(status.Job.ID):
+		l.adopted[status.Job.ID] = client
+		return nil
+	case err == nil:
+		client.Kill()
+		if err := client.Close(); err != nil {
+			return err
+		}
+		// The next supervisor must find the run's folder free.
+		leaving, cancel := context.WithTimeout(ctx, leaveBound)
+		status.Supervisor.AwaitEnd(leaving)
+		cancel()
+	case !errors.Is(err, supervisor.ErrGone):
+		return err
+	}
+	ended, err := process.Sweep(ctx, mark, sweepGrace)
+	if err == nil && ended.Left > 0 {
+		warn(fmt.Sprintf("%d process(es) that an earlier pawl left could not be ended", ended.Left))
+	}
+	return err
+}
+
+// leave ends what was found and is not gone on with.
+func (l *supervisors) leave() {
+	l.mu.Lock()
+	left := l.adopted
+	l.adopted = map[string]*supervisor.Client{}
+	l.mu.Unlock()
+	for _, one := range left {
+		one.Kill()
+		_ = one.Close()
+	}
+}
+
+// kill ends all that runs, without grace.
+func (l *supervisors) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for one := range l.busy {
+		one.Kill()
+	}
+}
+
+// close lets the idle supervisors go.
+func (l *supervisors) close(warn func(string)) {
+	l.leave()
+	l.mu.Lock()
+	l.closed = true
+	idle := l.idle
+	l.idle = nil
+	l.mu.Unlock()
+	for _, one := range idle {
+		if err := one.Close(); err != nil {
+			warn(err.Error())
+		}
+	}
+}
+
+// Fate is what became of a job that an earlier pawl began.
+type Fate int
+
+// The fates.
+const (
+	NotBegun Fate = iota // it never started
+	Ended                // it has a result, perhaps one that was waited for just now
+	Lost                 // it started, and nobody knows how it ended
+)
+
+func fateOf(res supervisor.Result) Fate {
+	if gone(res) {
+		return Lost
+	}
+	return Ended
+}
+
+// resume finds what became of a job that an earlier pawl began, and waits for
+// its end if it still runs. Of a lost one the result is what its files show of
+// output, tokens and cost. The error is that another pawl has the run.
+func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, Fate, error) {
+	if job.ID == "" { // what it was is settled; a power loss has taken its record
+		return supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost, nil
+	}
+	res, ok, err := s.jobs.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
+	switch {
+	case errors.Is(err, supervisor.ErrTaken):
+		return res, Lost, err
+	case ok && err == nil:
+		return res, fateOf(res), nil
+	}
+	if stored, found, lerr := supervisor.LoadResult(job.Files); lerr == nil && found && stored.ID == job.ID {
+		return stored, fateOf(stored), nil
+	}
+	switch {
+	case ok:
+		s.warn(fmt.Sprintf("the agent that was still running is lost: %v", err))
+	case !supervisor.Begun(job):
+		return supervisor.Result{ID: job.ID, Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, NotBegun, nil
+	}
+	res, err = supervisor.Lost(job)
+	if err != nil {
+		s.warn(err.Error())
+	}
+	return res, fateOf(res), nil
+}
+
+// gone is true when the supervisor of a job has gone before pawl.
+func gone(res supervisor.Result) bool {
+	return res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
+}
+
+// lostFailure says for people what became of an attempt without a result. It
+// is no failure of the agent's.
+func lostFailure() *failure.Analysis {
+	return &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
+		Summary: "how the iteration ended is not known: the pawl or the machine that had it was gone, or was cut off", Fingerprint: "lost",
+	}
+}
+
+// warmWithin bounds a warm-up and the wait for that of another pawl.
+const warmWithin = 2 * time.Minute
+
+// warm runs an agent's warm-up before its first start in this repository, one
+// at a time on this machine. It is worth a warning when it fails, and no more:
+// the agent itself says better what is wrong with it.
+//
+// It takes from the time that the job may take.
+func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, args []string) {
+	done := filepath.Join("agents", c.Agent, "warm") // in the agent's own folder, which may have links
+	if _, err := os.Lstat(filepath.Join(w.o.StateDir, done)); err == nil || len(args) == 0 {
+		return
+	}
+	from := time.Now()
+	if job.Limits.Wall > 0 {
+		defer func() { job.Limits.Wall = max(job.Limits.Wall-time.Since(from), time.Second) }()
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
+	defer cancel()
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
+	if err == nil {
+		err = errors.Join(w.warmAlone(ctx, *job, args), lock.Close())
+	}
+	if err == nil {
+		err = files.ReplaceBelow(w.o.StateDir, done, nil, 0o600, false)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
+	}
+}
+
+// warmTime is how long a warm-up of the job may take.
+func warmTime(job supervisor.Job) time.Duration {
+	if wall := job.Limits.Wall; wall > 0 {
+		return min(wall, warmWithin)
+	}
+	return warmWithin
+}
+
+func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
+	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
+	job.Stdin, job.Parser, job.Merge = "", "", true
+	job.Limits = supervisor.Limits{Wall: warmTime(job), Grace: job.Limits.Grace}
+	res, err := w.jobs.do(ctx, job, nil)
+	switch {
+	case err != nil:
+		return err
+	case res.Error != "":
+		return errors.New(res.Error)
+	case res.Exit.Code != 0 && res.Exit.Ended == loop.NotEnded:
+		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code,
+			strings.TrimSpace(streamText(res.Stdout)))
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// takeOver makes the stored run this driver's: its state, its trees, and what
+// an earlier pawl left running.
+func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) error {
+	if err := d.load(ctx, run); err != nil {
+		return err
+	}
+	if err := goesOn(d.state, e); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.runDir); errors.Is(err, fs.ErrNotExist) {
+		d.worker.missing = d.state.Status.Active()
+	}
+	if err := d.makeRunDir(); err != nil {
+		return err
+	}
+	if err := d.findCopy(ctx); err != nil {
+		return err
+	}
+	adopted, err := d.takeUp(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)
+	}
+	d.restoreTrees(ctx)
+	anew := d.pending() == nil // else the session goes on that another process began
+	if anew {
+		d.takeOldControls(ctx, e.Kind)
+	}
+	if !d.state.Status.Active() {
+		return nil
+	}
+	if anew {
+		d.forgetAbsence(adopted)
+	}
+	if anew && e.Kind == loop.Resumed {
+		raised, _ := loop.Step(d.state, e)
+		d.setState(raised)
+	}
+	now := time.Now()
+	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID,
+		Adopted: adopted}), nil, nil)
+	if d.lost == nil {
+		d.saveStateFile(false)
+		text := "crashed"
+		if adopted {
+			text = "the agent is still running and goes on"
+		}
+		d.notify(Notice{Kind: RunResumed, Text: text})
+	}
+	return nil
+}
+
+// StateOf is the kernel's state of a run.
+func StateOf(run store.Run) (loop.State, error) {
+	var s loop.State
+	if err := json.Unmarshal(run.State, &s); err != nil {
+		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
+	}
+	if slices.Contains(s.Recent, nil) {
+		return s, fmt.Errorf("cannot read the state of run %s: an iteration in it is null; start anew with --fresh", run.ID)
+	}
+	return s, nil
+}
+
+// load restores what the run knows.
+func (d *Driver) load(ctx context.Context, run store.Run) error {
+	s, err := StateOf(run)
+	if err != nil {
+		return err
+	}
+	if len(run.Setup) > 0 {
+		if err := json.Unmarshal(run.Setup, &d.setup); err != nil {
+			return fmt.Errorf("cannot read the set-up of run %s: %v", run.ID, err)
+		}
+	}
+	records, err := d.o.Store.Iterations(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Outcome != loop.Waited {
+			d.elapsed = append(d.elapsed, r.Elapsed)
+		}
+	}
+	if len(records) > 0 && d.setup.Base == "" {
+		d.setup.Base = records[0].TreeBefore
+	}
+	if len(d.plan.Flags) > 0 {
+		d.setup.Flags = d.plan.Flags
+	}
+	if d.plan.Sandbox != "" {
+		d.setup.Sandbox = d.plan.Sandbox
+	}
+	d.setup.Checks = d.plan.checks()
+	d.settle()
+	d.setState(s)
+	d.n, d.from, d.fresh = run.N, run.Status, true
+	return nil
+}
+
+// takeUp finds what an earlier pawl left running for this run. The job that
+// the run waits for goes on; anything else is ended.
+func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
+	n, err := d.jobs.find(ctx, func(job string) bool {
+		name, _, _ := strings.Cut(job, againMark)
+		awaited := d.state.Status == loop.Running && name == jobOf(d.state.Command)
+		return d.jobs.many || awaited
+	}, d.warn)
+	return n > 0, err
+}
+
+// forgetAbsence takes the time in which nothing was done for the run off its
+// clock. What an attempt worked on after its pawl was gone stays on it.
+func (d *Driver) forgetAbsence(adopted bool) {
+	s := d.state
+	if s.Command.Kind == loop.Wait {
+		d.worker.longest = s.Command.Until.Sub(s.LastAt)
+	}
+	if adopted {
+		return
+	}
+	worked := time.Duration(0)
+	if s.Status == loop.Running {
+		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).newest().Sub(s.LastAt))
+	}
+	s.LastAt = time.Now().Add(-worked)
+	d.setState(s)
+}
+
+// takeOldControls marks what was asked of the session before with the first
+// commit of this one: an answer is in its event, and an old stop is no stop of
+// this session. An answer that does not count now waits on, and so do messages.
+func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
+	rows, err := d.o.Store.Controls(ctx, d.id)
+	if err != nil {
+		d.warn(err.Error())
+	}
+	for _, r := range rows {
+		d.seen[r.ID] = true
+		if r.Kind == store.ControlMessage {
+			continue // it is for the next prompt, whenever that is
+		}
+		if !r.Answers() || by == loop.Answered {
+			d.taken = append(d.taken, r.ID)
+		}
+	}
+}
+
+// giveBack releases a run that was taken but does not go on, with its state as
+// it was. A run whose pawl died while it finished is finished by this.
+func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
+	ctx = context.WithoutCancel(ctx)
+	now := time.Now()
+	e := d.newEvent(journal.Warning, now, journal.Notice{Text: "not resumed: " + why.Error()})
+	if st := d.state.Status; st != "" && !st.Active() {
+		kind, over := rest(st)
+		if over && run.EndedAt.IsZero() {
+			run.EndedAt = run.UpdatedAt
+		}
+		e = d.endEvent(kind, now)
+	}
+	e.N = run.N + 1
+	run.Owner, run.Setup = d.owner, nil
+	if err := d.o.Store.Commit(ctx, store.Step{Run: run, Event: e, Release: true}); err != nil {
+		d.warn(fmt.Sprintf("run %s could not be given back: %v", run.ID, err))
+	}
+	if d.state.Status == loop.Completed {
+		d.saveStateFile(true)
+	}
+	d.jobs.close(d.warn)
+}

@@ -1,0 +1,473 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+)
+
+// trees is what is known of the work tree during a session.
+type trees struct {
+	base    string                 // tree that tampering is measured against; "" is not known
+	guarded *workspace.Fingerprint // git's hooks and configuration that it is measured against
+	tried   bool                   // the base was looked for
+	rest    string                 // the tree at the end of the session
+	lifted  []string               // paths that the user changed between sessions
+
+	undoing sync.Mutex
+	undone  []gate.Violation // what was put back in .git, and is not yet part of a record
+
+	hidden      []string           // files that the newest snapshot lacks and that must not hide
+	unread      []string           // files that it has as they were before
+	head        workspace.Snapshot // the newest
+	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
+	blind       bool               // warned that git cannot see the tree
+	unseen      error              // why the machine did not let the newest snapshot be taken
+	saidSkipped bool
+}
+
+// baseSnapshot keeps the tree as it is before the run, once.
+func (w *worker) baseSnapshot(ctx context.Context) {
+	if w.o.Tree == nil || w.trees.tried {
+		return
+	}
+	w.trees.tried = true
+	snap, err := w.o.Tree.Snapshot(ctx, w.id, 0, workspace.SnapshotOptions{Message: w.plan.Name + ": before the run"})
+	if err != nil {
+		w.treeWarning(ctx, fmt.Sprintf("no snapshot before the run: %v. Rollback to 0 will not be possible, and protected "+
+			"files are not watched", err))
+		return
+	}
+	w.skipped(snap.Skipped)
+	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
+	w.beyond(ctx) // those of a first look are what later ones are compared with
+	guarded, err := w.o.Tree.ConfigFingerprint(ctx)
+	if err != nil {
+		w.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
+		return
+	}
+	w.trees.guarded = &guarded
+}
+
+// knowBase takes over what an attempt began with, where nothing better is known.
+func (w *worker) knowBase(b begun) {
+	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
+	if w.trees.guarded == nil {
+		w.trees.guarded = b.Guarded
+	}
+	w.trees.tried = true
+}
+
+// do carries out a job, and puts back what it made of .git before anybody runs git
+// there.
+func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+	since := time.Now()
+	res, err := w.jobs.do(ctx, job, onEvent)
+	w.spent(job, &res)
+	w.dropLocks(since)
+	w.undoGit(ctx)
+	w.tellRefs()
+	return res, err
+}
+
+// dropLocks takes locks of git away that a job left: it has ended, so nobody holds
+// them, and they are in everybody's way.
+func (w *worker) dropLocks(since time.Time) {
+	if w.o.Tree == nil || since.IsZero() {
+		return
+	}
+	names, err := w.o.Tree.DropLocks(since)
+	if len(names) > 0 {
+		w.warn(fmt.Sprintf("git was cut off and left %s; it was moved to .git/pawl-aside", strings.Join(names, ", ")))
+	}
+	if err != nil {
+		w.warn(err.Error())
+	}
+}
+
+// resume is that of the session, and puts back as do does.
+func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, Fate, error) {
+	res, fate, err := w.session.resume(ctx, job, onEvent)
+	w.spent(job, &res)
+	w.dropLocks(res.StartedAt)
+	w.undoGit(ctx)
+	w.tellRefs()
+	return res, fate, err
+}
+
+// maxRefs is how many refs are told of one job.
+const maxRefs = 5
+
+// tellRefs says which of the person's branches, tags and stashes a job moved.
+func (w *worker) tellRefs() {
+	if w.o.Tree == nil || w.plan.Copy || w.plan.project() != w.plan.Root {
+		return // they are those of a copy
+	}
+	moved := w.o.Tree.MovedRefs()
+	for _, text := range moved[:min(len(moved), maxRefs)] {
+		w.warn(text)
+	}
+	if len(moved) > maxRefs {
+		w.warn(fmt.Sprintf("%d more refs were moved; git reflog knows where branches were", len(moved)-maxRefs))
+	}
+}
+
+// undoGit takes in what was added to git's objects, before anybody looks at what
+// refers to them. It notes what was no object and what it put back as tampering.
+func (w *worker) undoGit(ctx context.Context) {
+	t := &w.trees
+	t.undoing.Lock()
+	defer t.undoing.Unlock()
+	if w.o.Tree == nil {
+		return
+	}
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	bad, err := w.o.Tree.Accept(ctx)
+	if len(bad) > 0 {
+		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: workspace.BadObjects(bad)})
+	}
+	if err != nil {
+		t.undone = append(t.undone, gate.Violation{Path: ".git/objects", Why: err.Error()})
+	}
+	if t.guarded == nil {
+		return
+	}
+	// What an agent added may have taken all of the time.
+	late, end := w.aftermath(context.WithoutCancel(ctx))
+	defer end()
+	names, err := w.o.Tree.PutBack(late, *t.guarded)
+	for _, name := range names {
+		t.undone = append(t.undone, gate.Violation{Path: name, Why: "git would act on it, and it was put back as it was"})
+	}
+	if err != nil {
+		t.undone = append(t.undone, gate.Violation{Path: ".git", Why: err.Error()})
+	}
+}
+
+// keepTrees makes what is known of the trees part of the next commit.
+func (d *Driver) keepTrees() {
+	s, t := &d.setup, &d.worker.trees
+	if s.Base == t.base && s.Guarded == t.guarded && s.Rest == t.rest {
+		return
+	}
+	s.Base, s.Guarded, s.Rest = t.base, t.guarded, t.rest
+	d.fresh = true
+}
+
+// restoreTrees finds the run's base again. Paths that a person changed between
+// two sessions are lifted: they are no tampering of the agent.
+func (d *Driver) restoreTrees(ctx context.Context) {
+	s, t := &d.setup, &d.worker.trees
+	t.base, t.guarded, t.lifted = s.Base, s.Guarded, s.Lifted
+	rest := s.Rest
+	s.Rest = ""
+	if d.o.Tree == nil {
+		return
+	}
+	ctx, cancel := d.aftermath(ctx)
+	defer cancel()
+	snaps, err := d.o.Tree.Snapshots(ctx, d.id)
+	if err != nil {
+		d.worker.treeWarning(ctx, err.Error())
+	}
+	if len(snaps) > 0 {
+		t.tried, t.head = true, snaps[len(snaps)-1]
+		if t.base == "" && snaps[0].N == 0 {
+			t.base = snaps[0].Tree
+		}
+	}
+	t.tried = t.tried || d.state.Iteration > 0
+	if len(snaps) == 0 && t.tried && d.o.BaseTree != "" {
+		d.arrive(ctx)
+	}
+	if d.state.Status.Active() {
+		return // an agent may still be at work: nothing can be told apart
+	}
+	rest = cmp.Or(rest, t.head.Tree)
+	d.lift(ctx, rest)
+}
+
+// arrive takes over the trees of a run that was on another machine: its snapshots
+// stay there, and the clone here is pawl's own work.
+func (d *Driver) arrive(ctx context.Context) {
+	t := &d.worker.trees
+	if _, _, err := d.o.Tree.Changes(ctx, t.base, d.o.BaseTree); t.base == "" || err != nil {
+		t.base = d.o.BaseTree
+	}
+	guarded, err := d.o.Tree.ConfigFingerprint(ctx)
+	if err != nil {
+		d.worker.treeWarning(ctx, fmt.Sprintf("cannot watch git's hooks and configuration: %v", err))
+		return
+	}
+	t.guarded = &guarded
+}
+
+// lift notes what differs from the tree at rest, and what git's hooks and
+// configuration are now: nobody but a person was there to change them.
+func (d *Driver) lift(ctx context.Context, rest string) {
+	if t := &d.worker.trees; t.guarded != nil {
+		if now, err := d.o.Tree.ConfigFingerprint(ctx); err == nil && now != *t.guarded {
+			t.guarded = &now
+		}
+	}
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if err != nil || rest == "" || tree == rest {
+		return
+	}
+	changes, _, err := d.worker.changes(ctx, rest, tree)
+	if err != nil {
+		d.worker.treeWarning(ctx, fmt.Sprintf("cannot tell what was changed between two sessions: %v", err))
+		return
+	}
+	for _, c := range changes {
+		for _, p := range []string{c.Path, c.From} {
+			if p != "" && !slices.Contains(d.worker.trees.lifted, p) {
+				d.worker.trees.lifted = append(d.worker.trees.lifted, p)
+			}
+		}
+	}
+	d.setup.Lifted = d.worker.trees.lifted
+}
+
+// lookAtRest notes the tree when the session ends, so that the next one knows
+// what a person changed in between. It is "" where nobody asks for it, or it cannot be seen.
+func (d *Driver) lookAtRest(ctx context.Context) (tree string) {
+	completed := d.state.Status == loop.Completed
+	if d.o.Tree == nil || d.worker.trees.base == "" || completed && !d.inCheckout() {
+		return ""
+	}
+	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	tree, _, err := d.o.Tree.Look(ctx, d.id)
+	if completed {
+		return tree
+	}
+	if err == nil {
+		d.worker.trees.rest = tree
+	}
+	d.keepTrees()
+	return tree
+}
+
+// treeWarning says once, until git works again, that the tree cannot be seen.
+// A person who stops the run needs no such line.
+func (w *worker) treeWarning(ctx context.Context, text string) {
+	if w.trees.blind || ctx.Err() != nil {
+		return
+	}
+	w.trees.blind = true
+	w.warn(text)
+}
+
+// maxChanged bounds the files that a record lists.
+const maxChanged = 1000
+
+// freshFor is how long a snapshot is what the tree is: after that a person may
+// have worked in it.
+const freshFor = 500 * time.Millisecond
+
+// look notes the tree before an attempt. A tree that gates or a person changed
+// since the last snapshot is seen anew, so that only the agent's own changes
+// count as its progress.
+func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
+	if w.o.Tree == nil {
+		return
+	}
+	b.Guarded = w.trees.guarded
+	if t := &w.trees; time.Since(t.headAt) < freshFor && c.Rewind == 0 {
+		b.TreeBefore, b.HeadBefore = t.head.Tree, t.head.Head
+		return
+	}
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress "+
+			"to tell: %v", err))
+		return
+	}
+	b.TreeBefore, b.HeadBefore = tree, head
+}
+
+// longestTry is the longest wait before a snapshot is tried again that the machine did
+// not let be taken.
+const longestTry = 4 * time.Second
+
+// snapshot keeps the tree that an agent left and what it changed.
+func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
+	if w.o.Tree == nil {
+		return
+	}
+	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
+	if r.Judge() == loop.Waited && !w.verifies(r) {
+		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
+	}
+	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
+	for wait := time.Second; errors.Is(err, workspace.ErrMachine) && wait <= longestTry; wait *= 2 {
+		if !process.Sleep(ctx, wait) {
+			break
+		}
+		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
+	}
+	w.trees.unseen = nil
+	if err != nil {
+		if errors.Is(err, workspace.ErrMachine) {
+			w.trees.unseen = err
+		}
+		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
+		return
+	}
+	w.trees.blind = false
+	w.skipped(snap.Skipped)
+	w.trees.head, w.trees.headAt = snap, time.Now()
+	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
+	w.findHidden(ctx)
+	w.prune(ctx, s, r.Number)
+	if b.TreeBefore == "" {
+		return
+	}
+	r.TreeKnown, r.TreeBefore = true, b.TreeBefore
+	if r.TreeBefore != r.TreeAfter {
+		w.changed(ctx, r)
+	}
+	if b.HeadBefore != snap.Head {
+		n, err := w.o.Tree.Commits(ctx, b.HeadBefore, snap.Head)
+		if err != nil {
+			w.warn(fmt.Sprintf("cannot count the commits of iteration %d: %v", r.Number, err))
+		}
+		r.Commits = n
+	}
+}
+
+// beyond are the protected files that no snapshot has, and whether they were changed.
+func (w *worker) beyond(ctx context.Context) map[string]bool {
+	rules := w.plan.Protect
+	if len(rules.Patterns) == 0 {
+		return nil
+	}
+	found, err := w.o.Tree.Beyond(ctx, w.id, rules.CoversOne, rules.Patterns)
+	if err != nil {
+		w.trees.unseen = fmt.Errorf("cannot watch protected files that git does not have: %w", err)
+	}
+	return found
+}
+
+// findHidden looks for files whose change a snapshot cannot show, and for those that git
+// is made to ignore, where new files are refused.
+func (w *worker) findHidden(ctx context.Context) {
+	var err error
+	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
+		w.trees.unseen = err
+	}
+	for name, changed := range w.beyond(ctx) {
+		if changed {
+			w.trees.unread = append(w.trees.unread, name)
+		}
+	}
+	if w.trees.hidden = nil; !w.plan.Protect.New {
+		return
+	}
+	hidden, err := w.o.Tree.Hidden(ctx, w.id)
+	if err == nil {
+		var added []string
+		added, err = w.o.Tree.Added(ctx, w.id, w.plan.Protect.CoversOne)
+		hidden = append(hidden, added...)
+	}
+	if err != nil {
+		w.trees.unseen = fmt.Errorf("cannot look for new files that git ignores: %w", err)
+	}
+	w.trees.hidden = hidden
+}
+
+const (
+	keptLast   = 50 // snapshots of a run that stay, beside those of the start and of the best
+	pruneEvery = 10 // iterations
+)
+
+// prune drops snapshots between the first and the last ones.
+func (w *worker) prune(ctx context.Context, s loop.State, number int) {
+	if number <= keptLast || number%pruneEvery != 0 {
+		return
+	}
+	keep := workspace.Keep{First: 1, Last: keptLast}
+	if s.Best.Number > 0 {
+		keep.Best = []int{s.Best.Number}
+	}
+	if _, err := w.o.Tree.Prune(ctx, w.id, keep); err != nil {
+		w.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
+	}
+}
+
+func (w *worker) changed(ctx context.Context, r *loop.Record) {
+	changes, more, err := w.changes(ctx, r.TreeBefore, r.TreeAfter)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
+		return
+	}
+	if more {
+		w.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes),
+			maxChanged))
+	}
+	for _, c := range changes[:min(len(changes), maxChanged)] {
+		r.Files = append(r.Files, c.Path)
+	}
+}
+
+// changes lists how two trees differ; more says that the list is cut.
+func (w *worker) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
+	list, more, err := w.o.Tree.Changes(ctx, from, to)
+	if err != nil {
+		return nil, false, err
+	}
+	all = make([]gate.Change, len(list))
+	for i, c := range list {
+		all[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status}
+	}
+	return all, more, nil
+}
+
+// skipped says once what snapshots leave alone.
+func (w *worker) skipped(paths []string) {
+	if len(paths) == 0 || w.trees.saidSkipped {
+		return
+	}
+	w.trees.saidSkipped = true
+	w.warn(fmt.Sprintf("snapshots leave %s alone (nested repositories, large files), first: %s",
+		fault.Numbered(len(paths), "path"), paths[0]))
+}
+
+// rewind puts the tree back to the best snapshot. In the user's own checkout
+// it is done only if nothing changed since the agent's end.
+func (w *worker) rewind(ctx context.Context, c loop.Command) {
+	if w.o.Tree == nil {
+		return
+	}
+	back, err := w.o.Tree.Rewind(ctx, w.id, c.Rewind, w.trees.head.Tree)
+	why := back.Refused
+	if err != nil {
+		why = err.Error()
+	}
+	if why == "" {
+		return
+	}
+	// A pawl that was killed just here has put it back already.
+	if tree, _, err := w.o.Tree.Look(ctx, w.id); err == nil && tree == back.To.Tree {
+		return
+	}
+	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there",
+		why))
+}

@@ -1,0 +1,441 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
+)
+
+// verifies says whether the gates run: after an iteration that exits 0 or
+// validly claims COMPLETE; in tasks only COMPLETE runs them.
+func (w *worker) verifies(r *loop.Record) bool {
+	if !r.Valid() {
+		return false
+	}
+	claimed := r.Signal.Kind == signal.Complete
+	if w.plan.Policy.Kind == loop.Task {
+		return claimed
+	}
+	return claimed || r.Exit.Code == 0
+}
+
+// verify runs the gates and looks for tampering; what is red becomes the
+// record's failure. An iteration whose gates were cut short passes nothing.
+func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
+	r.Verified = true
+	if len(w.plan.Gates) > 0 && !w.runGates(ctx, c, r) {
+		r.Verified = false
+		return
+	}
+	if w.lostFolder(r) {
+		return
+	}
+	if err := w.trees.unseen; err != nil { // nobody can tell what changed, and nobody is to blame
+		r.Verified, r.Failure = false, notJudged(err)
+		return
+	}
+	after, cancel := w.o.after(w.hard)
+	defer cancel()
+	v := w.differs(after, w.trees.base, w.trees.guarded, r.TreeAfter, w.trees.lifted)
+	if len(v) == 0 {
+		return
+	}
+	for _, one := range v {
+		if !slices.Contains(r.Tampered, one.Path) {
+			r.Tampered = append(r.Tampered, one.Path)
+		}
+	}
+	f := gate.TamperingFailure(v)
+	r.Failure = &f
+}
+
+// runGates reports whether the gates were judged.
+func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
+	specs := w.gates(c)
+	scratch := w.place(c.Iteration, c.Attempt).caches()
+	w.dropCaches(scratch)
+	defer w.dropCaches(scratch)
+	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
+		e, err := w.runGate(ctx, c, n, s)
+		w.trees.headAt = time.Time{} // gates write files, too
+		if err == nil && !e.Stopped {
+			e.Tampered, err = w.changedByGate(ctx, r.TreeAfter)
+		}
+		return e, err
+	}, time.Now)
+	r.Gates, r.Score = rep.Gates, rep.Score
+	for _, v := range rep.Tampered {
+		r.Tampered = append(r.Tampered, v.Path)
+	}
+	for _, text := range rep.Warnings {
+		w.warn(text)
+	}
+	switch {
+	case err != nil:
+		w.warn(err.Error())
+		r.Failure = notJudged(err)
+		return false
+	case rep.Stopped && ctx.Err() != nil:
+		r.Exit.Ended = loop.EndedStop
+		return false
+	case rep.Stopped:
+		r.Exit.Ended = loop.EndedLost
+		return false
+	}
+	if w.plan.OnBase && rep.Passed() && len(specs) == len(w.plan.Gates) {
+		w.keepGreen(r.TreeAfter)
+	}
+	if red := rep.Failure; red != nil {
+		out := w.redOutput(c, rep)
+		if w.plan.Box != nil {
+			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
+			nameRefusals(red, &box, out, nil)
+		}
+		// What is red follows from the agent's own failure.
+		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) {
+			own.Items, red = append(own.Items, red.Items...), own
+		}
+		r.Failure, r.Flagged = red, loop.FlaggedFiles(out)
+	}
+	return true
+}
+
+// notJudged is the failure of an iteration that pawl could not judge.
+func notJudged(err error) *failure.Analysis {
+	return &failure.Analysis{
+		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High,
+		Summary: err.Error(), Fingerprint: "gate-not-run",
+	}
+}
+
+// gates are those that the iteration's strategy runs, with the time that it
+// gives them.
+func (w *worker) gates(c loop.Command) []gate.Spec {
+	specs := make([]gate.Spec, 0, len(w.plan.Gates))
+	for _, s := range w.plan.Gates {
+		if c.SkipOptional && !s.Required {
+			continue
+		}
+		if s.Timeout <= 0 {
+			s.Timeout = gateTimeout
+		}
+		if !s.Fixed {
+			s.Timeout *= time.Duration(max(c.GateFactor, 1))
+		}
+		specs = append(specs, s)
+	}
+	return specs
+}
+
+// gateTimeout bounds a gate that says nothing of its own.
+const gateTimeout = 5 * time.Minute
+
+// runGate runs one gate as a supervised job, so that nothing it starts outlives
+// it. A gate whose supervisor was killed runs once more: it is not the gate
+// that failed, and nothing was paid for it.
+func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
+	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
+	begun := time.Now()
+	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
+	res, err := w.gateJob(ctx, c, n, s)
+	if err == nil && gone(res) && ctx.Err() == nil {
+		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
+		w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
+		res, err = w.gateJob(ctx, c, n, s)
+	}
+	if err != nil {
+		return gate.Exec{}, err
+	}
+	e := gateExec(res)
+	e.Green = w.green(s.Command, e)
+	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
+		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
+	return e, nil
+}
+
+// gateExec is how a gate's job ended.
+func gateExec(res supervisor.Result) gate.Exec {
+	return gate.Exec{
+		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
+		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
+		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
+	}
+}
+
+// ReadGate reads from the folder of an attempt how its gate n, from 1, ended; false
+// while it has not.
+func ReadGate(dir *os.Root, n int, c Check) (loop.Gate, bool) {
+	var res supervisor.Result
+	data, err := dir.ReadFile(fmt.Sprintf("gate-%d.result.json", n))
+	if err != nil || json.Unmarshal(data, &res) != nil {
+		return loop.Gate{}, false
+	}
+	return gate.Judge(gate.Spec{Name: c.Name, Required: c.Required, Timeout: c.Timeout}, gateExec(res)), true
+}
+
+// maxGreen is how much is kept of what a green gate printed.
+const maxGreen = 64 << 10
+
+// green is what a gate's command printed when it last passed, in this run or in
+// an earlier one; what it printed now is kept when it passed. Nothing is lost
+// without it but a hint what is noise.
+func (w *worker) green(command string, e gate.Exec) string {
+	sum := sha256.Sum256([]byte(command))
+	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
+	if gateStatus(e) != loop.GatePassed {
+		return ending(path, maxGreen)
+	}
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		out := e.Output[max(0, len(e.Output)-maxGreen):]
+		_ = files.Replace(path, []byte(out), 0o600, false) // see above
+	}
+	return ""
+}
+
+func gateStatus(e gate.Exec) loop.GateStatus {
+	switch {
+	case e.NotStarted != "":
+		return loop.GateError
+	case e.TimedOut:
+		return loop.GateTimedOut
+	case e.Stopped:
+		return loop.GateNotRun
+	case e.ExitCode != 0 || e.Signal != "":
+		return loop.GateFailed
+	}
+	return loop.GatePassed
+}
+
+func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+	p := w.place(c.Iteration, c.Attempt)
+	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
+		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
+	}
+	box, caches := w.gateBox(p.caches())
+	if box != nil {
+		safe, err := w.guarded(ctx, *box)
+		if err != nil {
+			return supervisor.Result{}, err
+		}
+		box = &safe
+	}
+	// A file that an agent left for gates to find would be believed.
+	box = box.TempIn(filepath.Join(p.caches(), "tmp"))
+	return w.do(ctx, supervisor.Job{
+		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
+		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
+		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
+		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
+	}, nil)
+}
+
+// maxRedOutput is how much of a red gate's output is searched, from its end.
+const maxRedOutput = 1 << 20
+
+// redOutput is the end of what the red gate printed.
+func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
+	p := w.place(c.Iteration, c.Attempt)
+	for i, g := range rep.Gates {
+		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
+			return ending(p.gate(i)+".out", maxRedOutput)
+		}
+	}
+	return ""
+}
+
+// ending is the last bytes of a file, as many as it has; "" when it cannot be read.
+func ending(path string, limit int64) string {
+	f, err := spool.OpenFile(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(size, limit))
+	n, _, _ := f.ReadAt(buf, size-int64(len(buf)))
+	return string(buf[:n])
+}
+
+// differs lists the protected paths that are not in the tree now as they were
+// in a base, and git's hooks and configuration if they changed. What cannot be
+// compared does not pass.
+func (w *worker) differs(ctx context.Context, base string, guarded *workspace.Fingerprint, tree string,
+	lifted []string) []gate.Violation {
+	t := &w.trees
+	t.undoing.Lock()
+	found := t.undone
+	t.undone = nil
+	t.undoing.Unlock()
+	if w.o.Tree == nil || base == "" {
+		return found
+	}
+	if guarded != nil {
+		now, err := w.o.Tree.ConfigFingerprint(ctx)
+		if err != nil {
+			found = append(found, gate.Violation{Path: ".git", Why: fmt.Sprintf("it cannot be read: %v", err)})
+		} else {
+			for _, part := range guarded.Differs(now) {
+				found = append(found, gate.Violation{Path: ".git", Why: part + " changed"})
+			}
+		}
+	}
+	if tree == "" {
+		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
+			"cannot be compared with those before the run"})
+	}
+	if tree == base && len(t.hidden)+len(t.unread) == 0 {
+		return found
+	}
+	changes, more, err := w.changes(ctx, base, tree)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot look for tampering: %v", err))
+		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
+	}
+	if more {
+		found = append(found, gate.Violation{Path: ".", Why: fmt.Sprintf("more than %d paths differ from those before the "+
+			"run, too many to look for protected ones; let git ignore what is generated", len(changes))})
+	}
+	for _, name := range t.hidden {
+		changes = append(changes, gate.Change{Path: name, Status: 'A'})
+	}
+	for _, name := range t.unread {
+		changes = append(changes, gate.Change{Path: name, Status: 'M'})
+	}
+	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
+}
+
+// protected are the rules of the run, with the files that pawl takes commands from.
+func (w *worker) protected() gate.Protect {
+	rules := w.plan.Protect
+	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.plan.Root, w.plan.project(), w.plan.Sources)
+	return rules
+}
+
+// changedByGate are the protected files that are not as in the tree that the agent left.
+// A gate runs what the agent wrote: it could change the tests for the gates after it,
+// which put them back.
+func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violation, error) {
+	if w.o.Tree == nil || left == "" {
+		return nil, nil
+	}
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		return nil, err
+	}
+	if t := &w.trees; tree == t.head.Tree && head == t.head.Head {
+		t.headAt = time.Now()
+	}
+	changes, _, err := w.changes(ctx, left, tree)
+	if err != nil {
+		return nil, err
+	}
+	hidden, unread := w.trees.hidden, w.trees.unread
+	w.findHidden(ctx)
+	for _, name := range w.trees.unread {
+		if !slices.Contains(unread, name) {
+			changes = append(changes, gate.Change{Path: name, Status: 'M'})
+		}
+	}
+	for _, name := range w.trees.hidden {
+		if !slices.Contains(hidden, name) {
+			changes = append(changes, gate.Change{Path: name, Status: 'A'})
+		}
+	}
+	return gate.Tampered(changes, w.protected()), nil
+}
+
+// without leaves out what happened to the given paths. Of a rename the other
+// side stays.
+func without(changes []gate.Change, paths []string) []gate.Change {
+	if len(paths) == 0 {
+		return changes
+	}
+	lifted := lists.Set(paths)
+	var left []gate.Change
+	for _, c := range changes {
+		switch {
+		case !lifted[c.Path] && !lifted[c.From]:
+			left = append(left, c)
+		case !lifted[c.Path]:
+			left = append(left, gate.Change{Path: c.Path, Status: 'A'})
+		case c.From != "" && !lifted[c.From]:
+			left = append(left, gate.Change{Path: c.From, Status: 'D'})
+		}
+	}
+	return left
+}
+
+// Watched is what protected files are compared with: the tree before a step, and
+// git's hooks and configuration. What is stored outlives the code: names must
+// not change.
+type Watched struct {
+	Tree    string                 `json:"tree"`
+	Guarded *workspace.Fingerprint `json:"guarded,omitempty"`
+}
+
+// Watch notes what protected files are now; nil where they are not watched, as
+// outside of git.
+func (h *StepContext) Watch(ctx context.Context) *Watched {
+	w := h.w
+	if w.o.Tree == nil || w.trees.base == "" {
+		return nil
+	}
+	tree, _, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.Warn(fmt.Sprintf("cannot see the files before a step, so protected ones are not watched in it: %v", err))
+		}
+		return nil
+	}
+	now := &Watched{Tree: tree}
+	if guarded, err := w.o.Tree.ConfigFingerprint(ctx); err == nil {
+		now.Guarded = &guarded
+	}
+	return now
+}
+
+// Tampered are the protected files that are not what they were, and the failure
+// that this is; nil for none.
+func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []string, f *failure.Analysis) {
+	w := h.w
+	if before == nil || w.o.Tree == nil {
+		return nil, nil
+	}
+	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	tree, _, err := w.o.Tree.Look(ctx, w.id)
+	if err != nil {
+		tree = "" // cannot be read
+	}
+	w.findHidden(ctx)
+	found := w.differs(ctx, before.Tree, before.Guarded, tree, nil)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	for _, v := range found {
+		paths = append(paths, v.Path)
+	}
+	a := gate.TamperingFailure(found)
+	return paths, &a
+}

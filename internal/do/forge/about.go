@@ -1,0 +1,227 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/report"
+)
+
+// Repository is what the forge says of the repository.
+type Repository struct {
+	Name     string // owner/name, as it is called now
+	Private  bool
+	Archived bool
+	Push     bool   // the token's user may
+	Method   string // the first way of merging that is allowed: merge, squash or rebase
+}
+
+// About is what the forge says of the repository.
+func (c *Client) About(ctx context.Context) (Repository, error) {
+	var r struct {
+		Name        string `json:"full_name"`
+		Private     bool   `json:"private"`
+		Archived    bool   `json:"archived"`
+		Permissions struct {
+			Push bool `json:"push"`
+		} `json:"permissions"`
+		Merge  *bool `json:"allow_merge_commit"`  // GitHub's word
+		Merges *bool `json:"allow_merge_commits"` // Gitea's
+		Squash bool  `json:"allow_squash_merge"`
+	}
+	if err := c.get(ctx, c.repo(""), &r); err != nil {
+		return Repository{}, err
+	}
+	method := "rebase"
+	switch not := func(b *bool) bool { return b != nil && !*b }; {
+	case !not(r.Merge) && !not(r.Merges):
+		method = "merge"
+	case r.Squash:
+		method = "squash"
+	}
+	return Repository{
+		Name: r.Name, Private: r.Private, Archived: r.Archived, Push: r.Permissions.Push, Method: method,
+	}, nil
+}
+
+// User is who the token belongs to.
+func (c *Client) User(ctx context.Context) (string, error) {
+	var u struct {
+		Login string `json:"login"`
+	}
+	err := c.get(ctx, "/user", &u)
+	return u.Login, err
+}
+
+// Able says whether the token may do something; Why is the forge's answer
+// where it may not.
+type Able struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Abilities is what the token may do in the repository. What is to be written is
+// tried with nothing in it, which a forge refuses in other words than a token
+// that may not write.
+func (c *Client) Abilities(ctx context.Context) ([]Able, error) {
+	tries := []struct{ what, method, path string }{
+		{"read issues", http.MethodGet, "/issues?" + c.sizeWord() + "=1"},
+		{"write issues and comments", http.MethodPost, "/issues"},
+		{"read pull requests", http.MethodGet, "/pulls?" + c.sizeWord() + "=1"},
+		{"open pull requests", http.MethodPost, "/pulls"},
+	}
+	var able []Able
+	for _, t := range tries {
+		var body []byte
+		if t.method == http.MethodPost {
+			body = []byte("{}")
+		}
+		_, err := c.call(ctx, t.method, c.api()+c.repo("%s", t.path), body)
+		a := Able{What: t.what, OK: err == nil || Is(err, http.StatusUnprocessableEntity, http.StatusBadRequest)}
+		var no *Error
+		if !a.OK {
+			if !errors.As(err, &no) {
+				return nil, err
+			}
+			a.Why = no.Why
+		}
+		able = append(able, a)
+	}
+	repo, err := c.About(ctx)
+	if err != nil {
+		return nil, err
+	}
+	push := Able{What: "merge pull requests", OK: repo.Push && !repo.Archived}
+	switch {
+	case repo.Archived:
+		push.Why = "the repository is archived"
+	case !push.OK:
+		push.Why = "the token's user may not push"
+	}
+	return append(able, push), nil
+}
+
+// The kinds of forges.
+const (
+	GitHub = "github"
+	Gitea  = "gitea" // Forgejo too
+)
+
+// Where is one repository at a forge.
+type Where struct {
+	Kind       string `json:"kind"`
+	URL        string `json:"url"`        // of the site, without a slash at its end: https://github.com
+	Repository string `json:"repository"` // owner/name
+}
+
+// known are the sites that a remote's address may name. The address is in the
+// repository, where an agent may have changed it: the token goes to another host
+// only when the configuration names that.
+var known = map[string]string{"github.com": GitHub, "codeberg.org": Gitea, "gitea.com": Gitea}
+
+// FromRemote is what the address of a remote says. URL and Kind are empty for a
+// site that pawl does not know.
+func FromRemote(remote string) Where {
+	u, err := url.Parse(remote)
+	if host, path, ok := strings.Cut(remote, ":"); ok && !strings.Contains(remote, "://") {
+		_, host = cutLast(host, "@")
+		u, err = &url.URL{Host: host, Path: path}, nil
+	}
+	if err != nil || u.Host == "" {
+		return Where{}
+	}
+	var w Where
+	before, name := cutLast(strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"), "/")
+	if _, owner := cutLast(before, "/"); owner != "" && name != "" {
+		w.Repository = owner + "/" + name
+	}
+	if host := u.Hostname(); known[host] != "" {
+		w.URL, w.Kind = "https://"+host, known[host]
+	}
+	return w
+}
+
+// Name is what a repository is called everywhere, by the address of its remote: host
+// and path, however it is reached. A folder is called by its path; "" has no name.
+func Name(remote string) string {
+	u, err := url.Parse(remote)
+	host, path, short := strings.Cut(remote, ":")
+	if short && !strings.Contains(remote, "://") && !strings.Contains(host, "/") {
+		_, host = cutLast(host, "@")
+		u, err = &url.URL{Host: host, Path: path}, nil
+	}
+	if err != nil {
+		return ""
+	}
+	path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), ".git")
+	if u.Hostname() == "" {
+		return path
+	}
+	return strings.ToLower(u.Hostname() + "/" + strings.Trim(path, "/"))
+}
+
+// cutLast cuts a text at the last place of sep; before is empty without one.
+func cutLast(text, sep string) (before, after string) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return "", text
+	}
+	return text[:i], text[i+len(sep):]
+}
+
+// api is the address below which the calls are.
+func (w Where) api() string {
+	switch {
+	case w.Kind == Gitea:
+		return w.URL + "/api/v1"
+	case w.URL == "https://github.com":
+		return "https://api.github.com"
+	}
+	return w.URL + "/api/v3"
+}
+
+// Releases is who knows pawl's newest release. It is asked by 'pawl upgrade --check' only.
+const Releases = "https://api.github.com/repos/pawl-dev/pawl/releases/latest"
+
+// Release is what GitHub, and who answers like it, says of one.
+type Release struct {
+	Name string    `json:"tag_name"`
+	Page string    `json:"html_url"`
+	When time.Time `json:"published_at"`
+}
+
+// NewestRelease asks a URL that answers as GitHub does.
+func NewestRelease(ctx context.Context, url string) (r Release, err error) {
+	web := http.Client{
+		Timeout: callLimit, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return r, err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return r, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return r, fmt.Errorf("%s knows of none (404): none may be published yet", url)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return r, fmt.Errorf("%s answers %d %s", url, resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&r)
+	if err != nil || r.Name == "" {
+		return r, fmt.Errorf("%s does not answer with a release", url)
+	}
+	r.Name, r.Page = report.Line(r.Name, 60), report.Line(r.Page, 300)
+	return r, nil
+}

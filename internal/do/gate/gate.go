@@ -1,0 +1,446 @@
+// Package gate judges an iteration: it runs the verification commands in
+// order and says what passed, failed, timed out or did not run, and it finds
+// changes to protected files.
+//
+// The package executes nothing itself: the caller gives it a [Run]. It never
+// repairs, and never decides what follows from a red gate. It repeats a command
+// only where that could not judge; see retry.go.
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// The codes of a verification.
+const (
+	CodeTimeout = "VERIFICATION_TIMEOUT" // a required command ran into its time limit
+	CodeFailed  = "VERIFICATION_FAILED"  // a required command failed, or is a test gate that ran no tests
+	CodeEmpty   = "VERIFICATION_EMPTY"   // there are no commands
+)
+
+// KindTest marks a command as a test gate even if no parser knows its output.
+const KindTest = "test"
+
+// Spec is one verification command.
+type Spec struct {
+	Name    string // empty: named by its command
+	Command string // for `sh -c`
+	// Timeout limits the command; the caller's Run enforces it. 0 means that
+	// Run applies a limit of its own.
+	Timeout time.Duration
+	// Fixed: the time was set for this command, so no strategy gives it more.
+	Fixed bool
+	// Required: false means that a failure is only a warning.
+	Required bool
+	// AllowEmpty: true means that a test gate may execute no tests.
+	AllowEmpty bool
+	Kind       string // "" or KindTest
+	// Retries is how often it runs again when it is required and could not judge. Doubted:
+	// also when it judged, since it may be flaky.
+	Retries int
+	Doubted bool
+}
+
+// label is the name that the user knows.
+func (s Spec) label() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Command
+}
+
+// Exec is how one command ended.
+type Exec struct {
+	ExitCode   int    // -1 when it did not exit by itself
+	Signal     string // that ended it; empty when none
+	TimedOut   bool   // ended at its time limit
+	Stopped    bool   // ended because a person or pawl stopped
+	NotStarted string // why it could not be started; empty when it was
+	Elapsed    time.Duration
+	Output     string // stdout and stderr together, head and tail
+	// Green is what the command printed when it last passed; empty when that is
+	// not known.
+	Green string
+	// Tampered are the protected files that were changed while it ran.
+	Tampered []Violation
+}
+
+// Run executes command number n (from 0) and waits for its end. An error means
+// that pawl itself could not do its part; how the command ended is no error.
+type Run func(ctx context.Context, n int, s Spec) (Exec, error)
+
+// Report is the result of a verification.
+type Report struct {
+	// Gates has one entry for each spec, in order; those after a red required
+	// gate are "not run".
+	Gates []loop.Gate
+	// Failure is set when a required gate is red.
+	Failure *failure.Analysis
+	// Score is the quality in per mille; see score. -1 without gates.
+	Score int
+	// Summary is one line, e.g. "tests: 2 of 14 failed (TestParse, TestLex)".
+	Summary string
+	// Warnings are sentences about optional gates and about empty verification.
+	Warnings []string
+	// Stopped is true when ctx ended, or a command was stopped, before all
+	// gates were judged. The report then passes nothing.
+	Stopped bool
+	// Tampered are the protected files that a command changed. None ran after it,
+	// as it would have judged by other files.
+	Tampered []Violation
+}
+
+// Passed tells whether every required gate ran and passed.
+func (r Report) Passed() bool {
+	if r.Stopped || r.Failure != nil {
+		return false
+	}
+	for _, g := range r.Gates {
+		if g.Required && g.Status != loop.GatePassed {
+			return false
+		}
+	}
+	return true
+}
+
+// Verify runs specs in order. The first required gate that is red stops it;
+// optional ones only warn. now is used for the times that a message names. The
+// error is run's; the report then tells what ran before.
+func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (Report, error) {
+	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
+	if len(specs) == 0 {
+		r.Summary = "no verification configured"
+		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. " +
+			"Add commands under verification in pawl.yaml."}
+		return r, nil
+	}
+	for i, s := range specs {
+		r.Gates[i] = loop.Gate{Name: s.label(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
+	}
+	var failed error
+	for i, s := range specs {
+		if ctx.Err() != nil {
+			r.Stopped = true
+			break
+		}
+		e, tries, err := runAgain(ctx, i, s, run, now)
+		if err != nil {
+			r.Gates[i].Status, r.Gates[i].Note = loop.GateError, err.Error()
+			failed = fmt.Errorf("cannot run gate %s: %w", s.label(), err)
+			break
+		}
+		if !r.take(i, s, e, now()) {
+			break
+		}
+		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
+			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
+			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree",
+				s.label(), tries))
+		}
+	}
+	r.Score = score(r.Gates)
+	if r.Summary == "" {
+		r.Summary = r.summarise()
+	}
+	return r, failed
+}
+
+// take judges one command and tells whether to go on.
+func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
+	g := &r.Gates[i]
+	tests, known := judge(g, s, e)
+	if e.Stopped {
+		g.Status, g.Note = loop.GateNotRun, "stopped"
+		r.Stopped = true
+		return false
+	}
+	if len(e.Tampered) > 0 {
+		g.Status, g.Note = loop.GateFailed, "it changed protected files"
+		return r.tampered(g.Name, e.Tampered)
+	}
+	if g.Status == loop.GatePassed {
+		return true
+	}
+	a := analyse(g, s, e, now)
+	line := summaryLine(g, a, tests, known)
+	if !s.Required {
+		r.Warnings = append(r.Warnings, "optional gate "+line)
+		return true
+	}
+	a.Code = CodeFailed
+	if g.Status == loop.GateTimedOut {
+		a.Code = CodeTimeout
+	}
+	r.Failure, r.Summary = &a, line
+	return false
+}
+
+// tampered makes a gate, also an optional one, the last that ran.
+func (r *Report) tampered(gate string, all []Violation) bool {
+	for _, v := range all {
+		v.Why = strings.Replace(v.Why, ", but", " while gate "+gate+" ran, but", 1)
+		r.Tampered = append(r.Tampered, v)
+	}
+	a := TamperingFailure(r.Tampered)
+	r.Failure, r.Summary = &a, a.Summary
+	return false
+}
+
+// Judge is what one command that ended was as a gate, by itself: how often it was
+// tried is not known, nor whether it changed protected files.
+func Judge(s Spec, e Exec) loop.Gate {
+	g := loop.Gate{Name: s.label(), Required: s.Required, Total: -1}
+	judge(&g, s, e)
+	return g
+}
+
+// judge sets the gate's status and counts.
+func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
+	g.Elapsed, g.ExitCode, g.Fixed = e.Elapsed, e.ExitCode, s.Fixed
+	tests, known := failure.ParseTests(e.Output)
+	g.Test = known || s.Kind == KindTest
+	if known {
+		g.Passed, g.Total = tests.Passed, tests.Passed+tests.Failed
+	}
+	switch {
+	case e.NotStarted != "":
+		g.Status, g.Note = loop.GateError, e.NotStarted
+	case e.TimedOut:
+		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limit(s, e).String()
+	case e.ExitCode != 0 || e.Signal != "":
+		g.Status = loop.GateFailed
+	case g.Test && !s.AllowEmpty && known && tests.Passed+tests.Failed == 0:
+		g.Status, g.Note = loop.GateFailed, "no tests ran"
+	case s.Kind == KindTest && !s.AllowEmpty && !known && strings.TrimSpace(e.Output) == "":
+		g.Status, g.Note = loop.GateFailed, "no tests ran: the command printed nothing"
+	default:
+		g.Status = loop.GatePassed
+	}
+	return tests, known
+}
+
+func limit(s Spec, e Exec) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return e.Elapsed.Round(time.Second)
+}
+
+// analyse says what a red gate means.
+func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
+	output := e.Output
+	if e.NotStarted != "" {
+		output = e.NotStarted
+	}
+	a := failure.Analyse(failure.Evidence{
+		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
+		Output: output, Green: e.Green, Now: now,
+	})
+	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
+		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.label(), loop.Duration(limit(s, e)))
+	}
+	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
+		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
+		a.Summary = "test failure: " + g.Note
+		const advice = " executed no tests. Make it run the tests; an empty test run passes nothing."
+		a.Items = []failure.Item{{Message: "The command " + s.Command + advice}}
+		a.Actions = []string{"Make the command run the tests, or set allow_empty: true for this gate."}
+	}
+	return a
+}
+
+// score is the mean over the gates that were judged, in per mille, rounded
+// down: of a test gate with known counts the share of tests that passed, of
+// any other 1000 or 0. A test gate that is red although all its tests passed
+// counts 0. -1 when nothing was judged.
+func score(gates []loop.Gate) int {
+	sum, n := 0, 0
+	for _, g := range gates {
+		if g.Status == loop.GateNotRun {
+			continue
+		}
+		n++
+		tellsNothing := g.Total <= 0 || g.Passed >= g.Total
+		switch {
+		case g.Status != loop.GatePassed && tellsNothing:
+		case g.Total > 0:
+			sum += 1000 * g.Passed / g.Total
+		default:
+			sum += 1000
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	return sum / n
+}
+
+// maxSummary bounds a summary in bytes.
+const maxSummary = 200
+
+// summaryLine says in one line why a gate is red.
+func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bool) string {
+	why := a.Summary
+	switch {
+	case g.Note != "":
+		why = g.Note
+	case known && tests.Failed > 0:
+		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, names(tests.Items))
+	}
+	return oneLine(g.Name + ": " + why)
+}
+
+// oneLine is a text as a summary.
+func oneLine(s string) string {
+	return fault.Cut(strings.Join(strings.Fields(s), " "), maxSummary-len("…"))
+}
+
+// names lists the first failing tests in brackets.
+func names(items []failure.Item) string {
+	const most = 5
+	var out []string
+	for _, i := range items {
+		if i.Test == "" {
+			continue
+		}
+		if len(out) == most {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, i.Test)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
+}
+
+// summarise says in one line how a verification without a red gate went.
+func (r *Report) summarise() string {
+	passed := 0
+	for _, g := range r.Gates {
+		if g.Status == loop.GatePassed {
+			passed++
+		}
+		if g.Status == loop.GateError {
+			return g.Name + ": " + g.Note
+		}
+	}
+	line := fmt.Sprintf("%d of %d gates passed", passed, len(r.Gates))
+	if r.Stopped {
+		line += ", then stopped"
+	}
+	return line
+}
+
+// builtins are words of the shell that are no programs, or stand before one.
+var builtins = strings.Fields(`! : [ [[ break cd command continue echo eval exec exit export false hash local printf pwd
+	read readonly return set shift test time times trap true type ulimit umask unset wait if then else elif fi for while
+	until do done case esac in function { }`)
+
+// uncertain is what makes it impossible to know from its text which programs a
+// command needs, or where they are looked for.
+var uncertain = lazy.Regexp(
+	"`|\\$\\(|<<|\\bPATH=|\\beval\\b|\\balias\\b|\\(\\)|(^|[;&|\\n]\\s*)(source|\\.|if|for|while|case|until)\\s")
+
+var assignment = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// Programs are the names of the programs that a command needs for certain and that
+// are looked for in PATH. Of a command that is not plain none is known.
+func Programs(command string) []string {
+	if uncertain().MatchString(command) {
+		return nil
+	}
+	certain, _, _ := strings.Cut(command, "||")
+	var found []string
+	for _, simple := range simples(certain) {
+		for _, word := range strings.Fields(simple) {
+			if assignment().MatchString(word) {
+				continue
+			}
+			plain := !strings.ContainsAny(word, `/$"'\*?{}()<>#&`+"~")
+			if plain && !slices.Contains(builtins, word) && !slices.Contains(found, word) {
+				found = append(found, word)
+			}
+			break
+		}
+	}
+	return found
+}
+
+// simples cuts a text at what separates commands, outside of quotes.
+func simples(text string) []string {
+	var out []string
+	var quote rune
+	start := 0
+	for i, c := range text {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '&' && i > 0 && text[i-1] == '>': // 2>&1
+		case strings.ContainsRune(";|&\n", c):
+			out = append(out, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, text[start:])
+}
+
+// A required gate that could not judge runs again before anybody is blamed or
+// paid: one that a signal ended, or that is red with a class that passes by
+// itself, such as a connection that was refused.
+
+// Retries is how often a command runs again that nobody set a number for.
+const Retries = 2
+
+const firstWait = time.Second // doubles twice with each
+
+// runAgain runs a command until it could judge, and says how often it ran.
+func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
+	for wait := firstWait; ; wait *= 4 {
+		e, err = run(ctx, i, s)
+		tries++
+		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !process.Sleep(ctx, wait) {
+			return e, tries, err
+		}
+	}
+}
+
+// shaky is true for a required gate that could not judge.
+func shaky(s Spec, e Exec, now time.Time) bool {
+	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
+	if !s.Required || ended {
+		return false
+	}
+	var g loop.Gate
+	judge(&g, s, e)
+	if g.Status == loop.GatePassed {
+		return false
+	}
+	return s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient
+}
+
+// Slow is how long a gate runs before that is said.
+const Slow = 30 * time.Second
+
+// SlowText says of a gate that runs for long which it is, and how long it may take.
+func SlowText(s Spec, since time.Time) string {
+	const clock = "15:04:05"
+	since = since.Local()
+	return fmt.Sprintf("gate %s has run since %s, and has time until %s", s.Name, since.Format(clock),
+		since.Add(s.Timeout).Format(clock))
+}

@@ -1,0 +1,232 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+)
+
+// dialect is what differs between the protocols.
+type dialect struct {
+	// calls and others are the endpoints of a route: what asks a model, and what
+	// only counts or lists.
+	calls, others []endpoint
+	// headers of a request that pass, beside those of every protocol.
+	headers []string
+	// refusal is an error in the protocol's own form, with verbs for the status,
+	// where it has one, and for the message as JSON.
+	refusal string
+}
+
+type endpoint struct {
+	method string
+	path   *regexp.Regexp // of what follows the route's name
+	reader func() reader  // nil for what is no model call
+}
+
+func post(path string, r func() reader) endpoint {
+	return endpoint{http.MethodPost, regexp.MustCompile("^" + path + "$"), r}
+}
+
+func get(path string) endpoint {
+	return endpoint{http.MethodGet, regexp.MustCompile("^" + path + "$"), nil}
+}
+
+// name is one element of a path: a model's name, with its vendor at most.
+const name = `[A-Za-z0-9][\w.:@-]*(/[A-Za-z0-9][\w.:@-]*)?`
+
+// dialects are built at the first use: most commands need none.
+var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
+	return map[agent.Protocol]dialect{
+		agent.Anthropic: {
+			calls:   []endpoint{post(`/v1/messages`, newMessages)},
+			others:  []endpoint{post(`/v1/messages/count_tokens`, nil), get(`/v1/models`), get(`/v1/models/` + name)},
+			headers: []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
+			refusal: `{"type":"error","error":{"type":"invalid_request_error","message":%[2]s}}`,
+		},
+		agent.OpenAI: {
+			calls: []endpoint{
+				post(`(/v1)?/responses`, newResponses), post(`(/v1)?/responses/compact`, newResponses),
+				post(`(/v1)?/chat/completions`, newChat),
+			},
+			others: []endpoint{get(`(/v1)?/models`), get(`(/v1)?/models/` + name)},
+			headers: []string{
+				"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator", "Http-Referer", "X-Title",
+			},
+			refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
+		},
+		agent.Gemini: {
+			calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`, newGenerate)},
+			others: []endpoint{
+				post(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
+				get(`/v1(alpha|beta)?/models`), get(`/v1(alpha|beta)?/models/` + name),
+			},
+			headers: []string{"X-Goog-Api-Client"},
+			refusal: `{"error":{"code":%[1]d,"status":"INVALID_ARGUMENT","message":%[2]s}}`,
+		},
+	}
+})
+
+// refuse is an error of pawl's own in the protocol's form.
+func (d dialect) refuse(status int, message string) string {
+	quoted, err := json.Marshal(message)
+	if err != nil {
+		quoted = []byte(`""`)
+	}
+	return fmt.Sprintf(d.refusal, status, quoted)
+}
+
+// find is the endpoint that a request means; false for any other.
+func (d dialect) find(method, path string) (endpoint, bool) {
+	for _, list := range [][]endpoint{d.calls, d.others} {
+		for _, e := range list {
+			if e.method == method && e.path.MatchString(path) {
+				return e, true
+			}
+		}
+	}
+	return endpoint{}, false
+}
+
+// commonHeaders of a request pass in every protocol. What a client says about
+// its own program (X-Stainless-…) is let through: servers choose by it.
+var commonHeaders = []string{"Content-Type", "Accept", "Accept-Language", "User-Agent", "Idempotency-Key", "X-App"}
+
+// answerHeaders of an answer pass; "-" at an end stands for any rest.
+var answerHeaders = []string{
+	"Content-Type", "Date", "Retry-After", "Retry-After-Ms", "Request-Id", "X-Request-Id", "X-Should-Retry",
+	"Openai-Processing-Ms", "Openai-Model", "Anthropic-Ratelimit-", "X-Ratelimit-",
+}
+
+// parameters of a query that pass. A key in it is the token, and is taken off.
+var parameters = []string{"alt", "beta", "limit", "after_id", "before_id", "pageSize", "pageToken"}
+
+func (d dialect) requestHeaders(from http.Header) http.Header {
+	to := http.Header{}
+	for key, values := range from {
+		if listed(key, commonHeaders) || listed(key, d.headers) || strings.HasPrefix(key, "X-Stainless-") {
+			to[key] = values
+		}
+	}
+	return to
+}
+
+func listed(key string, list []string) bool {
+	for _, l := range list {
+		if key == l {
+			return true
+		}
+		if strings.HasSuffix(l, "-") && strings.HasPrefix(key, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// token is what a client sends in place of a key, wherever its protocol has it.
+func token(r *http.Request) string {
+	for _, header := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
+		if v := r.Header.Get(header); v != "" {
+			return v
+		}
+	}
+	if v, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return v
+	}
+	return r.URL.Query().Get("key")
+}
+
+// question is what the gateway reads of a request.
+type question struct {
+	model  string
+	stream bool
+	limit  int64 // of an answer's tokens; 0 is not said
+	many   int64 // answers to one request; 0 is not said
+	tools  json.RawMessage
+	// How fast the answer shall be: OpenAI's service_tier, and Anthropic's speed.
+	service, speed string
+	// background: the answer is made after the call, where nobody counts it.
+	background bool
+}
+
+// ask reads a request. A body that is no JSON of this kind asks for nothing that
+// is known: the provider says what is wrong with it. A field that is there twice,
+// in whatever spelling, is an error: provider and gateway could each read another one.
+func ask(r *http.Request, path string, body []byte) (question, error) {
+	var q question
+	fields, twice := read(body)
+	settings := fields["generationConfig"]
+	if settings == nil { // Google takes a field's name in both spellings
+		settings = fields["generation_config"]
+	}
+	config, again := read(settings)
+	if twice = cmp.Or(twice, again); twice != "" {
+		return q, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", twice)
+	}
+	for name, to := range map[string]any{
+		"model": &q.model, "stream": &q.stream, "n": &q.many, "tools": &q.tools,
+		"service_tier": &q.service, "speed": &q.speed, "background": &q.background,
+	} {
+		_ = json.Unmarshal(fields[name], to) // of another type: not said
+	}
+	_ = json.Unmarshal(config["candidateCount"], &q.many)
+	_ = json.Unmarshal(config["candidate_count"], &q.many)
+	for _, raw := range []json.RawMessage{
+		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"], config["max_output_tokens"],
+	} {
+		var limit int64
+		_ = json.Unmarshal(raw, &limit)
+		q.limit = max(q.limit, limit)
+	}
+	if _, rest, ok := strings.Cut(path, "/models/"); ok {
+		model, method, _ := strings.Cut(rest, ":")
+		// Without alt=sse Gemini's stream is one list, which cannot be cut.
+		q.model, q.stream = model, method == "streamGenerateContent" && r.URL.Query().Get("alt") == "sse"
+	}
+	q.model = strings.TrimPrefix(q.model, "models/")
+	return q, nil
+}
+
+// read takes an object apart; twice is a field that it has again. What is no object,
+// or is cut off, has the fields until there.
+func read(object []byte) (fields map[string]json.RawMessage, twice string) {
+	in := json.NewDecoder(bytes.NewReader(object))
+	fields, names := map[string]json.RawMessage{}, map[string]bool{}
+	for t, _ := in.Token(); t == json.Delim('{') && in.More(); {
+		var raw json.RawMessage
+		name, _ := in.Token()
+		field, is := name.(string)
+		if !is || in.Decode(&raw) != nil {
+			break
+		}
+		folded := strings.ToLower(strings.ReplaceAll(field, "_", ""))
+		if names[folded] {
+			twice = field
+		}
+		names[folded], fields[field] = true, raw
+	}
+	return fields, twice
+}
+
+// works is whether the call is a step of the agent's work: it offers tools. The
+// others name the session, or ask whether all is done.
+func (q question) works() bool { return len(q.tools) > len("[]") }
+
+// tier is how fast the answer shall be; "" is not said. Anthropic's service_tier
+// asks for nothing that costs more.
+func (q question) tier() string {
+	if q.service == "standard_only" || q.service == "auto" {
+		return q.speed
+	}
+	return cmp.Or(q.speed, q.service)
+}
+
+// most is how many tokens the answers may have; 0 when the request does not say.
+func (q question) most() int64 { return q.limit * max(1, q.many) }

@@ -1,0 +1,396 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Clone is a work tree with a repository of its own that borrows the objects
+// of another. Its .git is made for an agent, who may do with it what it likes,
+// so no call here obeys it: pawl's own calls on the clone use a git directory
+// and an index beside it. Of the agent's .git they read HEAD, refs and objects,
+// as data; objects are checked when they are taken over.
+//
+// There is no remote in the clone: an agent cannot push into the lender.
+// Content is converted as .gitattributes asks (line ends, encodings), but
+// programs that filter content (LFS and the like) are never run: such files are
+// as git stores them.
+type Clone struct {
+	Of  *Repo  // the lender
+	Top string // the work tree; an agent's
+	Own string // pawl's folder for it, outside of Top: git directory, index, packs
+
+	shadow   *Shadow
+	index    *Index
+	settings []Setting // of the lender, as they were when the clone was opened
+}
+
+// CloneRefs is what a new .git has.
+type CloneRefs struct {
+	Branch string // the branch that is checked out, without refs/heads/
+	Commit string // where it is
+	Beside string // full name of a branch that is there as well, at the same commit; "" is none
+}
+
+// OpenClone makes or refreshes pawl's own git directory of a clone; the clone
+// itself need not be there. Paths with a newline are refused. Git inherits lock,
+// under which one process at a time uses the clone, so that it is held until git
+// has ended too.
+func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File) (*Clone, error) {
+	if strings.Contains(top+own+of.Objects, "\n") {
+		return nil, errors.New("cannot make a clone: there is a newline in a path")
+	}
+	dir := filepath.Join(own, "git")
+	c := &Clone{Of: of, Top: top, Own: own}
+	c.shadow = &Shadow{Dir: dir, Repo: &Repo{
+		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
+		Index: filepath.Join(own, "index"), Objects: filepath.Join(dir, "objects"), Format: of.Format,
+	}}
+	c.index = c.shadow.Index(c.shadow.Repo.Index, lock)
+	settings, err := of.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.settings = settings
+	conversions, err := of.conversions(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	config := "[core]\n\trepositoryFormatVersion = 1\n\tbare = false\n\tattributesFile = /dev/null\n" +
+		"\tlogAllRefUpdates = false\n\tuntrackedCache = false\n" +
+		conversions + "[extensions]\n\tobjectFormat = " + of.Format + "\n"
+	if err := keepGitDir(dir, config, ""); err != nil {
+		return nil, err
+	}
+	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: whoever has the lock is alone
+	if beforeBoot(c.shadow.Repo.Index) {
+		_ = os.Remove(c.shadow.Repo.Index) // files may not be what it says: they are looked into again
+	}
+	if err := c.trust(); err != nil {
+		return nil, err
+	}
+	if err := of.takeOver(dir); err != nil {
+		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
+	}
+	return c, nil
+}
+
+// trust lets pawl's own git directory read the objects of the lender, and of the
+// clone when it has a .git.
+func (c *Clone) trust() error {
+	from := c.Of.Objects + "\n"
+	objects := filepath.Join(c.Top, ".git", "objects")
+	if info, err := os.Stat(objects); err == nil && info.IsDir() {
+		from = objects + "\n" + from
+	}
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(from)); err != nil {
+		return fmt.Errorf("cannot make pawl's git directory: %w", err)
+	}
+	return nil
+}
+
+// takeOver copies to a git directory what r says about ignored files and missing
+// history.
+func (r *Repo) takeOver(dir string) error {
+	for from, to := range map[string]string{
+		r.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
+	} {
+		data, err := files.ReadBelow(filepath.Dir(from), filepath.Base(from), packedLimit)
+		if errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(to) // mostly not there
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(to, "exclude") {
+			data = append(data, "\n/.pawl/\n"...)
+		}
+		if err := keepFile(to, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conversions are the settings by which content is converted and files are
+// compared, for a configuration file.
+func (r *Repo) conversions(ctx context.Context, settings []Setting) (string, error) {
+	lines := configLines(settings,
+		"ignorecase", "precomposeunicode", "autocrlf", "eol", "filemode", "symlinks", "sharedrepository")
+	ignore, err := r.ignoreLine(ctx, settings)
+	return lines + ignore, err
+}
+
+// call makes a call on the clone, in pawl's own git directory.
+func (c *Clone) call(args ...string) call {
+	return c.index.call(args...)
+}
+
+// Checkout makes the files those of a commit: a new folder is filled, of one
+// that was cleaned only what differs is written. The agent's .git is not used
+// and not touched.
+func (c *Clone) Checkout(ctx context.Context, commit string) error {
+	_, err := run(ctx, c.call("read-tree", "--reset", "-u", commit))
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if partial, cerr := c.Of.partial(ctx); cerr == nil && partial {
+		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit "+
+			"were never fetched; "+
+			"fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
+	}
+	return fmt.Errorf("cannot check out %s: %w", commit, err)
+}
+
+// partial reports whether objects may be missing, to be fetched when needed.
+func (r *Repo) partial(ctx context.Context) (bool, error) {
+	settings, err := r.Config(ctx)
+	for _, s := range settings {
+		promisor := strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor")
+		if promisor || s.Key == "extensions.partialclone" {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// Clean removes all that the last [Clone.Checkout] did not write, ignored
+// files and nested repositories too, and puts back what was changed. It leaves
+// .git alone.
+func (c *Clone) Clean(ctx context.Context, commit string) error {
+	if _, err := run(ctx, c.call("clean", "-ffdxq")); err != nil {
+		return fmt.Errorf("cannot clean the work tree: %w", err)
+	}
+	if err := c.emptyModules(ctx); err != nil {
+		return fmt.Errorf("cannot clean the work tree: %w", err)
+	}
+	return c.Checkout(ctx, commit)
+}
+
+// emptyModules makes the folders of submodules, which git leaves alone, empty
+// as a checkout makes them.
+func (c *Clone) emptyModules(ctx context.Context) error {
+	entries, err := c.index.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.Top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, e := range entries {
+		if e.Mode != ModeNested {
+			continue
+		}
+		dir := filepath.FromSlash(e.Path)
+		if err := root.RemoveAll(dir); err != nil {
+			return err
+		}
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateRepository makes a new .git with these refs and the index of the last checkout.
+// One that is there is an error: the caller removes it.
+func (c *Clone) CreateRepository(ctx context.Context, refs CloneRefs) error {
+	if !plainRef("refs/heads/" + refs.Branch) {
+		return fmt.Errorf("cannot make a clone: %q cannot be the name of a branch", refs.Branch)
+	}
+	config, err := c.Of.agentConfig(ctx, c.settings)
+	if err != nil {
+		return err
+	}
+	tags, objects, err := c.Of.Tags(ctx, refs.Commit)
+	if err != nil {
+		return err
+	}
+	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch,
+		objects: c.Of.Objects}
+	if err := c.Of.lay(filepath.Join(c.Top, ".git"), made); err != nil {
+		return fmt.Errorf("cannot make the clone's repository: %w", err)
+	}
+	if err := c.copyTags(ctx, objects); err != nil {
+		return err
+	}
+	if err := c.trust(); err != nil {
+		return err
+	}
+	return c.giveIndex()
+}
+
+// made are the texts of a new .git.
+type made struct {
+	config, refs, head string
+	objects            string // the folder from which it borrows
+}
+
+// lay writes a new git directory that borrows from r.
+func (r *Repo) lay(dir string, m made) error {
+	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+		return err
+	}
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o777); err != nil { //nolint:gosec // as above
+			return err
+		}
+	}
+	if err := r.takeOver(dir); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, text string }{
+		{"config", m.config}, {"packed-refs", m.refs}, {"objects/info/alternates", m.objects + "\n"},
+		{"HEAD", m.head + "\n"}, // last: without it this is no repository
+	} {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o666); err != nil { //nolint:gosec // as above
+			return err
+		}
+	}
+	return nil
+}
+
+// RestoreAlternates makes the clone borrow from its lender again, and reports whether it
+// did not: an agent wrote something else, or the lender was moved.
+func (c *Clone) RestoreAlternates() (bool, error) {
+	const name = "objects/info/alternates"
+	want := c.Of.Objects + "\n"
+	changed := false
+	err := c.within(func(root *os.Root) error {
+		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
+			if data, err := root.ReadFile(name); err == nil && string(data) == want {
+				return nil
+			}
+		}
+		changed = true
+		_ = root.RemoveAll(name)                                     // a folder, a link: whatever is in the way
+		if err := root.MkdirAll("objects/info", 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
+			return err
+		}
+		return root.WriteFile(name, []byte(want), 0o666)
+	})
+	return changed, err
+}
+
+// giveIndex makes the agent's index that of the last checkout, with its time,
+// by which git knows which files may have changed right after it. The folder
+// is opened as it is: a link that an agent put there leads nowhere.
+func (c *Clone) giveIndex() error {
+	info, err := os.Stat(c.shadow.Repo.Index)
+	data, rerr := os.ReadFile(c.shadow.Repo.Index)
+	if err := errors.Join(err, rerr); err != nil {
+		return fmt.Errorf("cannot make the clone's index: %w", err)
+	}
+	return c.within(func(root *os.Root) error {
+		if err := root.WriteFile("index.pawl", data, 0o666); err != nil {
+			return err
+		}
+		if err := root.Chtimes("index.pawl", info.ModTime(), info.ModTime()); err != nil {
+			return err
+		}
+		return root.Rename("index.pawl", "index")
+	})
+}
+
+// within works in the agent's .git and nowhere else.
+func (c *Clone) within(do func(*os.Root) error) error {
+	dir := filepath.Join(c.Top, ".git")
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("cannot use the clone's repository: %s is no folder any more", dir)
+	}
+	root, err := c.openGit()
+	if err != nil {
+		return fmt.Errorf("cannot use the clone's repository: %w", err)
+	}
+	defer root.Close()
+	if err := do(root); err != nil {
+		return fmt.Errorf("cannot write the clone's repository: %w", err)
+	}
+	return nil
+}
+
+// agentConfig is the configuration of an agent's .git: what r says about files,
+// and who commits. Nothing is signed, since a key is nothing for an agent, and
+// nothing is collected behind its back.
+func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, error) {
+	conversions, err := r.conversions(ctx, settings)
+	if err != nil {
+		return "", err
+	}
+	version, format := 0, ""
+	if r.Format != "sha1" {
+		version, format = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
+	}
+	who := identity(settings)
+	return fmt.Sprintf("[core]\n\trepositoryformatversion = %d\n\tbare = false\n\tlogallrefupdates = true\n%s%s"+
+		"[user]\n\tname = %s\n\temail = %s\n[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n"+
+		"[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+		version, conversions, format, quoteValue(who.Name), quoteValue(who.Email)), nil
+}
+
+// packedHead is the first line of a file with many refs.
+const packedHead = "# pack-refs with: sorted \n"
+
+// packedRefs is the file with all refs of a new .git.
+func packedRefs(refs CloneRefs, tags []Ref) string {
+	all := append(slices.Clone(tags), Ref{Name: "refs/heads/" + refs.Branch, Commit: refs.Commit})
+	if refs.Beside != "" && refs.Beside != "refs/heads/"+refs.Branch && plainRef(refs.Beside) {
+		all = append(all, Ref{Name: refs.Beside, Commit: refs.Commit})
+	}
+	slices.SortFunc(all, func(a, b Ref) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	b.WriteString(packedHead)
+	for _, r := range all {
+		fmt.Fprintf(&b, "%s %s\n", r.Commit, r.Name)
+	}
+	return b.String()
+}
+
+// Forget drops what pawl knows of the files of the clone: the next checkout
+// writes all of them.
+func (c *Clone) Forget() error {
+	if err := os.Remove(c.shadow.Repo.Index); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot drop the index of a clone: %w", err)
+	}
+	return nil
+}
+
+// DropAgentObjects makes pawl's own git directory read no object of the clone, so that
+// files which are entered after it are stored anew. It lasts until the clone
+// is opened again.
+func (c *Clone) DropAgentObjects() error {
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.Of.Objects+"\n")); err != nil {
+		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
+	}
+	return c.Forget()
+}
+
+// AfterBoot takes away what a power loss broke of a clone's objects, so that its files
+// can be saved. An error is that the clone cannot be worked in; its files are as they are.
+func (c *Clone) AfterBoot(ctx context.Context, base string) error {
+	dir := filepath.Join(c.Top, ".git")
+	agents := &Repo{Top: c.Top, Dir: dir, Common: dir, Objects: filepath.Join(dir, "objects"), Format: c.Of.Format}
+	for _, r := range []*Repo{agents, c.shadow.Repo} {
+		if _, err := r.dropBroken(ctx, filepath.Join(c.Own, "after-power-loss")); err != nil {
+			return err
+		}
+	}
+	head, err := c.Head()
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, c.call("rev-list", "--objects", "--quiet", head.Commit, "^"+base)); err != nil {
+		return fmt.Errorf("%w: the history of %q is not whole", ErrBroken, head.Commit)
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package git
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/test/gittest"
+)
+
+// commandKeys are the settings by which git runs a program, and what pawl does that may
+// run it; "" is nothing. A part in <> stands for any name.
+var commandKeys = map[string]string{
+	"core.alternateRefsCommand": "network",
+	"core.askPass":              "network",
+	"core.gitProxy":             "network",
+	"core.sshCommand":           "network",
+	"credential.<url>.*":        "network",
+	"credential.helper":         "network",
+	"gpg.<format>.program":      "network", // a push that is signed
+	"gpg.program":               "network",
+	"gpg.ssh.defaultKeyCommand": "network",
+	"http.proxy":                "network", // no program, but it sees what is sent
+	"remote.<name>.proxy":       "network",
+	"remote.<name>.receivepack": "network",
+	"remote.<name>.uploadpack":  "network",
+	"remote.<name>.vcs":         "network",
+	"url.<base>.insteadOf":      "network",
+	"url.<base>.pushInsteadOf":  "network",
+	"filter.<driver>.clean":     "filters",
+	"filter.<driver>.process":   "filters",
+	"filter.<driver>.smudge":    "filters",
+	"merge.<driver>.driver":     "merges",
+
+	"alias.*":                    "",
+	"browser.<tool>.cmd":         "",
+	"browser.<tool>.path":        "",
+	"core.editor":                "",
+	"core.fsmonitor":             "",
+	"core.hooksPath":             "",
+	"core.pager":                 "",
+	"diff.<driver>.command":      "",
+	"diff.<driver>.textconv":     "",
+	"diff.external":              "",
+	"difftool.<tool>.cmd":        "",
+	"difftool.<tool>.path":       "",
+	"gitcvs.dbDriver":            "",
+	"guitool.<name>.cmd":         "",
+	"help.browser":               "",
+	"imap.tunnel":                "",
+	"init.templateDir":           "",
+	"instaweb.browser":           "",
+	"interactive.diffFilter":     "",
+	"man.<tool>.cmd":             "",
+	"man.<tool>.path":            "",
+	"mergetool.<tool>.cmd":       "",
+	"mergetool.<tool>.path":      "",
+	"pager.<cmd>":                "",
+	"sendemail.ccCmd":            "",
+	"sendemail.headerCmd":        "",
+	"sendemail.smtpServer":       "",
+	"sendemail.tocmd":            "",
+	"sequence.editor":            "",
+	"submodule.<name>.update":    "",
+	"tar.<format>.command":       "",
+	"trailer.<token>.cmd":        "",
+	"trailer.<token>.command":    "",
+	"uploadpack.packObjectsHook": "",
+	"web.browser":                "",
+}
+
+// noCommands are settings that are named as if they ran a program.
+var noCommands = []string{
+	"advice.ignoredHook", "advice.waitingForEditor", "color.pager", "column.clean", "completion.commands",
+	"core.fsmonitorHookVersion", "credential.protectProtocol", "credential.sanitizePrompt", "credential.useHttpPath",
+	"credential.username", "credentialCache.ignoreSIGHUP", "credentialStore.lockTimeoutMS", "diff.<driver>.binary",
+	"diff.<driver>.cachetextconv", "diff.<driver>.wordRegex", "diff.<driver>.xfuncname", "merge.<driver>.name",
+	"merge.<driver>.recursive", "notes.rewrite.<command>", "rebase.abbreviateCommands", "remote.<name>.partialclonefilter",
+	"fsmonitor.allowRemote", "fsmonitor.socketDir", "transfer.credentialsInUrl", "uploadpack.allowFilter",
+	"include.path", "includeIf.<condition>.path", // what is included counts by its own keys
+}
+
+var (
+	looksLikeCommand = regexp.MustCompile(`(?i)cmd|command|program|helper|pager|editor|driver|external|textconv|clean$|smudge|process$|` +
+		`askpass|vcs$|(upload|receive)pack$|fsmonitor|hook|browser|filter$|tunnel|templatedir|^alias|proxy$|insteadof|smtpserver$|` +
+		`tool>?\.path|^include(if)?\.|credential|bundleuri`)
+	anyName = regexp.MustCompile(`<[^>]*>`)
+)
+
+// written is a key as a file of configuration may have it.
+func written(key string) string {
+	return strings.ReplaceAll(anyName.ReplaceAllString(key, "mine"), "*", "helper")
+}
+
+// TestEveryCommandKeyIsKnown compares the list with git's own, so that a key that a newer
+// git has is looked at by somebody.
+func TestEveryCommandKeyIsKnown(t *testing.T) {
+	t.Parallel()
+	for key := range strings.Lines(gittest.Git(t, t.TempDir(), "help", "--config")) {
+		key = strings.TrimSpace(key)
+		_, known := commandKeys[key]
+		if looksLikeCommand.MatchString(key) && !known && !slices.Contains(noCommands, key) {
+			t.Errorf("%s may run a program, and nobody decided what pawl makes of it", key)
+		}
+	}
+}
+
+// TestCommandsOfTheTree has all keys once in a file of the work tree that is included, and
+// once in .git/config, where they are the person's.
+func TestCommandsOfTheTree(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "r")
+	mine, agents := filepath.Join(top, ".git", "config"), filepath.Join(top, ".gitconfig")
+	for key := range commandKeys {
+		gittest.Git(t, top, "config", "--file", agents, written(key), "true")
+	}
+	check := func(where string, tree bool) {
+		t.Helper()
+		for what, some := range map[string]func() *regexp.Regexp{"network": ofNetwork, "filters": ofFilters, "merges": ofMerges} {
+			settings, err := r.Config(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			settings = r.ofTree(settings, some)
+			found := map[string]bool{}
+			for _, s := range settings {
+				found[strings.ToLower(s.Key)] = true
+			}
+			for key, of := range commandKeys {
+				if want := tree && of == what; found[strings.ToLower(written(key))] != want {
+					t.Errorf("%s in %s: that it counts for %s is %v", key, where, what, !want)
+				}
+			}
+		}
+	}
+	gittest.Git(t, top, "config", "include.path", "../.gitconfig")
+	check(agents, true)
+	text, err := os.ReadFile(agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, agents, "")
+	put(t, mine, string(text)+"[core]\n\trepositoryformatversion = 0\n")
+	check(mine, false)
+}
+
+// TestCommandsOfThePerson sets every key to a program that leaves its name, and has git do
+// all that may run one. Only those run that the list says.
+func TestCommandsOfThePerson(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "r")
+	other := filepath.Join(t.TempDir(), "other")
+	gittest.Git(t, top, "clone", "-q", top, other)
+	marks := t.TempDir()
+	for key := range commandKeys {
+		gittest.Git(t, top, "config", written(key), "touch '"+filepath.Join(marks, key)+"'; false")
+	}
+	for _, key := range []string{"receivepack", "uploadpack", "vcs", "proxy"} {
+		gittest.Git(t, top, "config", "--unset", "remote.mine."+key) // below
+	}
+	gittest.Git(t, top, "config", "push.gpgSign", "if-asked")
+	gittest.Git(t, top, "config", "commit.gpgSign", "true")
+	gittest.Git(t, top, "config", "tag.gpgSign", "true")
+	put(t, filepath.Join(top, ".git", "info", "attributes"), "* diff=mine merge=mine filter=mine\n")
+	mark := func(name string) string { return "touch '" + filepath.Join(marks, name) + "'; false" }
+	gittest.Git(t, top, "config", "remote.here.url", other)
+	gittest.Git(t, top, "config", "remote.here.uploadpack", mark("remote.<name>.uploadpack"))
+	gittest.Git(t, top, "config", "remote.here.receivepack", mark("remote.<name>.receivepack"))
+	gittest.Git(t, top, "config", "remote.ssh.url", "ssh://127.0.0.1:1/x")
+	gittest.Git(t, top, "config", "remote.other.url", "x")
+	gittest.Git(t, top, "config", "remote.other.vcs", "ext")
+	ctx := t.Context()
+	head := gittest.Git(t, other, "rev-parse", "HEAD")
+	commit := func(text string) string {
+		put(t, filepath.Join(other, "text"), text)
+		gittest.Git(t, other, "add", "-A")
+		gittest.Git(t, other, "commit", "-q", "-m", "x")
+		id := gittest.Git(t, other, "rev-parse", "HEAD")
+		gittest.Git(t, other, "reset", "-q", "--hard", head)
+		return id
+	}
+	one, two := commit("one\n"), commit("two\n")
+	gittest.Git(t, other, "branch", "one", one)
+	gittest.Git(t, other, "branch", "two", two)
+	for _, ref := range []string{"one", "two"} {
+		if _, err := r.Fetch(ctx, "here", "refs/heads/"+ref, "refs/pawl/"+ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Push(ctx, "here", one, "refs/heads/pushed"); err != nil {
+		t.Error(err)
+	}
+	for _, remote := range []string{"ssh", "other"} {
+		if _, err := r.Fetch(ctx, remote, "refs/heads/main", "refs/pawl/x"); err == nil {
+			t.Errorf("%s was fetched from", remote)
+		}
+	}
+	s := shadow(t, r)
+	_, _ = r.MergeTree(ctx, one, two)
+	_, _, _ = s.Diff(ctx, head, one, 1<<20)
+	_, _ = r.Changes(ctx, head, one)
+	_, _, _ = r.Untracked(ctx, top, []string{"*"})
+	_, _ = s.Commit(ctx, head+"^{tree}", "x", head)
+	if a, err := r.BeginFastForward(ctx, head, one, holdFile(t)); err == nil {
+		_, _ = a.Move(ctx)
+		a.End()
+	}
+	entries, err := os.ReadDir(marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran []string
+	for _, e := range entries {
+		ran = append(ran, e.Name())
+		if commandKeys[e.Name()] == "" {
+			t.Errorf("%s was run", e.Name())
+		}
+	}
+	for _, key := range []string{"core.sshCommand", "filter.<driver>.process", "merge.<driver>.driver"} {
+		if !slices.Contains(ran, key) {
+			t.Errorf("%s, which is the person's, was not run", key)
+		}
+	}
+	for _, key := range []string{"remote.<name>.uploadpack", "remote.<name>.receivepack"} {
+		if slices.Contains(ran, key) {
+			t.Errorf("%s was run", key)
+		}
+	}
+}
+
+// TestNothingOfTheTreeRuns has git do the same with settings of a file in the tree.
+func TestNothingOfTheTreeRuns(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "r")
+	head := gittest.Git(t, top, "rev-parse", "HEAD")
+	gittest.Git(t, top, "config", "include.path", "../.gitconfig")
+	gittest.Git(t, top, "config", "remote.ssh.url", "ssh://127.0.0.1:1/x")
+	put(t, filepath.Join(top, ".git", "info", "attributes"), "* merge=mine filter=mine\n")
+	made := filepath.Join(t.TempDir(), "made")
+	set := func(key string) {
+		gittest.Git(t, top, "config", "--file", filepath.Join(top, ".gitconfig"), key, "touch '"+made+"'")
+	}
+	commits := make([]string, 2)
+	for i := range commits {
+		put(t, filepath.Join(top, "text"), strings.Repeat("x\n", i+1))
+		gittest.Git(t, top, "add", "text")
+		gittest.Git(t, top, "commit", "-q", "-m", "x")
+		commits[i] = gittest.Git(t, top, "rev-parse", "HEAD")
+		gittest.Git(t, top, "reset", "-q", "--hard", head)
+	}
+	set("merge.mine.driver")
+	if m, err := r.MergeTree(t.Context(), commits[0], commits[1]); err != nil || m.Clean {
+		t.Errorf("merged to %+v, %v", m, err)
+	}
+	set("core.sshCommand")
+	_, fetched := r.Fetch(t.Context(), "ssh", "refs/heads/main", "refs/pawl/x")
+	_, pushed := r.Push(t.Context(), "ssh", head, "refs/heads/main")
+	set("filter.mine.clean")
+	_, moved := r.BeginFastForward(t.Context(), head, commits[0], holdFile(t))
+	for _, err := range []error{fetched, pushed, moved} {
+		if err == nil || !strings.Contains(err.Error(), "from .gitconfig in the work tree, where an agent may have written it") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := os.Lstat(made); err == nil {
+		t.Error("a program was run")
+	}
+}
+
+// What a remote says tells a push that is refused from one that may work later, and
+// from one that somebody else was quicker with.
+func TestWhatARemoteRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		says              string
+		rejected, refused bool
+	}{
+		"a protected branch":   {"this branch is protected", false, true},
+		"a locked branch":      {"main is locked: ask Ann", false, true},
+		"a hook without words": {"", false, true},
+		"a full disk":          {"fatal: unable to write loose object file: No space left on device", false, false},
+		"a slow hook":          {"pre-receive hook timed out", false, false},
+		"a server in trouble":  {"GitLab: Internal API unavailable, 503", false, false},
+		"too many at once":     {"Too many concurrent pushes; try again", false, false},
+		"a lock":               {"error: cannot lock ref 'refs/heads/main': Unable to create 'main.lock': File exists.", false, false},
+		"somebody is quicker":  {"error: cannot lock ref 'refs/heads/main': is at 1 but expected 2", true, false},
+	} {
+		top, r := repository(t, "here")
+		bare := filepath.Join(t.TempDir(), "there.git")
+		gittest.Git(t, top, "init", "-q", "--bare", bare)
+		gittest.Git(t, top, "remote", "add", "origin", bare)
+		hook := "#!/bin/sh\necho \"" + tt.says + "\" >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		rejected, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+		if rejected != tt.rejected || errors.Is(err, ErrRefused) != tt.refused || (err == nil) != tt.rejected {
+			t.Errorf("%s: rejected %v, %v", name, rejected, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), tt.says) || strings.HasSuffix(err.Error(), ": ")) {
+			t.Errorf("%s: it is not said what the remote says: %v", name, err)
+		}
+	}
+}
+
+// What a remote says steers no terminal.
+func TestARemoteSaysText(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "here")
+	bare := filepath.Join(t.TempDir(), "there.git")
+	gittest.Git(t, top, "init", "-q", "--bare", bare)
+	gittest.Git(t, top, "remote", "add", "origin", bare)
+	hook := "#!/bin/sh\nprintf 'no \\033[31m\\033[2J\\007\\302\\233evil\\n' >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+	if err == nil || !strings.Contains(err.Error(), "evil") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+		t.Errorf("it says %q", err)
+	}
+}
+
+// What a remote rejects without a hook: what is at fault there may be repaired, and
+// what it never takes is refused.
+func TestWhatARemoteRejectsItself(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		make    func(bare string) error
+		refused bool
+		words   string
+	}{
+		"a lock that is left": {func(bare string) error {
+			return os.WriteFile(filepath.Join(bare, "refs", "heads", "main.lock"), nil, 0o600)
+		}, false, "main.lock"},
+		"a hidden branch": {func(bare string) error {
+			return os.WriteFile(filepath.Join(bare, "config"), []byte("[core]\nbare = true\n[receive]\nhideRefs = refs/heads\n"), 0o600)
+		}, true, "deny updating a hidden ref"},
+		"a pack that is too large": {func(bare string) error {
+			return os.WriteFile(filepath.Join(bare, "config"), []byte("[core]\nbare = true\n[receive]\nmaxInputSize = 10\n"), 0o600)
+		}, true, "exceeds"},
+	} {
+		top, r := repository(t, "here")
+		bare := filepath.Join(t.TempDir(), "there.git")
+		gittest.Git(t, top, "init", "-q", "--bare", bare)
+		gittest.Git(t, top, "remote", "add", "origin", bare)
+		if err := tt.make(bare); err != nil {
+			t.Fatal(err)
+		}
+		rejected, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+		if rejected || err == nil || errors.Is(err, ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.words) {
+			t.Errorf("%s: rejected %v, %v", name, rejected, err)
+		}
+	}
+}
+
+// Where a branch is pushed to is what git itself goes by; a remote that is not there counts for nothing.
+func TestPushRemoteOf(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	gittest.Git(t, top, "init", "-q")
+	r, err := Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ key, value, want string }{
+		{"remote.origin.url", "https://example.com/a/b", ""},
+		{"remote.pushDefault", "mine", ""},
+		{"remote.mine.url", "https://example.com/c/b", "mine"},
+		{"branch.Main.pushRemote", "origin", "origin"},
+	} {
+		gittest.Git(t, top, "config", c.key, c.value)
+		if got, err := r.PushRemoteOf(t.Context(), "refs/heads/Main"); err != nil || got != c.want {
+			t.Errorf("with %s %s: %q, %v, want %q", c.key, c.value, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,469 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// FastForward moves the files of a work tree from one commit to another, as `git
+// merge --ff-only` does: paths that do not differ between the two are not
+// looked at, and what is staged or changed there stays.
+//
+//	Begin: the index is locked, and compared: Overlap names what is in the way
+//	…      the caller moves the branch
+//	Move   files, then the index
+//	End    the lock is given back
+//
+// The index is worked on as a copy beside the file hold, where no agent can put a link
+// in its place, and replaced whole. The lock file has a mark, by which a lock that a
+// dead pawl left differs from that of a running git. The file gets its name when the
+// mark is synced, so that a power loss cannot take the mark away. The caller holds the lock file hold, which git inherits: two pawls
+// never move the same work tree.
+//
+// Files are synced before the index says that they are there. A move that was cut off
+// is finished by another one. Until then the index stays locked: who committed all that
+// differs would take back what the branch was moved to.
+type FastForward struct {
+	repo     *Repo
+	from, to string
+	hold     *os.File
+	private  string // the copy of the index
+	changes  []Change
+
+	// PowerLost: the machine went down while an earlier move went on.
+	PowerLost bool
+
+	cut bool // the move began, and did not end
+}
+
+// ErrIndexLocked says that a git command of somebody else has the index.
+var ErrIndexLocked = errors.New("another git command holds the index")
+
+const lockMark = "pawl moves this work tree\n"
+
+// BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
+// another program has it. The caller ends it in any case.
+func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
+	sum := sha256.Sum256([]byte(r.Dir))
+	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
+	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
+	if _, err := r.trusts(ctx, ofFilters); err != nil {
+		return nil, fmt.Errorf("cannot move the files of %s: %w", r.Top, err)
+	}
+	if err := a.lock(); err != nil {
+		return nil, err
+	}
+	changes, err := r.Changes(ctx, from, to)
+	if err == nil {
+		a.changes = changes
+		err = a.copyIndex()
+	}
+	if err == nil {
+		err = a.refresh(ctx)
+	}
+	if err != nil {
+		a.End()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *FastForward) lock() error {
+	dir, name := filepath.Split(a.repo.Index + ".lock")
+	err := files.MakeBelow(dir, name, []byte(lockMark))
+	if errors.Is(err, fs.ErrExist) {
+		if a.ours() {
+			return nil // a dead pawl's: who is alive holds the file hold
+		}
+		return a.repo.indexLocked()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
+	}
+	return nil
+}
+
+// indexLocked is an error that says whose the lock may be. The lock is git's and
+// is never removed, since there may be work in it.
+func (r *Repo) indexLocked() error {
+	name := r.Index + ".lock"
+	info, err := os.Lstat(name)
+	if err == nil && info.ModTime().Before(process.Booted()) {
+		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, remove it",
+			ErrIndexLocked, r.Top, name)
+	}
+	return fmt.Errorf("%w of %s; if none runs there any more, remove %s", ErrIndexLocked, r.Top, name)
+}
+
+// End gives the lock back, but for that of a move that was cut off.
+func (a *FastForward) End() {
+	_ = os.Remove(a.private)
+	_ = os.Remove(a.private + ".lock")
+	if !a.cut && a.ours() {
+		_ = os.Remove(a.repo.Index + ".lock")
+	}
+}
+
+// ours is whether the lock is a pawl's.
+func (a *FastForward) ours() bool {
+	return ownLock(a.repo.Index + ".lock")
+}
+
+func (a *FastForward) copyIndex() error {
+	err := copyIndex(a.repo.Index, a.private, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		_ = os.Remove(a.private)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy the index of %s: %v", a.repo.Top, err)
+	}
+	return nil
+}
+
+// copyIndex copies an index file with its permissions and its time, by which git
+// knows that a file may have changed right after the index was written. It goes
+// through no link that an agent put in the place of an index.
+func copyIndex(from, to string, synced bool) error {
+	dir, name := filepath.Split(from)
+	f, err := files.OpenBelow(dir, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	dir, name = filepath.Split(to)
+	if err := files.ReplaceBelow(dir, name, data, info.Mode().Perm(), synced); err != nil {
+		return err
+	}
+	return files.SetTime(to, info.ModTime())
+}
+
+func (a *FastForward) call(args ...string) call {
+	c := a.repo.call(args...)
+	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
+	c.lock = a.hold
+	return c
+}
+
+// refresh looks at files whose times have changed. That some differ is no error.
+func (a *FastForward) refresh(ctx context.Context) error {
+	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
+	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
+		return err
+	}
+	return nil
+}
+
+// Overlap is what stands in the way: paths that the move changes and that have
+// staged or local changes, or a file that git does not know. Empty means that
+// the move can be made.
+func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
+	dirty, err := a.dirty(ctx, a.from)
+	if err != nil {
+		return nil, err
+	}
+	known, err := a.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, c := range a.changes {
+		inWay := c.Status == 'A' && !known[c.Path] && a.occupied(c.Path, known)
+		if inWay || dirty[c.Path] {
+			found = append(found, c.Path)
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	_, err = run(ctx, a.call("read-tree", "-n", "-m", "-u", a.from, a.to))
+	if e, ok := errors.AsType[*Error](err); ok && e.Code > 0 {
+		return []string{inWay(e.Stderr)}, nil
+	}
+	return nil, err
+}
+
+// inWay is the path that a refusal of git's names, or the refusal itself.
+func inWay(said string) string {
+	if _, rest, ok := strings.Cut(said, "'"); ok {
+		if path, _, ok := strings.Cut(rest, "'"); ok {
+			return path
+		}
+	}
+	return strings.TrimSpace(said)
+}
+
+// onlyNames makes a comparison list paths.
+var onlyNames = []string{"--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}
+
+// dirty are the paths whose file or index entry is not that of a commit.
+func (a *FastForward) dirty(ctx context.Context, commit string) (map[string]bool, error) {
+	set := map[string]bool{}
+	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
+		c := a.call(slices.Concat(args[:1], onlyNames, args[1:])...)
+		out, err := run(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
+		}
+		for _, p := range records(out) {
+			set[p] = true
+		}
+	}
+	return set, nil
+}
+
+func (a *FastForward) known(ctx context.Context) (map[string]bool, error) {
+	out, err := run(ctx, a.call("ls-files", "-z"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
+	}
+	set := lists.Set(records(out))
+	return set, nil
+}
+
+// occupied is true when a file that git does not know is at a path or above it.
+// One that git ignores counts: nobody else has it.
+func (a *FastForward) occupied(path string, known map[string]bool) bool {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		at := strings.Join(parts[:i+1], "/")
+		info, err := os.Lstat(filepath.Join(a.repo.Top, at))
+		if err != nil {
+			return false
+		}
+		if i == len(parts)-1 || !info.IsDir() {
+			return !known[at]
+		}
+	}
+	return false
+}
+
+// Move moves files and index. Files that meanwhile got in the way, or that an
+// earlier move did not come to, are seen to one by one: what is as it was
+// before is moved, what is as it is to be stays, and anything else is the
+// user's; those are returned.
+func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
+	a.cut = true
+	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
+	if _, refused := errors.AsType[*Error](err); refused && ctx.Err() == nil {
+		left, err = a.finish(ctx)
+	}
+	if err != nil {
+		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
+	}
+	if err := files.Sync(a.moved(left)...); err != nil {
+		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
+	}
+	if err := copyIndex(a.private, a.repo.Index, true); err != nil {
+		return left, fmt.Errorf("cannot replace the index of %s: %v", a.repo.Top, err)
+	}
+	a.cut = false
+	return left, nil
+}
+
+// moved are the files that were moved, and their folders.
+func (a *FastForward) moved(left []string) []string {
+	var paths []string
+	for _, c := range a.changes {
+		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
+			continue
+		}
+		name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
+		if c.NewMode == ModeFile || c.NewMode == ModeExec {
+			paths = append(paths, name)
+		}
+		paths = append(paths, files.Folders(name, a.repo.Top)...)
+	}
+	return paths
+}
+
+// finish moves path by path.
+func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
+	if err := a.copyIndex(); err != nil {
+		return nil, err
+	}
+	staged, err := a.staged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, err := a.differs(ctx, a.from, staged)
+	if err != nil {
+		return nil, err
+	}
+	after, err := a.differs(ctx, a.to, staged)
+	if err != nil {
+		return nil, err
+	}
+	var write, gone []string
+	for _, c := range a.changes {
+		switch {
+		case staged[c.Path]:
+			left = append(left, c.Path)
+		case !after[c.Path]:
+		case before[c.Path] && !a.half(ctx, c):
+			left = append(left, c.Path)
+		case c.Status == 'D':
+			gone = append(gone, c.Path)
+		default:
+			write = append(write, c.Path)
+		}
+	}
+	if len(write) > 0 {
+		c := a.call("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
+		c.stdin = list(write)
+		if _, err := run(ctx, c); err != nil {
+			return left, err
+		}
+	}
+	for _, p := range gone {
+		if err := os.Remove(filepath.Join(a.repo.Top, p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return left, err
+		}
+	}
+	return left, a.refresh(ctx)
+}
+
+// half reports whether a file is what a move that was cut off left: none, or whole
+// sectors from the beginning of what it is to be. After a power loss sectors may also
+// be those of before, or zeros.
+func (a *FastForward) half(ctx context.Context, c Change) bool {
+	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > halfLimit {
+		return false
+	}
+	data, err := files.ReadBelow(a.repo.Top, filepath.FromSlash(c.Path), halfLimit)
+	if err != nil {
+		return false
+	}
+	is := a.content(ctx, c.Path, c.NewObject)
+	if !a.PowerLost {
+		return len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
+	}
+	was := a.content(ctx, c.Path, c.OldObject)
+	halfOf := func(whole []byte) bool { return whole != nil && isHalf(data, whole) }
+	return len(bytes.Trim(data, "\x00")) == 0 || halfOf(is) || halfOf(was)
+}
+
+// content is what a work tree's file of an object holds; nil when that cannot be told.
+func (a *FastForward) content(ctx context.Context, path, object string) []byte {
+	if object == "" {
+		return nil
+	}
+	out, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+path, object))
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// halfLimit is the size in bytes of a file that is looked into.
+const halfLimit = 64 << 20
+
+// sector is what disks write at once.
+const sector = 512
+
+// isHalf reports whether each sector of a file is that of another, or zeros.
+func isHalf(data, whole []byte) bool {
+	for at := 0; at < len(data); at += sector {
+		part := data[at:min(at+sector, len(data))]
+		same := at+len(part) <= len(whole) && bytes.Equal(part, whole[at:at+len(part)])
+		if at < len(whole) && at+len(part) > len(whole) {
+			same = bytes.Equal(part[:len(whole)-at], whole[at:]) && len(bytes.Trim(part[len(whole)-at:], "\x00")) == 0
+		}
+		if !same && len(bytes.Trim(part, "\x00")) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// staged are the changed paths whose index entry is neither that of before nor
+// that of after: the user's.
+func (a *FastForward) staged(ctx context.Context) (map[string]bool, error) {
+	all, err := entries(ctx, a.call(lsEntries...))
+	if err != nil {
+		return nil, err
+	}
+	has := make(map[string]Entry, len(all))
+	for _, e := range all {
+		has[e.Path] = e
+	}
+	set := map[string]bool{}
+	for _, c := range a.changes {
+		e := has[c.Path]
+		old := e.Object == c.OldObject && e.Mode == c.OldMode
+		now := e.Object == c.NewObject && e.Mode == c.NewMode
+		if ours := old || now; !ours || e.Stage > 0 {
+			set[c.Path] = true
+		}
+	}
+	return set, nil
+}
+
+// differs puts the changed paths of the index to what a commit has, but for
+// staged ones, and returns those whose file is another. A file where the commit
+// has none differs.
+func (a *FastForward) differs(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
+	var in bytes.Buffer
+	set := map[string]bool{}
+	for _, c := range a.changes {
+		if staged[c.Path] {
+			continue
+		}
+		mode, object := c.OldMode, c.OldObject
+		if commit == a.to {
+			mode, object = c.NewMode, c.NewObject
+		}
+		if object == "" {
+			mode, object = "0", a.repo.Zero()
+			if _, err := os.Lstat(filepath.Join(a.repo.Top, c.Path)); err == nil {
+				set[c.Path] = true
+			}
+		}
+		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
+	}
+	put := a.call("update-index", "-z", "--index-info")
+	put.stdin = &in
+	if _, err := run(ctx, put); err != nil {
+		return nil, err
+	}
+	if err := a.refresh(ctx); err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, a.call(append([]string{"diff-files"}, onlyNames...)...))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range records(out) {
+		if slices.ContainsFunc(a.changes, func(c Change) bool { return c.Path == p }) {
+			set[p] = true
+		}
+	}
+	return set, nil
+}

@@ -1,0 +1,330 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+)
+
+// Find is the commit that a ref or another name stands for; empty when
+// there is none.
+func (r *Repo) Find(ctx context.Context, name string) (string, error) {
+	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
+	if exitCode(err) == 1 || exitCode(err) == 128 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find %s: %w", name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// TreeOf is the tree of a commit.
+func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
+	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
+	if err != nil {
+		return "", fmt.Errorf("cannot find the tree of %s: %w", commit, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// IsAncestor reports whether one commit can be reached from another, or is it.
+// A commit that is not in the store is no ancestor.
+func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) {
+	if commit == of {
+		return true, nil
+	}
+	_, err := run(ctx, r.call("merge-base", "--is-ancestor", commit, of))
+	switch {
+	case err == nil:
+		return true, nil
+	case exitCode(err) == 1:
+		return false, nil
+	}
+	if found, ferr := r.Find(ctx, commit); ferr == nil && found == "" {
+		return false, nil
+	}
+	return false, fmt.Errorf("cannot compare %s with %s: %w", commit, of, err)
+}
+
+// Collected changes when a gc may have removed objects; it is another one each time
+// that it is asked while one runs.
+func (r *Repo) Collected() string {
+	if _, err := os.Lstat(filepath.Join(r.Common, "gc.pid")); err == nil {
+		return time.Now().String()
+	}
+	info, err := os.Stat(filepath.Join(r.Objects, "pack"))
+	if err != nil {
+		return ""
+	}
+	return info.ModTime().String()
+}
+
+// Whole reports whether the commits want are there, with all that have does not have.
+// An empty have is nothing.
+func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
+	c := r.call("rev-list", "--objects", "--quiet", "--stdin")
+	in := strings.Join(want, "\n") + "\n"
+	if have != "" {
+		in += "^" + have + "\n"
+	}
+	c.stdin = strings.NewReader(in)
+	_, err := run(ctx, c)
+	return err == nil
+}
+
+// Unreachable returns those commits of a list that cannot be reached from to;
+// one that is not in the store cannot.
+func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[string]bool, error) {
+	gone := map[string]bool{}
+	if len(list) == 0 {
+		return gone, nil
+	}
+	ask := r.call("cat-file", "--batch-check=%(objecttype)", "--buffer")
+	ask.stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
+	out, err := run(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for commits: %w", err)
+	}
+	var in strings.Builder
+	kinds := strings.Split(string(out), "\n")
+	for i, id := range list {
+		if i >= len(kinds) || kinds[i] != "commit" {
+			gone[id] = true
+			continue
+		}
+		in.WriteString(id + "\n")
+	}
+	in.WriteString("^" + to + "\n")
+	walk := r.call("rev-list", "--stdin")
+	walk.stdin = strings.NewReader(in.String())
+	if out, err = run(ctx, walk); err != nil {
+		return nil, fmt.Errorf("cannot look for commits: %w", err)
+	}
+	outside := strings.Fields(string(out))
+	for _, id := range list {
+		if slices.Contains(outside, id) {
+			gone[id] = true
+		}
+	}
+	return gone, nil
+}
+
+// Base is a best common ancestor of two commits; empty when they have none.
+func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
+	out, err := run(ctx, r.call("merge-base", a, b))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find where %s and %s part: %w", a, b, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Changes lists how one tree or commit differs from another, by path, without
+// renames.
+func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
+	all, _, err := r.changes(ctx, r.call(), from, to, false, 0)
+	return all, err
+}
+
+// Author is who wrote a commit, and the first line of its message.
+func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
+	out, err := run(ctx, r.call("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+	if err != nil {
+		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
+	}
+	name, subject, _ = strings.Cut(strings.Trim(string(out), "\x00\n"), "\n")
+	return name, subject, nil
+}
+
+// Own are commits that can be reached from to and not from from, the last first, each as
+// its short name and the first line of its message.
+func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
+	out, err := run(ctx, r.call("log", "-z", "--no-show-signature", "--format=%h %s", fmt.Sprintf("-n%d", limit),
+		"^"+from, to, "--"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list commits: %w", err)
+	}
+	return records(out), nil
+}
+
+// Landing is a merge on the first-parent line of a branch.
+type Landing struct{ Commit, Message string }
+
+// linksMemory is enough for a million files that differ.
+const linksMemory = 512 << 20
+
+// Links are the nested repositories that commits name and base does not. What cannot be
+// read names none.
+func (r *Repo) Links(ctx context.Context, base string, commits []string) ([]string, error) {
+	var in strings.Builder
+	for _, id := range commits {
+		fmt.Fprintln(&in, strings.TrimSpace(id+" "+base)) // compared as if it were its parent
+	}
+	c := r.call("diff-tree", "--stdin", "--root", "-r", "-z", "--raw", "--no-renames")
+	c.stdin, c.memory = strings.NewReader(in.String()), linksMemory
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for nested repositories: %w", err)
+	}
+	var links []string
+	all := records(out)
+	for i := 0; i+1 < len(all); i++ {
+		if !strings.HasPrefix(all[i], ":") {
+			continue // the commit
+		}
+		if f := strings.Fields(all[i]); len(f) > 1 && f[1] == ModeNested {
+			links = append(links, all[i+1])
+		}
+		i++
+	}
+	return links, nil
+}
+
+// Landings lists the merges on the first-parent line of to that cannot be
+// reached from from and change one of the paths, the last first, at most limit.
+func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
+	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
+		"--no-show-signature", to}
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	args = append(append(args, "--"), literal(paths)...)
+	out, err := run(ctx, r.call(args...))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list what landed: %w", err)
+	}
+	var list []Landing
+	for _, one := range records(out) {
+		id, message, ok := strings.Cut(strings.TrimLeft(one, "\n"), "\n")
+		if !ok {
+			return nil, errors.New("cannot list what landed: odd answer")
+		}
+		list = append(list, Landing{Commit: id, Message: strings.TrimSpace(message)})
+	}
+	return list, nil
+}
+
+// literal makes path specifications that mean just these paths.
+func literal(paths []string) []string {
+	return lists.Each(paths, func(p string) string { return ":(literal)" + p })
+}
+
+// SetRef points a ref to a commit only if it is at old, in a transaction of
+// git's. Changed is true when it is not: nothing has happened then. What was
+// moved survives a power loss, if objects did ([Repo.SyncObjects]).
+func (r *Repo) SetRef(ctx context.Context, name, commit, old, reason string) (changed bool, err error) {
+	err = r.KeepRef(ctx, name, commit, old, reason)
+	if err == nil {
+		return false, nil
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return false, err
+	}
+	now, ferr := r.Find(ctx, name)
+	if ferr == nil && now != old {
+		return true, nil
+	}
+	return false, fmt.Errorf("cannot move %s: %w", name, err)
+}
+
+const (
+	tipsLimit = 300 // commits that are bound together
+	tagsLimit = 100 // tags that a clone gets
+)
+
+// Tips are the commits that branches, remote branches and tags are at, without
+// repetition; of many, the 300 that were committed last.
+func (r *Repo) Tips(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate",
+		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
+		"refs/heads", "refs/remotes", "refs/tags"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list refs: %w", err)
+	}
+	var tips []string
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		if f[0] == "tag" {
+			f = f[2:]
+		}
+		if len(f) < 2 || f[0] != "commit" {
+			continue
+		}
+		if seen[f[1]] {
+			continue
+		}
+		seen[f[1]] = true
+		if tips = append(tips, f[1]); len(tips) == tipsLimit {
+			break
+		}
+	}
+	return tips, nil
+}
+
+// CommitWithParents stores a commit that has the commits as parents, so that one ref
+// keeps all of them. Its files are those of one of them. The same commits make the same one.
+func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
+	c := r.call()
+	c.env = append(c.env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
+	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
+	return commitTree(ctx, c, pawl, parents[0]+"^{tree}", "pawl: what workspaces borrow\n", parents)
+}
+
+// Tags are the tags in the history of a commit, the newest first; of many, the
+// first 100. Commit is what the ref is at: a tag object or a commit.
+func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
+	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
+		"--merged="+commit,
+		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list tags: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+		if len(f) < 3 || !plainRef(f[2]) {
+			continue
+		}
+		all = append(all, Ref{Name: f[2], Commit: f[1]})
+		if f[0] == "tag" {
+			objects = append(objects, f[1])
+		}
+	}
+	return all, objects, nil
+}
+
+// copyTags stores tag objects in the agent's .git, since no pin keeps them in
+// the lender. They stay a pack there: objects that the lender has are not unpacked.
+func (c *Clone) copyTags(ctx context.Context, objects []string) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	pack := c.Of.call("pack-objects", "-q", "--stdout")
+	pack.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	data, err := run(ctx, pack)
+	if err == nil {
+		store := c.call("index-pack", "--stdin")
+		store.env = append(store.env, "GIT_OBJECT_DIRECTORY="+filepath.Join(c.Top, ".git", "objects"))
+		store.stdin = bytes.NewReader(data)
+		_, err = run(ctx, store)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy tags: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,354 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// File modes of tree entries.
+const (
+	ModeFile    = "100644"
+	ModeExec    = "100755"
+	ModeSymlink = "120000"
+	ModeNested  = "160000" // a commit of a nested repository
+)
+
+// Entry is one line of an index.
+type Entry struct {
+	Mode, Object, Path string
+	Stage              int  // 0, or 1 to 3 in a merge conflict
+	Sparse             bool // skip-worktree: the file need not be there
+	Assumed            bool // assume-unchanged: the file is not looked at
+}
+
+// Index is a private index of a shadow. One process at a time may use it.
+type Index struct {
+	shadow *Shadow
+	file   string
+	lock   *os.File
+}
+
+// Index uses the index at file, which need not exist. Git inherits lock, if
+// it is not nil, so that a lock on that file is held until git has ended too.
+func (s *Shadow) Index(file string, lock *os.File) *Index {
+	return &Index{shadow: s, file: file, lock: lock}
+}
+
+func (x *Index) call(args ...string) call {
+	c := x.shadow.call(args...)
+	c.env = append(c.env, "GIT_INDEX_FILE="+x.file)
+	c.lock = x.lock
+	return c
+}
+
+// Scan is how the work tree differs from an index.
+type Scan struct {
+	Changed   []string // in the index and different on disk, or in conflict
+	Gone      []string // in the index, and no file on disk
+	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
+	Ignored   []string // in the index, and ignored by the rules of now; see [Index.ScanTracked]
+}
+
+// Scan compares the work tree with the index. Submodules are not looked into. The
+// index learns the new times of files whose content did not change, so that the next
+// scan need not read them.
+func (x *Index) Scan(ctx context.Context) (Scan, error) {
+	s, _, err := x.scan(ctx, "no", false)
+	return s, err
+}
+
+// ScanTracked is Scan with what is in the index and ignored.
+func (x *Index) ScanTracked(ctx context.Context) (Scan, error) {
+	s, _, err := x.scan(ctx, "no", true)
+	return s, err
+}
+
+// ScanIgnored is ScanTracked with what is on disk and ignored. A folder that is ignored itself
+// is one entry, which ends with a slash.
+func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err error) {
+	return x.scan(ctx, "matching", true)
+}
+
+func (x *Index) scan(ctx context.Context, which string, tracked bool) (s Scan, ignored []string, err error) {
+	var warned capped
+	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
+		"--ignore-submodules=all")
+	status.env = append(status.env, "GIT_OPTIONAL_LOCKS=1")
+	status.warned = &warned
+	calls := []call{status}
+	if tracked {
+		calls = append(calls, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+	}
+	outs, err := runAll(ctx, calls...)
+	// Files in a folder that cannot be listed are untracked to nobody, and can be opened.
+	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
+		return x.scan(ctx, which, tracked)
+	}
+	if err != nil {
+		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
+	}
+	if tracked {
+		s.Ignored = records(outs[1])
+	}
+	for _, line := range records(outs[0]) {
+		if name, is := strings.CutPrefix(line, "! "); is {
+			ignored = append(ignored, name)
+		} else if err := s.read(line); err != nil {
+			return s, nil, err
+		}
+	}
+	return s, ignored, nil
+}
+
+// read takes one line of git status. The shadow has no commit, so every path
+// of the index has one, and only its second letter counts.
+func (s *Scan) read(line string) error {
+	kind, path, _ := strings.Cut(line, " ")
+	if kind == "?" {
+		s.Untracked = append(s.Untracked, path)
+		return nil
+	}
+	fields := map[string]int{"1": 8, "u": 10}[kind]
+	f := strings.SplitN(line, " ", fields+1)
+	if fields == 0 || len(f) <= fields || len(f[1]) != 2 {
+		return fmt.Errorf("cannot scan the work tree: git status said %q", line)
+	}
+	path = f[fields]
+	switch {
+	case kind == "u":
+		s.Changed = append(s.Changed, path)
+	case f[1][1] == 'D':
+		s.Gone = append(s.Gone, path)
+	case f[1][1] != '.':
+		s.Changed = append(s.Changed, path)
+	}
+	return nil
+}
+
+// UntrackedBy lists the files that are not in the index and not ignored by the
+// rules in the file, which stand alone: no .gitignore is read.
+func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "--exclude-from="+rules))
+	return records(out), err
+}
+
+// IgnoredFolded lists what is on disk and ignored. A folder whose files are
+// all ignored is one entry, which ends with a slash.
+func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
+	return records(out), err
+}
+
+// Names lists the paths of the index.
+func (x *Index) Names(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z"))
+	return records(out), err
+}
+
+// Entries lists the index.
+func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
+	return entries(ctx, x.call(lsEntries...))
+}
+
+// IndexEntries lists the user's index, whatever its format; no index is no entries.
+func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
+	return entries(ctx, r.call(lsEntries...))
+}
+
+var lsEntries = []string{"ls-files", "-z", "-s", "-v"}
+
+func entries(ctx context.Context, c call) ([]Entry, error) {
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the index: %w", err)
+	}
+	lines := records(out)
+	all := make([]Entry, 0, len(lines))
+	for _, l := range lines {
+		meta, path, _ := strings.Cut(l, "\t")
+		f := strings.Fields(meta)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("cannot list the index: git ls-files said %q", l)
+		}
+		stage, _ := strconv.Atoi(f[3])
+		tag := f[0]
+		all = append(all, Entry{
+			Mode: f[1], Object: f[2], Stage: stage, Path: path,
+			Sparse: tag == "S" || tag == "s", Assumed: tag == strings.ToLower(tag),
+		})
+	}
+	return all, nil
+}
+
+// Add stores the files at paths as they are on disk and enters them; a path
+// where nothing is leaves the index. It does
+// all or nothing; the objects that were written stay.
+func (x *Index) Add(ctx context.Context, paths []string) error {
+	return x.update(ctx, paths, "--add", "--remove", "--replace", "--stdin")
+}
+
+// Remove takes paths out of the index. A path that is not in it is no error.
+func (x *Index) Remove(ctx context.Context, paths []string) error {
+	return x.update(ctx, paths, "--force-remove", "--stdin")
+}
+
+func (x *Index) update(ctx context.Context, paths []string, flags ...string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	c := x.call(append([]string{"update-index", "-z"}, flags...)...)
+	c.stdin = list(paths)
+	_, err := run(ctx, c)
+	return err
+}
+
+// Set enters entries without looking at the files, so that the next scan
+// compares their content. It clears the flags of a path that is there.
+func (x *Index) Set(ctx context.Context, all []Entry) error { return setEntries(ctx, x.call(), all) }
+
+func setEntries(ctx context.Context, c call, all []Entry) error {
+	if len(all) == 0 {
+		return nil
+	}
+	var in strings.Builder
+	for _, e := range all {
+		in.WriteString(e.Mode + " " + e.Object + " " + strconv.Itoa(e.Stage) + "\t" + e.Path + "\x00")
+	}
+	c.args = []string{"update-index", "-z", "--add", "--replace", "--index-info"}
+	c.stdin = strings.NewReader(in.String())
+	_, err := run(ctx, c)
+	return err
+}
+
+// ReadTree makes the index that of a tree. An empty tree empties it.
+func (x *Index) ReadTree(ctx context.Context, tree string) error {
+	args := []string{"read-tree", tree}
+	if tree == "" {
+		args[1] = "--empty"
+	}
+	_, err := run(ctx, x.call(args...))
+	return err
+}
+
+// WriteTree stores the index as a tree. Objects that a partial clone has not
+// fetched may be missing.
+func (x *Index) WriteTree(ctx context.Context) (string, error) {
+	out, err := run(ctx, x.call("write-tree", "--missing-ok"))
+	if err != nil {
+		return "", fmt.Errorf("cannot store the tree: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// attributes are the values of attributes by path, of more than one the last. A
+// path for which none is set has none.
+func attributes(ctx context.Context, c call, paths []string, names ...string) (map[string]string, error) {
+	c.args = append([]string{"check-attr", "-z", "--stdin"}, names...)
+	c.stdin = list(paths)
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
+	}
+	values := map[string]string{}
+	for f := range slices.Chunk(records(out), 3) {
+		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
+			values[f[0]] = f[2]
+		}
+	}
+	return values, nil
+}
+
+// MoveIndex moves the user's index from one commit to another, as a checkout
+// would, and leaves the files alone. What is staged stays staged; where it
+// stands in the way, nothing changes and the error says so. An empty id is
+// the tree without files.
+func (r *Repo) MoveIndex(ctx context.Context, from, to string) error {
+	if from == to {
+		return nil
+	}
+	empty, err := r.emptyTree(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = run(ctx, r.call("read-tree", "-i", "-m", cmp.Or(from, empty), cmp.Or(to, empty)))
+	return err
+}
+
+func (r *Repo) emptyTree(ctx context.Context) (string, error) {
+	c := r.call("mktree")
+	c.stdin = strings.NewReader("")
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if len(out) == 0 {
+		return "", errors.New("git mktree said nothing")
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Unsafe is whether an entry would be written where no checkout may write. Git refuses
+// to make one, and obeys one that an index has.
+func (e Entry) Unsafe() bool {
+	return slices.ContainsFunc(strings.Split(e.Path, "/"), func(part string) bool {
+		return part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
+	})
+}
+
+// RemakeIndex makes the user's index anew, where there is none, of entries with their
+// flags. What is staged stays staged.
+func (r *Repo) RemakeIndex(ctx context.Context, all []Entry) error {
+	if err := setEntries(ctx, r.call(), all); err != nil {
+		return err
+	}
+	for flag, has := range map[string]func(Entry) bool{
+		"--skip-worktree":    func(e Entry) bool { return e.Sparse },
+		"--assume-unchanged": func(e Entry) bool { return e.Assumed },
+	} {
+		var paths []string
+		for _, e := range all {
+			if has(e) {
+				paths = append(paths, e.Path)
+			}
+		}
+		c := r.call("update-index", "-z", flag, "--stdin")
+		c.stdin = list(paths)
+		if _, err := run(ctx, c); err != nil {
+			return err
+		}
+	}
+	_, err := run(ctx, r.call("update-index", "-q", "--refresh"))
+	if exitCode(err) == 1 {
+		return nil // files differ from it
+	}
+	return err
+}
+
+// Untracked lists the files that git does not track and that fit one of the
+// patterns, which are relative to dir, a folder of the work tree: those that are
+// ignored, and the others. A pattern without signs (* ? [) names a file or a
+// folder; ** stands for any folders. Paths are relative to the top level.
+func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ignored, other []string, err error) {
+	specs := lists.Each(patterns, func(p string) string { return ":(glob)" + strings.TrimPrefix(p, "./") })
+	ask := func(args ...string) call {
+		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
+			append([]string{"--"}, specs...)...)...)
+		c.dir = dir
+		return c
+	}
+	outs, err := runAll(ctx, ask("-i"), ask())
+	if err != nil {
+		return nil, nil, err
+	}
+	return records(outs[0]), records(outs[1]), nil
+}

@@ -1,0 +1,237 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Commit stores a commit by "pawl" with the time of now. Empty parents are
+// left out. It is an error if the tree or a parent is not in the store.
+func (s *Shadow) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
+	return s.CommitTree(ctx, pawl, tree, message, parents...)
+}
+
+// CommitTree is [Shadow.Commit] by somebody else.
+func (s *Shadow) CommitTree(ctx context.Context, who Person, tree, message string, parents ...string) (string, error) {
+	return commitTree(ctx, s.call(), who, tree, message, parents)
+}
+
+func commitTree(ctx context.Context, c call, who Person, tree, message string, parents []string) (string, error) {
+	c.args = []string{"commit-tree", tree}
+	for _, p := range parents {
+		if p != "" {
+			c.args = append(c.args, "-p", p)
+		}
+	}
+	c.env = append(c.env, who.environ()...)
+	c.stdin = strings.NewReader(message)
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a commit: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Store stores bytes as a blob.
+func (s *Shadow) Store(ctx context.Context, data io.Reader) (string, error) {
+	c := s.call("hash-object", "-w", "--no-filters", "--stdin")
+	c.stdin = data
+	out, err := run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot store a blob: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Sizes returns the size in bytes of each blob, in order; -1 for one that is
+// not in the object store.
+func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
+	if len(objects) == 0 {
+		return nil, nil
+	}
+	c := s.call("cat-file", "--batch-check=%(objectsize)", "--buffer")
+	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the sizes of objects: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	sizes := make([]int64, len(objects))
+	for i := range sizes {
+		sizes[i] = -1
+		if i < len(lines) {
+			if n, err := strconv.ParseInt(lines[i], 10, 64); err == nil {
+				sizes[i] = n
+			}
+		}
+	}
+	return sizes, nil
+}
+
+// Blobs hands each blob to each, in order, as a stream that is valid during
+// the call. An error of each ends it and is returned.
+func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, size int64, r io.Reader) error) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	c := s.call("cat-file", "--batch", "--buffer")
+	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	p := prepare(ctx, c)
+	defer p.cancel()
+	pipe, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("cannot read objects: %w", err)
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	err = stream(bufio.NewReaderSize(pipe, 64<<10), objects, each)
+	if err != nil {
+		p.cancel()
+		_ = p.cmd.Wait() // killed: its status says nothing new
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	return p.failure(ctx, p.cmd.Wait())
+}
+
+func stream(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) error) error {
+	for i, id := range objects {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return fmt.Errorf("cannot read object %s: git said %q", id, strings.TrimSpace(line))
+		}
+		size, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return fmt.Errorf("cannot read object %s: git said %q", id, strings.TrimSpace(line))
+		}
+		body := io.LimitReader(r, size)
+		if err := each(i, size, body); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+		if _, err := r.Discard(1); err != nil {
+			return fmt.Errorf("cannot read object %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// BlobID is the id that git gives to size bytes of r stored as they are.
+func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
+	h := r.newHash()
+	fmt.Fprintf(h, "blob %d\x00", size)
+	if _, err := io.Copy(h, from); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (r *Repo) newHash() hash.Hash {
+	if r.Format == "sha256" {
+		return sha256.New()
+	}
+	return sha1.New() //nolint:gosec // git's own name for objects, not a protection
+}
+
+// Loose counts the objects that are files of their own.
+func (r *Repo) Loose(ctx context.Context) (int, error) {
+	out, err := run(ctx, r.call("count-objects"))
+	if err != nil {
+		return 0, fmt.Errorf("cannot count loose objects: %w", err)
+	}
+	number, _, _ := strings.Cut(string(out), " ")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0, fmt.Errorf("cannot count loose objects: git says %q", out)
+	}
+	return n, nil
+}
+
+// PackLoose puts loose objects into packs, whether anything leads to them or not,
+// so that nothing is lost that somebody works with. The files go when git finds
+// them in a pack, which is at the next call.
+func (r *Repo) PackLoose(ctx context.Context) error {
+	if _, err := run(ctx, r.call("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
+		return fmt.Errorf("cannot pack loose objects: %w", err)
+	}
+	return nil
+}
+
+// Git by default syncs packs, and neither single objects, refs nor folders: what
+// it wrote may be empty or gone after a power loss. What must not be is synced
+// here, when it matters, all of it at once.
+
+// SyncObjects makes the commits want, with all that have does not have, survive a
+// power loss. An empty have is nothing.
+func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) error {
+	c := r.call("rev-list", "--objects", "--no-object-names", "--stdin")
+	in := strings.Join(want, "\n") + "\n"
+	if have != "" {
+		in += "^" + have + "\n"
+	}
+	c.stdin = strings.NewReader(in)
+	out, err := run(ctx, c)
+	if err != nil {
+		return fmt.Errorf("cannot list what is to be kept: %w", err)
+	}
+	paths := []string{r.Objects, filepath.Join(r.Objects, "pack")}
+	for line := range strings.Lines(string(out)) {
+		id := strings.TrimSpace(line)
+		if !r.isID(id) {
+			continue
+		}
+		name := r.loosePath(id)
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			paths = append(paths, name, filepath.Dir(name))
+		}
+	}
+	if err := files.Sync(paths...); err != nil {
+		return fmt.Errorf("cannot keep objects on the disk: %v", err)
+	}
+	return nil
+}
+
+// loosePath is where an object is that is in no pack.
+func (r *Repo) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
+
+// syncRefs makes refs that were moved, and what their logs say, survive a power loss.
+func (r *Repo) syncRefs(names ...string) error {
+	paths := []string{r.Common}
+	add := func(top, name string) {
+		file := filepath.Join(top, name)
+		paths = append(paths, files.Folders(file, top)...) // git synced the file
+		log := filepath.Join(top, "logs", name)
+		if _, err := os.Lstat(log); err == nil {
+			paths = append(append(paths, log), files.Folders(log, top)...)
+		}
+	}
+	add(r.Dir, "HEAD") // its log tells of the branch that is checked out
+	for _, name := range names {
+		add(r.Common, name)
+	}
+	if err := files.Sync(paths...); err != nil {
+		return fmt.Errorf("cannot keep refs on the disk: %v", err)
+	}
+	return nil
+}

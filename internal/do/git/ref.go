@@ -1,0 +1,247 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+)
+
+// Ref is a ref that points to a commit, with what the commit says.
+type Ref struct {
+	Name    string
+	Commit  string
+	Tree    string
+	Parents []string
+	When    time.Time // committer's date, in whole seconds
+	Message string
+}
+
+// Zero is the object id that stands for "does not exist".
+func (r *Repo) Zero() string {
+	if r.Format == "sha256" {
+		return strings.Repeat("0", 64)
+	}
+	return strings.Repeat("0", 40)
+}
+
+// isID reports whether text is a full object id other than zero.
+func (r *Repo) isID(text string) bool {
+	return len(text) == len(r.Zero()) && text != r.Zero() && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// plainRef reports whether a name is one that git allows and that needs no
+// thought as a path.
+func plainRef(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
+		!strings.ContainsAny(name, " ~^:?*[\\\x7f") && strings.IndexFunc(name, func(c rune) bool { return c < ' ' }) < 0
+}
+
+// RefNames lists the names of the refs below a prefix that ends at a slash.
+func (r *Repo) RefNames(ctx context.Context, prefix string) ([]string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname)", prefix))
+	return strings.Fields(string(out)), err
+}
+
+// RefIDs lists the refs below a prefix, a line "name id" each, without looking at what
+// they lead to.
+func (r *Repo) RefIDs(ctx context.Context, prefix string) (string, error) {
+	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname) %(objectname)", prefix))
+	return string(out), err
+}
+
+// PutRef makes a ref what it was, wherever it leads now: an empty id is none.
+func (r *Repo) PutRef(ctx context.Context, name, id string) error {
+	if id == "" {
+		return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", "-d", name))
+	}
+	return r.runRefs(ctx, r.call("update-ref", "--no-deref", "-m", "pawl", name, id))
+}
+
+// Refs lists the refs whose names are below the given prefixes, by name. A
+// prefix is a whole name or ends at a slash.
+func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
+	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
+	out, err := run(ctx, r.call(append([]string{"for-each-ref", format}, prefixes...)...))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list refs: %w", err)
+	}
+	fields := strings.Split(string(out), "\x00")
+	var refs []Ref
+	for ; len(fields) > 6; fields = fields[6:] {
+		secs, _ := strconv.ParseInt(fields[4], 10, 64)
+		refs = append(refs, Ref{
+			Name: strings.TrimPrefix(fields[0], "\n"), Commit: fields[1], Tree: fields[2],
+			Parents: strings.Fields(fields[3]), When: time.Unix(secs, 0), Message: fields[5],
+		})
+	}
+	return refs, nil
+}
+
+// UpdateRef points a ref to a commit. With a non-empty old it does so only if
+// the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
+// reflog, if the ref has one. The disk is not waited for.
+func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
+	return r.runRefs(ctx, r.changeRefs(reason, update(name, commit, old)))
+}
+
+// KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
+// to was synced by [Repo.SyncObjects].
+func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
+	return r.keepRefs(ctx, r.changeRefs(reason, update(name, commit, old)), name)
+}
+
+// SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
+// names and ids in turn. The disk is not waited for.
+func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
+	return r.runRefs(ctx, r.changeRefs("pawl", updates(pairs)...))
+}
+
+// KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
+// to was synced by [Repo.SyncObjects].
+func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
+	var names []string
+	for pair := range slices.Chunk(pairs, 2) {
+		names = append(names, pair[0])
+	}
+	return r.keepRefs(ctx, r.changeRefs("pawl", updates(pairs)...), names...)
+}
+
+func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
+	c.settings = []string{"-c", "core.fsync=reference"}
+	if err := r.runRefs(ctx, c); err != nil {
+		return err
+	}
+	return r.syncRefs(names...)
+}
+
+// changeRefs is a transaction of lines as update and DeleteRefs make them.
+func (r *Repo) changeRefs(reason string, lines ...string) call {
+	c := r.call("update-ref", "-z", "--stdin", "-m", reason)
+	c.stdin = strings.NewReader(strings.Join(lines, ""))
+	return c
+}
+
+// update is a line of a transaction. What an agent left in the place of a ref of pawl's
+// is replaced, and not followed to the branch that it names.
+func update(name, commit, old string) string {
+	if strings.HasPrefix(name, "refs/pawl/") {
+		return "option no-deref\x00update " + name + "\x00" + commit + "\x00" + old + "\x00"
+	}
+	return "update " + name + "\x00" + commit + "\x00" + old + "\x00"
+}
+
+func updates(pairs []string) []string {
+	var lines []string
+	for pair := range slices.Chunk(pairs, 2) {
+		lines = append(lines, update(pair[0], pair[1], ""))
+	}
+	return lines
+}
+
+// DeleteRef removes a ref if it is at old.
+func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
+	return r.runRefs(ctx, r.call("update-ref", "-m", reason, "-d", name, old))
+}
+
+// DeleteRefs removes refs in one transaction, each only if it still is where
+// it was read. No refs is no call.
+func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	lines := lists.Each(refs, func(ref Ref) string { return "delete " + ref.Name + "\x00" + ref.Commit + "\x00" })
+	if err := r.runRefs(ctx, r.changeRefs("pawl", lines...)); err != nil {
+		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
+	}
+	return nil
+}
+
+// DropRefs removes refs of pawl's own, wherever they are: of each name, and of all
+// below a prefix that ends at a slash. Nobody else may move them meanwhile. The
+// disk is not waited for.
+func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
+	if len(prefixes) == 0 {
+		return nil
+	}
+	refs, err := r.Refs(ctx, prefixes...)
+	if err != nil {
+		return err
+	}
+	return r.DeleteRefs(ctx, refs)
+}
+
+// Count is the number of commits that can be reached from to and not from
+// from. An empty id stands for no commits.
+func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
+	if to == "" || from == to {
+		return 0, nil
+	}
+	args := []string{"rev-list", "--count", to}
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	out, err := run(ctx, r.call(args...))
+	if err != nil {
+		return 0, fmt.Errorf("cannot count commits: %w", err)
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+// CommitOutside returns one commit among those that can be reached from to and not
+// from keep, which was committed before since or after until (zero: no end), or can be
+// reached from a tag or a remote branch. It is empty when there is none. Times of commits
+// are seconds: one in the second of since or until is not outside.
+func (r *Repo) CommitOutside(ctx context.Context, keep, to string, since, until time.Time) (string, error) {
+	span := []string{to}
+	if keep != "" {
+		span = append(span, "^"+keep)
+	}
+	old := append([]string{"rev-list", "-n", "1", "--min-age=" + strconv.FormatInt(since.Unix()-1, 10)}, span...)
+	all := append([]string{"rev-list", "--count"}, span...)
+	own := append(append([]string{"rev-list", "--count"}, span...), "--not", "--remotes", "--tags")
+	calls := []call{r.call(all...), r.call(own...), r.call(old...)}
+	if !until.IsZero() {
+		late := append([]string{"rev-list", "-n", "1", "--max-age=" + strconv.FormatInt(until.Unix()+1, 10)}, span...)
+		calls = append(calls, r.call(late...))
+	}
+	outs, err := runAll(ctx, calls...)
+	if err != nil {
+		return "", fmt.Errorf("cannot list commits: %w", err)
+	}
+	for _, out := range outs[2:] {
+		if commit := strings.TrimSpace(string(out)); commit != "" {
+			return commit, nil
+		}
+	}
+	if !bytes.Equal(outs[0], outs[1]) {
+		return to, nil
+	}
+	return "", nil
+}
+
+// Resolve is the id of the commit that a name or an id stands for.
+func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
+	if strings.HasPrefix(name, "-") || name == "" {
+		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
+	}
+	id, err := r.Find(ctx, name)
+	if err != nil || id != "" {
+		return id, err
+	}
+	if head, err := r.Head(ctx); err == nil && head.Commit == "" {
+		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a "+
+			"first one", name)
+	}
+	return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
+}

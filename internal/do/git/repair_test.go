@@ -1,0 +1,193 @@
+package git
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/test/gittest"
+)
+
+// beforeAnyBoot is older than the start of the machine that runs the tests.
+var beforeAnyBoot = time.Unix(1, 0)
+
+// darkened is a repository as a power loss leaves it: an empty and a half object,
+// refs that lead nowhere, and locks.
+func darkened(t *testing.T) (dir string, r *Repo, half string) {
+	t.Helper()
+	dir, r = repository(t, "repo")
+	good := gittest.Git(t, dir, "rev-parse", "HEAD")
+	empty, half := gittest.Git(t, dir, "commit-tree", "-m", "lost", "HEAD^{tree}"), gittest.Git(t, dir, "commit-tree", "-m", "half", "HEAD^{tree}")
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/1", good)
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/2", empty)
+	gittest.Git(t, dir, "update-ref", "refs/pawl/runs/a/3", good)
+	for name, text := range map[string]string{
+		r.loosePath(empty): "", r.loosePath(half): "no object", r.Common + "/refs/pawl/runs/a/3": "",
+		r.Common + "/refs/heads/main.lock": "", r.Common + "/refs/heads/other.lock": "", r.Index + ".lock": "",
+	} {
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+		put(t, name, text)
+		if strings.HasSuffix(name, "main.lock") || strings.HasSuffix(name, "index.lock") {
+			if err := os.Chtimes(name, beforeAnyBoot, beforeAnyBoot); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir, r, half
+}
+
+func TestAfterBoot(t *testing.T) {
+	t.Parallel()
+	dir, r, half := darkened(t)
+	state := filepath.Join(t.TempDir(), "new", "state")
+	// Who begins here has nothing to repair, and does not look.
+	if notes, err := r.AfterBoot(t.Context(), state); err != nil || len(notes) > 0 {
+		t.Fatalf("the first time: %v, %v", notes, err)
+	}
+	if err := os.WriteFile(filepath.Join(state, bootFile), []byte("another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := r.AfterBoot(t.Context(), state)
+	if err != nil || len(notes) != 2 || !strings.Contains(notes[0], "2 objects") || !strings.Contains(notes[1], "2 of pawl's own refs") {
+		t.Fatalf("%v, %q", err, notes)
+	}
+	if refs := gittest.Git(t, dir, "for-each-ref", "--format=%(refname)", "refs/pawl"); refs != "refs/pawl/runs/a/1" {
+		t.Errorf("refs: %s", refs)
+	}
+	if out := gittest.Git(t, dir, "fsck", "--full"); strings.Contains(out, "error") {
+		t.Errorf("git fsck: %s", out)
+	}
+	if data, err := os.ReadFile(filepath.Join(state, "after-power-loss", half)); err != nil || string(data) != "no object" {
+		t.Errorf("the half object is kept as %q, %v", data, err)
+	}
+	for name, stays := range map[string]bool{
+		r.Common + "/refs/heads/main.lock": false, r.Common + "/refs/heads/other.lock": true, r.Index + ".lock": true,
+	} {
+		if _, err := os.Lstat(name); (err == nil) != stays {
+			t.Errorf("%s: %v; stays: %v", name, err, stays)
+		}
+	}
+	if notes, err := r.AfterBoot(t.Context(), state); err != nil || len(notes) > 0 {
+		t.Errorf("again: %v, %v", notes, err)
+	}
+}
+
+// A lock stays while a program works in the repository, however old it is.
+func TestALockOfSomebodyStays(t *testing.T) {
+	t.Parallel()
+	dir, r, _ := darkened(t)
+	held := startGit(t, dir)
+	r.dropLocks()
+	lock := r.Common + "/refs/heads/main.lock"
+	if _, err := os.Lstat(lock); err != nil {
+		t.Errorf("it is gone: %v", err)
+	}
+	held()
+	r.dropLocks()
+	if _, err := os.Lstat(lock); err == nil {
+		t.Error("it stays")
+	}
+}
+
+func TestIsHalf(t *testing.T) {
+	t.Parallel()
+	zeros := strings.Repeat("\x00", sector)
+	whole := strings.Repeat("a", sector) + strings.Repeat("b", sector) + "end"
+	for text, want := range map[string]bool{
+		"": true, whole: true, whole[:sector]: true, zeros + whole[sector:]: true, whole[:sector] + zeros: true, whole[:100]: true,
+		whole[:2*sector] + "\x00\x00\x00": true, "x" + whole[1:]: false, whole + "more": false, "a person's": false, whole[:sector] + "x": false,
+	} {
+		if got := isHalf([]byte(text), []byte(whole)); got != want {
+			t.Errorf("%d bytes %.20q: %v", len(text), text, got)
+		}
+	}
+}
+
+// The index is somebody's: its lock stays, and the message says what can be done.
+func TestLockedIndexSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "repo")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	put(t, r.Index+".lock", "")
+	_, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
+	if err == nil || !strings.Contains(err.Error(), "if none runs there any more, remove "+r.Index+".lock") {
+		t.Errorf("a lock of now: %v", err)
+	}
+	if err := os.Chtimes(r.Index+".lock", beforeAnyBoot, beforeAnyBoot); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.BeginFastForward(t.Context(), head, head, holdFile(t))
+	if err == nil || !strings.Contains(err.Error(), "the machine's end cut off") {
+		t.Errorf("a lock from before: %v", err)
+	}
+}
+
+// A pawl that died between the two names of its lock left both. The next one
+// takes the lock as it is: to write it again would lose the mark for a moment,
+// in which the power may fail.
+func TestLockOfADeadPawlIsNotWrittenAgain(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "repo")
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	lock := r.Index + ".lock"
+	put(t, lock, lockMark)
+	if err := errors.Join(os.Link(lock, filepath.Join(r.Dir, "pawl-lock")), os.Chtimes(lock, beforeAnyBoot, beforeAnyBoot)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	if info, err := os.Stat(lock); err != nil || !info.ModTime().Equal(beforeAnyBoot) {
+		t.Errorf("the lock was written at %v, %v", info.ModTime(), err)
+	}
+}
+
+// startGit starts a git that works in a folder until the end is asked for.
+func startGit(t *testing.T, dir string) (end func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "cat-file", "--batch-check")
+	cmd.Dir = dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = io.WriteString(in, "HEAD\n")
+	}
+	if err == nil {
+		_, err = bufio.NewReader(out).ReadString('\n') // it is at work
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// holdFile is the file that whoever moves a work tree holds.
+func holdFile(t *testing.T) *os.File {
+	t.Helper()
+	hold, err := os.Create(filepath.Join(t.TempDir(), "hold"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hold.Close() })
+	return hold
+}

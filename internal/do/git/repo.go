@@ -1,0 +1,293 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// ErrNotRepository says that a folder is not inside the work tree of a git
+// repository.
+var ErrNotRepository = errors.New("not a git repository")
+
+// Repo is a git repository with a work tree: a plain checkout, a linked
+// worktree or the checkout of a submodule. Its folders are absolute and were
+// read when it was opened; a later change of core.worktree moves nothing.
+type Repo struct {
+	Top     string // top level of the work tree
+	Dir     string // git directory of this work tree
+	Common  string // git directory that linked worktrees share
+	Exclude string // info/exclude, which may not exist
+	Index   string // the user's index, which may not exist
+	Objects string // object store
+	Format  string // hash of objects: "sha1" or "sha256"
+}
+
+// Open finds the repository that dir is in. It returns ErrNoGit without a git
+// command and ErrNotRepository outside of a repository; a bare repository, a
+// folder inside the git directory, one that another user owns and a git older
+// than 2.38 are errors that say so.
+func Open(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, false) }
+
+// OpenStore opens a repository for its objects and refs, with a work tree or
+// without one. Of a bare repository Top is the git directory.
+func OpenStore(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, true) }
+
+func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("cannot open the repository: %s is not a folder", dir)
+	}
+	if err := checkVersion(ctx, dir); err != nil {
+		return nil, err
+	}
+	facts := []string{"--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
+	out, err := run(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
+	says := bytes.SplitN(out, []byte("\n"), 4)
+	if len(says) != 4 {
+		return nil, openError(dir, cmp.Or(err, fmt.Errorf("git rev-parse said %q", out)))
+	}
+	bare := string(says[0]) == "true"
+	if bare && !bareToo {
+		return nil, fmt.Errorf("cannot work in %s: it is a bare repository, without files; use a clone of it", dir)
+	}
+	if !bare && string(says[1]) != "true" {
+		return nil, fmt.Errorf("cannot work in %s: it is inside a git directory; start in the work tree", dir)
+	}
+	if !bare && err != nil {
+		return nil, openError(dir, err)
+	}
+	r := &Repo{Format: string(says[2])}
+	if err := r.locate(ctx, dir, says[3], bare); err != nil {
+		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
+	}
+	return r, nil
+}
+
+// folders are the questions for those of a repository. A bare one fails at the last.
+var folders = [][]string{
+	{"--absolute-git-dir"}, {"--git-common-dir"},
+	{"--git-path", "info/exclude"}, {"--git-path", "index"}, {"--git-path", "objects"}, {"--show-toplevel"},
+}
+
+func revParse(dir string, what ...string) call {
+	return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
+}
+
+// locate fills in the folders. A path may hold a line break: then the lines of one
+// answer cannot be told apart, and every path is asked for alone.
+func (r *Repo) locate(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
+	asks := folders
+	if bare {
+		asks = folders[:len(folders)-1]
+	}
+	answers := bytes.Split(bytes.TrimSuffix(paths, []byte("\n")), []byte("\n"))
+	if len(answers) != len(asks) {
+		alone := lists.Each(asks, func(what []string) call { return revParse(dir, what...) })
+		if answers, err = runAll(ctx, alone...); err != nil {
+			return err
+		}
+	}
+	into := []*string{&r.Dir, &r.Common, &r.Exclude, &r.Index, &r.Objects, &r.Top}
+	for i, answer := range answers {
+		*into[i] = filepath.Clean(strings.TrimSuffix(string(answer), "\n"))
+	}
+	if bare {
+		r.Top = r.Dir
+	}
+	return r.checkCommon()
+}
+
+// checkCommon refuses a git folder that says that most of it is elsewhere, unless
+// that is a repository and this its linked work tree: an agent may have written the
+// file, and the configuration there names programs.
+func (r *Repo) checkCommon() error {
+	if r.Common == r.Dir {
+		return nil
+	}
+	trees, err := os.Stat(filepath.Join(r.Common, "worktrees"))
+	above, aerr := os.Stat(filepath.Dir(r.Dir))
+	if err == nil && aerr == nil && os.SameFile(trees, above) {
+		return nil
+	}
+	file := filepath.Join(r.Dir, "commondir")
+	return fmt.Errorf("%s makes %s the repository, which is not how git makes a linked work tree; if you did not write "+
+		"it, an agent may have: remove it", file, r.Common)
+}
+
+func openError(dir string, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if strings.Contains(e.Stderr, "not a git repository") {
+		return fmt.Errorf("%w: %s", ErrNotRepository, dir)
+	}
+	if strings.Contains(e.Stderr, "dubious ownership") {
+		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add "+
+			"safe.directory %s", dir, strconv.Quote(dir))
+	}
+	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
+}
+
+// fit are the git programs, by path, that were found to be new enough.
+var fit sync.Map
+
+func checkVersion(ctx context.Context, dir string) error {
+	c := call{dir: dir, args: []string{"version"}}
+	_, path := c.programs()
+	if _, known := fit.Load(path); known {
+		return nil
+	}
+	out, err := run(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !recent(string(out)) {
+		return fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
+	}
+	fit.Store(path, true)
+	return nil
+}
+
+// recent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A
+// version that cannot be read is taken for recent.
+func recent(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "git version %d.%d", &major, &minor)
+	return err != nil || major*1000+minor >= 2038
+}
+
+// call makes a call on the user's repository.
+func (r *Repo) call(args ...string) call {
+	return call{dir: r.Top, args: args, trees: r.Trees(), env: []string{
+		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
+	}}
+}
+
+// Trees are the work trees that are known: its own, and the first of its repository.
+func (r *Repo) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
+
+// Head is what is checked out.
+type Head struct {
+	Commit string // empty before the first commit
+	Branch string // full name, such as refs/heads/main; empty when detached
+}
+
+// Head reads what is checked out.
+func (r *Repo) Head(ctx context.Context) (Head, error) {
+	out, err := run(ctx, r.call("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
+	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
+	if err == nil && two {
+		if branch == "HEAD" {
+			branch = ""
+		}
+		return Head{Commit: commit, Branch: branch}, nil
+	}
+	if err != nil && exitCode(err) == 0 {
+		return Head{}, err
+	}
+	out, err = run(ctx, r.call("symbolic-ref", "-q", "HEAD"))
+	if err != nil {
+		return Head{}, fmt.Errorf("cannot read HEAD: %w", err)
+	}
+	return Head{Branch: strings.TrimSuffix(string(out), "\n")}, nil
+}
+
+// Busy names the operation that is half done in the work tree, such as a
+// merge or a rebase; it is empty when there is none.
+func (r *Repo) Busy() string {
+	for _, b := range []struct{ file, name string }{
+		{"MERGE_HEAD", "merge"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisect"},
+	} {
+		if _, err := os.Lstat(filepath.Join(r.Dir, b.file)); err == nil {
+			return b.name
+		}
+	}
+	return ""
+}
+
+// Init makes a repository of a folder that has none, and commits all that is
+// in it. It is for scratch repositories of pawl's own, e.g. the demo's; it
+// needs no identity in the user's configuration.
+func Init(ctx context.Context, dir, message string) error {
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"},
+		{"add", "--all"},
+		{"-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message=" + message},
+	} {
+		if _, err := run(ctx, call{dir: dir, env: pawl.environ(), args: args}); err != nil {
+			return fmt.Errorf("cannot make a repository of %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// Checkouts opens the work trees of a repository, linked ones too, in which a
+// branch is checked out, or in which something is going on that will come back
+// to it. One whose folder is gone is left out.
+func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
+	out, err := run(ctx, r.call("worktree", "list", "--porcelain", "-z"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the work trees: %w", err)
+	}
+	var found []*Repo
+	for block := range strings.SplitSeq(string(out), "\x00\x00") {
+		path, on, bare := "", "", false
+		for line := range strings.SplitSeq(block, "\x00") {
+			key, value, _ := strings.Cut(line, " ")
+			switch key {
+			case "worktree":
+				path = value
+			case "branch":
+				on = value
+			case "bare":
+				bare = true
+			}
+		}
+		if _, err := os.Stat(path); path == "" || bare || err != nil {
+			continue
+		}
+		w := r
+		if path != r.Top {
+			w, err = Open(ctx, path)
+		}
+		if errors.Is(err, ErrNotRepository) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if on == branch || w.comesBackTo() == branch {
+			found = append(found, w)
+		}
+	}
+	return found, nil
+}
+
+// comesBackTo is the branch that a rebase or bisect in the work tree began on.
+func (r *Repo) comesBackTo() string {
+	for _, f := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
+		data, err := files.ReadBelow(r.Dir, f, refLimit)
+		if err != nil {
+			continue
+		}
+		name := strings.TrimSpace(string(data))
+		if f == "BISECT_START" && !strings.HasPrefix(name, "refs/") {
+			name = "refs/heads/" + name
+		}
+		return name
+	}
+	return ""
+}

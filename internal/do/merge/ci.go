@@ -1,0 +1,131 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+// reportedIn is how soon a check has to be reported, while no other one goes on.
+const reportedIn = 10 * time.Minute
+
+// checkBranch is where the forge checks a batch.
+func (q *Queue) checkBranch(b *queue.Batch) string {
+	branch := branchOf("ci/" + short(q.target))
+	if b.Place > 0 {
+		branch += fmt.Sprint("-", b.Place+1)
+	}
+	return branch
+}
+
+// check gives the forge the batches that it is to check, each on a branch of pawl's own,
+// and asks about the first. A forge that does not answer is waited for as long as its
+// checks; after that the queue tries again, and blames nobody.
+func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) {
+	e := queue.Event{Kind: queue.Checked}
+	for i := range s.Checking {
+		if err := q.pushCheck(ctx, &s.Checking[i]); err != nil {
+			return e, err
+		}
+	}
+	b := &s.Checking[0]
+	v, commit := queue.Verdict{Tree: b.Result}, b.Head
+	if b.Target {
+		v.Tree, commit = b.Tree, b.Tip
+	}
+	over, quiet := time.Now().After(b.Asked.Add(q.o.ChecksTimeout)), min(q.o.ChecksTimeout, reportedIn)
+	all, err := q.o.Forge.Checks(ctx, commit)
+	if later := (*forge.LaterError)(nil); errors.As(err, &later) && !over {
+		e.Busy = true
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	red, left := required(all, q.o.Required)
+	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
+	switch {
+	case len(red) > 0:
+		if v, err = q.redCI(ctx, red, v); err != nil {
+			return e, err
+		}
+	case len(left) == 0:
+		v.Green = true
+	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
+		v.Absent, v.Summary = true, unreported(all, left, quiet, q.checkBranch(b))
+	case over:
+		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(q.o.ChecksTimeout),
+			strings.Join(left, ", "))
+	default:
+		return e, nil
+	}
+	if e.Verdict = &v; !v.Green {
+		v.By, err = q.by(ctx, commit)
+	}
+	return e, err
+}
+
+// pushCheck pushes a batch to the branch at which the forge checks it, if that was not done.
+func (q *Queue) pushCheck(ctx context.Context, b *queue.Batch) error {
+	branch, commit := q.checkBranch(b), b.Head
+	if b.Target {
+		commit = b.Tip
+	}
+	if was, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branch); err != nil || was == commit {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	err := q.o.Repo.PushOwn(ctx, q.remote.name, commit, "refs/heads/"+branch)
+	if errors.Is(err, git.ErrTheirs) {
+		err = fmt.Errorf("the checks cannot run: %w: delete the branch %s there", err, branch)
+	}
+	return err
+}
+
+func isPending(k forge.Check) bool { return k.State == forge.Pending }
+
+// unreported says that no check goes on, and that some were never there.
+func unreported(all []forge.Check, left []string, after time.Duration, branch string) string {
+	names := lists.Each(all, func(k forge.Check) string { return strconv.Quote(k.Name) })
+	slices.Sort(names)
+	asked := "does its CI run for pushes to " + branch
+	if len(names) > 0 {
+		asked = "is it spelled as there? It reports " + strings.Join(slices.Compact(names), ", ")
+	}
+	return fmt.Sprintf("after %s the forge has not reported %s: %s", loop.Duration(after), strings.Join(left, ", "), asked)
+}
+
+// redCI is the verdict of checks that are red, with the ends of their logs.
+func (q *Queue) redCI(ctx context.Context, red []forge.Check, v queue.Verdict) (queue.Verdict, error) {
+	names := lists.Each(red, func(k forge.Check) string { return k.Name })
+	v.Summary = "red at the forge: " + strings.Join(names, ", ")
+	var err error
+	v.Log, err = q.logs(ctx, red)
+	return v, err
+}
+
+// required says which of the checks that have to be green are red, and which are not
+// over, or not there. Of one name the newest counts.
+func required(all []forge.Check, names []string) (red []forge.Check, left []string) {
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(k forge.Check) bool { return k.Name == name })
+		switch {
+		case i >= 0 && all[i].State == forge.Red:
+			red = append(red, all[i])
+		case i < 0, all[i].State != forge.Green:
+			left = append(left, name)
+		}
+	}
+	return red, left
+}

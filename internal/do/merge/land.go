@@ -1,0 +1,272 @@
+package merge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+const (
+	landLimit = 5 * time.Minute // for one landing, files of work trees included
+	lockWaits = 20              // tries for an index that another git has, 100 ms apart
+)
+
+// land moves the target, and the files of work trees that have it checked out.
+// The command is in the database by now. It is safe to repeat.
+func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	if c.From == c.To {
+		return queue.Event{Kind: queue.Landed}, nil
+	}
+	if q.o.Before != nil && len(c.IDs) > 0 {
+		var entries []queue.Entry
+		for _, id := range c.IDs {
+			if e, ok := s.Find(id); ok {
+				entries = append(entries, e)
+			}
+		}
+		q.o.Before(ctx, entries, c.To)
+	}
+	if q.shared() {
+		return q.landThere(ctx, c)
+	}
+	hold, left, err := q.hold(ctx)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	defer func() { _ = hold.Close() }()
+	landed := queue.Event{Kind: queue.Landed, Warnings: left}
+	tip, err := q.o.Repo.Find(ctx, q.target)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	if tip != c.From {
+		there, err := q.o.Repo.IsAncestor(ctx, c.To, tip)
+		if err != nil || there {
+			return landed, err
+		}
+		return refused(queue.Refusal{Moved: true}), nil
+	}
+	if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
+		return refused(queue.Refusal{Moved: true}), nil
+	}
+	return q.move(ctx, s, c, hold)
+}
+
+func refused(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
+
+// move locks and compares all work trees, moves the target, then the files.
+func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
+	trees, err := q.o.Repo.Checkouts(ctx, q.target)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	var moves []*git.FastForward
+	defer func() {
+		for _, m := range moves {
+			m.End()
+		}
+	}()
+	for _, tree := range trees {
+		if busy := tree.Busy(); busy != "" {
+			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, short(q.target))
+			return refused(queue.Refusal{Why: why}), nil
+		}
+		m, err := begin(ctx, tree, c.From, c.To, hold)
+		if errors.Is(err, git.ErrIndexLocked) {
+			return refused(queue.Refusal{Why: err.Error()}), nil
+		}
+		if err != nil {
+			return queue.Event{}, err
+		}
+		moves = append(moves, m)
+		paths, err := m.Overlap(ctx)
+		if err != nil {
+			return queue.Event{}, err
+		}
+		if len(paths) > 0 {
+			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s",
+				strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
+			ids, err := q.touching(ctx, s, c, paths)
+			return refused(queue.Refusal{Why: why, IDs: ids}), err
+		}
+	}
+	if err := (movement{Target: q.target, From: c.From, To: c.To, Boot: process.Boot()}).write(hold); err != nil {
+		return queue.Event{}, err
+	}
+	q.o.point("before ref")
+	reason := "pawl: land " + strings.Join(c.IDs[:min(len(c.IDs), 5)], ", ")
+	changed, err := q.o.Repo.SetRef(ctx, q.target, c.To, c.From, reason)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	if changed {
+		return refused(queue.Refusal{Moved: true}), nil
+	}
+	q.o.point("after ref")
+	left, err := q.moveFiles(ctx, trees, moves, hold)
+	return queue.Event{Kind: queue.Landed, Warnings: left}, err
+}
+
+// begin waits a little for a git command that has the index.
+func begin(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
+	for try := 0; ; try++ {
+		m, err := tree.BeginFastForward(ctx, from, to, hold)
+		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
+			return m, err
+		}
+		process.Sleep(ctx, 100*time.Millisecond)
+	}
+}
+
+// moveFiles moves the files of work trees, and forgets the movement. It returns warnings.
+func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
+) ([]string, error) {
+	var warnings []string
+	for i, m := range moves {
+		left, err := m.Move(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q.o.point("after files")
+		if len(left) > 0 {
+			warnings = append(warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
+				trees[i].Top, strings.Join(left, ", ")))
+		}
+	}
+	return warnings, hold.Truncate(0)
+}
+
+// touching are the entries of a batch that change one of some paths.
+func (q *Queue) touching(ctx context.Context, s *queue.State, c queue.Command, paths []string) ([]string, error) {
+	if s.Batch == nil {
+		return nil, nil
+	}
+	var ids []string
+	before := c.From
+	for _, m := range s.Batch.Steps {
+		if m.Empty {
+			continue
+		}
+		changes, err := q.o.Repo.Changes(ctx, before, m.Commit)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(changes, func(ch git.Change) bool {
+			return slices.ContainsFunc(paths, func(p string) bool {
+				return ch.Path == p || strings.HasPrefix(ch.Path, p+"/") || strings.HasPrefix(p, ch.Path+"/")
+			})
+		}) {
+			ids = append(ids, m.ID)
+		}
+		before = m.Commit
+	}
+	return ids, nil
+}
+
+func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+
+// A movement is what the file checkout.lock says while a target and the files of its
+// work trees are moved. It is on the disk before the target moves, and goes when all
+// files are moved: what a crash, a killed git or a full disk cuts off is finished by
+// whoever holds the file next.
+type movement struct {
+	Target string `json:"target"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Boot   string `json:"boot"` // of the machine, when it began
+}
+
+func (m movement) write(hold *os.File) error {
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = hold.WriteAt(text, 0)
+	}
+	err = errors.Join(err, hold.Truncate(int64(len(text))))
+	if err == nil {
+		err = files.Sync(hold.Name(), filepath.Dir(hold.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note where %s is moved to: %v", m.Target, err)
+	}
+	return nil
+}
+
+// hold locks the work trees against other pawls, and finishes what is left of an
+// earlier movement. It returns warnings.
+func (q *Queue) hold(ctx context.Context) (*os.File, []string, error) {
+	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings, err := q.finish(ctx, hold)
+	if err != nil {
+		_ = hold.Close()
+		return nil, nil, err
+	}
+	return hold, warnings, nil
+}
+
+// finish moves the files that an earlier movement left behind to where its target is
+// now: somebody may have committed meanwhile.
+func (q *Queue) finish(ctx context.Context, hold *os.File) ([]string, error) {
+	var m movement
+	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was moved last: %v", err)
+	}
+	if json.Unmarshal(data, &m) != nil || m.Target == "" {
+		return nil, nil // none is left, or its note was cut off before it began
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landLimit) // not ended half way
+	defer cancel()
+	tip, err := q.o.Repo.Find(ctx, m.Target)
+	if err != nil {
+		return nil, err
+	}
+	moved := false
+	if tip != "" {
+		if moved, err = q.o.Repo.IsAncestor(ctx, m.To, tip); err != nil {
+			return nil, err
+		}
+	}
+	if !moved { // nothing but locks can be left
+		tip = m.From
+	}
+	trees, err := q.o.Repo.Checkouts(ctx, m.Target)
+	if err != nil {
+		return nil, err
+	}
+	var moves []*git.FastForward
+	defer func() {
+		for _, f := range moves {
+			f.End()
+		}
+	}()
+	for _, tree := range trees {
+		if busy := tree.Busy(); busy != "" && moved {
+			return nil, fmt.Errorf("cannot move the files of %s to %.10s: a %s is going on there", tree.Top, tip, busy)
+		}
+		f, err := begin(ctx, tree, m.From, tip, hold)
+		if err != nil {
+			return nil, err
+		}
+		f.PowerLost = m.Boot != process.Boot()
+		moves = append(moves, f)
+	}
+	if !moved {
+		return nil, hold.Truncate(0)
+	}
+	return q.moveFiles(ctx, trees, moves, hold)
+}

@@ -1,0 +1,294 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+// prepare merges the entries of a batch, one onto the other, from where the
+// target is now.
+func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	facts, warnings, err := q.facts(ctx, s.Tip, true)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	if c.Commit != "" && facts.Theirs != "" {
+		return q.prepareTheirs(ctx, facts, warnings, c.Batch)
+	}
+	out := &queue.Prepare{Facts: facts, Head: facts.Tip, Result: facts.Tree}
+	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
+	diverged := facts.Diverged != "" && facts.Theirs != s.Ignored
+	if facts.Tip == "" || !facts.Past || diverged {
+		if !facts.Past {
+			out.Lost, err = q.repair(ctx, facts.Tip)
+		}
+		return e, err
+	}
+	at := place{tip: facts.Tip, head: facts.Tip, tree: facts.Tree}
+	if c.From != "" { // what the forge checks now
+		at.tip, at.head = c.From, c.From
+		if at.tree, err = q.o.Repo.TreeOf(ctx, c.From); err != nil {
+			return e, err
+		}
+	}
+	onto := at.tip
+	var landed []queue.Entry
+	for _, id := range c.IDs {
+		entry, ok := s.Find(id)
+		if !ok {
+			continue
+		}
+		m, next, err := q.mergeEntry(ctx, at, &entry, c.Batch)
+		if err != nil {
+			return e, err
+		}
+		if c.From != "" && m.Conflict != nil { // nothing of that is on the target yet
+			m.Conflict, m.Later = nil, true
+		}
+		if next != at {
+			landed = append(landed, entry)
+		}
+		at = next
+		out.Steps = append(out.Steps, m)
+	}
+	out.Head, out.Result = at.head, at.tree
+	if len(landed) > 1 {
+		out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
+	}
+	if err == nil && out.Head != onto {
+		err = q.pin(ctx, onto, out.Head)
+	}
+	return e, err
+}
+
+// prepareTheirs merges what the remote has with the target.
+func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []string, batch int64) (queue.Event, error) {
+	out := &queue.Prepare{Facts: f, Head: f.Tip, Result: f.Tree}
+	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
+	merged, err := q.mergeTrees(ctx, f.Tip, &queue.Entry{ID: q.remote.name, Commit: f.Theirs})
+	switch {
+	case err != nil:
+		return e, err
+	case merged.conflict != nil:
+		out.Apart = true
+		out.Diverged += "; they conflict in " + strings.Join(merged.conflict.Paths(), ", ")
+		return e, nil
+	}
+	out.Diverged = ""
+	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n", q.remote.name, short(q.remote.ref), batch)
+	if out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
+		out.Result, err = merged.tree, q.pin(ctx, f.Tip, out.Head)
+	}
+	return e, err
+}
+
+// pin keeps what is to land until it has, whatever gc the user runs. The command to land it
+// will be on the disk before it is carried out.
+func (q *Queue) pin(ctx context.Context, tip, head string) error {
+	done, err := q.o.Repo.Hold(ctx, q.o.Dir, tip, head)
+	defer done()
+	if err == nil {
+		err = q.o.Repo.SyncObjects(ctx, tip, head)
+	}
+	if err == nil {
+		err = q.o.Repo.SetRefs(ctx, q.pinned(), head)
+	}
+	return err
+}
+
+// pinned is the ref of what is to land next.
+func (q *Queue) pinned() string { return "refs/pawl/landing/" + short(q.target) }
+
+// place is how far a batch has come.
+type place struct{ tip, head, tree string }
+
+// mergeEntry merges one entry onto what is there, and says what is there then.
+func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
+	m := queue.Merged{ID: e.ID}
+	merged, err := q.mergeTrees(ctx, at.head, e)
+	if err == nil {
+		m.Empty, err = q.hasLanded(ctx, at.tip, e)
+	}
+	switch {
+	case m.Empty:
+		m.Commit = at.head
+		return m, at, nil
+	case err != nil:
+		m.Lost, err = q.never(ctx, e, err)
+		return m, at, err
+	case merged.conflict != nil:
+		return q.notMerged(ctx, at, e, m, merged.conflict)
+	}
+	m.Settled, m.Regenerated, m.Commands = merged.settled, merged.regenerated, merged.commands
+	tree, kept, err := q.keepProtected(ctx, at.tree, merged.tree, e.Allow)
+	if err != nil {
+		return m, at, err
+	}
+	m.Kept = kept
+	if tree == at.tree {
+		m.Empty, m.Commit = true, at.head
+		return m, at, nil
+	}
+	m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, message(e, batch), at.head, e.Commit)
+	if err != nil {
+		return m, at, err
+	}
+	return m, place{tip: at.tip, head: m.Commit, tree: tree}, nil
+}
+
+// maxSince is how many landings since the work of an entry began are looked at.
+const maxSince = 1000
+
+// hasLanded is true when the run of an entry has landed already. A database that machines share
+// may have lost that, and the work was done again.
+func (q *Queue) hasLanded(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
+	if q.o.Travel == "" || e.Run == "" || e.Base == "" {
+		return false, nil
+	}
+	landed, err := q.o.Repo.Landings(ctx, e.Base, tip, nil, maxSince)
+	return slices.ContainsFunc(landed, func(l git.Landing) bool {
+		return slices.Contains(strings.Split(l.Message, "\n"), "Pawl-Run: "+e.Run)
+	}), err
+}
+
+// never says why a merge that failed can never be made; other errors come back.
+func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, error) {
+	gone := "its commit " + e.Commit + " is not in the repository any more"
+	if errors.Is(err, errMissing) {
+		return gone, nil
+	}
+	var failed *git.Error
+	if !errors.As(err, &failed) {
+		return "", err
+	}
+	if strings.Contains(failed.Stderr, "unrelated histories") {
+		return "it has no commit in common with the target", nil
+	}
+	if q.o.Travel != "" { // it is there, or the remote could not be asked
+		return "", err
+	}
+	if commit, ferr := q.o.Repo.Find(ctx, e.Commit); ferr == nil && commit == "" {
+		return gone, nil
+	}
+	return "", err
+}
+
+// notMerged decides whether a conflict is with the target or with an entry before it.
+func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict,
+) (queue.Merged, place, error) {
+	if at.head != at.tip {
+		alone, err := q.mergeTrees(ctx, at.tip, e)
+		if err != nil {
+			return m, at, err
+		}
+		if alone.conflict == nil {
+			m.Later = true
+			return m, at, nil
+		}
+		c = alone.conflict
+	}
+	m.Conflict = c
+	return m, at, nil
+}
+
+// keepProtected puts protected files of a merged tree back to what is there
+// before the merge, but for those that the entry may change.
+func (q *Queue) keepProtected(ctx context.Context, before, merged string, allow []string,
+) (tree string, kept []string, err error) {
+	if before == merged {
+		return merged, nil, nil
+	}
+	changes, err := q.o.Repo.Changes(ctx, before, merged)
+	if err != nil {
+		return "", nil, err
+	}
+	rules := q.o.Protect
+	rules.Allow = slices.Concat(rules.Allow, allow)
+	list := lists.Each(changes, func(c git.Change) gate.Change { return gate.Change{Path: c.Path, Status: c.Status} })
+	for _, v := range gate.Tampered(list, rules) {
+		kept = append(kept, v.Path)
+	}
+	if len(kept) == 0 {
+		return merged, nil, nil
+	}
+	var back []git.Entry
+	for _, c := range changes {
+		if slices.Contains(kept, c.Path) {
+			back = append(back, git.Entry{Path: c.Path, Mode: c.OldMode, Object: c.OldObject})
+		}
+	}
+	tree, err = q.rewrite(ctx, merged, back)
+	return tree, kept, err
+}
+
+// rewrite is a tree with some paths replaced; an entry without an object takes
+// its path away.
+func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	file, done, err := q.scratch()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	x := q.shadow.Index(file, nil)
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return "", err
+	}
+	var gone []string
+	var put []git.Entry
+	for _, e := range entries {
+		if e.Object == "" {
+			gone = append(gone, e.Path)
+		} else {
+			put = append(put, e)
+		}
+	}
+	// What is to go comes first: a file may take the place of a folder.
+	if err := x.Remove(ctx, gone); err != nil {
+		return "", err
+	}
+	if err := x.Set(ctx, put); err != nil {
+		return "", err
+	}
+	return x.WriteTree(ctx)
+}
+
+// message is that of a landing.
+func message(e *queue.Entry, batch int64) string {
+	return subject(e) + "\n\n" + trailers([]queue.Entry{*e}, batch)
+}
+
+func subject(e *queue.Entry) string {
+	title := cmp.Or(strings.Join(strings.Fields(e.Title), " "), "landed by pawl")
+	return e.ID + ": " + title
+}
+
+// batchMessage is that of the merge which brings a batch to the target.
+func batchMessage(list []queue.Entry, batch int64) string {
+	names := lists.Each(list, func(one queue.Entry) string { return one.ID })
+	subject := strings.Join(names, ", ")
+	if len(list) > 4 {
+		subject = fmt.Sprintf("%s, … %s", strings.Join(names[:3], ", "), names[len(names)-1])
+	}
+	return fmt.Sprintf("%s: %d tasks\n\n%s", subject, len(list), trailers(list, batch))
+}
+
+func trailers(list []queue.Entry, batch int64) string {
+	var b strings.Builder
+	for _, e := range list {
+		b.WriteString("Pawl-Task: " + e.ID + "\n")
+		if e.Run != "" {
+			b.WriteString("Pawl-Run: " + e.Run + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "Pawl-Batch: %d\n", batch)
+	return b.String()
+}

@@ -1,0 +1,398 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+// ErrNoRemote means that there is nowhere to push a branch to.
+var ErrNoRemote = errors.New("has no remote")
+
+// Proposing is what pull requests need.
+type Proposing struct {
+	Forge *forge.Client
+	// Fork is where branches are pushed to; without a name it is the target's remote.
+	Fork Fork
+	// AutoMerge merges a request as soon as the forge lets it.
+	AutoMerge bool
+	// Required are the names of the forge's checks that have to be green. Where work
+	// lands here they are waited for, for ChecksTimeout, before it lands.
+	Required      []string
+	ChecksTimeout time.Duration
+}
+
+// Fork is a copy of the repository at the same forge.
+type Fork struct {
+	Remote string // its name here
+	Owner  string // whose it is at the forge
+}
+
+// branchOf is the branch of an entry's pull request.
+func branchOf(id string) string { return "pawl/" + id }
+
+// propose opens a pull request for the one entry of a batch: the merge that was
+// verified is pushed as a branch of the entry's own. A request that is open for
+// that branch already is used again, so it is safe to repeat.
+func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	switch {
+	case q.remote.name == "":
+		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", short(q.target), ErrNoRemote)
+	case q.o.Forge == nil:
+		return queue.Event{}, errors.New("cannot open a pull request: no forge is known")
+	case len(c.IDs) != 1:
+		return queue.Event{}, errors.New("cannot open a pull request: it is for one task")
+	}
+	e, ok := s.Find(c.IDs[0])
+	if !ok {
+		return queue.Event{Kind: queue.Proposals}, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	remote, head := q.remote.name, branchOf(e.ID)
+	if q.o.Fork.Remote != "" {
+		remote, head = q.o.Fork.Remote, q.o.Fork.Owner+":"+head
+	}
+	err := q.o.Repo.PushOwn(bounded, remote, c.Commit, "refs/heads/"+branchOf(e.ID))
+	if errors.Is(err, git.ErrTheirs) {
+		why := err.Error() + "; bring that together, or delete the branch there: pawl queue retry " + e.ID
+		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
+	}
+	if err != nil {
+		return queue.Event{}, err
+	}
+	found, err := q.o.Forge.Propose(ctx, forge.Draft{
+		Branch: head, Base: short(q.remote.ref), Title: subject(&e), Body: q.story(ctx, &e, c.Batch),
+	})
+	if err != nil {
+		return queue.Event{}, err
+	}
+	// What was said before is looked at still: Seen stays as it was.
+	return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, URL: found.URL, Seen: e.Seen}}}, nil
+}
+
+// storyMost is how many bytes of a task's description a pull request shows.
+const storyMost = 8 << 10
+
+// story is the text of a pull request: what was asked, and what it took.
+func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
+	var b strings.Builder
+	c, err := q.o.Store.Case(ctx, e.ID)
+	switch n := c.Issue(); {
+	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
+		fmt.Fprintf(&b, "Closes #%d\n\n", n)
+	case err == nil && c.Description != "":
+		b.WriteString("## What was asked\n\n" + fault.Cut(c.Description, storyMost) + "\n\n")
+	}
+	b.WriteString("## What was done\n\n")
+	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
+		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"), fault.Numbered(r.Iteration, "iteration"))
+		if r.CostKnown {
+			fmt.Fprintf(&b, ", for $%.2f", float64(r.Cost)/1e6)
+		}
+		b.WriteString("\n")
+	}
+	for _, g := range q.o.Gates {
+		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), short(q.target))
+	}
+	return b.String() + "\n" + trailers([]queue.Entry{*e}, batch)
+}
+
+// review asks the forge what became of pull requests. One that is merged is done
+// once its commit is here and on the target. Where nothing has changed it costs
+// one call, whatever the number of requests.
+func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	ev := queue.Event{Kind: queue.Proposals}
+	if q.o.Forge == nil {
+		return ev, errors.New("cannot look at pull requests: no forge is known")
+	}
+	if q.reviews++; c.Fresh {
+		clear(q.waits)
+	}
+	recent, err := q.o.Forge.Recent(ctx)
+	if err != nil {
+		return ev, err
+	}
+	for _, id := range c.IDs {
+		e, ok := s.Find(id)
+		if !ok || e.Request == "" {
+			continue
+		}
+		r, err := q.look(ctx, &e, recent)
+		if err != nil {
+			return ev, err
+		}
+		ev.Requests = append(ev.Requests, r)
+	}
+	return ev, nil
+}
+
+// look is how one entry's pull request is.
+func (q *Queue) look(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request) (queue.Request, error) {
+	r := queue.Request{ID: e.ID, URL: e.Request, Seen: e.Seen}
+	number, err := strconv.ParseInt(path.Base(e.Request), 10, 64)
+	if err != nil {
+		r.Closed = "its pull request is not known: " + e.Request
+		return r, nil //nolint:nilerr // a person is asked
+	}
+	found, ok := recent[number]
+	if !ok {
+		found, err = q.o.Forge.Request(ctx, number)
+		if forge.Is(err, forge.NotFound) {
+			r.Closed = "its pull request is not there any more: " + e.Request
+			return r, nil
+		}
+	}
+	if err == nil && found.State == forge.Opened && e.Status == queue.Proposed {
+		found, err = q.lookAtOpen(ctx, e, found, &r)
+	}
+	if err != nil {
+		return r, err
+	}
+	switch found.State {
+	case forge.Merged:
+		on, err := q.arrived(ctx, found.Commit)
+		if on {
+			r.Merged = found.Commit
+		}
+		return r, err
+	case forge.Closed:
+		r.Closed = "its pull request was closed without being merged: " + e.Request
+	}
+	return r, nil
+}
+
+// once is before the state of a request that was looked at once.
+const once = "once "
+
+// lookAtOpen looks for what people and checks say of an open request, brings it
+// up to date and merges it, in this order. What somebody else pushed to is left alone.
+func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+) (forge.Request, error) {
+	own, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
+	if err != nil {
+		return found, err
+	}
+	if found.Head != own {
+		// A commit that is here is one of pawl's: the forge has not seen the last push yet.
+		if here, err := q.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
+			return found, err
+		}
+		r.Why = "somebody else pushed to it, so pawl leaves it alone"
+		return found, nil
+	}
+	seen := found.Updated + " " + found.Head
+	if seen != e.Seen {
+		if err := q.hear(ctx, e, found, r); err != nil || r.Said != "" {
+			return found, err
+		}
+		// Each state is looked at twice: a forge counts in seconds, and something may
+		// be said in the second of the first look.
+		if r.Seen = seen; e.Seen != once+seen {
+			r.Seen = once + seen
+		}
+	}
+	patience := q.patience(e.ID, seen)
+	in := slices.Contains(e.Heard, queued(found)) // the forge's merge queue, which drops what pawl pushes to
+	if !q.due(patience) {
+		if r.Why = patience.why; !in {
+			r.Behind, err = q.behind(ctx, found.Head)
+		}
+		return found, err
+	}
+	green, err := q.checks(ctx, e, found, r)
+	if patience.why = r.Why; err != nil || r.Red != "" {
+		return found, err
+	}
+	if green && q.o.AutoMerge {
+		in, err = q.enqueue(ctx, found, r, in)
+		if patience.why = r.Why; err != nil || in {
+			return found, err
+		}
+	}
+	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge || r.Why != "" {
+		return found, err
+	}
+	r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head)
+	if patience.why = r.Why; err != nil || r.Why != "" {
+		return found, err
+	}
+	return q.o.Forge.Request(ctx, found.Number)
+}
+
+// queued names that a request was put into the forge's merge queue, as it is.
+func queued(found forge.Request) string { return "in the merge queue: " + found.Head }
+
+// enqueue puts a request into the forge's merge queue, once, and follows it there. It is
+// true while it is in; where the branch has no such queue nothing is done.
+func (q *Queue) enqueue(ctx context.Context, found forge.Request, r *queue.Request, was bool) (in bool, err error) {
+	place, err := q.o.Forge.Enqueue(ctx, found.Number, found.Head, !was)
+	switch in = place.At > 0; {
+	case in && !was:
+		r.Heard = append(r.Heard, queued(found))
+		fallthrough
+	case in:
+		r.Why = fmt.Sprintf("it is in the forge's merge queue, at place %d", place.At)
+	case place.Why != "":
+		r.Why = "the forge's merge queue does not take it: " + place.Why
+	case place.Queue:
+		r.Why = "the forge's merge queue took it out; put it there again, or comment on what is to change"
+	}
+	return in, err
+}
+
+// patience is how often a request was looked at since it changed. What a change of
+// it does not show, checks and whether it can be merged, is asked for the less often
+// the longer that is ago, so that waiting costs the forge next to nothing.
+type patience struct {
+	state, why string
+	looks      int
+	owed       bool // one that is due, and waits for others
+}
+
+// lateEvery is after how many reviews one request more is asked about, whatever their
+// number: with a review each two minutes that is six an hour, of three calls at most.
+const lateEvery = 5
+
+func (q *Queue) patience(id, state string) *patience {
+	if p := q.waits[id]; p != nil && p.state == state {
+		return p
+	}
+	p := &patience{state: state}
+	q.waits[id] = p
+	return p
+}
+
+// due is true for the first look, the second, the fourth, and then for each 32nd at least,
+// but for what [lateEvery] says.
+func (q *Queue) due(p *patience) bool {
+	p.looks++
+	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
+	late := p.looks > 2
+	waits := late && q.reviews < q.late
+	if waits || !p.owed {
+		return false
+	}
+	if p.owed = false; late {
+		q.late = q.reviews + lateEvery
+	}
+	return true
+}
+
+// behind is true when the target has commits that a request lacks.
+func (q *Queue) behind(ctx context.Context, head string) (bool, error) {
+	if _, err := q.askRemote(ctx, false); err != nil || !q.remote.known {
+		return false, err
+	}
+	tip, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || tip == "" {
+		return false, err
+	}
+	has, err := q.o.Repo.IsAncestor(ctx, tip, head)
+	return !has, err
+}
+
+// arrived brings the target here and reports whether a commit is on it.
+func (q *Queue) arrived(ctx context.Context, commit string) (bool, error) {
+	if commit == "" {
+		return false, nil
+	}
+	q.remote.at = time.Time{}
+	var f queue.Facts
+	if _, err := q.fetch(ctx, &f, false); err != nil {
+		return false, err
+	}
+	tip, err := q.o.Repo.Find(ctx, q.tracking())
+	if err != nil || tip == "" {
+		return false, err
+	}
+	return q.o.Repo.IsAncestor(ctx, commit, tip)
+}
+
+const (
+	saidMost  = 32 << 10 // bytes of all that is said, for an agent
+	remarkMax = 4 << 10  // of one remark
+)
+
+// hear takes in what people who may write said since. It was written outside of
+// pawl, so it is quoted.
+func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
+	heard := lists.Set(e.Heard)
+	said, err := q.o.Forge.Said(ctx, found.Number, heard)
+	if err != nil || len(said) == 0 {
+		return err
+	}
+	may, err := q.o.Forge.WritersOf(ctx, said)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, m := range said {
+		r.Heard = append(r.Heard, m.Key)
+		if !may[m.Author] {
+			continue
+		}
+		b.WriteString("\n" + m.Author)
+		if m.Path != "" {
+			fmt.Fprintf(&b, " at %s:%d", m.Path, m.Line)
+		}
+		b.WriteString(":\n" + board.Quoted(m.Body, remarkMax))
+	}
+	r.Said = fault.Cut(b.String(), saidMost)
+	return nil
+}
+
+// checks asks for those that are required. Red ones are told once for a commit.
+func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+) (green bool, err error) {
+	told := "checks of " + found.Head
+	if len(q.o.Required) == 0 || slices.Contains(e.Heard, told+" are green") {
+		return true, nil
+	}
+	all, err := q.o.Forge.Checks(ctx, found.Head)
+	if err != nil {
+		return false, err
+	}
+	red, left := required(all, q.o.Required)
+	green = len(red)+len(left) == 0
+	switch {
+	case green:
+		r.Heard = append(r.Heard, told+" are green")
+	case len(red) == 0:
+		r.Why = "it waits for its checks: " + strings.Join(left, ", ")
+	case !slices.Contains(e.Heard, told):
+		r.Heard = append(r.Heard, told)
+		r.Red, err = q.logs(ctx, red)
+	default:
+		r.Why = "its checks are red"
+	}
+	return green, err
+}
+
+// logs is the end of what red checks printed.
+func (q *Queue) logs(ctx context.Context, red []forge.Check) (string, error) {
+	var b strings.Builder
+	for _, k := range red {
+		text, err := q.o.Forge.Log(ctx, k)
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSpace(text)
+		text = strings.ToValidUTF8(text[max(0, len(text)-saidMost/len(red)):], "")
+		fmt.Fprintf(&b, "\nThe check %s is red:\n> %s\n", k.Name, strings.ReplaceAll(text, "\n", "\n> "))
+	}
+	return b.String(), nil
+}

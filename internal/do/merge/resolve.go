@@ -1,0 +1,357 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// maxIntents is how many landings the prompt of an agent lists.
+const maxIntents = 10
+
+// resolve keeps an agent's run going for each entry that needs one, as many at
+// once as allowed. How one ended is a row of the database, so that it is not
+// lost when pawl is killed before the queue has taken it in. Where no agent can
+// run, a person is asked.
+func (w *worker) resolve(ctx context.Context) error {
+	for _, e := range w.state.Entries {
+		if e.Status != queue.Resolving || w.resolving[e.ID] != nil {
+			continue
+		}
+		if w.q.o.Resolve == nil {
+			r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Why: e.Why}
+			if err := w.step(ctx, queue.Event{Kind: queue.Resolved, Resolution: &r}); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(w.resolving) >= w.q.o.Resolvers {
+			continue
+		}
+		own, cancel := context.WithCancel(ctx)
+		w.resolving[e.ID] = cancel
+		go func() {
+			defer w.q.wake()
+			defer func() { w.resolved <- e.ID }()
+			w.q.solve(own, e)
+		}()
+	}
+	for id, cancel := range w.resolving {
+		if e, ok := w.state.Find(id); !ok || e.Status != queue.Resolving {
+			cancel() // it was dropped or replaced
+		}
+	}
+	return nil
+}
+
+// LaterError is that no agent can work now: its provider or the machine is at fault.
+// The attempt is not used up.
+type LaterError struct {
+	Until time.Time // when it may be tried again, where that is known
+	Why   string
+}
+
+func (e *LaterError) Error() string { return e.Why }
+
+// The waits before an agent that could not work is started again: they double.
+const (
+	firstLater = 100 * time.Millisecond
+	lastLater  = time.Minute
+)
+
+// attempt runs the agent at one entry, as soon as one can work.
+func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err error) {
+	for try := 0; ; try++ {
+		p, err := q.problem(ctx, e)
+		if err == nil {
+			commit, err = q.o.Resolve(ctx, p)
+		}
+		if err == nil && commit != "" && commit != e.Commit {
+			err = q.keepSolved(ctx, p, commit)
+		}
+		var later *LaterError
+		if !errors.As(err, &later) || ctx.Err() != nil {
+			return commit, err
+		}
+		if try == 0 {
+			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID,
+				Text: "its agent cannot work now, and is tried again: " + later.Why})
+		}
+		wait := min(firstLater<<min(try, 20), lastLater)
+		process.Sleep(ctx, max(wait, time.Until(later.Until)))
+	}
+}
+
+// solve runs the agent at one entry and stores what came of it.
+func (q *Queue) solve(ctx context.Context, e queue.Entry) {
+	why := ""
+	commit, err := q.attempt(ctx, e)
+	if ctx.Err() != nil {
+		return // it is taken up by who works on the queue next
+	}
+	switch {
+	case err != nil:
+		commit, why = "", err.Error()
+	case commit == "":
+		why = "the agent made no commit"
+	case commit == e.Commit:
+		commit, why = "", "the agent changed nothing"
+	}
+	r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Commit: commit, Why: why}
+	for try := 0; try < 10 && ctx.Err() == nil; try++ {
+		_, err := q.o.Store.AskQueue(ctx, q.asking(queue.Event{Kind: queue.Resolved, Resolution: &r}))
+		if err == nil {
+			return
+		}
+		q.notify(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
+		process.Sleep(ctx, time.Second<<min(try, 5))
+	}
+}
+
+// keepSolved makes sure that an agent's commit stays, and that something of the
+// change is in it: one that was left out would count as done.
+func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error {
+	m, err := q.o.Repo.MergeTree(ctx, p.Tip, p.Entry.Commit)
+	if err != nil {
+		return err
+	}
+	wanted, err := q.paths(ctx, p.Tip, m.Tree)
+	if err != nil {
+		return err
+	}
+	made, err := q.paths(ctx, p.Tip, commit)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
+		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the "+
+			"target's", commit)
+	}
+	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
+}
+
+// problem is what the agent gets: the entry, what is wrong, and the landings that
+// changed the same paths.
+func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
+	p := Problem{Entry: e}
+	if e.Problem == nil {
+		return p, fmt.Errorf("cannot solve %s: nothing is said to be wrong", e.ID)
+	}
+	p.Problem = *e.Problem
+	var err error
+	if p.Tip, err = q.Tip(ctx); err != nil {
+		return p, err
+	}
+	base, err := q.o.Repo.Base(ctx, p.Tip, e.Commit)
+	if err != nil {
+		return p, err
+	}
+	var paths []string
+	if c := p.Problem.Conflict; c != nil {
+		for _, f := range c.Files {
+			paths = append(paths, f.Path)
+		}
+	} else if paths, err = q.paths(ctx, base, e.Commit); err != nil {
+		return p, err
+	}
+	p.Landed, err = q.o.Repo.Landings(ctx, base, p.Tip, paths[:min(len(paths), 100)], maxIntents)
+	return p, err
+}
+
+// Regeneration makes files that match a pattern (see [gate.Match]) anew by a
+// command for sh -c, where they conflict.
+type Regeneration struct {
+	Files   []string
+	Command string
+	Timeout time.Duration // 0 is that of gates
+}
+
+func (r *Regeneration) has(path string) bool {
+	return slices.ContainsFunc(r.Files, func(p string) bool { return gate.Match(p, path) })
+}
+
+// maxRemade is how many merges with files that were made anew are remembered.
+const maxRemade = 2000
+
+// regenerable names the commands of files in conflict that have one.
+func (q *Queue) regenerable(c *queue.Conflict) {
+	for i := range c.Files {
+		f := &c.Files[i]
+		n := slices.IndexFunc(q.o.Regenerate, func(r Regeneration) bool { return r.has(f.Path) })
+		if n >= 0 && f.Regenerable() {
+			f.Regenerate = q.o.Regenerate[n].Command
+		}
+	}
+}
+
+// regenerate completes a merge whose files in conflict are the target's for
+// now: their commands make them anew from there, which keeps what is pinned.
+// Where that changes nothing, they begin with the entry's as well: what comes
+// out must be the same, or a side would be taken unseen.
+func (q *Queue) regenerate(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
+	key := onto + e.Commit
+	q.mu.Lock()
+	known, ok := q.remade[key]
+	q.mu.Unlock()
+	if ok {
+		m.tree = known
+		return m, nil
+	}
+	tree, why, err := q.remake(ctx, onto, e, m.tree, &m)
+	if err == nil && why == "" {
+		why, err = q.tookSide(ctx, onto, e, tree, &m)
+	}
+	if err != nil {
+		return m, err
+	}
+	if why != "" {
+		m.pending.Regenerating = why
+		for i := range m.pending.Files {
+			m.pending.Files[i].Regenerate = ""
+		}
+		return mergedTree{conflict: m.pending}, nil
+	}
+	m.tree = tree
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.remade) >= maxRemade {
+		clear(q.remade)
+	}
+	q.remade[key] = tree
+	return m, nil
+}
+
+// tookSide says which file is what the target has, although from the entry's
+// the commands make another one.
+func (q *Queue) tookSide(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree) (string, error) {
+	changed, err := q.changed(ctx, m.tree, tree)
+	if err != nil || !slices.ContainsFunc(m.regenerated, func(p string) bool { return !changed[p] }) {
+		return "", err
+	}
+	from, err := q.rewrite(ctx, m.tree, m.theirs)
+	if err != nil {
+		return "", err
+	}
+	other, why, err := q.remake(ctx, onto, e, from, m)
+	if err != nil || why != "" {
+		return why, err
+	}
+	differs, err := q.changed(ctx, tree, other)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range m.regenerated {
+		if !changed[p] && differs[p] {
+			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would be lost",
+				p, strings.Join(m.commands, ", "), short(q.target)), nil
+		}
+	}
+	return "", nil
+}
+
+// changed are the paths in which two trees differ.
+func (q *Queue) changed(ctx context.Context, from, to string) (map[string]bool, error) {
+	changes, err := q.o.Repo.Changes(ctx, from, to)
+	set := lists.Set(lists.Each(changes, func(c git.Change) string { return c.Path }))
+	return set, err
+}
+
+// remake runs the commands of a merge on a tree in a folder of its own, and
+// returns it with what they made of all files that they are for; or why not.
+func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+) (made, why string, err error) {
+	commit, err := q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
+	if err != nil {
+		return "", "", err
+	}
+	ws, err := q.o.Integration(ctx, commit)
+	if err != nil {
+		return "", "", err
+	}
+	defer ws.Done(context.WithoutCancel(ctx))
+	if err := holds(ctx, ws, tree); err != nil {
+		return "", "", err
+	}
+	var rules []Regeneration
+	var specs []gate.Spec
+	for _, r := range q.o.Regenerate {
+		if slices.Contains(m.commands, r.Command) {
+			rules = append(rules, r)
+			if slices.ContainsFunc(specs, func(s gate.Spec) bool { return s.Command == r.Command }) {
+				continue
+			}
+			specs = append(specs, gate.Spec{Command: r.Command, Timeout: r.Timeout, Required: true, AllowEmpty: true,
+				Retries: gate.Retries})
+		}
+	}
+	rep, err := q.runCommands(ctx, ws, specs, nil)
+	switch {
+	case err != nil:
+		return "", "", err
+	case rep.Stopped:
+		return "", "", fmt.Errorf("cannot make files of %s anew: the commands were cut off", e.ID)
+	case !rep.Passed():
+		return "", fmt.Sprintf("%s not made anew: %s", were(m.regenerated), rep.Summary), nil
+	}
+	if made, err = q.taken(ctx, ws.Dir, tree, rules); err != nil {
+		return "", "", err
+	}
+	why, err = q.flaw(ctx, tree, made, m)
+	return made, why, err
+}
+
+// taken is a tree with what a folder has of the files that rules are for.
+func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
+	file, done, err := q.scratch()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	x := q.shadow.Over(dir).Index(file, nil)
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return "", err
+	}
+	scan, err := x.Scan(ctx)
+	if err != nil {
+		return "", err
+	}
+	paths := slices.DeleteFunc(slices.Concat(scan.Changed, scan.Gone, scan.Untracked), func(p string) bool {
+		return !slices.ContainsFunc(rules, func(r Regeneration) bool { return r.has(p) })
+	})
+	if err := x.Add(ctx, paths); err != nil {
+		return "", err
+	}
+	return x.WriteTree(ctx)
+}
+
+// flaw says which file that a command was to make is no file afterwards.
+func (q *Queue) flaw(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
+	changes, err := q.o.Repo.Changes(ctx, before, after)
+	for _, c := range changes {
+		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
+		if !file && slices.Contains(m.regenerated, c.Path) {
+			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path, strings.Join(m.commands, ", ")), nil
+		}
+	}
+	return "", err
+}
+
+// were is a list of at most five paths with its verb.
+func were(paths []string) string {
+	switch n := len(paths); {
+	case n == 1:
+		return paths[0] + " was"
+	case n > 5:
+		return fmt.Sprintf("%s and %d more were", strings.Join(paths[:5], ", "), n-5)
+	}
+	return strings.Join(paths, ", ") + " were"
+}

@@ -1,0 +1,331 @@
+package merge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+const (
+	gateTimeout = 5 * time.Minute // of a gate that says nothing of its own
+	keepRuns    = 20              // folders with outputs of gates that are kept
+)
+
+// verify is the gate record of a tree: the stored one, or a new one. A red one
+// says whose commit it is.
+func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error) {
+	e, err := q.record(ctx, c)
+	if err != nil || e.Verdict.Green || e.Verdict.Transient {
+		return e, err
+	}
+	e.Verdict.By, err = q.by(ctx, c.Commit)
+	return e, err
+}
+
+// by says whose a commit is.
+func (q *Queue) by(ctx context.Context, commit string) (string, error) {
+	author, subject, err := q.o.Repo.Author(ctx, commit)
+	return fmt.Sprintf("by %s (%s)", author, subject), err
+}
+
+// WasRed is true for a commit whose tree has a red record under these gates.
+func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
+	tree, err := q.o.Repo.TreeOf(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	r, ok, err := q.o.Store.GateRecord(ctx, q.recordKey(tree))
+	return ok && !r.Verdict.Green, err
+}
+
+func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error) {
+	key := q.recordKey(c.Tree)
+	if !c.Again {
+		r, ok, err := q.o.Store.GateRecord(ctx, key)
+		if err != nil {
+			return queue.Event{}, err
+		}
+		counts := r.Verdict.Green || !c.Fresh
+		if ok && counts {
+			v := r.Verdict
+			v.Cached, v.Retried = true, false
+			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
+		}
+	}
+	v, gates, err := q.judge(ctx, c, key)
+	v.Empty = v.Empty && !q.o.Policy.Checks
+	if err != nil {
+		return queue.Event{}, err
+	}
+	// A red one counts when it has had its second try, unless its cause passes.
+	redForGood := c.Again && !v.Transient
+	if v.Green || redForGood {
+		data, err := json.Marshal(gates)
+		if err != nil {
+			return queue.Event{}, err
+		}
+		record := store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}
+		if err := q.o.Store.PutGateRecord(ctx, record); err != nil {
+			return queue.Event{}, err
+		}
+	}
+	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
+}
+
+// recordKey is what a verdict belongs to: tree, definition of the gates, and
+// environment.
+func (q *Queue) recordKey(tree string) string {
+	h := sha256.New()
+	for _, g := range q.o.Gates {
+		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
+	}
+	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// judge runs the gates. A second try begins at the gate that was red. On the target itself
+// that one is tried more often: everything waits for it.
+func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
+	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
+	if len(q.o.Gates) == 0 {
+		v.Green, v.Empty = true, true
+		return v, nil, nil
+	}
+	first := 0
+	q.mu.Lock()
+	if c.Again {
+		first = q.reds[key]
+	}
+	delete(q.reds, key)
+	q.mu.Unlock()
+	specs := slices.Clone(q.o.Gates[first:])
+	if c.Again {
+		tip, err := q.Tip(ctx)
+		specs[0].Doubted = err == nil && tip == c.Commit
+	}
+	rep, err := q.runGates(ctx, c.Commit, c.Tree, specs)
+	switch {
+	case err != nil:
+		return v, nil, err
+	case rep.Stopped:
+		return v, nil, fmt.Errorf("cannot verify %s: the gates were cut off", c.Commit)
+	}
+	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
+	v.Transient = rep.Failure != nil && rep.Failure.Transient
+	if !v.Green {
+		q.mu.Lock()
+		red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
+		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, red))
+		q.mu.Unlock()
+	}
+	return v, rep.Gates, nil
+}
+
+// runGates runs gates on a commit that is checked out for them alone.
+func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
+	ws, err := q.o.Integration(ctx, commit)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	defer ws.Done(context.WithoutCancel(ctx))
+	if err := holds(ctx, ws, tree); err != nil {
+		return gate.Report{}, err
+	}
+	setup := len(ws.Setup)
+	for i, command := range ws.Setup {
+		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{
+			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
+		})
+	}
+	index, done, err := q.scratch()
+	if err != nil {
+		return gate.Report{}, err
+	}
+	defer done()
+	changed, files, err := q.watch(ctx, ws.Dir, index, tree)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	ws.guarded = q.o.Protect.Covers(ws.Dir, files)
+	rep, err := q.runCommands(ctx, ws, specs, changed)
+	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
+	return rep, err
+}
+
+// watch returns a function that lists the protected files of a folder that are not as
+// they are now, and the names of all files. A command runs what an agent wrote: it could
+// change the tests for the commands after it, which put them back.
+func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protected, []string, error) {
+	x := q.shadow.Over(dir).Index(indexFile, nil)
+	changed := func(ctx context.Context) ([]gate.Violation, error) {
+		scan, err := x.Scan(ctx)
+		var all []gate.Change
+		for status, paths := range map[byte][]string{'M': scan.Changed, 'D': scan.Gone, 'A': scan.Untracked} {
+			for _, path := range paths {
+				all = append(all, gate.Change{Path: path, Status: status})
+			}
+		}
+		return gate.Tampered(all, q.o.Protect), err
+	}
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return nil, nil, err
+	}
+	names, err := x.Names(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := changed(ctx) // the checkout converted it, or it was copied for the gates
+	paths := lists.Each(now, func(v gate.Violation) string { return v.Path })
+	return changed, names, errors.Join(err, x.Add(ctx, paths))
+}
+
+// protected lists the protected files that were changed.
+type protected func(ctx context.Context) ([]gate.Violation, error)
+
+// holds makes sure that what is tested is what is to land.
+func holds(ctx context.Context, ws Workspace, tree string) error {
+	repo, err := git.Open(ctx, ws.Dir)
+	if err != nil {
+		return err
+	}
+	is, err := repo.TreeOf(ctx, "HEAD")
+	if err != nil {
+		return err
+	}
+	if is != tree {
+		return fmt.Errorf("cannot verify in %s: it has the tree %s checked out and not %s", ws.Dir, is, tree)
+	}
+	return nil
+}
+
+// runCommands runs commands in a folder, one after the other, up to the first
+// required one that fails, or that changes a protected file.
+func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec,
+	changed protected,
+) (gate.Report, error) {
+	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
+	}
+	defer prune(filepath.Dir(dir), keepRuns)
+	if ws.Box != nil {
+		// What these commands write to the tools' caches counts for them alone.
+		scratch := filepath.Join(dir, "caches")
+		box, env := ws.Box.WithCaches(ws.Caches, scratch)
+		ws.Box, ws.Environ = &box, slices.Concat(ws.Environ, env)
+		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
+	}
+	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
+	client, err := q.supervisor(ctx, dir, ws.Box == nil)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
+		e, err := q.runGate(ctx, client, ws, dir, n, s)
+		if err == nil && changed != nil && !e.Stopped {
+			e.Tampered, err = changed(ctx)
+		}
+		return e, err
+	}, time.Now)
+	if cerr := client.Close(); err == nil {
+		err = cerr
+	}
+	return rep, err
+}
+
+// supervisor starts the process that owns what the queue starts, without a box if
+// unboxed. It works in dir.
+func (q *Queue) supervisor(ctx context.Context, dir string, unboxed bool) (*supervisor.Client, error) {
+	return supervisor.Start(ctx, supervisor.Options{
+		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark(), Unboxed: unboxed,
+	})
+}
+
+func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
+) (gate.Exec, error) {
+	if s.Timeout <= 0 {
+		s.Timeout = gateTimeout
+	}
+	if q.o.Begins != nil {
+		q.o.Begins(s.Name)
+	}
+	begun := time.Now()
+	defer time.AfterFunc(gate.Slow, func() {
+		q.notify(queue.Note{Kind: queue.NoteSlow, Text: "in the merge queue, " + gate.SlowText(s, begun)})
+	}).Stop()
+	isGate := n >= len(ws.Setup)
+	if isGate && ws.Box != nil && len(ws.guarded) > 0 { // it could change a test before it is read
+		box := *ws.Box
+		box.Keep = slices.Concat(box.Keep, ws.guarded)
+		ws.Box = &box
+	}
+	job := supervisor.Job{
+		ID:    fmt.Sprintf("gate/%d/%d", n+1, time.Now().UnixNano()), // a job runs once, and a gate may run again
+		Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
+		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true,
+		Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
+	}
+	res, err := client.Run(ctx, job, nil)
+	if err != nil {
+		return gate.Exec{}, err
+	}
+	lost := res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
+	return gate.Exec{
+		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
+		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
+		Elapsed: res.Elapsed, Output: output(res.Stdout),
+	}, nil
+}
+
+// output is what is known of a gate's output: its beginning and its end.
+func output(s supervisor.Stream) string {
+	if s.Tail == "" {
+		return s.Head
+	}
+	return s.Head + "\n…\n" + s.Tail
+}
+
+// mark is the run that the queue's processes carry.
+func (q *Queue) mark() string {
+	sum := sha256.Sum256([]byte(q.o.Dir + "\n" + q.target))
+	return "queue-" + hex.EncodeToString(sum[:8])
+}
+
+// sweep ends what a pawl that was killed left: gates and their supervisor. Only
+// the owner of the queue may.
+func (q *Queue) sweep(ctx context.Context) error {
+	ended, err := process.Sweep(ctx, supervisor.Mark(q.mark()), 2*time.Second)
+	if err == nil && ended.Left > 0 {
+		err = fmt.Errorf("cannot end %d processes of gates that an earlier pawl left", ended.Left)
+	}
+	return err
+}
+
+// prune removes all but the last folders, by name.
+func prune(dir string, keep int) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list[:max(0, len(list)-keep)] {
+		_ = files.RemoveAll(filepath.Join(dir, e.Name())) // outputs only; the next one tries again
+	}
+}

@@ -1,0 +1,326 @@
+// Package ratelimit keeps what is known of the limits of model providers, one
+// small file for each account that agents use, in a folder that all
+// repositories of a user share: the run that meets a limit spares the others
+// the call. It also counts what a user's runs spend in a day.
+//
+// It never waits for a limit, never decides what a run does about one, and
+// never stores a key. It never stands in a run's way either: what cannot be
+// read, written or believed counts as no limit.
+package ratelimit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+const (
+	// Lease is how long one run alone tries whether a limit is over. A try that
+	// takes longer, or whose process died, keeps nobody from trying as well.
+	Lease = 5 * time.Minute
+
+	lockWithin = 2 * time.Second
+	forget     = 24 * time.Hour       // after the end of a limit
+	ahead      = time.Minute          // by which clocks may differ
+	farthest   = 366 * 24 * time.Hour // a limit beyond it is not believed
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Limit is a limit of one account. It is stored: names must not change.
+type Limit struct {
+	Class failure.Class `json:"class"`
+	Met   time.Time     `json:"met"` // first, since it was last over
+	Until time.Time     `json:"until"`
+	// Named is true when the provider said until when.
+	Named bool `json:"named,omitempty"`
+	// Times counts how often it was met in a row, each time after it should
+	// have been over.
+	Times int    `json:"times"`
+	Run   string `json:"run"` // that met it last
+	Probe Probe  `json:"probe,omitzero"`
+}
+
+// Probe is a run that tries whether a limit is over; the zero one is none.
+type Probe struct {
+	Run string           `json:"run"`
+	At  time.Time        `json:"at"`
+	By  process.Identity `json:"by"`
+}
+
+// BlockedUntil says until when the limit keeps run from a call, zero if it does
+// not. probe is the other run whose try is waited for, "" while the limit lasts.
+func (l *Limit) BlockedUntil(run string, now time.Time) (until time.Time, probe string) {
+	if l.Until.After(now) {
+		return l.Until, ""
+	}
+	p, end := l.Probe, l.Probe.At.Add(Lease)
+	if p.Run == "" || p.Run == run || p.At.After(now.Add(ahead)) || !now.Before(end) || !process.Alive(p.By) {
+		return time.Time{}, ""
+	}
+	return end, p.Run
+}
+
+// Same is true while nothing happened to the limit between two looks.
+func (l *Limit) Same(o *Limit) bool {
+	return l.Until.Equal(o.Until) && l.Times == o.Times && l.Probe.Run == o.Probe.Run
+}
+
+// Store is the folder. A nil one knows of no limit and keeps none.
+type Store struct{ dir string }
+
+// NewStore uses a folder, which is made when the first limit is met.
+func NewStore(dir string) *Store { return &Store{dir} }
+
+// Key names an account by what tells it from others, e.g. the agent, its base
+// URL and its key. None of it can be read from the name.
+func Key(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// Look is what is known of an account's limit; false when it has none.
+func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
+	if s == nil || key == "" {
+		return Limit{}, false
+	}
+	data, err := os.ReadFile(s.file(key))
+	if err != nil || json.Unmarshal(data, &l) != nil || !l.credible(now) {
+		return Limit{}, false
+	}
+	return l, true
+}
+
+// credible is false for what nobody would have written: garbage, the future of
+// a clock that was set back, and what is long over.
+func (l *Limit) credible(now time.Time) bool {
+	switch l.Class {
+	case failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:
+	default:
+		return false
+	}
+	if l.Met.IsZero() || l.Met.After(now.Add(ahead)) || l.Times < 1 {
+		return false
+	}
+	lasts := l.Until.Sub(l.Met)
+	return lasts >= 0 && lasts <= farthest && now.Before(l.Until.Add(forget)) && plain(l.Run) && plain(l.Probe.Run)
+}
+
+// plain is true for the id of a run: it is shown on terminals.
+func plain(id string) bool {
+	return len(id) <= 32 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// Acquire is asked right before a call. While the limit keeps the run from it,
+// throttled is true. Once it is over, one run gets probe: its call is the try
+// that the others wait for, until it says what came of it by [Store.Record],
+// [Store.Clear] or [Store.Release]. insist tries before the limit is over.
+func (s *Store) Acquire(
+	ctx context.Context, key, run string, by process.Identity, insist bool,
+) (probe, throttled bool) {
+	err := s.change(ctx, key, func(l *Limit, now time.Time) *Limit {
+		until, _ := l.BlockedUntil(run, now)
+		throttled = !until.IsZero() && !insist
+		if probe = !throttled; probe {
+			l.Probe = Probe{Run: run, At: now, By: by}
+		}
+		return l
+	})
+	return probe && err == nil, throttled
+}
+
+// Meeting is that a call met a limit.
+type Meeting struct {
+	Run   string
+	Class failure.Class
+	Began time.Time // the attempt
+	// Until is when it is over; Named that the provider said so. Zero backs off.
+	Until time.Time
+	Named bool
+}
+
+// Record notes a limit. One that was met before the attempt began is met again:
+// it counts up. Else several were on their way when it came, and the longest
+// wait holds.
+func (s *Store) Record(ctx context.Context, key string, m Meeting) error {
+	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
+		if l == nil {
+			l = &Limit{}
+		}
+		again := l.Times == 0 || m.Began.After(l.Met)
+		if again {
+			*l = Limit{Met: now, Times: l.Times + 1}
+		}
+		if !m.Until.After(now) {
+			m.Until, m.Named = now.Add(min(minBackoff<<min(l.Times-1, 10), maxBackoff)), false
+		}
+		if again || m.Until.After(l.Until) {
+			l.Class, l.Until, l.Named, l.Run = m.Class, m.Until, m.Named, m.Run
+		}
+		return l
+	})
+}
+
+// Clear forgets a limit that was met before began: a call since then went well.
+func (s *Store) Clear(ctx context.Context, key string, began time.Time) error {
+	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
+		if began.After(l.Met) {
+			return nil
+		}
+		return l
+	})
+}
+
+// Release gives run's try up without a result, so that the next may try.
+func (s *Store) Release(ctx context.Context, key, run string) error {
+	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
+		if l.Probe.Run == run {
+			l.Probe = Probe{}
+		}
+		return l
+	})
+}
+
+// change replaces what is known of a limit, where there is one. fn returns nil
+// to leave none.
+func (s *Store) change(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+	if _, limited := s.Look(key, time.Now()); !limited {
+		return nil
+	}
+	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
+		if l == nil {
+			return nil
+		}
+		return fn(l, now)
+	})
+}
+
+// replace is change also where there is no limit: fn gets nil then. One process
+// does it at a time.
+func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+	if s == nil || key == "" {
+		return nil
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("cannot keep a provider's limit: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWithin)
+	defer cancel()
+	lock, err := files.Lock(ctx, filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("cannot keep a provider's limit: %v", err)
+	}
+	defer func() { _ = lock.Close() }()
+	now := time.Now()
+	var old *Limit
+	if l, limited := s.Look(key, now); limited {
+		old = &l
+	}
+	if l := fn(old, now); l != nil {
+		data, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("cannot encode a provider's limit: %v", err)
+		}
+		return files.Replace(s.file(key), data, 0o600, false)
+	}
+	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget a provider's limit: %v", err)
+	}
+	return nil
+}
+
+func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".json") }
+
+// What all runs of a user use in a day is in one small file, in the folder of the
+// limits. The day is that of this machine's zone.
+
+// day is what the file has. It is stored: names must not change.
+type day struct {
+	Date string `json:"date"` // 2026-11-23
+	loop.Use
+}
+
+// NextDay is when the day of now ends.
+func NextDay(now time.Time) time.Time {
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, time.Local)
+}
+
+// Spend adds to what was used on the day of now, and returns all of it. It takes
+// less than 0 back. With nothing to add it only looks.
+func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
+	path := filepath.Join(dir, "day.json")
+	if add == (loop.Use{}) {
+		d, err := readDay(path, now)
+		return d.Use, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
+	defer cancel()
+	lock, err := files.Lock(ctx, filepath.Join(dir, "day.lock"), os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
+	}
+	defer func() { _ = lock.Close() }()
+	d, err := readDay(path, now)
+	if err != nil {
+		return loop.Use{}, err
+	}
+	d.Use = d.Plus(add)
+	d.Cost, d.Tokens, d.Calls = max(0, d.Cost), max(0, d.Tokens), max(0, d.Calls)
+	data, err := json.Marshal(d)
+	if err != nil {
+		return loop.Use{}, fmt.Errorf("cannot encode what the day used: %v", err)
+	}
+	if err := files.Replace(path, data, 0o600, false); err != nil {
+		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
+	}
+	return d.Use, nil
+}
+
+// readDay is the day of now. Clocks and zones of processes may differ by a day: the
+// later one counts, so that nothing is counted from zero twice.
+func readDay(path string, now time.Time) (day, error) {
+	today := day{Date: now.Local().Format(time.DateOnly)}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return today, nil
+	case err != nil:
+		return today, fmt.Errorf("cannot read what the day used: %v", err)
+	}
+	var d day
+	if json.Unmarshal(data, &d) != nil || min(int64(d.Cost), d.Tokens, d.Calls) < 0 {
+		return today, fmt.Errorf("cannot read what the day used: %s is damaged; remove it to count from 0", path)
+	}
+	if d.Date < today.Date || d.Date > now.Local().AddDate(0, 0, 1).Format(time.DateOnly) {
+		return today, nil
+	}
+	return d, nil
+}
+
+// Dir is the folder; "" of a nil one.
+func (s *Store) Dir() string {
+	if s == nil {
+		return ""
+	}
+	return s.dir
+}

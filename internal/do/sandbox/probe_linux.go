@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// Probe finds out what this machine offers, by making a box and ending it.
+// The process must be pawl, or answer to [Command] like it.
+func Probe(ctx context.Context) Offer {
+	o := Offer{System: "linux", Root: os.Geteuid() == 0, Frozen: frozen()}
+	o.Landlock, o.Seccomp = landlockABI(), hasSeccomp()
+	o.Groups = groupsWork()
+	tries := []Means{{User: true, Mounts: true, Net: true}, {User: true, Mounts: true}}
+	if o.Root {
+		tries = append(tries, Means{Mounts: true, Net: true}, Means{Mounts: true})
+	}
+	for _, m := range tries {
+		m.PID = true
+		why := try(ctx, m)
+		if why != "" {
+			m.PID = false
+			why = try(ctx, m)
+		}
+		if why == "" {
+			o.User, o.Mounts, o.PID, o.Net, o.Missing = m.User, m.Mounts, m.PID, m.Net, ""
+			break
+		}
+		o.Missing = cmp.Or(o.Missing, why)
+	}
+	if !o.Mounts {
+		o.Missing = strings.TrimSpace(o.Missing + restricted())
+	}
+	return o
+}
+
+// try makes a box with these means and says why it could not; "" when it could.
+func try(ctx context.Context, m Means) string {
+	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net}
+	probe := process.Command{Args: []string{"probe"}, Env: os.Environ()}
+	c, e, err := prepare(probe, order{Policy: p, Dir: "/", Probe: true})
+	if err != nil {
+		return err.Error()
+	}
+	defer e.Close()
+	child, err := process.StartDetached(c)
+	if err != nil {
+		return explainStart(c.Args[0], err)
+	}
+	err = e.Wait()
+	for _, l := range e.Listeners {
+		_ = l.Close()
+	}
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+	case <-time.After(enterBound):
+	}
+	if err != nil {
+		return strings.TrimPrefix(err.Error(), "cannot start probe: no sandbox: ")
+	}
+	return ""
+}
+
+// explainStart says why a box could not be started. That pawl itself may not
+// be executed means that the kernel refuses namespaces: it runs already.
+func explainStart(name string, err error) string {
+	if s, ok := errors.AsType[*process.StartError](err); ok && s.Code == 126 {
+		return "the kernel does not permit them here"
+	}
+	return strings.TrimPrefix(err.Error(), "cannot start "+name+": ")
+}
+
+// frozen is whether the root file system is mounted read-only.
+func frozen() bool {
+	var st unix.Statfs_t
+	return unix.Statfs("/", &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// restricted names what commonly forbids user namespaces.
+func restricted() string {
+	data, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	if err == nil && strings.TrimSpace(string(data)) == "1" {
+		return "; AppArmor restricts user namespaces: kernel.apparmor_restrict_unprivileged_userns"
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+)
+
+const (
+	maxRefused = 3   // lines that are reported
+	maxLine    = 300 // bytes of a line
+)
+
+// Refused are the lines of output, at most three, that tell of something that
+// a box with this policy refused: "Read-only file system" is said nowhere
+// else, "Permission denied" counts with a path that is out of bounds, "busy"
+// with one that is kept, and "No such file" or "not found" with what the machine has
+// and the box does not show.
+func Refused(p Policy, output string) []string {
+	var out []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if len(out) == maxRefused || !tellsRefusal(p, line) {
+			continue
+		}
+		if line = fault.Cut(line, maxLine); !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func tellsRefusal(p Policy, line string) bool {
+	low := strings.ToLower(line)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
+	}
+	switch {
+	case has("read-only file system", "erofs"):
+		return true
+	case has("permission denied", "operation not permitted", "eacces", "eperm"):
+		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
+	case has("resource busy", "ebusy"):
+		return NamesKept(p, line)
+	}
+	return NotShown(p, line) != ""
+}
+
+// missingWords are how programs say that something is not there.
+var missingWords = []string{
+	"no such file", "enoent", "nonexistent", "not found", "does not exist", "doesn't exist", "cannot find", "can't find", "could not find",
+	"cannot open", "can't open", "unable to find", "connect to", "permission denied",
+}
+
+// NotShown is what the machine has, a box with this policy does not show, and a line
+// of output misses: a path that the line names, or a program of the user's PATH.
+func NotShown(p Policy, line string) string {
+	low := strings.ToLower(line)
+	if !slices.ContainsFunc(missingWords, func(w string) bool { return strings.Contains(low, w) }) {
+		return ""
+	}
+	found := ""
+	names(line, func(word string) bool {
+		word = strings.TrimPrefix(word, "unix:/") // of unix:///run/some.sock
+		if !strings.Contains(word, "/") {
+			path, err := exec.LookPath(word)
+			if err != nil || !filepath.IsAbs(path) {
+				return false
+			}
+			word = path
+		}
+		found = unshown(p, word)
+		return found != ""
+	})
+	return found
+}
+
+// unshown is path where the machine has it and a box does not show it, or the folder
+// that path would be made in; "" is neither.
+func unshown(p Policy, path string) string {
+	if !filepath.IsAbs(path) || !slices.Contains(p.Hide, "/") {
+		return ""
+	}
+	for _, at := range []string{path, filepath.Dir(path)} {
+		if _, err := os.Lstat(at); err == nil {
+			if isShown(p, at) {
+				return ""
+			}
+			return at
+		}
+	}
+	return ""
+}
+
+// isShown is whether a box has what the machine has at path.
+func isShown(p Policy, path string) bool {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	deepest := func(list []string) int {
+		most := -1
+		for _, one := range list {
+			if to, err := filepath.EvalSymlinks(one); err == nil {
+				one = to
+			}
+			if within(one, path) {
+				most = max(most, len(one))
+			}
+		}
+		return most
+	}
+	shown := slices.Concat(p.Write, p.Show, p.Keep, devices, []string{"/proc"})
+	for _, b := range p.Binds {
+		shown = append(shown, b.To)
+	}
+	for _, o := range p.Over {
+		shown = append(shown, o.To)
+	}
+	for _, b := range p.Temp { // the box's own is there, and nothing of what the machine has in it
+		if b.To == path {
+			return true
+		}
+	}
+	return deepest(shown) >= deepest(p.Hide) && deepest(shown) >= 0
+}
+
+// NamesKept is whether a line names a path that is kept from being changed.
+func NamesKept(p Policy, line string) bool {
+	return names(line, func(path string) bool { return isKept(p, path) })
+}
+
+// names is whether a word of the line is a path that is so.
+func names(line string, so func(path string) bool) bool {
+	between := func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }
+	return slices.ContainsFunc(strings.FieldsFunc(line, between), func(word string) bool {
+		return len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word))
+	})
+}
+
+// isKept is whether path, which may be relative to anything, is kept or holds
+// what is: to replace or to move it fails as a mount that is in use.
+func isKept(p Policy, path string) bool {
+	return slices.ContainsFunc(p.Keep, func(k string) bool {
+		for dir := k; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+			if dir == path || strings.HasSuffix(dir, "/"+path) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func outOfBounds(p Policy, path string) bool {
+	in := func(w string) bool { return within(w, path) }
+	if slices.ContainsFunc(p.Temp, func(b Bind) bool { return within(b.To, path) }) {
+		return slices.ContainsFunc(p.Show, in)
+	}
+	return slices.ContainsFunc(p.Hide, in) || slices.ContainsFunc(p.Keep, in) || !slices.ContainsFunc(p.Write, in)
+}

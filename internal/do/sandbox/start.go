@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// Descriptors of the hidden command.
+const (
+	policyFD = 3 // order, as JSON
+	statusFD = 4 // a socket: the listeners, then a failure; it closes with the execve
+	lifeFD   = 5 // a socket, for the init of a process namespace: see keep
+)
+
+// enterBound is how long it may take to enter a box.
+const enterBound = 20 * time.Second
+
+// order is what the hidden command is told.
+type order struct {
+	Policy Policy   `json:"policy"`
+	Path   string   `json:"path"`
+	Args   []string `json:"args"`
+	Env    []string `json:"env"`
+	Dir    string   `json:"dir"`
+	Probe  bool     `json:"probe,omitempty"` // enter, and end well
+	// Terminal: stdin becomes the controlling terminal of the command.
+	Terminal bool `json:"terminal,omitempty"`
+}
+
+// failure is what the hidden command says when it does not become the command.
+type failure struct {
+	Message string `json:"message"`
+	// Errno is set when the box is entered and the command could not be executed.
+	Errno int `json:"errno,omitempty"`
+}
+
+// Entry is a box that is being entered. Close must be called.
+type Entry struct {
+	// Listeners accept, after Wait, the connections to ProxyPort of a closed
+	// box and to its Doors, in that order; none in an open one. They are the
+	// caller's to close.
+	Listeners []net.Listener
+
+	command process.Command
+	path    string
+	status  *os.File
+	life    *os.File // nil without a process namespace
+	theirs  []*os.File
+}
+
+// Prepare returns c so that it starts in a box. Extra descriptors of c are not
+// passed on. After the start call Started and Wait, then Outcome, and Close when
+// the command and all that it started have ended.
+func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
+	path, err := c.Resolve()
+	if err != nil {
+		return c, nil, err
+	}
+	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir,
+		Terminal: c.Sys != nil && c.Sys.Setctty})
+}
+
+func prepare(c process.Command, o order) (process.Command, *Entry, error) {
+	e := &Entry{command: c, path: o.Path}
+	if err := makeTemp(o.Policy.Temp); err != nil {
+		return c, nil, err
+	}
+	order, err := orderFile(o)
+	if err != nil {
+		e.Close()
+		return c, nil, err
+	}
+	e.theirs = append(e.theirs, order)
+	ours, theirs, err := socketPair()
+	if err != nil {
+		e.Close()
+		return c, nil, err
+	}
+	e.status, e.theirs = ours, append(e.theirs, theirs)
+	if o.Policy.Means.PID {
+		if ours, theirs, err = socketPair(); err != nil {
+			e.Close()
+			return c, nil, err
+		}
+		e.life, e.theirs = ours, append(e.theirs, theirs)
+	}
+	box := process.Command{
+		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"}, // smaller, and sooner there
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
+		Init: o.Policy.Means.PID,
+	}
+	if o.Terminal && !o.Policy.Means.PID { // else its init hands it on to the command
+		box.Sys.Setctty = true
+	}
+	return box, e, nil
+}
+
+// makeTemp makes the folders for temporary files, which every user of the box
+// may write, and nobody else reaches.
+func makeTemp(temp []Bind) error {
+	for _, b := range temp {
+		if b.From == "" {
+			return fmt.Errorf("the sandbox has no folder to show at %s", b.To)
+		}
+		err := os.MkdirAll(b.From, 0o700)
+		if err == nil {
+			err = os.Chmod(b.From, 0o777|os.ModeSticky) //nolint:gosec // its parent is private
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make a folder for temporary files: %w", err)
+		}
+	}
+	return nil
+}
+
+// Started gives up what belongs to the process, which has been started or not.
+func (e *Entry) Started() {
+	for _, f := range e.theirs {
+		_ = f.Close()
+	}
+	e.theirs = nil
+}
+
+// Wait waits until the command runs. The error is a *process.StartError and
+// means that it does not: the process ends by itself.
+func (e *Entry) Wait() error {
+	e.Started()
+	_ = e.status.SetReadDeadline(time.Now().Add(enterBound))
+	said, listeners, err := readStatus(e.status)
+	e.Listeners = listeners
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return e.fail("its sandbox was not ready after %v", enterBound)
+	case err != nil:
+		return e.fail("%v", err)
+	case len(bytes.TrimSpace(said)) == 0:
+		return nil
+	}
+	var f failure
+	if err := json.Unmarshal(said, &f); err != nil {
+		return e.fail("its sandbox said %q", said)
+	}
+	if f.Errno != 0 {
+		return e.command.Explain(e.path, errno(f.Errno))
+	}
+	return e.fail("no sandbox: %s", f.Message)
+}
+
+func (e *Entry) fail(format string, args ...any) error {
+	why := fmt.Sprintf(format, args...)
+	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + why}
+}
+
+// Outcome waits for the end of the command, which others in its process
+// namespace may outlive, and hands it on; only then can the process that was
+// started end. It hands nothing on where that process tells by its own end how
+// the command ended, and after Close.
+func (e *Entry) Outcome(take func(syscall.WaitStatus)) {
+	var said [4]byte
+	if e.life == nil {
+		return
+	}
+	if _, err := io.ReadFull(e.life, said[:]); err != nil {
+		return
+	}
+	take(syscall.WaitStatus(binary.LittleEndian.Uint32(said[:])))
+	_, _ = e.life.Write([]byte{0})
+}
+
+// Close releases what the box took. What still runs in it is killed where it
+// has a process namespace, and else keeps running.
+func (e *Entry) Close() {
+	e.Started()
+	for _, f := range []*os.File{e.status, e.life} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// readOrder reads what the hidden command is told.
+func readOrder(r io.Reader) (order, error) {
+	var o order
+	if err := json.NewDecoder(r).Decode(&o); err != nil {
+		return o, fmt.Errorf("cannot read the order: %v; pawl starts this command itself", err)
+	}
+	return o, nil
+}

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// self is this program, also when its file was replaced.
+const self = "/proc/self/exe"
+
+func errno(n int) error { return syscall.Errno(n) } //nolint:gosec // small
+
+// orderFile is a file without a name.
+func orderFile(o order) (*os.File, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the sandbox: %v", err)
+	}
+	f, err := process.Sealed(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("cannot hand the sandbox over: %v", err)
+	}
+	return f, nil
+}
+
+func socketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot hear from the sandbox: %v", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, fmt.Errorf("cannot hear from the sandbox: %v", err)
+	}
+	ours, theirs = os.NewFile(uintptr(fds[0]), "status"), os.NewFile(uintptr(fds[1]), "status") //nolint:gosec // they fit
+	return ours, theirs, nil
+}
+
+// attributes are those of a process that starts in its namespaces. A user
+// namespace maps the user to itself, and for root everybody, since root may
+// work on files of others.
+func attributes(m Means) *syscall.SysProcAttr {
+	var a syscall.SysProcAttr
+	if m.User {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		a.UidMappings = mapping(os.Geteuid())
+		a.GidMappings = mapping(os.Getegid())
+		a.GidMappingsEnableSetgroups = os.Geteuid() == 0
+		// An overlay keeps a folder in Scratch that nobody may enter without CAP_DAC_OVERRIDE.
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+	}
+	if m.Mounts {
+		a.Cloneflags |= unix.CLONE_NEWNS
+	}
+	if m.Net {
+		a.Cloneflags |= unix.CLONE_NEWNET
+	}
+	if m.PID {
+		a.Cloneflags |= unix.CLONE_NEWPID
+	}
+	return &a
+}
+
+func mapping(id int) []syscall.SysProcIDMap {
+	if os.Geteuid() == 0 {
+		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: wholeRange()}}
+	}
+	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+}
+
+// maxStatus is the longest failure that is read.
+const maxStatus = 16 << 10
+
+// readStatus reads to the end: what was said, and the listeners that came.
+func readStatus(f *os.File) (said []byte, listeners []net.Listener, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	buf, oob := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
+	for len(said) < maxStatus {
+		var n, oobn int
+		var rerr error
+		err := conn.Read(func(fd uintptr) bool {
+			n, oobn, _, _, rerr = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC) //nolint:gosec // a descriptor fits
+			return !errors.Is(rerr, unix.EAGAIN)
+		})
+		switch {
+		case err != nil:
+			return said, listeners, err
+		case errors.Is(rerr, unix.EINTR):
+			continue
+		case rerr != nil:
+			return said, listeners, rerr
+		}
+		if oobn > 0 {
+			l, err := passed(oob[:oobn])
+			if err != nil {
+				return said, listeners, err
+			}
+			listeners = append(listeners, l)
+		}
+		if n == 0 {
+			break
+		}
+		said = append(said, buf[:n]...)
+	}
+	return said, listeners, nil
+}
+
+// passed is the listener in a control message.
+func passed(oob []byte) (net.Listener, error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return nil, fmt.Errorf("cannot take the sandbox's listener: %v", err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("cannot take the sandbox's listener: %v", err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "listener") //nolint:gosec // a descriptor fits
+	defer func() { _ = f.Close() }()
+	return net.FileListener(f)
+}

@@ -1,0 +1,376 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+const (
+	maxForwards = 256 // connections through doors at a time
+	dialBound   = 5 * time.Second
+	maxRefused  = 20 // refusals that a result tells
+)
+
+// Proxy makes the way out of a closed box: it serves what comes to listener,
+// to the endpoints of reach and nowhere else, until ctx is done, and tells what
+// it refuses. The listener is its own, also when it fails. Supervisors are
+// handed one, as most need none and a proxy costs memory.
+type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host,
+	why string)) (serve func() error, err error)
+
+// Rest is the part of pawl that is large, and that most supervisors never need.
+type Rest struct {
+	Proxy  Proxy
+	Models Models
+}
+
+// exits are the ways out of a closed box: the proxy, and the doors to ports of
+// this machine. They are in the supervisor, so that an agent whose pawl is gone
+// reaches its model as long as it may live. nil has none.
+type exits struct {
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+	room  chan struct{}
+	doors []net.Listener
+
+	mu      sync.Mutex
+	refused []string
+}
+
+// openExits serves listeners: the first is the proxy's, the others are those
+// of p.Doors. It closes them, also when it fails.
+func (t *task) openExits(listeners []net.Listener, p sandbox.Policy) (*exits, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	x := &exits{stop: stop, room: make(chan struct{}, maxForwards), doors: listeners[1:]}
+	rest, err := t.rest()
+	if err != nil {
+		_ = listeners[0].Close()
+		x.close()
+		return nil, err
+	}
+	serve, err := rest.Proxy(ctx, listeners[0], p.Reach, x.refuse)
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	x.work.Go(func() {
+		if err := serve(); err != nil {
+			t.logf("the egress proxy ended: %v", err)
+		}
+	})
+	for i, l := range x.doors {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Doors[i]))
+		x.work.Go(func() { x.accept(ctx, l, address) })
+	}
+	return x, nil
+}
+
+// refuse keeps what the proxy refused.
+func (x *exits) refuse(host, why string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.refused) < maxRefused {
+		x.refused = append(x.refused, fmt.Sprintf("connection to %s: %s", host, why))
+	}
+}
+
+// refusals are those so far.
+func (x *exits) refusals() []string {
+	if x == nil {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return append([]string(nil), x.refused...)
+}
+
+// close ends all connections and waits for what served them.
+func (x *exits) close() {
+	if x == nil {
+		return
+	}
+	x.stop()
+	for _, l := range x.doors {
+		_ = l.Close()
+	}
+	x.work.Wait()
+}
+
+func (x *exits) accept(ctx context.Context, l net.Listener, address string) {
+	for {
+		inside, err := l.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case x.room <- struct{}{}:
+			x.work.Go(func() {
+				pass(ctx, inside, address)
+				<-x.room
+			})
+		default: // as many as there may be
+			_ = inside.Close()
+		}
+	}
+}
+
+// pass copies both ways until both sides have said all.
+func pass(ctx context.Context, inside net.Conn, address string) {
+	defer func() { _ = inside.Close() }()
+	d := net.Dialer{Timeout: dialBound}
+	outside, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = outside.Close() }()
+	defer context.AfterFunc(ctx, func() {
+		_ = inside.Close()
+		_ = outside.Close()
+	})()
+	var both sync.WaitGroup
+	both.Go(func() { copyHalf(outside, inside) })
+	both.Go(func() { copyHalf(inside, outside) })
+	both.Wait()
+}
+
+// copyHalf copies one way and passes the end on.
+func copyHalf(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+// Models makes what serves an attempt's model calls: it takes routes with their
+// keys, tells emit what happens, and asks for the end of the attempt by end.
+type Models func(plan ModelPlan, emit func(agent.Event), end func(loop.Ended, string)) (ModelServer, error)
+
+// ModelPlan is what the model calls of one attempt may be.
+type ModelPlan struct {
+	agent.Gateway
+	Token  string
+	From   func(pid int) bool // whether a process is the attempt's; nil is that any may be
+	Cost   loop.MicroUSD
+	Tokens int64
+	Calls  int
+	Prices agent.Prices
+}
+
+// ModelServer serves the model calls of one attempt.
+type ModelServer interface {
+	// Serve serves what comes to l, its own, until ctx is done.
+	Serve(ctx context.Context, l net.Listener) error
+	// Flaw is what was wrong with the last answer to a step of the work; nil is nothing.
+	Flaw() *failure.APIError
+	// Totals are what was used by model, and its cost if that is known.
+	Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD, known bool)
+}
+
+// models is the gateway of a job while it is open; nil is none.
+type models struct {
+	server ModelServer
+	port   int
+	put    *strings.Replacer // the address and the token in place of what stands for them
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// openModels opens the gateway of a job that has one, on a port of this machine.
+func (t *task) openModels(m *meter) (*models, error) {
+	if t.job.Gateway == nil || m == nil {
+		return nil, nil
+	}
+	rest, err := t.rest()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the gateway to the agent's models: %v", err)
+	}
+	token := "sk-pawl-" + rand.Text()
+	plan := ModelPlan{Gateway: *t.job.Gateway, Token: token, Prices: t.job.Prices,
+		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls}
+	if t.job.Box != nil {
+		plan.From = Ours // doors of the box are this process's own
+	}
+	server, err := rest.Models(plan, m.modelCall, t.endFor)
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	address := netip.MustParseAddrPort(l.Addr().String())
+	x := &models{port: int(address.Port()), server: server, stop: stop,
+		put: strings.NewReplacer(agent.GatewayAddress, "http://"+address.String(), agent.GatewayToken, token)}
+	x.work.Go(func() {
+		if err := server.Serve(ctx, l); err != nil {
+			t.logf("%v", err)
+		}
+	})
+	return x, nil
+}
+
+// fill puts address and token into a command line or an environment.
+func (x *models) fill(texts []string) []string {
+	if x == nil {
+		return texts
+	}
+	out := slices.Clone(texts)
+	for i, text := range out {
+		out[i] = x.put.Replace(text)
+	}
+	return out
+}
+
+// settle writes the files that point the job's program. The agent may have put
+// links into their folder.
+func (x *models) settle(job Job) error {
+	if x == nil {
+		return nil
+	}
+	for _, f := range job.Settings {
+		name, err := filepath.Rel(job.SettingsRoot, f.Path)
+		if err == nil {
+			err = files.ReplaceBelow(job.SettingsRoot, name, []byte(x.put.Replace(f.Content)), 0o600, false)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write the agent's settings: %v", err)
+		}
+	}
+	return nil
+}
+
+// close ends what is open, and waits for it.
+func (x *models) close() {
+	if x != nil {
+		x.stop()
+		x.work.Wait()
+	}
+}
+
+// complete puts what the gateway knows into a result: it was there when the
+// program's own report was made.
+func (x *models) complete(out *agent.Outcome) {
+	if x == nil {
+		return
+	}
+	var known bool
+	out.Models, out.Cost, known = x.server.Totals()
+	out.CostSource = agent.CostMetered
+	if !known {
+		out.CostSource = agent.CostNone // of a part: it counts for the limits
+	}
+	if flaw := x.server.Flaw(); flaw != nil { // whatever the program made of it
+		out.Terminal = loop.TerminalFailed
+		out.Errors = append(out.Errors, *flaw)
+	}
+}
+
+// box is the sandbox of a job; zero when it has none.
+type box struct {
+	entry *sandbox.Entry
+	exits *exits
+	work  sync.WaitGroup
+}
+
+// startIn starts c, in the job's box if it has one, and returns when it runs.
+func (t *task) startIn(c process.Command) (*process.Child, error) {
+	if t.job.Box == nil {
+		return t.reaper.Start(c)
+	}
+	policy := *t.job.Box.TempIn(filepath.Join(t.runDir, "tmp"))
+	t.limit(policy.Limits)
+	policy.Spare = append(slices.Clone(policy.Spare), os.Getpid(), os.Getppid())
+	if t.models != nil && policy.Closed {
+		policy.Doors = append(slices.Clone(policy.Doors), t.models.port)
+	}
+	c, entry, err := sandbox.Prepare(c, policy)
+	if err != nil {
+		return nil, err
+	}
+	t.box.entry = entry
+	child, err := t.reaper.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := entry.Wait(); err != nil {
+		select {
+		case <-child.Done():
+		case <-time.After(settle): // it hangs
+			t.terminate(child, verdict{reason: loop.EndedStop})
+		}
+		return nil, err
+	}
+	t.box.work.Go(func() {
+		entry.Outcome(func(status syscall.WaitStatus) { t.reaper.Report(child, status) })
+	})
+	if len(entry.Listeners) > 0 {
+		t.box.exits, err = t.openExits(entry.Listeners, policy)
+		if err != nil {
+			t.terminate(child, verdict{reason: loop.EndedStop})
+			return nil, &process.StartError{Code: -1, Message: "cannot start " + t.job.Args[0] + ": " + err.Error()}
+		}
+	}
+	return child, nil
+}
+
+// takeObjects takes in what the job added to git's objects, so that it is there also
+// when pawl is not. Pawl takes the rest, and says what is wrong with it.
+func (t *task) takeObjects() {
+	if t.job.Box == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), objectsWithin)
+	defer cancel()
+	for _, b := range t.job.Box.Binds {
+		if !b.Objects || b.ReadOnly {
+			continue
+		}
+		if _, err := (git.Intake{Store: b.To, New: b.From}).AcceptLoose(ctx); err != nil {
+			t.logf("cannot take objects in: %v", err)
+		}
+	}
+}
+
+// objectsWithin is how long that may take.
+const objectsWithin = time.Minute
+
+// limitGroup puts the supervisor, and so the boxes of all its jobs, under the
+// limits of the first box. Jobs of one run have the same.
+func (s *server) limitGroup(l sandbox.Limits) {
+	s.limited.Do(func() {
+		if held, leave := sandbox.LimitGroup(l); held {
+			s.unlimit.Store(&leave)
+		}
+	})
+}
+
+// leaveBox gives up what the box took; the job and all that it started have ended.
+func (t *task) leaveBox() {
+	t.box.exits.close()
+	if t.box.entry != nil {
+		t.box.entry.Close()
+	}
+	t.box.work.Wait()
+}

@@ -1,0 +1,295 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// walkBound is the longest look at a tree that a guard takes.
+const walkBound = 10 * time.Second
+
+// watchdog asks the guards of a run, which is read on one goroutine while its
+// time passes on another.
+type watchdog struct {
+	mu    sync.Mutex
+	guard *agent.Guard
+	// tools is how many of the agent's tools run, as far as its stream says.
+	tools atomic.Int32
+	// due gets the time at which retries have gone on for too long.
+	due   chan time.Time
+	doubt chan agent.Trip // trips that count only if no file changed
+	end   func(loop.Ended, string)
+	root  string
+}
+
+func newWatchdog(job Job, end func(loop.Ended, string)) *watchdog {
+	return &watchdog{
+		guard: agent.NewGuard(job.Guards), end: end, root: job.Watch,
+		due: make(chan time.Time, 1), doubt: make(chan agent.Trip, 1),
+	}
+}
+
+// see takes the next event.
+func (w *watchdog) see(e agent.Event) {
+	switch e.Kind {
+	case agent.ToolStart:
+		w.tools.Add(1)
+	case agent.ToolEnd:
+		w.tools.Store(max(0, w.tools.Load()-1))
+	case agent.Text, agent.End:
+		if !e.Sub {
+			w.tools.Store(0)
+		}
+	}
+	w.mu.Lock()
+	trip, tripped := w.guard.Add(e, time.Now())
+	if tripped {
+		w.guard.Forgive()
+	}
+	due := w.guard.Deadline()
+	w.mu.Unlock()
+	if !due.IsZero() {
+		select {
+		case w.due <- due:
+		default:
+		}
+	}
+	if !tripped {
+		return
+	}
+	if trip.Since.IsZero() || w.root == "" {
+		w.end(trip.Ended, trip.Why)
+		return
+	}
+	select {
+	case w.doubt <- trip:
+	default: // the one before is still looked at
+	}
+}
+
+// watch settles doubts, and ends an agent whose own retries have gone on for too
+// long, until ctx is done.
+func (w *watchdog) watch(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case trip := <-w.doubt:
+			w.settle(ctx, trip)
+		case at := <-w.due:
+			timer.Reset(time.Until(at))
+		case <-timer.C:
+			if again := w.askRetries(); !again.IsZero() {
+				timer.Reset(time.Until(again))
+			}
+		}
+	}
+}
+
+// askRetries ends the job when its retries have gone on for too long. Else it
+// says when that is worth asking again; zero is never.
+func (w *watchdog) askRetries() (again time.Time) {
+	w.mu.Lock()
+	trip, tripped := w.guard.Expired(time.Now())
+	again = w.guard.Deadline()
+	w.mu.Unlock()
+	if tripped {
+		w.end(trip.Ended, trip.Why)
+		return time.Time{}
+	}
+	return again
+}
+
+// settle settles a doubt: the trip counts when no file below the root changed
+// since it began.
+func (w *watchdog) settle(ctx context.Context, trip agent.Trip) {
+	ctx, cancel := context.WithTimeout(ctx, walkBound)
+	defer cancel()
+	if _, changed := newerThan(ctx, w.root, trip.Since); !changed && ctx.Err() == nil {
+		w.end(trip.Ended, trip.Why)
+	}
+}
+
+// alive is whether a tool of the agent runs although nothing is heard of it:
+// its stream says so, or a process was started after the agent's last word.
+// Programs that say nothing before a tool has ended are seen by the latter.
+func (t *task) alive(dog *watchdog) bool {
+	if !t.job.Limits.Tools || dog == nil {
+		return false
+	}
+	if dog.tools.Load() > 0 {
+		return true
+	}
+	seen := time.Unix(0, t.seen.Load())
+	if !seen.After(t.started) {
+		return false // what runs from the start on is part of the program
+	}
+	youngest, known := t.reaper.Youngest()
+	return known && youngest.After(seen.Add(slack))
+}
+
+// slack is how exactly the start of a process is known.
+const slack = 20 * time.Millisecond
+
+// printed is the most output of one job, and what its longest message is of
+// it; both count bytes.
+func (m *meter) printed() {
+	most := m.limits.Printed
+	if most <= 0 || m.passed {
+		return
+	}
+	why := ""
+	switch {
+	case m.bytes+m.noise.Load() > most:
+		why = tooMuch(most)
+	case m.silent > most/4:
+		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; "+
+			"raise loop.max_output if that is as it should be", megabytes(most/4))
+	}
+	if why != "" {
+		m.passed = true
+		m.pass(loop.EndedOutput, why)
+	}
+}
+
+// hear counts what comes on stderr, on a goroutine of its own.
+func (m *meter) hear(p []byte) {
+	n := m.noise.Add(int64(len(p)))
+	if most := m.limits.Printed; most > 0 && n > most && n-int64(len(p)) <= most {
+		m.pass(loop.EndedOutput, tooMuch(most))
+	}
+}
+
+// countPrinted ends a job without a parser that prints more than most bytes.
+func countPrinted(most int64, pass func(loop.Ended, string)) func([]byte) {
+	var printed atomic.Int64
+	return func(p []byte) {
+		if n := printed.Add(int64(len(p))); n > most && n-int64(len(p)) <= most {
+			pass(loop.EndedOutput, "the command printed more than "+megabytes(most))
+		}
+	}
+}
+
+func tooMuch(most int64) string {
+	return fmt.Sprintf("the agent printed more than %s; see what it prints, or raise loop.max_output", megabytes(most))
+}
+
+func megabytes(n int64) string {
+	if n < 10_000_000 {
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
+// watchIdle ends the job when it has been silent for too long. It looks at the
+// watched tree only when the output has been silent for the whole limit.
+func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
+	limit := t.job.Limits.Idle
+	if limit <= 0 {
+		return
+	}
+	for left := limit; process.Sleep(ctx, max(left, time.Millisecond)); {
+		left = t.untilSilent(t.lastOutput())
+		if left <= 0 && t.alive(dog) {
+			left = limit
+		}
+		if left <= 0 && t.job.Watch != "" {
+			walk, cancel := context.WithTimeout(ctx, walkBound)
+			if at, ok := newerThan(walk, t.job.Watch, time.Now().Add(-limit)); ok {
+				left = t.untilSilent(at)
+			}
+			cancel()
+			left = max(left, t.untilSilent(t.lastOutput())) // output may have come during the walk
+		}
+		if left <= 0 {
+			t.end(loop.EndedIdle)
+			return
+		}
+	}
+}
+
+func (t *task) lastOutput() time.Time { return time.Unix(0, t.seen.Load()) }
+
+// untilSilent is how long the job may still be silent after its last sign of life.
+func (t *task) untilSilent(life time.Time) time.Duration {
+	return min(t.job.Limits.Idle-time.Since(life), t.job.Limits.Idle)
+}
+
+// watchEntries bounds one look at a tree.
+const watchEntries = 500_000
+
+// newerThan reports whether a file or folder below root changed after t, and
+// when; the first one found ends the search. Git's objects and pawl's own
+// files do not count. A tree over the bound counts as unchanged beyond it.
+func newerThan(ctx context.Context, root string, t time.Time) (time.Time, bool) {
+	var found time.Time
+	seen := 0
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read cannot be seen to change
+		}
+		if seen++; seen > watchEntries || ctx.Err() != nil {
+			return filepath.SkipAll
+		}
+		if d.IsDir() && skipped(path) {
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // gone meanwhile: its folder's time says so
+		}
+		if at := changed(info); at.After(t) {
+			found = at
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return found, !found.IsZero()
+}
+
+func skipped(dir string) bool {
+	name := filepath.Base(dir)
+	if name == "objects" {
+		return filepath.Base(filepath.Dir(dir)) == ".git"
+	}
+	return name == ".pawl"
+}
+
+// diskEvery is how often the free room is looked at: a fast disk takes a
+// gigabyte or two in that time.
+const diskEvery = time.Second
+
+// leastFree is how many bytes must stay free on the disk of the job's folder: a
+// full disk takes pawl's own records with it, and everything else on the
+// machine. 0 is no such limit.
+func leastFree(job Job) uint64 {
+	free, err := files.Free(job.Dir)
+	if job.Limits.Room <= 0 || err != nil {
+		return 0
+	}
+	return min(uint64(job.Limits.Room), free/10)
+}
+
+// watchDisk ends the job before it fills the disk.
+func (t *task) watchDisk(ctx context.Context, least uint64) {
+	for least > 0 && process.Sleep(ctx, diskEvery) {
+		if free, err := files.Free(t.job.Dir); err == nil && free < least {
+			const why = "only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect"
+			t.endFor(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))
+			return
+		}
+	}
+}

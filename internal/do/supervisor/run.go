@@ -1,0 +1,211 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Run runs job and returns how it ended, whatever that was: an error means
+// that there is no result, because the job was refused, another pawl took the
+// run over (ErrTaken), or there is no supervisor and none can be started
+// (ErrGone). A job that ran before returns its stored result; one that runs
+// is joined. onEvent, if not nil, gets the parsed events as they come, on
+// Run's goroutine; when it is slow, the oldest texts are dropped.
+//
+// A done ctx ends the job (TERM, grace, KILL of all that it started); the
+// result, with Ended "stop", is still waited for. If the supervisor dies, what
+// it ran is ended here and the result has Ended "lost"; a started Client (not
+// an attached one) starts a new supervisor with the next Run.
+func (c *Client) Run(ctx context.Context, job Job, onEvent func(agent.Event)) (Result, error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for try := 1; ; try++ {
+		s, err := c.ready(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		t := transfer{s: s, job: job, onEvent: onEvent}
+		r, err := t.perform(ctx)
+		if err == nil {
+			return r, nil
+		}
+		if s.wasTaken() {
+			return Result{}, ErrTaken
+		}
+		if !s.dead() {
+			return Result{}, err
+		}
+		elapsed := time.Since(t.at)
+		if err := c.bury(s); err != nil {
+			return Result{}, err
+		}
+		if r, ok := known(job); ok {
+			return r, nil
+		}
+		if !claimed(job) && c.opts.Exe != "" && try == 1 {
+			continue
+		}
+		return lost(job, t.at, elapsed)
+	}
+}
+
+// ready returns a live session, a new one if the supervisor has gone.
+func (c *Client) ready(ctx context.Context) (*session, error) {
+	s := c.session()
+	if !s.dead() {
+		return s, nil
+	}
+	if s.wasTaken() {
+		return nil, ErrTaken
+	}
+	if err := c.bury(s); err != nil {
+		return nil, err
+	}
+	if c.opts.Exe == "" {
+		return nil, ErrGone
+	}
+	fresh, err := startSession(context.WithoutCancel(ctx), c.opts)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.s = fresh
+	c.mu.Unlock()
+	return fresh, nil
+}
+
+// transfer is one job handed over.
+type transfer struct {
+	s       *session
+	job     Job
+	onEvent func(agent.Event)
+	at      time.Time
+}
+
+// perform hands the job over and waits for its result. An error means that
+// the session has ended, or that the job was refused.
+func (t *transfer) perform(ctx context.Context) (Result, error) {
+	t.at = time.Now()
+	stopped := ctx.Err() != nil
+	t.s.busy.Store(true)
+	if err := t.s.send(request{Op: opRun, Job: &t.job, Keys: t.job.Gateway.Keys(), Stop: stopped}); err != nil {
+		_ = t.s.conn.Close()
+		<-t.s.gone
+		return t.last()
+	}
+	stop := ctx.Done()
+	if stopped {
+		stop = nil
+	}
+	for {
+		select {
+		case <-stop:
+			stop = nil
+			_ = t.s.send(request{Op: opStop})
+		case events := <-t.s.events:
+			t.deliver(events)
+		case r := <-t.s.replies:
+			if done, err := t.take(r); done {
+				return *r.Result, nil
+			} else if err != nil {
+				return Result{}, err
+			}
+		case <-t.s.gone:
+			return t.last()
+		}
+	}
+}
+
+// take handles a reply; done when it is the job's result.
+func (t *transfer) take(r reply) (done bool, err error) {
+	if r.ID != "" && r.ID != t.job.ID {
+		return false, nil
+	}
+	switch {
+	case r.Op == opRefused:
+		return false, fmt.Errorf("the supervisor refused the job: %s", r.Error)
+	case r.Op == opResult && r.Result != nil:
+		t.deliverAll()
+		t.s.busy.Store(false)
+		return true, nil
+	}
+	return false, nil
+}
+
+// last looks for a result that came just before the end of the session.
+func (t *transfer) last() (Result, error) {
+	for {
+		select {
+		case r := <-t.s.replies:
+			if done, _ := t.take(r); done {
+				return *r.Result, nil
+			}
+		default:
+			t.deliverAll()
+			return Result{}, ErrGone
+		}
+	}
+}
+
+// deliverAll passes on the events that wait.
+func (t *transfer) deliverAll() {
+	for {
+		select {
+		case events := <-t.s.events:
+			t.deliver(events)
+		default:
+			return
+		}
+	}
+}
+
+func (t *transfer) deliver(events []json.RawMessage) {
+	if t.onEvent == nil {
+		return
+	}
+	for _, data := range events {
+		var e agent.Event
+		if json.Unmarshal(data, &e) == nil {
+			t.onEvent(e)
+		}
+	}
+}
+
+// Program is the program of a job, and when it was changed; the zero time is that it is
+// not there.
+func (j Job) Program() (path string, changed time.Time) {
+	path, err := process.Command{Args: j.Args, Dir: j.Dir, Env: j.Env}.Resolve()
+	if err != nil {
+		return j.Args[0], time.Time{}
+	}
+	whole, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path, time.Time{}
+	}
+	changed, _ = files.Changed(whole)
+	return path, changed
+}
+
+// lookForProgram is how soon a program is seen that was away.
+const lookForProgram = time.Second
+
+// AwaitProgram waits until the job's program is there, and was left alone for still;
+// false when it is not by then, or ctx ended.
+func (j Job) AwaitProgram(ctx context.Context, still time.Duration, by time.Time) bool {
+	for time.Now().Before(by) {
+		if !process.Sleep(ctx, lookForProgram) {
+			return false
+		}
+		if _, changed := j.Program(); !changed.IsZero() && time.Since(changed) > still {
+			return true
+		}
+	}
+	return false
+}

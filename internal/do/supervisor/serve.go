@@ -1,0 +1,431 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/process"
+)
+
+// Command is the command that makes pawl a supervisor; the run's folder follows.
+const Command = "__supervise"
+
+// clientFD is where the starter's connection is.
+const clientFD = 3
+
+const (
+	helloBound = 10 * time.Second
+	maxLinks   = 16
+)
+
+// Serve is the supervisor's main: it serves the run whose folder is runDir
+// until it is not needed any more. The process must have been started by
+// [Start] and do nothing else. A done ctx, like SIGTERM, ends the running job
+// (TERM, grace, KILL) and then the supervisor; the terminal's signals do not.
+func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Rest, error)) error {
+	terms := make(chan os.Signal, 1)
+	signal.Notify(terms, syscall.SIGTERM)
+	// Caught and not read: these must neither end us nor be handed down ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP)
+	process.HandDownDefaults()
+
+	conn, err := connOf(os.NewFile(clientFD, "client"))
+	if err != nil {
+		return fmt.Errorf("cannot supervise: this command is started by pawl itself: %v", err)
+	}
+	s := &server{
+		parsers: parsers, rest: rest, terms: terms,
+		inbox: make(chan inbound, maxLinks), done: make(chan Result, 1), quit: make(chan struct{}),
+		links: map[*link]bool{},
+	}
+	first := newLink(conn)
+	if err := s.open(first, runDir); err != nil {
+		first.send(reply{Op: opRefused, Error: err.Error(), Running: errors.Is(err, ErrRunning)})
+		first.close()
+		return err
+	}
+	defer s.leave()
+	s.readFrom(first)
+	return s.loop(ctx)
+}
+
+// server is the state of a supervisor. One goroutine, loop, owns it; readers
+// send to inbox, the running task to done.
+type server struct {
+	parsers Parsers
+	rest    func() (Rest, error)
+	mark    string
+	runDir  string
+	secret  string // who comes back knows it
+	unboxed bool   // jobs may come without a box
+	lease   time.Duration
+	self    process.Identity
+	reaper  *process.Reaper
+	buffers buffers
+	terms   chan os.Signal
+	release []func() // in reverse order, at the end
+
+	inbox   chan inbound
+	done    chan Result
+	quit    chan struct{}
+	readers sync.WaitGroup
+	mu      sync.Mutex // over links
+	links   map[*link]bool
+
+	limited sync.Once
+	unlimit atomic.Pointer[func()] // goes back to the control group of before
+
+	client  atomic.Pointer[link] // who is attached; the running task reads it
+	task    *task
+	last    *Result
+	expiry  time.Time
+	leaving bool
+}
+
+// inbound is a message, or the end of a link.
+type inbound struct {
+	from *link
+	req  request
+	gone bool
+}
+
+// open takes the run: its lock, the starter's hello, the orphans, the socket.
+func (s *server) open(first *link, runDir string) error {
+	s.runDir = runDir
+	unlock, err := lockDir(runDir)
+	if err != nil {
+		return err
+	}
+	s.release = append(s.release, unlock)
+	if err := s.hello(first); err != nil {
+		return err
+	}
+	if s.self, err = process.Self(); err != nil {
+		return err
+	}
+	if s.secret, err = makeSecret(runDir); err != nil {
+		return err
+	}
+	if s.reaper, err = process.NewReaper(); err != nil {
+		return err
+	}
+	s.release = append(s.release, s.reaper.Close)
+	listener, closeListener, err := listen(runDir)
+	if err != nil {
+		return err
+	}
+	s.release = append(s.release, closeListener)
+	s.readers.Go(func() { s.accept(listener) })
+	s.attach(first)
+	return nil
+}
+
+// hello reads the starter's first message.
+func (s *server) hello(first *link) error {
+	_ = first.conn.SetReadDeadline(time.Now().Add(helloBound))
+	line, err := readLine(first.reader)
+	if err != nil {
+		return fmt.Errorf("cannot supervise: the starter said nothing: %v", err)
+	}
+	_ = first.conn.SetReadDeadline(time.Time{})
+	var req request
+	if err := json.Unmarshal(line, &req); err != nil || req.Op != opHello || req.Lease <= 0 {
+		return errors.New("cannot supervise: the starter's first message is no hello with a lease")
+	}
+	s.lease, s.mark, s.unboxed = req.Lease, req.Mark, req.Unboxed
+	return nil
+}
+
+// leave ends everything; no job runs any more, unless it could not be ended.
+func (s *server) leave() {
+	if back := s.unlimit.Load(); back != nil {
+		(*back)()
+	}
+	close(s.quit)
+	for i := len(s.release) - 1; i >= 0; i-- {
+		s.release[i]()
+	}
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.links))
+	s.mu.Unlock()
+	for _, l := range open {
+		l.close()
+	}
+	s.readers.Wait()
+}
+
+func (s *server) loop(ctx context.Context) error {
+	s.expiry = time.Now().Add(s.lease)
+	lease := time.NewTimer(s.lease)
+	defer lease.Stop()
+	stop := ctx.Done()
+	for {
+		select {
+		case m := <-s.inbox:
+			s.receive(m)
+		case r := <-s.done:
+			s.finished(r)
+		case <-lease.C:
+			if left := time.Until(s.expiry); left > 0 {
+				lease.Reset(left)
+				break
+			}
+			s.depart(loop.EndedLease)
+		case <-s.terms:
+			s.depart(loop.EndedStop)
+		case <-stop:
+			stop = nil
+			s.depart(loop.EndedStop)
+		}
+		over := s.leaving || s.client.Load() == nil
+		if over && s.task == nil {
+			return nil
+		}
+	}
+}
+
+// depart ends the running job and then the supervisor.
+func (s *server) depart(why loop.Ended) {
+	s.leaving = true
+	if s.task != nil {
+		s.task.end(why)
+	}
+}
+
+// finished tells the client; the result is stored by now.
+func (s *server) finished(r Result) {
+	s.task = nil
+	s.last = &r
+	if c := s.client.Load(); c != nil {
+		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+	}
+}
+
+func (s *server) receive(m inbound) {
+	if m.gone {
+		s.client.CompareAndSwap(m.from, nil)
+		return
+	}
+	greets := m.req.Op == opStatus || m.req.Op == opAttach
+	if greets && subtle.ConstantTimeCompare([]byte(m.req.Secret), []byte(s.secret)) == 0 {
+		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not of this run's pawl"})
+		return
+	}
+	switch m.req.Op {
+	case opStatus:
+		m.from.send(reply{Op: opStatus, Status: s.status()})
+		return
+	case opAttach:
+		s.attach(m.from)
+		return
+	}
+	if s.client.Load() != m.from {
+		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not attached"})
+		return
+	}
+	s.renew()
+	switch m.req.Op {
+	case opRun:
+		s.run(m.req)
+	case opStop:
+		if s.task != nil {
+			s.task.end(loop.EndedStop)
+		}
+	case opKill:
+		if s.task != nil {
+			s.task.kill()
+		}
+	case opRenew:
+		m.from.send(reply{Op: opRenewed})
+	default:
+		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not known to this supervisor"})
+	}
+}
+
+// renew moves the end of the lease. The timer is not touched: when it fires
+// it looks at the new end.
+func (s *server) renew() { s.expiry = time.Now().Add(s.lease) }
+
+// attach makes l the client; the one before is told.
+func (s *server) attach(l *link) {
+	s.renew()
+	if old := s.client.Swap(l); old != nil && old != l {
+		old.send(reply{Op: opTaken})
+	}
+	l.send(reply{Op: opReady, Status: s.status()})
+}
+
+func (s *server) status() *Status {
+	st := &Status{
+		Supervisor: s.self, Mark: s.mark, Lease: s.lease, Left: time.Until(s.expiry),
+		Attended: s.client.Load() != nil,
+	}
+	if s.task != nil {
+		st.Job, st.StartedAt = &s.task.job, s.task.started
+	}
+	return st
+}
+
+// run starts the job, joins it, or answers with what it came to before.
+func (s *server) run(req request) {
+	c := s.client.Load()
+	if req.Job == nil || req.Job.ID == "" || req.Job.Files == "" {
+		c.send(reply{Op: opRefused, Error: "cannot run: the job has no ID or no Files"})
+		return
+	}
+	job := *req.Job
+	job.Gateway = job.Gateway.WithKeys(req.Keys)
+	switch {
+	case s.task != nil && s.task.job.ID == job.ID:
+		if req.Stop {
+			s.task.end(loop.EndedStop)
+		}
+		return
+	case job.Box == nil && !s.unboxed:
+		why := fmt.Sprintf("cannot run %s: it has no sandbox, and the run has one", job.ID)
+		c.send(reply{Op: opRefused, ID: job.ID, Error: why})
+		return
+	case s.task != nil:
+		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: %s runs", job.ID, s.task.job.ID)})
+		return
+	}
+	if r, ok := s.before(job); ok {
+		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		return
+	}
+	if req.Stop || s.leaving {
+		r := Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
+		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		return
+	}
+	fresh, err := claim(job.Files)
+	if err != nil {
+		s.logf("%v", err)
+	}
+	if !fresh {
+		r, err := Lost(job)
+		if err != nil {
+			s.logf("%v", err)
+		}
+		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		return
+	}
+	s.task = newTask(job, s)
+	go func(t *task) { s.done <- t.run() }(s.task)
+}
+
+// before is the result of a job that already ran.
+func (s *server) before(job Job) (Result, bool) {
+	if s.last != nil && s.last.ID == job.ID {
+		return *s.last, true
+	}
+	return known(job)
+}
+
+// emit passes events to the client, if there is one. Called by the task.
+func (s *server) emit(events []json.RawMessage) {
+	if c := s.client.Load(); c != nil {
+		c.send(reply{Op: opEvents, Events: events})
+	}
+}
+
+// logf writes to the supervisor's log.
+func (s *server) logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.RFC3339), fmt.Sprintf(format, args...))
+}
+
+func (s *server) accept(listener *net.UnixListener) {
+	for {
+		conn, err := listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.logf("cannot accept a connection: %v", err)
+			select {
+			case <-s.quit:
+				return
+			case <-time.After(100 * time.Millisecond): // out of descriptors, most likely
+			}
+			continue
+		}
+		if !isOurs(conn) || s.count() >= maxLinks {
+			_ = conn.Close()
+			continue
+		}
+		s.readFrom(newLink(conn))
+	}
+}
+
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.links)
+}
+
+// readFrom starts to read a link's messages.
+func (s *server) readFrom(l *link) {
+	s.mu.Lock()
+	s.links[l] = true
+	s.mu.Unlock()
+	s.readers.Go(func() {
+		defer l.close()
+		for {
+			req, err := next(l)
+			select {
+			case s.inbox <- inbound{from: l, req: req, gone: err != nil}:
+			case <-s.quit:
+				return
+			}
+			if err != nil {
+				s.mu.Lock()
+				delete(s.links, l)
+				s.mu.Unlock()
+				return
+			}
+		}
+	})
+}
+
+func next(l *link) (request, error) {
+	line, err := readLine(l.reader)
+	if err != nil {
+		return request{}, err
+	}
+	var req request
+	if err := json.Unmarshal(bytes.TrimSpace(line), &req); err != nil {
+		return request{}, fmt.Errorf("cannot read a message: %v", err)
+	}
+	return req, nil
+}
+
+// lockDir keeps two supervisors from serving one run. The lock goes with the
+// process, however that ends.
+func lockDir(runDir string) (func(), error) {
+	dir, err := os.Open(filepath.Clean(runDir))
+	if err != nil {
+		return nil, fmt.Errorf("cannot supervise: %v", err)
+	}
+	err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = dir.Close()
+		return nil, ErrRunning
+	}
+	// Other errors: a file system without locks.
+	return func() { _ = dir.Close() }, nil
+}

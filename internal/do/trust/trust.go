@@ -1,0 +1,319 @@
+// Package trust remembers the files that pawl takes commands from: the
+// configuration, fragments of prompts, workflows. Before an agent that can write
+// them gets the tree, their content is kept; what differs when the run rests was
+// changed while an agent had the tree. It is not believed until a person has
+// said so.
+//
+// The records are in pawl's own folder of the repository, which no agent reaches.
+// It never asks a person, and reads nothing but the files that it is given.
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// File is a file by its content. What is stored outlives the code.
+type File struct {
+	Path string `json:"path"` // absolute
+	Text string `json:"text,omitempty"`
+	// Why says what keeps it from being read, such as that it is not there; "" if
+	// nothing does.
+	Why string `json:"why,omitempty"`
+}
+
+// record is what is kept of a run.
+type record struct {
+	Name  string           `json:"name"`  // of what runs
+	Owner process.Identity `json:"owner"` // of the session that drives it
+	Files []File           `json:"files"`
+	// Root is the tree that agents can write while the run works, since the time of
+	// Since; zero when the run rests.
+	Root  string    `json:"root,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Settled are paths below Root that a person took as they are, after a crash.
+	Settled []string `json:"settled,omitempty"`
+	// Doubted are other files that an agent made or changed, from which pawl could take
+	// commands; what they were is not kept.
+	Doubted []File `json:"doubted,omitempty"`
+}
+
+// Change is a file that is not what it was before an agent could write it.
+type Change struct {
+	Was, Now File
+	Run      string
+	Name     string // of what ran
+}
+
+func folder(stateDir string) string { return filepath.Join(stateDir, "trust") }
+
+func path(stateDir, run string) string { return filepath.Join(folder(stateDir), run+".json") }
+
+// Keep keeps files for a run that is about to begin or to go on, whose agents can write
+// root. Until [Release] every other file there that comes to be, or changes, is not
+// believed.
+func Keep(stateDir, run, name, root string, owner process.Identity, list []File) error {
+	err := os.MkdirAll(folder(stateDir), 0o700)
+	if err == nil {
+		before, _ := read(path(stateDir, run)) // mostly there is none
+		r := record{Name: name, Owner: owner, Files: list, Doubted: before.Doubted, Root: root, Since: before.Since}
+		if r.Since.IsZero() { // else the run was cut off
+			r.Since = time.Now().Add(-clockStep)
+		}
+		err = write(path(stateDir, run), r)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
+	}
+	return nil
+}
+
+// clockStep is by how much the times that the kernel gives to files may be behind.
+const clockStep = 20 * time.Millisecond
+
+// known reports whether a record has a file by name.
+func (r record) known(name string) bool {
+	return slices.Contains(r.Settled, name) ||
+		slices.ContainsFunc(slices.Concat(r.Files, r.Doubted), func(f File) bool { return f.Path == name })
+}
+
+// late reports whether a file came to be, or changed, while an agent could write it.
+func (r record) late(name string) bool {
+	if r.Since.IsZero() || r.known(name) {
+		return false
+	}
+	_, below := files.Below(r.Root, name)
+	changed, err := files.Changed(name)
+	return below && err == nil && changed.After(r.Since)
+}
+
+// maxDoubted bounds the files that are noted of a run.
+const maxDoubted = 5000
+
+// Doubt notes which of the paths below a folder, all of an agent's making, pawl could
+// take commands from: configurations and workflows.
+func Doubt(stateDir, run, name, top string, paths []string) error {
+	r, err := read(path(stateDir, run))
+	if errors.Is(err, fs.ErrNotExist) {
+		r, err = record{Name: name}, os.MkdirAll(folder(stateDir), 0o700)
+	}
+	had := len(r.Doubted)
+	for _, p := range paths {
+		ext := strings.ToLower(filepath.Ext(p))
+		name := filepath.Join(top, filepath.FromSlash(p))
+		commands := ext == ".yaml" || ext == ".yml"
+		if commands && len(r.Doubted) < maxDoubted && !r.known(name) {
+			r.Doubted = append(r.Doubted, unknown(name))
+		}
+	}
+	if err == nil && len(r.Doubted) > had {
+		err = write(path(stateDir, run), r)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note which files run %s brought: %v", run, err)
+	}
+	return nil
+}
+
+// unknown is a file of which nothing was kept.
+func unknown(name string) File { return File{Path: name, Why: "what it was is not known"} }
+
+func write(name string, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return files.Replace(name, data, 0o600, true)
+}
+
+// Release compares what was kept for a run that rests with the files as they are.
+// Those that did not change are forgotten.
+func Release(stateDir, run, root string) error {
+	name := path(stateDir, run)
+	r, err := read(name)
+	if err == nil {
+		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return Read(root, f.Path) == f })
+		r.Root, r.Since, r.Settled = "", time.Time{}, nil
+		err = r.store(name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot tell whether the configuration of run %s changed: %v", run, err)
+	}
+	return nil
+}
+
+// store writes a record, or removes one with nothing in it.
+func (r record) store(name string) error {
+	if len(r.Files)+len(r.Doubted) > 0 {
+		return write(name, r)
+	}
+	return os.Remove(name)
+}
+
+// Kept are the files that changed during a run as they were before; none when no
+// file did.
+func Kept(stateDir, run string) []File {
+	r, err := read(path(stateDir, run))
+	if err != nil {
+		return nil // the files are compared with it all the same, by who starts
+	}
+	return r.Files
+}
+
+// Changed are those files of list that differ from what was kept for a run, of all
+// runs whose records are in the folders.
+func Changed(stateDirs []string, list []File) ([]Change, error) {
+	var found []Change
+	err := each(stateDirs, func(name string, r record) error {
+		was := slices.Concat(r.Files, r.Doubted)
+		for _, now := range list {
+			if r.late(now.Path) {
+				was = append(was, unknown(now.Path))
+			}
+		}
+		for _, f := range was {
+			for _, now := range list {
+				if now.Path == f.Path && now != f {
+					run := strings.TrimSuffix(filepath.Base(name), ".json")
+					found = append(found, Change{Was: f, Now: now, Run: run, Name: r.Name})
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Accept makes files what they were before, in the words of the records: a person
+// says that they are to be believed as they are.
+func Accept(stateDirs []string, list []File) error {
+	return each(stateDirs, func(name string, r record) error {
+		for i, f := range r.Files {
+			for _, now := range list {
+				if now.Path == f.Path {
+					r.Files[i] = now
+				}
+			}
+		}
+		r.Doubted = slices.DeleteFunc(r.Doubted, func(f File) bool {
+			return slices.ContainsFunc(list, func(now File) bool { return now.Path == f.Path })
+		})
+		alive := process.Alive(r.Owner)
+		for _, now := range list {
+			if r.late(now.Path) && alive {
+				r.Files = append(r.Files, now)
+			} else if r.late(now.Path) {
+				r.Settled = append(r.Settled, now.Path)
+			}
+		}
+		if alive {
+			return write(name, r)
+		}
+		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return slices.Contains(list, f) })
+		return r.store(name)
+	})
+}
+
+// each calls act with each record of the folders.
+func each(stateDirs []string, act func(name string, r record) error) error {
+	for _, dir := range stateDirs {
+		entries, err := os.ReadDir(folder(dir))
+		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+		if err != nil && !none {
+			return fmt.Errorf("cannot tell which files can be trusted: %v", err)
+		}
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) != ".json" {
+				continue // a file that is being replaced
+			}
+			name := filepath.Join(folder(dir), e.Name())
+			r, err := read(name)
+			if err == nil {
+				err = act(name, r)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // a run that rests meanwhile
+				return fmt.Errorf("cannot tell which files can be trusted: %s: %v", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func read(name string) (record, error) {
+	var r record
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
+
+// maxFile is the size in bytes over which a file is not read.
+const maxFile = 1 << 20
+
+// Missing is the reason of a file that is not there.
+var Missing = syscall.ENOENT.Error()
+
+// Read reads a regular file. Below root, where an agent may have put it, no
+// symbolic link is followed.
+func Read(root, path string) File {
+	f := File{Path: path}
+	data, err := content(root, path)
+	if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err
+		}
+		f.Why = err.Error()
+	}
+	f.Text = string(data)
+	return f
+}
+
+func content(root, path string) ([]byte, error) {
+	file, err := open(root, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		size := int64(len(data))
+		if info, err := file.Stat(); err == nil {
+			size = max(size, info.Size())
+		}
+		return nil, fmt.Errorf("it is larger than 1 MiB (%d bytes)", size)
+	}
+	return data, err
+}
+
+func open(root, path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.IsDir() {
+		return nil, errors.New("it is a folder, not a file")
+	}
+	if name, below := files.Below(root, path); below {
+		return files.OpenBelow(root, name)
+	}
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = files.ErrNotRegular // opening a pipe would wait for its writer
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}

@@ -1,0 +1,166 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/decide/workflow"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+)
+
+// Flow is a workflow with those that its steps run.
+type Flow struct {
+	Path   string // of the file, absolute
+	Plan   *workflow.Plan
+	Nested map[string]*Flow // by the step's id; not there if its name has a placeholder
+}
+
+// Options is what a runner works with.
+type Options struct {
+	Flow *Flow
+	// Context are the values of --context, by name.
+	Context map[string]string
+	// Load reads the workflow of a step whose file was not known before; dir is
+	// the folder of the file that names it.
+	Load func(dir, name string) (*Flow, error)
+	// Procedure makes the plan of a procedure that a step drives.
+	Procedure func(name string) (engine.Plan, error)
+}
+
+// Runner runs a workflow. It is an [engine.Work].
+type Runner struct {
+	o Options
+	// history is what is known of each step, oldest first; nil until it was read.
+	history map[string][]*execution
+}
+
+// New makes a runner of a workflow, for one run.
+func New(o Options) *Runner { return &Runner{o: o} }
+
+// Iterate is one pass over the steps that are not done yet.
+func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Command) (*loop.Record, error) {
+	if r.history == nil {
+		var err error
+		if r.history, err = readHistory(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	p := newPass(h, c, r.o, r.history)
+	top := newScope(p, r.o.Flow, "", nil)
+	p.abandonGone(ctx, top)
+	top.run(ctx)
+	if p.err != nil {
+		return nil, p.err
+	}
+	rec := p.record(ctx, top)
+	if rec.Steps.Complete {
+		rec.Steps.Agent = p.agentsWorked()
+		return rec, p.unprotected(ctx, rec)
+	}
+	return rec, nil
+}
+
+// abandonGone ends what an earlier pawl began of steps that are gone by now.
+func (p *pass) abandonGone(ctx context.Context, top *scope) {
+	known := lists.Set(lists.Each(top.nodes, func(n *node) string { return n.id }))
+	for id, list := range p.history { // order does not show: each is ended by itself
+		above, _, _ := strings.Cut(id, "/")
+		if !known[id] && !known[above] {
+			p.abandon(ctx, list[len(list)-1])
+		}
+	}
+}
+
+// slots is how many steps run at once: as the workflow says, or fewer where the
+// strategy in force says so.
+func slots(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
+	n := plan.Parallelism
+	if st := strategy.At(c.Strategy, pol.Strategies); c.Strategy != strategy.Default && st.Parallelism > 0 {
+		n = min(n, st.Parallelism)
+	}
+	if c.Parallelism > 0 {
+		n = min(n, c.Parallelism)
+	}
+	return max(1, min(n, engine.MaxLanes))
+}
+
+// record is what the pass came to.
+func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := top.count()
+	r := &loop.Record{Agent: p.c.Agent, Progress: -1, Score: -1, CostSource: "none", Steps: t}
+	if t.Total > 0 {
+		r.Score = (t.Total - top.left()) * 1000 / t.Total
+	}
+	p.used.into(r)
+	if f := top.first; f != nil {
+		r.Failure, r.Exit.Code = f.failure, f.exit
+		if t.Agent = f.agent != ""; f.failure.Provider {
+			t.Limited = f.agent
+		}
+		if pol := p.h.Plan().Policy; f.agent == pol.Agent || slices.Contains(pol.Fallback, f.agent) {
+			r.Agent = f.agent // who met the limit, if it is one of a provider
+		}
+	}
+	t.Failed = top.wrong
+	t.Ran = p.ran
+	switch {
+	case ctx.Err() != nil:
+		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedStop}
+	case p.ended != loop.NotEnded && !t.Complete:
+		r.Exit = loop.Exit{Code: -1, Ended: p.ended}
+	}
+	if r.Failure == nil && len(p.asks) > 0 {
+		if t.Asks = &p.asks[0]; len(p.asks) > 1 {
+			t.Open = p.asks
+		}
+	}
+	t.Pausing = p.pausing
+	return r
+}
+
+// wall is how long a job of a step may take at most, and whether it is the
+// iteration's time that says so.
+func (s *scope) wall(own time.Duration) (wall time.Duration, iteration bool) {
+	wall, _ = within(own, s.deadline)
+	return within(wall, s.p.deadline)
+}
+
+// within is the time until a deadline where that is less; 0 is no limit, and
+// what is over leaves a millisecond.
+func within(limit time.Duration, deadline time.Time) (wall time.Duration, less bool) {
+	if deadline.IsZero() {
+		return limit, false
+	}
+	left := max(time.Until(deadline), time.Millisecond)
+	if limit <= 0 || left < limit {
+		return left, true
+	}
+	return limit, false
+}
+
+// timeout is the limit of one attempt of a step: its own, or what the strategy
+// gives those that have none, while the workflow iterates.
+func (p *pass) timeout(s *workflow.Planned) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout * time.Duration(max(p.c.GateFactor, 1))
+	}
+	if p.once {
+		return 0
+	}
+	return p.c.StepTimeout
+}
+
+func (p *pass) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+	}
+}

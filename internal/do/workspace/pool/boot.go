@@ -1,0 +1,112 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// afterBoot puts in order the workspaces that were used before the machine was
+// started last. Nothing in them was synced, so after a power loss files may be half
+// of what they were. Those that wait for a task are removed. So is one in which somebody
+// worked: what it had is kept under a recovery ref, and its task begins anew. One that
+// was only kept stays as it is, if git can work in it. What was collected is in the
+// user's repository, and was synced.
+func (p *Pool) afterBoot(ctx context.Context) error {
+	booted := process.Booted()
+	rows, err := p.o.Store.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if !r.UpdatedAt.Before(booted) || p.busy(r) || r.Repo != p.repo.Common {
+			continue
+		}
+		switch r.State {
+		case warm:
+			err = p.finish(ctx, r)
+		case leased, kept:
+			if r.Kind == kindTask {
+				err = p.revive(ctx, r)
+			}
+		}
+		if err != nil && !errors.Is(err, ErrTaken) {
+			return fmt.Errorf("cannot repair the workspace of %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// revive looks whether a workspace can be worked in after a start of the machine.
+func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
+	row, err := p.acquire(ctx, r)
+	if err != nil {
+		return nil //nolint:nilerr // another process does it
+	}
+	broken := p.sound(ctx, row)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), p.unclaim(ctx, row, r.State))
+	}
+	folder := p.renumbered(row)
+	// From here on the row counts as looked at.
+	if row, err = p.edit(ctx, row.ID, func(row *store.Workspace) { row.Folder = folder }); err != nil {
+		return err
+	}
+	stays := broken == nil && r.State == kept
+	if stays || p.proveOrGone(row) != nil {
+		return errors.Join(p.pinAll(ctx, row), p.unclaim(ctx, row, r.State))
+	}
+	s, err := p.remove(ctx, row, true)
+	if err != nil {
+		return p.disown(ctx, row.ID, err.Error())
+	}
+	why := "somebody worked in it"
+	if broken != nil {
+		why = broken.Error()
+	}
+	p.note(row.ID, "did not survive the end of the machine and is made anew: "+why, s.Ref)
+	return nil
+}
+
+func (p *Pool) note(id, what, ref string) {
+	text := fmt.Sprintf("the workspace of %s %s", id, what)
+	if ref != "" {
+		text += "; the files that it had are in " + ref
+	}
+	p.notes = append(p.notes, text)
+}
+
+// sound says why the clone of a row cannot be worked in.
+func (p *Pool) sound(ctx context.Context, row store.Workspace) error {
+	if _, err := os.Lstat(row.Dir); err != nil {
+		return err
+	}
+	c, release, err := p.clone(ctx, row)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return c.AfterBoot(ctx, row.Base)
+}
+
+// renumbered is the id that the folder of a row has now, when only the number of
+// its device changed, as a start of the machine may do it: the inode is the same,
+// and it is on the disk of all workspaces. Else it is what the row says.
+func (p *Pool) renumbered(row store.Workspace) string {
+	now, err := folderID(row.Dir)
+	all, aerr := folderID(p.o.Dir)
+	if err != nil || aerr != nil {
+		return row.Folder
+	}
+	_, was, _ := strings.Cut(row.Folder, ":")
+	device, inode, _ := strings.Cut(now, ":")
+	if disk, _, _ := strings.Cut(all, ":"); inode != was || device != disk {
+		return row.Folder
+	}
+	return now
+}

@@ -1,0 +1,228 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+const (
+	runPrefix      = "refs/pawl/runs/"
+	recoveryPrefix = "refs/pawl/recovery/"
+	skippedLimit   = 1000 // skipped paths that the commit names
+	titleLimit     = 200  // bytes of a snapshot's first line
+)
+
+func runRef(run string, n int, attempt string) string {
+	ref := runPrefix + run + "/" + strconv.Itoa(n)
+	if attempt != "" {
+		ref += "-" + attempt
+	}
+	return ref
+}
+
+// message is the text of the snapshot's commit. Its last paragraph is read
+// back by [parse]; names are quoted, so no path can look like another line.
+func (s Snapshot) message(title string) string {
+	var b strings.Builder
+	title = strings.Join(strings.Fields(strings.ReplaceAll(title, "\x00", " ")), " ")
+	if len(title) > titleLimit {
+		title = strings.ToValidUTF8(title[:titleLimit], "")
+	}
+	fmt.Fprintf(&b, "%s\n\nPawl-Run: %s\nPawl-Iteration: %d\n", title, s.Run, s.N)
+	if s.Attempt != "" {
+		fmt.Fprintf(&b, "Pawl-Attempt: %s\n", s.Attempt)
+	}
+	if s.Head != "" {
+		fmt.Fprintf(&b, "Pawl-Head: %s\n", s.Head)
+	}
+	if s.Branch != "" {
+		fmt.Fprintf(&b, "Pawl-Branch: %s\n", strconv.QuoteToASCII(s.Branch))
+	}
+	for _, p := range s.Skipped[:min(len(s.Skipped), skippedLimit)] {
+		fmt.Fprintf(&b, "Pawl-Skipped: %s\n", strconv.QuoteToASCII(p))
+	}
+	return b.String()
+}
+
+// parse reads a snapshot from its ref. Run, number and attempt come from the
+// ref's name, because two names may share a commit.
+func parse(ref git.Ref) (Snapshot, bool) {
+	s := Snapshot{Ref: ref.Name, Commit: ref.Commit, Tree: ref.Tree, When: ref.When}
+	if name, ok := strings.CutPrefix(ref.Name, runPrefix); ok {
+		run, rest, _ := strings.Cut(name, "/")
+		num, attempt, _ := strings.Cut(rest, "-")
+		n, err := strconv.Atoi(num)
+		if err != nil {
+			return Snapshot{}, false
+		}
+		s.Run, s.N, s.Attempt = run, n, attempt
+	}
+	text := strings.TrimRight(ref.Message, "\n")
+	if i := strings.LastIndex(text, "\n\n"); i >= 0 {
+		text = text[i+2:]
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		key, value, _ := strings.Cut(line, ": ")
+		switch key {
+		case "Pawl-Run":
+			s.Run = cmp.Or(s.Run, value)
+		case "Pawl-Head":
+			s.Head = value
+		case "Pawl-Branch":
+			s.Branch = unquote(value)
+		case "Pawl-Skipped":
+			s.Skipped = append(s.Skipped, unquote(value))
+		}
+	}
+	return s, true
+}
+
+func unquote(v string) string {
+	if s, err := strconv.Unquote(v); err == nil {
+		return s
+	}
+	return v
+}
+
+// Snapshots lists the kept snapshots of a run by number, an iteration's
+// attempts before its own.
+func (c *Checkout) Snapshots(ctx context.Context, run string) ([]Snapshot, error) {
+	if !validName(run) {
+		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
+	}
+	return c.list(ctx, run, runPrefix+run+"/")
+}
+
+// Recoveries lists what was kept before each rollback and rewind of a run,
+// oldest first. Their N is 0.
+func (c *Checkout) Recoveries(ctx context.Context, run string) ([]Snapshot, error) {
+	if !validName(run) {
+		return nil, fmt.Errorf("cannot list the recoveries of %q: it is no run id", run)
+	}
+	all, err := c.list(ctx, run, recoveryPrefix+run+"/")
+	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(recoveryNumber(a.Ref), recoveryNumber(b.Ref)) })
+	return all, err
+}
+
+func recoveryNumber(ref string) int {
+	n, _ := strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:])
+	return n
+}
+
+func (c *Checkout) list(ctx context.Context, run, prefix string) ([]Snapshot, error) {
+	refs, err := c.refs(ctx, run, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []Snapshot
+	for _, ref := range refs {
+		if s, ok := parse(ref); ok {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Snapshot) int {
+		own := func(s Snapshot) int { return min(len(s.Attempt), 1) }
+		return cmp.Or(cmp.Compare(a.N, b.N), -cmp.Compare(own(a), own(b)), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return all, nil
+}
+
+// Keep says which snapshots of a run stay. The zero value keeps none.
+type Keep struct {
+	First int   // this many with the lowest numbers
+	Last  int   // this many with the highest numbers
+	Best  []int // these
+}
+
+// Prune drops the refs of a run's other snapshots and returns their number.
+// Their objects go when git collects. Attempts stay with their iteration.
+func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error) {
+	kept, err := c.kept(run)
+	if err != nil {
+		return 0, err
+	}
+	var named []Snapshot
+	for name := range kept {
+		if s, ok := parse(git.Ref{Name: name}); ok && strings.HasPrefix(name, runPrefix) {
+			named = append(named, s)
+		}
+	}
+	if kept != nil && len(keep.others(named)) == 0 {
+		return 0, nil // as most often: git is not asked
+	}
+	all, err := c.Snapshots(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	var drop []git.Ref
+	var gone []string
+	for _, s := range keep.others(all) {
+		drop = append(drop, git.Ref{Name: s.Ref, Commit: s.Commit})
+		gone = append(gone, s.Ref, "")
+	}
+	if len(drop) == 0 {
+		return 0, nil
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	defer r.close()
+	return len(drop), r.change(ctx, func() error { return c.Repo.DeleteRefs(ctx, drop) }, gone...)
+}
+
+// others are the snapshots that do not stay.
+func (k Keep) others(all []Snapshot) []Snapshot {
+	numbers := lists.Each(all, func(s Snapshot) int { return s.N })
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	return slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool {
+		i, _ := slices.BinarySearch(numbers, s.N)
+		return i < k.First || i >= len(numbers)-k.Last || slices.Contains(k.Best, s.N)
+	})
+}
+
+// Kept lists the runs that snapshots are kept of, in the order of their ids.
+func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
+	names, err := c.Repo.RefNames(ctx, runPrefix)
+	if err != nil {
+		return nil, err
+	}
+	var runs []string
+	for _, name := range names {
+		run, _, _ := strings.Cut(strings.TrimPrefix(name, runPrefix), "/")
+		runs = append(runs, run)
+	}
+	slices.Sort(runs)
+	return slices.Compact(runs), nil
+}
+
+// Forget drops everything that is kept for a run: snapshots, recoveries and
+// private state.
+func (c *Checkout) Forget(ctx context.Context, run string) error {
+	if err := c.forget(ctx, run); err != nil {
+		return fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
+	}
+	return nil
+}
+
+func (c *Checkout) forget(ctx context.Context, run string) error {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := c.Repo.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/"); err != nil {
+		return err
+	}
+	*r.mem = memory{}
+	return os.RemoveAll(r.dir)
+}

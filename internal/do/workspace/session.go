@@ -1,0 +1,257 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// memory is what a checkout remembers of a run between two calls. Losing it
+// costs time only.
+type memory struct {
+	last   Snapshot // newest one made here; Commit is empty when there is none
+	tree   string   // tree of the private index, if known
+	key    string   // state of the private index file when that was so
+	unread []string // tracked files that differ from the private index and could not be stored
+	listed bool     // nested is known
+	nested []string // submodules in the private index
+}
+
+// session is the exclusive use of a run's private state.
+type session struct {
+	c     *Checkout
+	run   string
+	dir   string
+	lock  *os.File
+	index *git.Index
+	mem   *memory
+	start *start
+
+	scanned *git.Scan // how the files differ from the private index, as just seen
+}
+
+const nameRunes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// validName reports whether a run id or attempt can be part of a ref: at most
+// 128 letters, digits, "_", "." and "-", the first a letter or digit.
+func validName(s string) bool {
+	if s == "" || len(s) > 128 || strings.TrimLeft(s, nameRunes+"_.-") != "" || !strings.Contains(nameRunes, s[:1]) {
+		return false
+	}
+	return !strings.Contains(s, "..") && !strings.HasSuffix(s, ".lock") && !strings.HasSuffix(s, ".")
+}
+
+// open takes the run's state for one operation. The caller closes it.
+func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
+	if !validName(run) {
+		return nil, fmt.Errorf("cannot use the run id %q: it must be letters, digits, dots and dashes", run)
+	}
+	dir := c.runDir(run)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
+	}
+	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	mem := c.runs[run] // only the one with the file's lock has it
+	c.mu.Unlock()
+	r := &session{c: c, run: run, dir: dir, lock: lock, mem: &mem}
+	r.index = c.shadow.Index(r.indexFile(), lock)
+	if key := fileKey(r.indexFile()); key != r.mem.key {
+		r.mem.tree, r.mem.listed = "", false // another process was here
+	}
+	// Git inherits the lock, so a lock file of git's that is still here has no owner.
+	_ = os.Remove(r.indexFile() + ".lock")
+	return r, nil
+}
+
+func (c *Checkout) runDir(run string) string { return filepath.Join(c.stateDir, "runs", run) }
+
+func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
+
+func (r *session) close() {
+	r.mem.key = fileKey(r.indexFile())
+	r.c.mu.Lock()
+	r.c.runs[r.run] = *r.mem
+	r.c.mu.Unlock()
+	_ = r.lock.Close() // nothing was written through it
+}
+
+// ready makes sure of the private index and of the rules of the run's start.
+func (r *session) ready(ctx context.Context) error {
+	if err := r.c.shadow.SetExclude(readRules(r.c.Repo.Exclude)); err != nil {
+		return err
+	}
+	// After a start of the machine the index may be half, or speak of files that are.
+	if info, err := os.Stat(r.indexFile()); err != nil || info.ModTime().Before(process.Booted()) {
+		if err := r.rebuild(ctx); err != nil {
+			return err
+		}
+	}
+	if r.start == nil {
+		s, err := r.loadStart(ctx)
+		if err != nil {
+			return err
+		}
+		r.start = s
+	}
+	return nil
+}
+
+// fileKey changes when a file is replaced or written, whatever time it is given.
+func fileKey(name string) string {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return "none"
+	}
+	var inode uint64
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = uint64(st.Ino) //nolint:unconvert // its width differs between systems
+	}
+	changed, _ := files.Changed(name) // without, its other times stand for it
+	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
+}
+
+// indexKey changes when the user's index does, which may be in two files.
+func (c *Checkout) indexKey() string {
+	key := fileKey(c.Repo.Index)
+	entries, _ := os.ReadDir(c.Repo.Dir) // without it there is no index
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "sharedindex.") {
+			key += " " + fileKey(filepath.Join(c.Repo.Dir, e.Name()))
+		}
+	}
+	return key
+}
+
+// present returns a test for whether something is at a path of the work tree.
+func (c *Checkout) present() func(string) bool {
+	folder := c.folders()
+	return func(p string) bool {
+		if !folder(filepath.Dir(p)) {
+			return false
+		}
+		_, err := os.Lstat(filepath.Join(c.Repo.Top, p))
+		return err == nil
+	}
+}
+
+// folders returns a test for whether a path is a folder that no link leads
+// to. It asks once for each.
+func (c *Checkout) folders() func(string) bool {
+	known := map[string]bool{".": true}
+	var is func(string) bool
+	is = func(dir string) bool {
+		answer, ok := known[dir]
+		if !ok {
+			if answer = is(filepath.Dir(dir)); answer {
+				info, err := os.Lstat(filepath.Join(c.Repo.Top, dir))
+				answer = err == nil && info.IsDir()
+			}
+			known[dir] = answer
+		}
+		return answer
+	}
+	return is
+}
+
+// ours reports whether a path is in a folder of pawl's own.
+func ours(p string) bool {
+	return strings.Contains("/"+p+"/", "/.pawl/")
+}
+
+// rebuild makes the private index anew: from the newest snapshot of the run,
+// or at the run's start from the user's index.
+func (r *session) rebuild(ctx context.Context) error {
+	_ = os.Remove(r.indexFile()) // it is not there or not readable
+	*r.mem = memory{last: r.mem.last}
+	newest, err := r.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if newest != "" {
+		err = r.index.ReadTree(ctx, newest)
+	} else {
+		err = r.seed(ctx)
+	}
+	if err != nil {
+		_ = os.Remove(r.indexFile()) // half made
+		return fmt.Errorf("cannot make the private index: %w", err)
+	}
+	return nil
+}
+
+// newest is the tree of the run's newest snapshot, or "".
+func (r *session) newest(ctx context.Context) (string, error) {
+	all, err := r.c.Snapshots(ctx, r.run)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	return all[len(all)-1].Tree, nil
+}
+
+// seed enters what the user's index has, so that a file which is tracked although it is
+// ignored counts as tracked. The next scan reads each file. What a sparse checkout leaves
+// out is left out.
+func (r *session) seed(ctx context.Context) error {
+	all, err := r.c.Repo.IndexEntries(ctx)
+	if err != nil { // it is broken: the commit stands in
+		all, err = r.committed(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	there := r.c.present()
+	all = slices.DeleteFunc(all, func(e git.Entry) bool {
+		leftOut := e.Sparse && !there(e.Path)
+		return leftOut || ours(e.Path)
+	})
+	if len(all) == 0 {
+		return r.index.ReadTree(ctx, "")
+	}
+	_ = os.Remove(r.indexFile()) // the commit may have stood in
+	return r.index.Set(ctx, all)
+}
+
+// committed is what the commit has that is checked out.
+func (r *session) committed(ctx context.Context) ([]git.Entry, error) {
+	head, err := r.c.Repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.index.ReadTree(ctx, head.Commit); err != nil {
+		return nil, err
+	}
+	return r.index.Entries(ctx)
+}
+
+// knowNested lists the submodules of the private index, which does not change them.
+func (r *session) knowNested(ctx context.Context) error {
+	if r.mem.listed {
+		return nil
+	}
+	all, err := r.index.Entries(ctx)
+	if err == nil {
+		r.noteNested(all)
+	}
+	return err
+}
+
+func (r *session) noteNested(all []git.Entry) {
+	r.mem.listed, r.mem.nested = true, nil
+	for _, e := range all {
+		if e.Mode == git.ModeNested {
+			r.mem.nested = append(r.mem.nested, e.Path)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// Snapshot is the work tree as it was at one moment.
+type Snapshot struct {
+	Ref     string    `json:"ref"`
+	Run     string    `json:"run"`
+	N       int       `json:"n"`                 // iteration; 0 is before the run
+	Attempt string    `json:"attempt,omitempty"` // of an attempt that was cut off
+	Commit  string    `json:"commit"`
+	Tree    string    `json:"tree"`
+	Head    string    `json:"head"`   // commit that was checked out; empty before the first one
+	Branch  string    `json:"branch"` // full name; empty when HEAD was detached
+	Skipped []string  `json:"skipped,omitempty"`
+	When    time.Time `json:"when"` // in whole seconds
+}
+
+// SnapshotOptions add to a snapshot what is not needed to find it.
+type SnapshotOptions struct {
+	Attempt string // name of an attempt that was cut off; it is kept beside the iteration's own
+	Message string // first line of the commit
+}
+
+// state is the work tree as it was just scanned into the private index.
+type state struct {
+	tree    string
+	head    git.Head
+	skipped []string
+	strays  []string // temporary files that a rollback which was killed left behind
+}
+
+// Snapshot keeps the work tree as it is under the number n of the run, and
+// replaces a snapshot that is there already. The first one of a run fixes the
+// ignore rules of its start. When nothing changed since the last one, both
+// names point to the same commit.
+func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
+	snap, err := c.snapshot(ctx, run, n, o, false)
+	for range tornTries {
+		if !torn(err) || ctx.Err() != nil {
+			break
+		}
+		snap, err = c.snapshot(ctx, run, n, o, true)
+	}
+	for _, dir := range []string{c.Repo.Common, c.stateDir} {
+		if err != nil && files.Full(dir) { // git does not always say so
+			return snap, fmt.Errorf("%w; the disk of %s is full, make room", machine{err}, dir)
+		}
+	}
+	if git.OfMachine(err) {
+		err = machine{err}
+	}
+	return snap, err
+}
+
+// ErrMachine is that the machine did not let a snapshot be taken: a disk is full, or
+// git was killed. It is nobody's fault, and the same may work later.
+var ErrMachine = errors.New("the machine did not let it")
+
+type machine struct{ error }
+
+func (machine) Is(target error) bool { return target == ErrMachine }
+func (m machine) Unwrap() error      { return m.error }
+
+func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions, anew bool) (Snapshot, error) {
+	named := o.Attempt == "" || validName(o.Attempt)
+	if n < 0 || !named {
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a "+
+			"ref", n, o.Attempt, run)
+	}
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer r.close()
+	if anew {
+		if err := r.rebuild(ctx); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	before := c.Repo.Collected()
+	s, err := r.scan(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
+	}
+	o.Message = cmp.Or(o.Message, fmt.Sprintf("pawl %s: iteration %d", run, n))
+	snap := Snapshot{
+		Ref: runRef(run, n, o.Attempt), Run: run, N: n, Attempt: o.Attempt,
+		Tree: s.tree, Head: s.head.Commit, Branch: s.head.Branch, Skipped: s.skipped, When: r.mem.last.When,
+	}
+	if last := r.mem.last; last.Commit != "" && same(last, snap) {
+		snap.Commit = last.Commit
+	} else {
+		snap.When = time.Now().Truncate(time.Second)
+		if snap.Commit, err = c.shadow.Commit(ctx, snap.Tree, snap.message(o.Message), snap.Head); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	set := func() error { return c.Repo.SetRefs(ctx, snap.Ref, snap.Commit) }
+	if err := r.change(ctx, set, snap.Ref, snap.Commit); err != nil {
+		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
+	}
+	if snap.Commit != r.mem.last.Commit && c.Repo.Collected() != before && !c.Repo.Whole(ctx, snap.Head, snap.Commit) {
+		drop := func() error { return c.Repo.DropRefs(ctx, snap.Ref) }
+		err := errors.Join(errTorn, r.change(ctx, drop, snap.Ref, ""))
+		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
+	}
+	r.mem.last = snap
+	return snap, nil
+}
+
+// errTorn is that a gc of the user's took objects of a snapshot before its ref held
+// them. A ref to what is not whole would stop the user's next gc.
+var errTorn = errors.New("a gc of the repository removed parts of it")
+
+// tornTries is how often a snapshot is taken again after such a gc.
+const tornTries = 2
+
+// torn reports whether parts of a snapshot may be gone: git found them missing, or pawl did.
+func torn(err error) bool {
+	var said *git.Error
+	return errors.Is(err, errTorn) || errors.As(err, &said) && !git.OfMachine(err)
+}
+
+func same(a, b Snapshot) bool {
+	return a.Tree == b.Tree && a.Head == b.Head && a.Branch == b.Branch && slices.Equal(a.Skipped, b.Skipped)
+}
+
+// scan brings the private index up to date and stores its tree. An index that
+// git cannot use is made anew, once.
+func (r *session) scan(ctx context.Context) (state, error) {
+	s, err := r.scanOnce(ctx)
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	if rerr := r.rebuild(ctx); rerr != nil {
+		return state{}, err
+	}
+	return r.scanOnce(ctx)
+}
+
+func (r *session) scanOnce(ctx context.Context) (state, error) {
+	if err := r.ready(ctx); err != nil {
+		return state{}, err
+	}
+	if err := r.knowNested(ctx); err != nil {
+		return state{}, err
+	}
+	head, err := r.c.Repo.Head(ctx)
+	if err != nil {
+		return state{}, err
+	}
+	scan, err := r.look(ctx)
+	if err != nil {
+		return state{}, err
+	}
+	d, err := r.classify(ctx, scan)
+	if err != nil {
+		return state{}, err
+	}
+	if err := r.apply(ctx, &d); err != nil {
+		return state{}, err
+	}
+	unchanged := func(p string) bool { return !slices.Contains(d.changed, p) }
+	r.mem.unread = slices.DeleteFunc(slices.Clone(d.skipped), unchanged)
+	slices.Sort(d.skipped)
+	s := state{head: head, skipped: slices.Compact(d.skipped), strays: d.strays}
+	if r.mem.tree == "" {
+		if r.mem.tree, err = r.index.WriteTree(ctx); err != nil {
+			return state{}, err
+		}
+	}
+	s.tree = r.mem.tree
+	return s, nil
+}
+
+// look compares the files with the private index, if that was not just done.
+func (r *session) look(ctx context.Context) (git.Scan, error) {
+	if s := r.scanned; s != nil {
+		r.scanned = nil
+		return *s, nil
+	}
+	return r.index.ScanTracked(ctx)
+}
+
+// delta is what has to be done to the private index.
+type delta struct {
+	add, remove     []string
+	skipped, strays []string
+	changed         []string // what is tracked and differs
+}
+
+// classify decides about every path that the scan found.
+func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
+	d := delta{changed: scan.Changed}
+	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
+	d.gone(r.c, scan.Gone)
+	for _, p := range scan.Changed {
+		if r.c.look(p) == absent { // in conflict, or just gone
+			d.remove = append(d.remove, p)
+		}
+	}
+	gone := lists.Set(d.remove)
+	fresh, err := r.fresh(ctx, scan.Untracked, &d)
+	if err != nil {
+		return d, err
+	}
+	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored)) {
+		if gone[p] {
+			continue
+		}
+		switch r.c.look(p) {
+		case takeable:
+			d.add = append(d.add, p)
+		case leftAlone:
+			d.skipped = append(d.skipped, p)
+		case absent:
+		}
+	}
+	for _, p := range r.mem.nested {
+		if _, err := os.Lstat(filepath.Join(r.c.Repo.Top, p, ".git")); err == nil {
+			d.skipped = append(d.skipped, p)
+		}
+	}
+	return d, nil
+}
+
+// gone takes files off that are no longer there. Adding a path where nothing
+// is does the same without another git command, but not behind a link.
+func (d *delta) gone(c *Checkout, paths []string) {
+	plain := c.folders()
+	for _, p := range paths {
+		if _, err := os.Lstat(filepath.Join(c.Repo.Top, p)); plain(filepath.Dir(p)) && os.IsNotExist(err) {
+			d.add = append(d.add, p)
+		} else {
+			d.remove = append(d.remove, p)
+		}
+	}
+}
+
+// fresh are the untracked files that belong into the snapshot: neither the
+// rules of now nor those of the start ignore them.
+func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]string, error) {
+	untracked = slices.DeleteFunc(untracked, func(p string) bool {
+		if strings.HasPrefix(path.Base(p), tempPrefix) {
+			d.strays = append(d.strays, p)
+			return true
+		}
+		return ours(strings.TrimSuffix(p, "/")) || r.start.covers(p)
+	})
+	untracked, err := r.byStart(ctx, untracked)
+	if err != nil {
+		return nil, err
+	}
+	var fresh []string
+	for _, p := range untracked {
+		switch {
+		case strings.HasSuffix(p, "/"):
+			d.skipped = append(d.skipped, strings.TrimSuffix(p, "/"))
+		default:
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, nil
+}
+
+// byStart drops what the rules of the start ignore.
+func (r *session) byStart(ctx context.Context, untracked []string) ([]string, error) {
+	if len(untracked) == 0 {
+		return untracked, nil
+	}
+	allowed, err := r.index.UntrackedBy(ctx, r.start.file)
+	if err != nil {
+		return nil, err
+	}
+	by := lists.Set(allowed)
+	return slices.DeleteFunc(untracked, func(p string) bool { return !by[p] }), nil
+}
+
+// untrackedIgnored are those of the private index's ignored paths that neither
+// the user's index tracks nor the start's did.
+func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []string {
+	pinned := lists.Set(r.start.pinned)
+	ask := slices.DeleteFunc(slices.Clone(ignored), func(p string) bool { return pinned[p] })
+	if len(ask) == 0 {
+		return nil
+	}
+	all, err := r.c.Repo.IndexEntries(ctx)
+	if err != nil {
+		return nil // an index that cannot be read: what was tracked stays so
+	}
+	for _, e := range all {
+		pinned[e.Path] = true
+	}
+	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] })
+}
+
+// pinnedAgain are paths that were tracked at the start although ignored, are
+// not in the private index, and may be back on disk.
+func (r *session) pinnedAgain(ignored []string) []string {
+	var back []string
+	for _, p := range r.start.pinned {
+		if !slices.Contains(ignored, p) && !ours(p) {
+			back = append(back, p)
+		}
+	}
+	return back
+}
+
+// kind says what a snapshot does with a path.
+type kind int
+
+const (
+	absent kind = iota
+	takeable
+	leftAlone
+)
+
+// look decides by what is on disk now.
+func (c *Checkout) look(p string) kind {
+	name := filepath.Join(c.Repo.Top, p)
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return absent
+	case info.Mode()&os.ModeSymlink != 0:
+		return takeable
+	case !info.Mode().IsRegular() || info.Size() > c.maxFile:
+		return leftAlone
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if os.IsNotExist(err) {
+		return absent
+	}
+	if err != nil {
+		return leftAlone
+	}
+	_ = f.Close() // opened for reading only
+	return takeable
+}
+
+// apply changes the private index.
+func (r *session) apply(ctx context.Context, d *delta) error {
+	if len(d.remove)+len(d.add) == 0 {
+		return nil
+	}
+	r.mem.tree = ""
+	if err := r.index.Remove(ctx, d.remove); err != nil {
+		return fmt.Errorf("cannot update the private index: %w", err)
+	}
+	failed, err := r.addAll(ctx, d.add)
+	all := len(failed) == len(d.add) && len(failed) > 1
+	if err != nil && (all || r.c.ofMachine(err)) {
+		return fmt.Errorf("cannot read the work tree: %w", err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.skipped = append(d.skipped, failed...)
+	return nil
+}
+
+// ofMachine reports whether an error is nobody's fault: git was killed, or a disk that
+// snapshots are written to is full, which git does not always say.
+func (c *Checkout) ofMachine(err error) bool {
+	full := files.Full(c.Repo.Common) || files.Full(c.stateDir)
+	return full || git.OfMachine(err)
+}
+
+// addAll enters paths. Files may change or go while they are read: a part
+// that fails is tried again in halves, and a path that fails alone, twice, is returned.
+func (r *session) addAll(ctx context.Context, paths []string) (failed []string, err error) {
+	err = r.index.Add(ctx, paths)
+	if err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if len(paths) > 1 {
+		half := len(paths) / 2
+		a, errA := r.addAll(ctx, paths[:half])
+		b, errB := r.addAll(ctx, paths[half:])
+		if errA == nil {
+			errA = errB
+		}
+		return append(a, b...), errA
+	}
+	if r.c.look(paths[0]) == absent {
+		return nil, r.index.Remove(ctx, paths)
+	}
+	if err = r.index.Add(ctx, paths); err == nil {
+		return nil, nil
+	}
+	return paths, err
+}

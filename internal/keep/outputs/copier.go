@@ -1,0 +1,243 @@
+package outputs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// shareBound is how long a run waits at its end for the last of what it printed.
+const shareBound = 10 * time.Second
+
+// Share copies what a run prints into its folder dir to where machines share it, or
+// nothing where shared is nil, until stop is called. A place that cannot be written holds
+// nothing up: it is told once, and what is missing is copied when it can be written again.
+func Share(dir string, shared Shared, run string, warn func(string)) (stop func()) {
+	if shared == nil {
+		return func() {}
+	}
+	c := NewCopier(dir, shared, run)
+	ends, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.share(ends, warn)
+	}()
+	return func() {
+		close(ends)
+		select {
+		case <-ended:
+		case <-time.After(shareBound):
+			warn("cluster.files does not answer; other machines do not see all that the run printed")
+		}
+	}
+}
+
+func (c *Copier) share(ends <-chan struct{}, warn func(string)) {
+	tick := time.NewTicker(c.every)
+	defer tick.Stop()
+	told := false
+	for all := true; ; all = told {
+		err := c.Copy(all)
+		if err != nil && !told {
+			warn(fmt.Sprintf("other machines do not see what the run prints until cluster.files can be written: %v", err))
+		}
+		told = err != nil
+		select {
+		case <-tick.C:
+		case <-ends:
+			if err := c.Copy(true); err != nil {
+				warn(fmt.Sprintf("other machines do not see all that the run printed: %v", err))
+			}
+			return
+		}
+	}
+}
+
+// Copier copies what a run prints to where machines share it, again and again while it
+// grows. It begins anew with what an earlier one has copied. It is not safe for
+// concurrent use.
+type Copier struct {
+	from  string
+	to    place
+	every time.Duration
+	seen  map[string]bool // folders that were made anew
+	done  map[string]copied
+}
+
+// copied is how far a file is copied.
+type copied struct {
+	of fs.FileInfo
+	to int64
+}
+
+// NewCopier copies what is in the folder from, that of a run.
+func NewCopier(from string, shared Shared, run string) *Copier {
+	return &Copier{
+		from: from, to: shared.place(run), every: shared.every(), seen: map[string]bool{}, done: map[string]copied{},
+	}
+}
+
+// Copy copies what has come since the last call: of all iterations, or of the last two,
+// which are those that can grow. After an error the next call goes on.
+func (c *Copier) Copy(all bool) error {
+	from, err := os.OpenRoot(c.from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	if err := c.to.begin(); err != nil {
+		return err
+	}
+	numbers, err := iterations(from)
+	if !all {
+		numbers = numbers[max(0, len(numbers)-2):]
+	}
+	for _, n := range numbers {
+		err = errors.Join(err, c.folder(from, strconv.Itoa(n)))
+	}
+	return errors.Join(err, c.to.end())
+}
+
+// iterations are the numbers that have a folder.
+func iterations(root *os.Root) (numbers []int, err error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	for _, e := range entries {
+		if n, nerr := strconv.Atoi(e.Name()); nerr == nil && e.IsDir() {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, err
+}
+
+// names are the files that are copied: what a person may read whole, and of those with
+// .json what says that something has begun or ended.
+var names = lazy.Regexp(
+	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
+
+// folder copies a folder: streams first, since who sees that something has ended reads
+// no more of it.
+func (c *Copier) folder(from *os.Root, dir string) error {
+	entries, err := fs.ReadDir(from.FS(), dir)
+	if err != nil {
+		return unlessGone(err)
+	}
+	if !c.seen[dir] { // an earlier copier of the run may have copied another attempt
+		maps.DeleteFunc(c.done, func(name string, _ copied) bool { return path.Dir(name) == dir })
+		if err := c.to.fresh(dir); err != nil {
+			return err
+		}
+		c.seen[dir] = true
+	}
+	var streams, marks []string
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir() && isOurs(dir, e.Name()):
+			err = errors.Join(err, c.folder(from, name))
+		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
+		case isMark(name):
+			marks = append(marks, name)
+		default:
+			streams = append(streams, name)
+		}
+	}
+	for _, name := range streams {
+		err = errors.Join(err, c.file(from, name))
+	}
+	for name := range c.done { // after the packed form of it has come
+		if path.Dir(name) == dir && !slices.Contains(streams, name) && !slices.Contains(marks, name) {
+			delete(c.done, name)
+			err = errors.Join(err, c.to.drop(name))
+		}
+	}
+	if err == nil {
+		for _, name := range marks {
+			err = errors.Join(err, c.file(from, name))
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(c.seen, dir) // somebody has removed the folder
+	}
+	return err
+}
+
+// isMark is true for a file that says that something has begun or ended.
+func isMark(name string) bool {
+	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl")
+}
+
+// isOurs is true for a folder with files that are copied: an earlier attempt's, and
+// those of a workflow's steps. Caches and temporary files of agents are others.
+func isOurs(dir, name string) bool {
+	_, err := strconv.Atoi(name)
+	return err == nil || name == "steps" || path.Base(dir) == "steps"
+}
+
+// file copies one file, anew when it is another one than before.
+func (c *Copier) file(from *os.Root, name string) error {
+	in, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return unlessGone(err)
+	}
+	defer func() { _ = in.Close() }()
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	was, known := c.done[name]
+	if !known || !os.SameFile(was.of, info) || info.Size() < was.to {
+		was, known = copied{}, false
+	}
+	switch {
+	case known && info.Size() == was.to:
+	case isMark(name):
+		var brief []byte
+		if brief, err = briefOf(in); err == nil {
+			err = c.to.put(name, brief)
+		}
+	default:
+		err = c.to.add(name, in, was.to, info.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot copy %s: %w", name, err)
+	}
+	c.done[name] = copied{info, info.Size()}
+	return nil
+}
+
+// briefOf is the part of pawl's own files that says when and how, and nothing of what:
+// no command, no environment.
+func briefOf(f io.Reader) ([]byte, error) {
+	var known struct {
+		Attempt int             `json:"attempt,omitempty"`
+		At      json.RawMessage `json:"at,omitempty"`
+		Elapsed int64           `json:"elapsed,omitempty"`
+		Exit    json.RawMessage `json:"exit,omitempty"`
+	}
+	data, err := io.ReadAll(io.LimitReader(f, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	_ = json.Unmarshal(data, &known) // one that is being written says nothing yet
+	return json.Marshal(known)
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

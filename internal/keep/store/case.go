@@ -1,0 +1,286 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+)
+
+// AddCases adds cases to the board, all or none, and returns them with their
+// ids, in order. They are on disk when it returns. The error is a
+// [*board.ProblemsError] when something is wrong with a draft.
+func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
+	err error) {
+	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+		added, err = (&cases{w: w, by: by, now: now}).add(ctx, drafts)
+		return err
+	})
+	return added, s.explain(ctx, "add to the board", err)
+}
+
+// MoveCase carries out a change of a case's status, with all that it means
+// for other cases. A person's change and a landing are on disk when it
+// returns. The error is a [*board.RefusalError], or [ErrNoCase].
+func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c board.Case, err error) {
+	d := crashSafe
+	if ch.By == board.Person || ch.Action == board.Land {
+		d = powerSafe
+	}
+	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+		return moveCase(ctx, w, id, ch)
+	})
+	if err != nil {
+		return c, s.explain(ctx, "change "+id, err)
+	}
+	return s.Case(ctx, id)
+}
+
+// EditCase changes what a case says: title, texts, tags, priority, parent,
+// needs. What edit does to other fields is not stored. Edit may be called
+// again, and its error ends the call. Other errors are [*board.ProblemsError],
+// [*board.CycleError], [*board.RefusalError] and [ErrNoCase].
+func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time,
+	edit func(*board.Case) error) (c board.Case, err error) {
+	var refused error // by edit: not ours to explain
+	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+		return (&cases{w: w, by: by, now: now}).edit(ctx, id, func(c *board.Case) error {
+			refused = edit(c)
+			return refused
+		})
+	})
+	if refused != nil {
+		return c, refused
+	}
+	if err != nil {
+		return c, s.explain(ctx, "edit "+id, err)
+	}
+	return s.Case(ctx, id)
+}
+
+// RemoveCase takes a case off the board; its history stays. One that others
+// need, that holds others, or that a loop works on is refused with a
+// [*board.RefusalError].
+func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
+	return s.change(ctx, powerSafe, "remove "+id, func(ctx context.Context, w *statements) error {
+		return (&cases{w: w, by: by, now: now}).remove(ctx, id)
+	})
+}
+
+// Case returns a case with all its texts and needs, or [ErrNoCase].
+func (s *Store) Case(ctx context.Context, id string) (board.Case, error) {
+	c, err := fullCase(ctx, &s.reads, id)
+	return c, s.explain(ctx, "read "+id, err)
+}
+
+// Dependents returns the ids of the cases that need a case, in order.
+func (s *Store) Dependents(ctx context.Context, id string) ([]string, error) {
+	return read(ctx, s, "read what needs "+id, text, dependentsQuery, id)
+}
+
+// CaseHistory returns what was done with a case, oldest first; also of one
+// that was removed.
+func (s *Store) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
+	return read(ctx, s, "read the history of "+id, entryFields,
+		`SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
+}
+
+const entryColumns = `at, action, actor, from_status, to_status, why`
+
+func entryFields(e *board.Entry) []any {
+	return []any{when(&e.At), &e.Action, &e.By, &e.From, &e.To, &e.Why}
+}
+
+// CaseFilter says which cases to list. Its zero value is all of them.
+type CaseFilter struct {
+	Status []board.Status // one of these
+	Open   bool           // not done
+	Ready  bool           // ready tasks only, as they are started
+	Type   board.Type
+	Tag    string
+	Parent string
+	// Within is cases with these ids, and all below them; Tags is one of these,
+	// NotTags none of these.
+	Within, Tags, NotTags []string
+	Issues                bool // that come from a forge
+	Labelled              bool // that not every worker may work on
+	OwnAgent              bool // whose tags say who works on them
+	Limit                 int  // 0 is no limit
+}
+
+// ActiveTasks are the ids of those that a loop works on.
+func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
+	active, err := texts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
+	ids := lists.Set(active)
+	return ids, s.explain(ctx, "list the tasks that are worked on", err)
+}
+
+// Cases lists cases without their descriptions and criteria, as they were
+// added, or with Ready as they are started.
+func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
+	c := f.conditions()
+	query := `SELECT ` + listedColumns + caseTables + c.where()
+	if f.Ready {
+		query += ` ORDER BY c.priority DESC, c.score DESC, c.created_at, c.number`
+	} else {
+		query += ` ORDER BY c.seq`
+	}
+	if f.Limit > 0 {
+		query += c.limit(f.Limit)
+	}
+	return read(ctx, s, "list the board", listedFields, query, c.args...)
+}
+
+func (f CaseFilter) conditions() *conditions {
+	c := &conditions{}
+	if len(f.Status) > 0 {
+		anyOf(c, `c.status IN (…)`, f.Status)
+	}
+	if f.Open {
+		c.add(`c.status <> ?`, string(board.Done))
+	}
+	if f.Ready {
+		c.add(`c.ready = 1`)
+	}
+	if f.Type != "" {
+		c.add(`c.type = ?`, string(f.Type))
+	}
+	if f.Tag != "" {
+		c.add(hasTag, inTags(f.Tag))
+	}
+	if f.Issues {
+		c.add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
+	}
+	if f.Labelled {
+		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.LabelTag)
+	}
+	if f.OwnAgent {
+		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.AgentTag)
+	}
+	if f.Parent != "" {
+		c.add(`c.parent = ?`, f.Parent)
+	}
+	if len(f.Within) > 0 {
+		anyOf(c, `c.id IN (WITH RECURSIVE below (id) AS (SELECT id FROM cases WHERE id IN (…)
+			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id FROM below)`, f.Within)
+	}
+	if len(f.Tags) > 0 {
+		tags := lists.Each(f.Tags, func(tag string) any { return inTags(tag) })
+		c.add(`(`+hasTag+strings.Repeat(` OR `+hasTag, len(tags)-1)+`)`, tags...)
+	}
+	for _, tag := range f.NotTags {
+		c.add(`NOT `+hasTag, inTags(tag))
+	}
+	return c
+}
+
+// hasTag is true for a case with a tag, as inTags writes it.
+const hasTag = `(instr(lower(c.tags), ?) > 0)`
+
+func inTags(tag string) string { return "\n" + strings.ToLower(tag) + "\n" }
+
+// NextCaseOf chooses the task to start next among the cases of a filter; ids in
+// exclude are passed over. It is an index look-up, however large the board is.
+// ok is false when no task is ready.
+func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool,
+	err error) {
+	// Two more than are passed over: the best, and the one it is compared with.
+	f.Ready, f.Limit = true, len(exclude)+2
+	ready, err := s.Cases(ctx, f)
+	if err != nil {
+		return next, false, err
+	}
+	next, ok = board.Next(ready, exclude)
+	return next, ok, nil
+}
+
+// CaseCounts is how many cases have each status, and how many tasks are ready.
+func (s *Store) CaseCounts(ctx context.Context) (counts map[board.Status]int, ready int, err error) {
+	counts = map[board.Status]int{}
+	err = s.reads.each(ctx, func(row scanner) error {
+		var status board.Status
+		var n int
+		err := row.Scan(&status, &n)
+		counts[status] = n
+		return err
+	}, `SELECT status, count(*) FROM cases GROUP BY status`)
+	if err == nil {
+		_, err = s.reads.one(ctx, `SELECT count(*) FROM cases WHERE ready = 1`, nil, &ready)
+	}
+	return counts, ready, s.explain(ctx, "count the board", err)
+}
+
+// The columns of a case without its texts; p is its parent.
+const (
+	caseColumns = `c.id, c.type, c.title, c.tags, c.priority, c.parent, c.ref, c.status, c.why, c.retries,
+		c.created_at, c.updated_at,
+		c.unmet, c.unblocks, c.held, c.children, c.children_done, coalesce(p.children, 0), coalesce(p.children_done, 0)`
+	caseTables      = ` FROM cases c LEFT JOIN cases p ON p.id = c.parent`
+	oneCase         = `SELECT ` + caseColumns + caseTables + ` WHERE c.id = $1`
+	caseOfRef       = `SELECT ` + caseColumns + caseTables + ` WHERE c.ref = $1 AND c.ref <> ''`
+	casesOfParent   = `SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> '' ORDER BY c.seq`
+	parentQuery     = `SELECT c.parent FROM cases c WHERE c.id = $1 AND c.parent <> ''`
+	needsQuery      = `SELECT n.need FROM case_needs n JOIN cases c ON c.id = n.need WHERE n.dependent = $1 ORDER BY c.seq`
+	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent
+		WHERE n.need = $1 ORDER BY c.seq`
+	// The needs of a case come with a listed one as a text.
+	listedColumns = caseColumns + `, coalesce((SELECT string_agg(need, ',') FROM case_needs WHERE dependent = c.id), '')`
+)
+
+func caseFields(c *board.Case) []any {
+	return []any{
+		&c.ID, &c.Type, &c.Title, split(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why, &c.Retries,
+		when(&c.CreatedAt), when(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held,
+		&c.Children, &c.ChildrenDone, &c.Siblings, &c.SiblingsDone,
+	}
+}
+
+func listedFields(c *board.Case) []any { return append(caseFields(c), split(&c.Needs, ",")) }
+
+// findCase reads a case without its texts and needs.
+func findCase(ctx context.Context, w *statements, query, key string) (c board.Case, ok bool, err error) {
+	return first(ctx, w, caseFields, query, key)
+}
+
+func fullCase(ctx context.Context, w *statements, id string) (board.Case, error) {
+	c, ok, err := findCase(ctx, w, oneCase, id)
+	if err != nil {
+		return c, err
+	}
+	if !ok {
+		return c, fmt.Errorf("%w: %s", ErrNoCase, id)
+	}
+	if c.Needs, err = texts(ctx, w, needsQuery, id); err != nil {
+		return c, err
+	}
+	_, err = w.one(ctx, `SELECT description, acceptance, control FROM case_texts WHERE id = $1`, []any{id}, &c.Description,
+		document(&c.Acceptance), document(&c.Control))
+	return c, err
+}
+
+// split reads a list that is stored as a text.
+func split(to *[]string, by string) column {
+	return func(stored any) error {
+		*to = nil
+		if text := strings.Trim(string(bytesOf(stored)), by); text != "" {
+			*to = strings.Split(text, by)
+		}
+		return nil
+	}
+}
+
+func joinTags(tags []string) string {
+	if len(tags) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(tags, "\n") + "\n"
+}
+
+// missing is what of a is not in b.
+func missing(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+)
+
+func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) error) error {
+	before, err := fullCase(ctx, b.w, id)
+	if err != nil {
+		return err
+	}
+	if err := board.CanEdit(&before); err != nil {
+		return err
+	}
+	wish := before
+	wish.Acceptance, wish.Tags, wish.Needs = slices.Clone(before.Acceptance), slices.Clone(before.Tags),
+		slices.Clone(before.Needs)
+	if err := edit(&wish); err != nil {
+		return err
+	}
+	wish = board.Tidy(wish)
+	after := before
+	after.Title, after.Description, after.Acceptance, after.Tags = wish.Title, wish.Description, wish.Acceptance, wish.Tags
+	after.Priority, after.Parent, after.Needs, after.Control = wish.Priority, wish.Parent, wish.Needs, wish.Control
+	after.UpdatedAt = b.now
+	if wrong := board.Check(after); len(wrong) > 0 {
+		return &board.ProblemsError{Problems: []board.Problem{{Text: strings.Join(wrong, "\n")}}}
+	}
+	if err := b.names(ctx, &after); err != nil {
+		return err
+	}
+	if err := b.texts(ctx, &after); err != nil {
+		return err
+	}
+	changed := board.Changed(&before, &after)
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := b.note(ctx, id, board.Entry{At: b.now, Action: board.Edit, By: b.by, From: before.Status, To: before.Status,
+		Why: strings.Join(changed, ", ")}); err != nil {
+		return err
+	}
+	return b.relink(ctx, before, after)
+}
+
+// names replaces refs in an edited case, and sees that all exist.
+func (b *cases) names(ctx context.Context, c *board.Case) error {
+	var problems board.ProblemsError
+	for i, name := range c.Needs {
+		need, ok, err := b.find(ctx, board.Normal(name))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			problems.Problems = append(problems.Problems,
+				board.Problem{Text: fmt.Sprintf("%s cannot need %q: it is not on the board", c.ID, name)})
+		}
+		c.Needs[i] = need.ID
+	}
+	if c.Parent != "" {
+		parent, ok, err := b.find(ctx, board.Normal(c.Parent))
+		if err != nil {
+			return err
+		}
+		if !ok || parent.Type != board.Operation {
+			problems.Problems = append(problems.Problems,
+				board.Problem{Text: fmt.Sprintf("%q cannot be the parent of %s: it is no operation on the board", c.Parent, c.ID)})
+		}
+		c.Parent = parent.ID
+	}
+	if len(problems.Problems) > 0 {
+		return &problems
+	}
+	*c = board.Tidy(*c)
+	return nil
+}
+
+// relink stores an edited case with its links, and refuses a cycle.
+func (b *cases) relink(ctx context.Context, before, after board.Case) error {
+	gone, come := missing(before.Needs, after.Needs), missing(after.Needs, before.Needs)
+	for _, need := range gone {
+		if _, err := b.w.exec(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need); err != nil {
+			return err
+		}
+	}
+	for _, need := range come {
+		if _, err := b.w.exec(ctx, insertNeed, after.ID, need); err != nil {
+			return err
+		}
+	}
+	if after.Parent != before.Parent && after.Parent != "" {
+		if err := b.fits(ctx, after.ID, after.Parent); err != nil {
+			return err
+		}
+	}
+	if err := b.save(ctx, &after); err != nil {
+		return err
+	}
+	if len(come) > 0 || after.Parent != before.Parent {
+		path, err := board.Cycle([]string{after.ID}, func(id string) ([]string, error) { return b.waits(ctx, id) })
+		if err != nil {
+			return err
+		}
+		if path != nil {
+			return &board.CycleError{Path: path}
+		}
+	}
+	counted := slices.Concat(gone, come)
+	for _, parent := range []string{before.Parent, after.Parent} {
+		if parent != "" && before.Parent != after.Parent {
+			counted = append(counted, parent)
+		}
+	}
+	return b.refresh(ctx, append(counted, after.ID)...)
+}
+
+// fits refuses an operation in itself, and one nested too deep.
+func (b *cases) fits(ctx context.Context, id, parent string) error {
+	deep := 0
+	for up := parent; up != ""; deep++ {
+		if up == id {
+			return &board.CycleError{Path: []string{id, id}}
+		}
+		c, err := b.require(ctx, up)
+		if err != nil {
+			return err
+		}
+		up = c.Parent
+	}
+	below, err := b.height(ctx, id)
+	if err == nil && deep+below > board.MaxDepth {
+		err = &board.RefusalError{ID: id,
+			Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
+	}
+	return err
+}
+
+// height is how deep a case is nested in itself: 0 without children.
+func (b *cases) height(ctx context.Context, id string) (deep int, err error) {
+	_, err = b.w.one(ctx, `WITH RECURSIVE below (id, deep) AS (
+			SELECT id, 0 FROM cases WHERE id = $1 UNION ALL
+			SELECT c.id, b.deep + 1 FROM below b JOIN cases c ON c.parent = b.id AND c.parent <> '')
+		SELECT max(deep) FROM below`, []any{id}, &deep)
+	return deep, err
+}
+
+func (b *cases) remove(ctx context.Context, id string) error {
+	c, err := fullCase(ctx, b.w, id)
+	if err != nil {
+		return err
+	}
+	dependents, err := texts(ctx, b.w, dependentsQuery, id)
+	if err != nil {
+		return err
+	}
+	if err := board.CanRemove(&c, dependents); err != nil {
+		return err
+	}
+	if _, err := b.w.exec(ctx, `DELETE FROM cases WHERE id = $1`, id); err != nil {
+		return err
+	}
+	counted := c.Needs
+	if c.Parent != "" {
+		counted = append(counted, c.Parent)
+	}
+	if err := b.refresh(ctx, counted...); err != nil {
+		return err
+	}
+	return b.note(ctx, id, board.Entry{At: b.now, Action: board.Remove, By: b.by, From: c.Status, Why: c.Title})
+}

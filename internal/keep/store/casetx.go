@@ -1,0 +1,337 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+)
+
+// cases changes the board within one transaction, and keeps all counters.
+type cases struct {
+	w   *statements
+	by  board.Actor
+	now time.Time
+
+	numbers map[board.Type]int64 // the last ones, once a new id was needed
+}
+
+func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
+	c, ok, err := findCase(ctx, b.w, oneCase, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoCase, id)
+	}
+	return c, err
+}
+
+// moveCase carries out a change of a case's status, with what it means for others.
+func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
+	b := &cases{w: w, by: ch.By, now: ch.At}
+	c, err := b.require(ctx, id)
+	if err != nil {
+		return err
+	}
+	return b.move(ctx, c, ch)
+}
+
+func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
+	a, err := board.Resolve(drafts, board.Known{
+		Find:    func(name string) (board.Case, bool, error) { return b.find(ctx, name) },
+		Waits:   func(id string) ([]string, error) { return b.waits(ctx, id) },
+		Awaited: func(id string) (bool, error) { return b.awaited(ctx, id) },
+		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
+	})
+	if err == nil {
+		err = b.keepNumbers(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var last int64
+	if _, err := b.w.one(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
+		return nil, err
+	}
+	for i := range a.Cases {
+		if err := b.insert(ctx, &a.Cases[i]); err != nil {
+			return nil, err
+		}
+	}
+	_, err = b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
+		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
+		string(b.by), last)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Cases { // each need has its row by now
+		for _, need := range a.Cases[i].Needs {
+			if _, err := b.w.exec(ctx, insertNeed, a.Cases[i].ID, need); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return a.Cases, b.countNamed(ctx, a)
+}
+
+// countNamed brings the cases up to date that the new ones name, and then those of the
+// new ones that are below one of these.
+func (b *cases) countNamed(ctx context.Context, a board.Added) error {
+	if err := b.refresh(ctx, a.Named...); err != nil {
+		return err
+	}
+	for i := range a.Cases {
+		c := &a.Cases[i]
+		if _, old := slices.BinarySearch(a.Named, c.Parent); !old {
+			continue
+		}
+		err := b.refresh(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		now, err := b.require(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		c.Siblings, c.SiblingsDone, c.Held = now.Siblings, now.SiblingsDone, now.Held
+	}
+	return nil
+}
+
+const insertNeed = `INSERT INTO case_needs (dependent, need) VALUES ($1, $2)`
+
+// find is the case with an id or a ref; an operation has its needs.
+func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, err error) {
+	if _, _, isID := board.ParseID(name); isID {
+		c, ok, err = findCase(ctx, b.w, oneCase, name)
+	}
+	if err == nil && !ok {
+		c, ok, err = findCase(ctx, b.w, caseOfRef, name)
+	}
+	if err == nil && ok && c.Type == board.Operation {
+		c.Needs, err = texts(ctx, b.w, needsQuery, c.ID)
+	}
+	return c, ok, err
+}
+
+// waits are the cases that a case waits for: its needs, its children, and the needs
+// of the cases above it. A done task waits for nothing.
+func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
+	return texts(ctx, b.w, `WITH RECURSIVE above (id) AS (
+			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
+			UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+		SELECT n.need FROM above a JOIN case_needs n ON n.dependent = a.id
+		UNION ALL SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> ''`, id)
+}
+
+// awaited is true when a case, or one above it, is needed by another that is not a
+// done task.
+func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
+	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
+			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
+			WHERE NOT (c.type = 'task' AND c.status = 'done'))`, []any{id}, &yes)
+	return yes, err
+}
+
+func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
+	if _, known := b.numbers[t]; !known {
+		var last int64
+		if _, err := b.w.one(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
+			return "", err
+		}
+		if b.numbers == nil {
+			b.numbers = map[board.Type]int64{}
+		}
+		b.numbers[t] = last
+	}
+	b.numbers[t]++
+	return board.ID(t, b.numbers[t]), nil
+}
+
+var putNumber = upsert("case_numbers", 1, "type, last")
+
+// keepNumbers stores the last numbers, when all ids are given.
+func (b *cases) keepNumbers(ctx context.Context) error {
+	for t, last := range b.numbers {
+		if _, err := b.w.exec(ctx, putNumber(), string(t), last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insert stores a new case, all but its needs.
+func (b *cases) insert(ctx context.Context, c *board.Case) error {
+	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
+	_, number, _ := board.ParseID(c.ID)
+	ready, score := rank(c)
+	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries,
+	created_at, updated_at,
+			ready, score, unmet, unblocks, held, children, children_done)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
+		c.Retries,
+		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
+	if err != nil {
+		return err
+	}
+	if hasTexts(c) {
+		return b.texts(ctx, c)
+	}
+	return nil
+}
+
+func hasTexts(c *board.Case) bool {
+	return c.Description != "" || len(c.Acceptance) > 0 || c.Control != nil
+}
+
+var putTexts = upsert("case_texts", 1, "id, description, acceptance, control")
+
+func (b *cases) texts(ctx context.Context, c *board.Case) error {
+	if !hasTexts(c) {
+		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
+		return err
+	}
+	acceptance, err := json.Marshal(c.Acceptance)
+	if err != nil {
+		return err
+	}
+	control, err := json.Marshal(c.Control)
+	if err != nil {
+		return err
+	}
+	_, err = b.w.exec(ctx, putTexts(), c.ID, c.Description, string(acceptance), string(control))
+	return err
+}
+
+func (b *cases) note(ctx context.Context, id string, e board.Entry) error {
+	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		id, ms(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
+	return err
+}
+
+// rank is the stored state by which the next task is found.
+func rank(c *board.Case) (ready bool, score int) {
+	if c.IsReady() {
+		score, _ = board.Score(c)
+		return true, score
+	}
+	return false, 0
+}
+
+// save stores what can change of a case, and whether it is ready by that.
+func (b *cases) save(ctx context.Context, c *board.Case) error {
+	ready, score := rank(c)
+	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
+		retries = $7, updated_at = $8,
+			ready = $9, score = $10, unmet = $11, unblocks = $12,
+			held = $13, children = $14, children_done = $15 WHERE id = $16`,
+		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, ms(c.UpdatedAt),
+		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
+	return err
+}
+
+// move carries out a change of status, and what it means for others.
+func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) error {
+	moved, entry, err := board.Move(c, ch)
+	if err == nil {
+		err = b.note(ctx, c.ID, entry)
+	}
+	if err != nil {
+		return err
+	}
+	return b.settle(ctx, c, moved)
+}
+
+// settle stores a case that changed, and brings up to date what depends on how it is.
+func (b *cases) settle(ctx context.Context, before, after board.Case) error {
+	if err := b.save(ctx, &after); err != nil {
+		return err
+	}
+	near := board.NearComplete(after.Children, after.ChildrenDone)
+	if near != board.NearComplete(before.Children, before.ChildrenDone) {
+		bonus := -board.ScoreNearComplete
+		if near {
+			bonus = board.ScoreNearComplete
+		}
+		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
+			bonus, after.ID); err != nil {
+			return err
+		}
+	}
+	var queries []string
+	if before.Holds() != after.Holds() {
+		queries = append(queries, casesOfParent)
+	}
+	if (before.Status == board.Done) != (after.Status == board.Done) {
+		queries = append(queries, dependentsQuery, needsQuery, parentQuery)
+	}
+	for _, query := range queries {
+		ids, err := texts(ctx, b.w, query, after.ID)
+		if err == nil {
+			err = b.refresh(ctx, ids...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh counts anew what is kept of cases. It ends since operations are nested in no
+// circle, and needs change nobody's status.
+func (b *cases) refresh(ctx context.Context, ids ...string) error {
+	for _, id := range ids {
+		before, after, err := b.count(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := b.settle(ctx, before, after); err != nil {
+			return err
+		}
+		if err := b.finish(ctx, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count reads a case as it is stored, and with its counters as they should be.
+func (b *cases) count(ctx context.Context, id string) (before, after board.Case, err error) {
+	var unmet, unblocks, children, done int
+	ok, err := b.w.one(ctx, `SELECT `+caseColumns+`,
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM cases k WHERE k.parent = c.id AND k.parent <> ''),
+		(SELECT count(*) FILTER (WHERE k.status = 'done') FROM cases k WHERE k.parent = c.id AND k.parent <> '')`+
+		caseTables+` WHERE c.id = $1`, []any{id},
+		append(caseFields(&before), &unmet, &unblocks, &children, &done)...)
+	after = before
+	after.Unmet, after.Unblocks, after.Children, after.ChildrenDone, after.Held = unmet, unblocks, children, done, false
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNoCase, id)
+	}
+	if err == nil && before.Parent != "" {
+		var parent board.Case
+		parent, err = b.require(ctx, before.Parent)
+		after.Held = parent.Holds()
+	}
+	return before, after, err
+}
+
+// finish makes an operation done when all that it holds is, and opens it again.
+func (b *cases) finish(ctx context.Context, c board.Case) error {
+	change := board.Change{By: board.Pawl, At: b.now}
+	switch all := c.Children > 0 && c.Children == c.ChildrenDone; {
+	case all && c.Status != board.Done:
+		change.Action = board.Finish
+	case !all && c.Children > 0 && c.Status == board.Done:
+		change.Action = board.Reopen
+	default:
+		return nil
+	}
+	return b.move(ctx, c, change)
+}

@@ -1,0 +1,233 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+)
+
+// MaxPage is the most rows that a page has.
+const MaxPage = 1000
+
+// page is a wish for so many rows, within bounds.
+func page(limit int) int { return min(max(limit, 1), MaxPage) }
+
+// RunQuery says which runs a page lists. Its zero value is all of them.
+type RunQuery struct {
+	Root   string
+	Status []string // one of these, as stored
+	Active bool     // only runs that have not ended, of a task the last one
+	Kind   string
+	Name   string
+	Text   string // in the id, the name, what it is to do or the reason, in any case of letters
+	Kept   bool   // no runs of tasks that were taken off the board
+}
+
+// RunMark is a place in the listing: the run that a page ended with. The zero
+// mark is before the first.
+type RunMark struct{ Started, Row int64 }
+
+// Runs lists runs without State and Setup, the last started first, at most
+// [MaxPage] of them.
+func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
+	runs, _, _, err := s.RunPage(ctx, q, RunMark{}, MaxPage)
+	return runs, err
+}
+
+// RunPage lists at most limit runs after a mark, the last started first, and
+// the mark of the next page; more is false when there is none. Runs come
+// without State and Setup.
+func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark,
+	more bool, err error) {
+	if s.shared {
+		q.Root = "" // each person has another one
+	}
+	c := q.conditions()
+	if after != (RunMark{}) {
+		c.add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
+	}
+	type listed struct {
+		Run
+		row int64
+	}
+	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
+		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+
+			c.limit(page(limit)+1), c.args...)
+	more = len(found) > page(limit)
+	owners := make([]*Owner, len(found))
+	for i := range found {
+		owners[i] = &found[i].Owner
+	}
+	if err == nil {
+		err = s.see(ctx, owners...)
+	}
+	for _, l := range found[:min(len(found), page(limit))] {
+		runs, next = append(runs, l.Run), RunMark{ms(l.StartedAt), l.row}
+	}
+	return runs, next, more, s.explain(ctx, "list the runs", err)
+}
+
+// conditions collects what rows must hold, and the values in it.
+type conditions struct {
+	all  []string
+	args []any
+}
+
+// add adds a condition with a value for each "?" in it.
+func (c *conditions) add(cond string, values ...any) {
+	for _, v := range values {
+		c.args = append(c.args, v)
+		cond = strings.Replace(cond, "?", "$"+itoa(len(c.args)), 1)
+	}
+	c.all = append(c.all, cond)
+}
+
+// anyOf adds a condition that is repeated for each of some values: its "…" is
+// "?, ?, ?".
+func anyOf[T ~string](c *conditions, cond string, values []T) {
+	args := lists.Each(values, func(v T) any { return string(v) })
+	c.add(strings.Replace(cond, "…", strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", "), 1), args...)
+}
+
+func (c *conditions) where() string {
+	if len(c.all) == 0 {
+		return ""
+	}
+	return ` WHERE ` + strings.Join(c.all, ` AND `)
+}
+
+func (c *conditions) limit(n int) string {
+	c.args = append(c.args, n)
+	return ` LIMIT $` + itoa(len(c.args))
+}
+
+func (q RunQuery) conditions() *conditions {
+	c := &conditions{}
+	if q.Root != "" {
+		c.add(`root = ?`, q.Root)
+	}
+	if q.Active {
+		c.add(openRuns)
+	}
+	if q.Kind != "" {
+		c.add(`kind = ?`, q.Kind)
+	}
+	if q.Name != "" {
+		c.add(`name = ?`, q.Name)
+	}
+	if len(q.Status) > 0 {
+		anyOf(c, `status IN (…)`, q.Status)
+	}
+	if q.Kept {
+		c.add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = ` + taskOfRun + `))`)
+	}
+	if text := strings.ToLower(q.Text); text != "" {
+		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0
+			OR instr(id, ?) > 0)`, text, text, text, text)
+	}
+	return c
+}
+
+// CasePage lists at most limit cases that were added after the case with the
+// number after (0: from the first), in the order in which they were added;
+// text is looked for in titles, ids and tags. next is the mark of the next
+// page, and 0 at the end. Descriptions and criteria are left out, as in
+// [Store.Cases]; Ready has no meaning for the order here.
+func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
+	next int64, err error) {
+	c := f.searching(text)
+	c.add(`c.seq > ?`, after)
+	type listed struct {
+		board.Case
+		seq int64
+	}
+	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
+		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(page(limit)+1), c.args...)
+	shown := found[:min(len(found), page(limit))]
+	for _, l := range shown {
+		cases = append(cases, l.Case)
+	}
+	if len(found) > len(shown) {
+		next = shown[len(shown)-1].seq
+	}
+	return cases, next, s.explain(ctx, "list the board", err)
+}
+
+// CaseTotal is how many cases a filter and a text find.
+func (s *Store) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
+	c := f.searching(text)
+	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+c.where(), c.args, &n)
+	return n, s.explain(ctx, "count the board", err)
+}
+
+func (f CaseFilter) searching(text string) *conditions {
+	c := f.conditions()
+	if text = strings.ToLower(text); text != "" {
+		c.add(`(instr(lower(c.title), ?) > 0 OR instr(c.id, ?) > 0 OR instr(lower(c.tags), ?) > 0)`, text, text, text)
+	}
+	return c
+}
+
+// CaseChange is one line of a case's history, in the order of all of them.
+type CaseChange struct {
+	Seq int64
+	ID  string
+	board.Entry
+}
+
+// CaseChanges returns at most limit changes of cases after the one with the
+// number after, oldest first.
+func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
+	return read(ctx, s, "read what changed on the board",
+		func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
+		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
+}
+
+// LastSeqs is the number of the last event, and of the last change of a case;
+// 0 where there is none.
+func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
+	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
+		coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
+	return event, change, s.explain(ctx, "find the last event", err)
+}
+
+// Marks are texts that change whenever a merge queue, or the autopilot with its
+// slots, sprints and reviews, does. They mean nothing else.
+func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) {
+	_, err = s.reads.one(ctx, `SELECT
+		(SELECT coalesce(sum(n), 0) || '.' || count(*) || '.' || coalesce(sum(owner_pid), 0) FROM queues) || '.' ||
+			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' ||
+			(SELECT coalesce(max(seq), 0) FROM landings),
+		(SELECT coalesce(max(updated_at || phase || mode || owner_pid), '') FROM autopilot) || '.' ||
+			(SELECT count(*) || '.' || coalesce(max(activity_at), 0) || '.' || coalesce(sum(since), 0) FROM slots) || '.' ||
+			(SELECT coalesce(max(started_at + ended_at), 0) FROM sprints) || '.' ||
+			(SELECT count(*) || '.' || coalesce(sum(decided_at), 0) FROM case_reviews)`,
+		nil, &queue, &autopilot)
+	return queue, autopilot, s.explain(ctx, "look for changes of the queue", err)
+}
+
+// EventsOfKind returns the events of a run with one of the kinds, oldest
+// first; at most the last [MaxPage] of them.
+func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) ([]journal.Event, error) {
+	c := &conditions{}
+	c.add(`run = ?`, run)
+	anyOf(c, `kind IN (…)`, kinds)
+	return read(ctx, s, "read the events of run "+run, eventFields,
+		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
+			` ORDER BY seq DESC`+c.limit(MaxPage)+`) AS last ORDER BY seq`, c.args...)
+}
+
+// IterationMark is a place among the attempts of a run.
+type IterationMark struct{ Number, Attempt int }
+
+// IterationPage returns at most limit attempts of a run after a mark, in order.
+func (s *Store) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
+	records, err := s.records(ctx,
+		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
+		run, after.Number, after.Attempt, page(limit))
+	return records, s.explain(ctx, "read the iterations of run "+run, err)
+}

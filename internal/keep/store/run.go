@@ -1,0 +1,312 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+)
+
+// Run is one loop with its state. Times and durations are kept in whole
+// milliseconds, and times come back in UTC.
+type Run struct {
+	ID   string
+	Kind string // "procedure", "task", "workflow" or "demo"
+	Name string
+	Root string // absolute path
+	// Work is what a person wants of it, in words: its task's title, or the beginning of
+	// what Setup has. Commits leave it alone.
+	Work string
+	// Status and Why are the kernel's words.
+	Status string
+	Why    string
+	// N is the number of the run's last event; the next one is N+1. The store
+	// sets it; what a caller puts here does not count.
+	N int64
+	// State is the kernel's state after event N. Listings leave it nil.
+	State json.RawMessage
+	// Setup has flags and the resolved plan, for a resume. Listings leave it
+	// nil; a commit with a nil Setup keeps the stored one.
+	Setup         json.RawMessage
+	Iteration     int    // the last that started, 0 for none
+	MaxIterations int    // 0 is unlimited
+	Agent         string // that works on it, or did last; a commit without one keeps the stored one
+	Cost          int64  // micro-dollars
+	CostKnown     bool
+	TokensIn      int64
+	TokensOut     int64
+	// Owner drives the run; the zero Owner is nobody.
+	Owner     Owner
+	StartedAt time.Time
+	UpdatedAt time.Time // zero in a commit: the event's time
+	EndedAt   time.Time // zero until the run has ended; a resume makes it zero again
+	Elapsed   time.Duration
+}
+
+// Owner is a process, so that it can be told from a later one with the same
+// number.
+type Owner struct {
+	PID   int    // 0 is nobody
+	Start string // when the process started, in the system's own words
+	Boot  string // which boot of the machine
+	Host  string
+}
+
+func (o Owner) String() string {
+	if o.Host == "" {
+		return fmt.Sprintf("process %d", o.PID)
+	}
+	return fmt.Sprintf("process %d on %s", o.PID, o.Host)
+}
+
+// openRuns are the runs that have not ended, and those that a guard ended: a person is
+// needed for them until a later run of their name. Of a task's runs only the last one can
+// be open, and only until the task is done: earlier ones cannot be resumed.
+const openRuns = `(ended_at = 0 OR status = 'aborted' AND ` + lastOfName + `)
+	AND (kind <> 'task' OR ` + lastOfName + `
+		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`
+
+const lastOfName = `NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = runs.kind AND l.name = runs.name
+	AND (l.kind = 'task' OR l.root = runs.root) AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))`
+
+// taskOfRun is the SQL of what board.TaskOf says of the name of a row of runs.
+const taskOfRun = `CASE WHEN runs.name LIKE '%-race_' OR runs.name LIKE '%-merge'
+	THEN substr(runs.name, 1, length(runs.name) - 6) ELSE runs.name END`
+
+// maxCandidates is how many runs an ambiguous prefix is explained with.
+const maxCandidates = 10
+
+// Create stores a new run and its first event, numbered 1. While a live
+// process owns a run with the same root and name it refuses with a
+// [RunningError]. alive is asked inside the transaction, so that of two starts
+// at once only one wins; it must be quick and must not call the store.
+// Repeating the same Create does nothing.
+func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(Owner) bool) error {
+	what := "create run " + r.ID
+	if r.ID == "" || r.Owner.PID == 0 || e.Run != r.ID || e.N != 1 {
+		return fmt.Errorf("cannot %s: it needs an id, an owner and event 1 of this run", what)
+	}
+	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
+		if again, err := created(ctx, w, r, e); again || err != nil {
+			return err
+		}
+		same, args := `root = $2`, []any{r.Name, r.Root}
+		switch {
+		case s.shared && r.Kind == "task":
+			same, args = `kind = 'task'`, args[:1] // on any machine
+		case s.shared: // another machine's clone at the same path is another one
+			same, args = same+` AND owner_host = $3`, append(args, r.Owner.Host)
+		}
+		lives, err := s.living(ctx, w, alive)
+		if err == nil {
+			err = free(ctx, w, lives, same, args...)
+		}
+		if err == nil {
+			err = s.own(ctx, w, r.Owner)
+		}
+		if err != nil {
+			return err
+		}
+		if err := insertRun(ctx, w, r, e); err != nil {
+			return err
+		}
+		_, err = insertEvent(ctx, w, e)
+		return err
+	})
+}
+
+// created is true when this very run was created before, by the same owner:
+// its process did not learn that the commit had worked.
+func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, error) {
+	row, ok, err := head(ctx, w, r.ID)
+	if err != nil || !ok {
+		return false, err
+	}
+	same, err := isStored(ctx, w, e)
+	if err != nil {
+		return false, err
+	}
+	if !same || row.owner != r.Owner {
+		return false, errors.New("another run has this id")
+	}
+	return true, nil
+}
+
+// free refuses while a live process owns a run with a name, $1, that is the same in another way.
+func free(ctx context.Context, w *statements, alive func(Owner) bool, same string, args ...any) error {
+	owned, err := list(ctx, w, func(r *Run) []any {
+		return []any{&r.ID, &r.Name, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
+			&r.Owner.Host}
+	},
+		`SELECT id, name, owner_pid, owner_start, owner_boot, owner_host FROM runs
+			WHERE name = $1 AND `+same+` AND owner_pid <> 0 ORDER BY rowid`, args...)
+	for _, r := range owned {
+		if alive(r.Owner) {
+			return &RunningError{Run: r.ID, Name: r.Name, Owner: r.Owner}
+		}
+	}
+	return err
+}
+
+func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error {
+	_, err := w.exec(ctx, `INSERT INTO runs (id, kind, name, root, status, why, n, iteration, max_iterations, agent,
+			cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
+			started_at, updated_at, ended_at, elapsed, state)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent,
+		r.Cost, r.CostKnown, r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
+		ms(r.StartedAt), ms(updatedAt(r, e)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
+	if err != nil {
+		return err
+	}
+	_, err = w.exec(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, string(r.Setup))
+	return err
+}
+
+// Take makes owner the owner of a run that nobody drives, and returns the run
+// to go on from. While its owner is alive it refuses with a [RunningError];
+// alive is also asked about owner itself, when it owned the run before, since
+// only the caller knows whether its own process still drives it. Of two that
+// take a run at once only one wins. Changes to the run itself come with the
+// commit that follows.
+func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Owner) bool) (Run, error) {
+	what := "take run " + id
+	if owner.PID == 0 {
+		return Run{}, fmt.Errorf("cannot %s: it needs an owner", what)
+	}
+	var taken Run
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		r, ok, err := first(ctx, w, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrNotFound, id)
+		}
+		lives, err := s.living(ctx, w, alive)
+		if err != nil {
+			return err
+		}
+		if r.Owner.PID != 0 && lives(r.Owner) {
+			return &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
+		}
+		if err := s.own(ctx, w, owner); err != nil {
+			return err
+		}
+		r.Owner = owner
+		taken = r
+		_, err = w.exec(ctx, `
+			UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
+			owner.PID, owner.Start, owner.Boot, owner.Host, id)
+		return err
+	})
+	if err != nil {
+		return Run{}, s.explain(ctx, what, err)
+	}
+	return taken, nil
+}
+
+// Run finds a run by its id or by a prefix that only its id has. It returns
+// [ErrNotFound] or an [AmbiguousError].
+func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
+	what := "find run " + idOrPrefix
+	id, err := s.resolve(ctx, idOrPrefix)
+	if err != nil {
+		return Run{}, s.explain(ctx, what, err)
+	}
+	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
+	}
+	if err == nil {
+		err = s.see(ctx, &r.Owner)
+	}
+	return r, s.explain(ctx, what, err)
+}
+
+// resolve makes a prefix an id. An id that is also the prefix of others is
+// itself.
+func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
+	if prefix == "" {
+		return "", fmt.Errorf("%w: no id is given", ErrNotFound)
+	}
+	// In bytes, every text with the prefix lies between it and the prefix
+	// with the highest character after it; the index serves both bounds.
+	ids, err := texts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
+		prefix, prefix+"\U0010FFFF", maxCandidates+1)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("%w: %s", ErrNotFound, prefix)
+	case len(ids) == 1 || ids[0] == prefix:
+		return ids[0], nil
+	}
+	shown := ids[:min(len(ids), maxCandidates)]
+	return "", &AmbiguousError{Prefix: prefix, Runs: shown, More: len(ids) > maxCandidates}
+}
+
+// Latest returns the run of this root and name that was started last, or
+// [ErrNotFound]; root "" is any. On a board that several machines have, a task's last run may be of another one.
+func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
+	what := "find the last run of " + name
+	var r Run
+	var ok bool
+	var err error
+	if s.shared { // a task may be worked on any machine, and their clocks differ
+		r, ok, err = first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
+			ORDER BY runs.rowid DESC LIMIT 1`, name)
+	}
+	if err == nil && !ok {
+		where, args := ` WHERE name = $1`, []any{name}
+		if root != "" {
+			where, args = where+` AND root = $2`, append(args, root)
+		}
+		r, ok, err = first(ctx, &s.reads, wholeRunFields,
+			wholeRun+where+` ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, args...)
+	}
+	if err == nil && !ok {
+		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
+	}
+	if err == nil {
+		err = s.see(ctx, &r.Owner)
+	}
+	return r, s.explain(ctx, what, err)
+}
+
+// TaskUse is what all runs of a task have used but one, as far as it is known: those of
+// racers and of conflicts included.
+func (s *Store) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
+	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
+		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
+		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
+	return u, s.explain(ctx, "add up what the runs of "+task+" used", err)
+}
+
+// runColumns are those of runFields, in its order.
+const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
+	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
+	started_at, updated_at, ended_at, elapsed, ` + workColumn + ` AS work`
+
+// workColumn is what the run is to do, in words; "" for none.
+const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' AND cases.id = ` + taskOfRun + `),
+	(SELECT substr(json_extract(s.setup, '$.flags.work'), 1, 500) FROM setups s
+	WHERE s.run = runs.id AND json_valid(s.setup)), '')`
+
+func runFields(r *Run) []any {
+	return []any{
+		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
+		&r.Cost, &r.CostKnown, &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
+		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
+		&r.Work,
+	}
+}
+
+// wholeRun selects a run with its state and setup.
+const wholeRun = `SELECT ` + runColumns + `, state, setup FROM runs JOIN setups ON setups.run = runs.id`
+
+func wholeRunFields(r *Run) []any { return append(runFields(r), raw(&r.State), raw(&r.Setup)) }
