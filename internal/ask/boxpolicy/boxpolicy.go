@@ -260,7 +260,7 @@ func (m maker) writable() []string {
 	return out
 }
 
-// asked are what safety.show names.
+// asked lists what safety.show names.
 func (m maker) asked() []string {
 	var out []string
 	for _, path := range m.Config.Safety.Show {
@@ -273,7 +273,7 @@ func (m maker) asked() []string {
 	return out
 }
 
-// readThrough are the caches that no variable moves: agents see the person's, and what
+// readThrough has the caches that no variable moves: agents read the person's, and what
 // they write there goes with the run.
 func (m maker) readThrough(home string, mayWrite []string, mounts bool) []sandbox.Over {
 	var out []sandbox.Over

@@ -96,14 +96,14 @@ func programsOf(dir, home string) []string {
 	return slices.Compact(out)
 }
 
-// installed is what a program at path is part of, where that is behind links.
+// installed lists what a program behind links belongs to.
 func installed(path, home string) []string {
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil || to == path {
 		return nil
 	}
 	dir := filepath.Dir(to)
-	if _, inHome := files.Below(home, dir); dir == home || inHome && filepath.Dir(dir) == home {
+	if dir == home || filepath.Dir(dir) == home {
 		return []string{to} // not the folder: anything may lie in it
 	}
 	return []string{withRest(dir, home)}
@@ -123,8 +123,7 @@ func withRest(dir, home string) string {
 	return dir
 }
 
-// settings are copies of what package managers and git are told, without what is
-// secret, to be shown in the place of the originals.
+// settings copies the settings of package managers and git, without what is secret, to be shown in the place of the originals.
 func (m maker) settings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
 	show := func(name, text string) {
@@ -161,11 +160,12 @@ func (m maker) settings(home string, git []git.Setting, asked []string) []sandbo
 const maxSettings = 1 << 20
 
 // ofGit are the settings of a person's that an agent's git works by.
-var ofGit = []string{
-	"user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "core.safecrlf", "core.ignorecase", "core.precomposeunicode",
-	"core.quotepath", "core.longpaths", "core.filemode", "core.symlinks", "pull.rebase", "pull.ff", "merge.conflictstyle", "diff.algorithm",
-	"filter.lfs.clean", "filter.lfs.smudge", "filter.lfs.process", "filter.lfs.required", "safe.directory",
-}
+var ofGit = strings.Fields(`
+	user.name user.email init.defaultbranch core.autocrlf core.eol core.safecrlf core.ignorecase
+	core.precomposeunicode core.quotepath core.longpaths core.filemode core.symlinks pull.rebase pull.ff
+	merge.conflictstyle diff.algorithm filter.lfs.clean filter.lfs.smudge filter.lfs.process filter.lfs.required
+	safe.directory
+`)
 
 // gitFiles are where a person's settings of git are.
 var gitFiles = []string{".gitconfig", ".config/git/config"}
@@ -174,7 +174,8 @@ var gitFiles = []string{".gitconfig", ".config/git/config"}
 func ofGitAlone(settings []git.Setting) string {
 	var out strings.Builder
 	for _, s := range settings {
-		if (s.Scope != "system" && s.Scope != "global") || !slices.Contains(ofGit, s.Key) {
+		ofPerson := s.Scope == "system" || s.Scope == "global"
+		if !ofPerson || !slices.Contains(ofGit, s.Key) {
 			continue
 		}
 		section, name, _ := cutLast(s.Key, ".")

@@ -7,14 +7,16 @@ import (
 )
 
 var (
-	// secretSetting is a name that is given a password, a token or a key.
-	secretSetting = lazy.Regexp(`(?i)^[\s"'<]*[^=\s]*?(token|passw|passphrase|secret|credential|api_?-?key|private_?-?key|signing|cookie|` +
-		`auth\b|authorization|_auth|username|\bcert\b|keyfile|__(?:com|org|net|io|dev))[^=\n]*?(?:[=:]|>|\s)`)
-	// secretElements are parts of XML files that hold nothing else.
-	secretElements = lazy.Regexp(`(?is)<(servers|packageSourceCredentials|apikeys|proxies)\b.*?</(?:servers|packageSourceCredentials|apikeys|proxies)>`)
-	addressUser    = lazy.Regexp(`://[^/@\s"'<>]+@`)
-	addressToken   = lazy.Regexp(`/t/[^/\s"']+/`) // of conda's channels
-	quotedValue    = lazy.Regexp(`([=:]\s*)("[^"]*"|'[^']*')`)
+	// secretSetting finds a name that is given a password, a token or a key.
+	secretSetting = lazy.Regexp(`(?i)^[\s"'<]*[^=\s]*?(token|passw|passphrase|secret|credential|api_?-?key|` +
+		`private_?-?key|signing|cookie|auth\b|authorization|_auth|username|\bcert\b|keyfile|` +
+		`__(?:com|org|net|io|dev))[^=\n]*?(?:[=:]|>|\s)`)
+	// secretElements finds parts of XML files that hold nothing else.
+	secretElements = lazy.Regexp(`(?is)<(servers|packageSourceCredentials|apikeys|proxies)\b.*?` +
+		`</(?:servers|packageSourceCredentials|apikeys|proxies)>`)
+	addressUser  = lazy.Regexp(`://[^/@\s"'<>]+@`)
+	addressToken = lazy.Regexp(`/t/[^/\s"']+/`) // of conda's channels
+	quotedValue  = lazy.Regexp(`([=:]\s*)("[^"]*"|'[^']*')`)
 )
 
 // WithoutSecrets is a file of settings without what looks like a password, a token

@@ -8,8 +8,7 @@ import (
 )
 
 // tools are the variables that tell tools where to keep what they download
-// and build, with the folder below the cache, and the user's own below HOME. "" is
-// no variable: the tool writes to the user's own.
+// and build, with the folder below the cache, and the user's own below HOME.
 var tools = []struct{ name, dir, own string }{
 	{"GOCACHE", "go-build", ".cache/go-build"}, {"GOMODCACHE", "go-mod", "go/pkg/mod"},
 	{"GOLANGCI_LINT_CACHE", "golangci-lint", ".cache/golangci-lint"},
@@ -18,21 +17,18 @@ var tools = []struct{ name, dir, own string }{
 	{"pnpm_config_store_dir", "pnpm", ".local/share/pnpm/store"},
 	{"PIP_CACHE_DIR", "pip", ".cache/pip"}, {"UV_CACHE_DIR", "uv", ".cache/uv"}, {"CARGO_HOME", "cargo", ".cargo"},
 	{"PRE_COMMIT_HOME", "pre-commit", ".cache/pre-commit"},
-	// These are written where they are; no variable that all their versions heed moves them.
-	{"", "m2", ".m2/repository"}, {"", "m2-wrapper", ".m2/wrapper"}, {"", "gradle-caches", ".gradle/caches"}, {"", "gradle-wrapper", ".gradle/wrapper"},
-	{"", "gradle-native", ".gradle/native"}, {"", "gradle-jdks", ".gradle/jdks"}, {"", "konan", ".konan"},
-	{"", "ivy2", ".ivy2"}, {"", "sbt", ".sbt/boot"}, {"", "coursier", ".cache/coursier"},
-	{"", "deno", ".cache/deno"}, {"", "nuget", ".nuget/packages"}, {"", "nuget-http", ".local/share/NuGet"},
-	{"", "composer", ".cache/composer"}, {"", "composer-old", ".composer/cache"}, {"", "gem-specs", ".cache/gem"}, {"", "bundle", ".bundle/cache"},
-	{"", "hex", ".hex"}, {"", "mix", ".mix"}, {"", "rebar3", ".cache/rebar3"}, {"", "pub", ".pub-cache"},
-	{"", "zig", ".cache/zig"}, {"", "ccache", ".cache/ccache"}, {"", "ccache-old", ".ccache"}, {"", "sccache", ".cache/sccache"},
-	{"", "bazel", ".cache/bazel"}, {"", "bazelisk", ".cache/bazelisk"}, {"", "poetry", ".cache/pypoetry"}, {"", "pdm", ".cache/pdm"},
-	{"", "virtualenv", ".local/share/virtualenv"}, {"", "conda", ".conda/pkgs"}, {"", "corepack", ".cache/node/corepack"},
-	{"", "yarn-berry", ".yarn/berry"}, {"", "cabal", ".cabal/packages"}, {"", "cabal-store", ".cabal/store"}, {"", "cabal-xdg", ".cache/cabal"}, {"", "stack", ".stack"},
-	{"", "dune", ".cache/dune"}, {"", "cpan", ".cpan"}, {"", "luarocks", ".cache/luarocks"}, {"", "swiftpm", ".cache/org.swift.swiftpm"},
-	{"", "clang", ".cache/clang"}, {"", "conan", ".conan2/p"}, {"", "vcpkg", ".cache/vcpkg"}, {"", "mypy", ".cache/mypy"}, {"", "ruff", ".cache/ruff"},
-	{"", "node-gyp", ".cache/node-gyp"}, {"", "turbo", ".cache/turbo"}, {"", "julia", ".julia/compiled"}, {"", "elm", ".elm"}, {"", "kotlin", ".kotlin"},
 }
+
+// unmoved are caches that no variable moves in all versions of their tools, below HOME.
+var unmoved = strings.Fields(`
+	.m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .gradle/native .gradle/jdks .konan .ivy2
+	.sbt/boot .cache/coursier .cache/deno .nuget/packages .local/share/NuGet .cache/composer
+	.composer/cache .cache/gem .bundle/cache .hex .mix .cache/rebar3 .pub-cache .cache/zig .cache/ccache
+	.ccache .cache/sccache .cache/bazel .cache/bazelisk .cache/pypoetry .cache/pdm .local/share/virtualenv
+	.conda/pkgs .cache/node/corepack .yarn/berry .cabal/packages .cabal/store .cache/cabal .stack
+	.cache/dune .cpan .cache/luarocks .cache/org.swift.swiftpm .cache/clang .conan2/p .cache/vcpkg
+	.cache/mypy .cache/ruff .cache/node-gyp .cache/turbo .julia/compiled .elm .kotlin
+`)
 
 // Caches are the variables, K=V, by which tools keep their caches in the
 // folder cache instead of the user's own, which cannot be written in a box. A
@@ -40,9 +36,6 @@ var tools = []struct{ name, dir, own string }{
 func Caches(environ []string, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
-		if t.name == "" {
-			continue
-		}
 		own := lookup(environ, t.name)
 		mayWrite := func(dir string) bool { return dir != "" && within(dir, own) }
 		if filepath.IsAbs(own) && slices.ContainsFunc(write, mayWrite) {
@@ -88,12 +81,11 @@ func GateCaches(environ []string, home string, write []string, mounts bool) []Ca
 	}
 	var out []Cache
 	for _, t := range tools {
-		at := usable(ownCache(environ, home, t.name, t.own))
-		switch {
-		case t.name != "":
-			out = append(out, Cache{[]string{t.name}, at, t.dir})
-		case at != "" && mounts: // else it comes to be in the box's own home folder
-			out = append(out, Cache{nil, at, t.dir})
+		out = append(out, Cache{[]string{t.name}, usable(ownCache(environ, home, t.name, t.own)), t.dir})
+	}
+	for _, own := range unmoved {
+		if at := usable(filepath.Join(home, own)); at != "" && mounts { // else the box's home folder gets it
+			out = append(out, Cache{nil, at, flatName(own)})
 		}
 	}
 	gopath := goPath(environ, home)

@@ -169,7 +169,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	return p, links
 }
 
-// landing is where path leads to, as far as anything is there.
+// landing follows the links of path, as far as anything is there.
 func landing(path string) string {
 	if to, err := filepath.EvalSymlinks(path); err == nil || path == "/" || path == "." {
 		return cmp.Or(to, path)

@@ -47,7 +47,8 @@ func mountAll(all []placement, root placement) error {
 		}
 	}
 	for _, dir := range open {
-		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		closed := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &closed); err != nil {
 			return fmt.Errorf("cannot close %s: %w", dir, err)
 		}
 	}
@@ -79,7 +80,8 @@ func (b *builder) put(one placement, filled bool) error {
 	}
 	err := unix.MoveMount(b.trees[one.path], "", at, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
-	if leftOut := one.lax && noPlace; err == nil || leftOut {
+	leftOut := one.lax && noPlace
+	if err == nil || leftOut {
 		return nil
 	}
 	return fmt.Errorf("cannot mount %s: %w", one.path, err)
@@ -241,8 +243,8 @@ func (b *builder) hide(path string, own bool) error {
 // makePoint makes what one is mounted on, a folder for a folder, else a file, and
 // the folders that lead there. Of a link it makes the link. It returns the folder in
 // which that is, which is the caller's to close. What an agent left in its place in a
-// folder for temporary files goes, if it is no folder: no way leads through that. And
-// nobody can move the folders there: another one in their place would be believed.
+// folder for temporary files goes, if it is no folder: no way leads through that. The
+// folders there cannot be moved: another one in their place would be believed.
 func (b *builder) makePoint(one placement) (dir int, name string, err error) {
 	top := cmp.Or(one.in, "/")
 	at, from := unix.AT_FDCWD, "/"

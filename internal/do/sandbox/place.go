@@ -66,13 +66,13 @@ var ofGit = []string{
 	"shallow", "refs/pawl",
 }
 
-// hasOwnHome is whether a box has a home folder of its own, as it has unless the
-// user's is shown as a whole: as the workspace, or because the user says so.
+// hasOwnHome asks whether a box has a home folder of its own. It has, unless the
+// user's is shown as a whole: as the workspace, or by a setting.
 func (p Place) hasOwnHome() bool {
 	shown := slices.Concat([]string{p.Root}, p.Write, p.Asked)
-	return filepath.IsAbs(p.Home) && filepath.Clean(p.Home) != "/" && !slices.ContainsFunc(shown, func(dir string) bool {
-		return dir != "" && within(dir, p.Home)
-	})
+	holdsHome := func(dir string) bool { return dir != "" && within(dir, p.Home) }
+	hasHome := filepath.IsAbs(p.Home) && filepath.Clean(p.Home) != "/"
+	return hasHome && !slices.ContainsFunc(shown, holdsHome)
 }
 
 // present leaves out empty and relative paths and those that are there twice.

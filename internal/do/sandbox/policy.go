@@ -70,7 +70,7 @@ type Bind struct {
 // first. Without To, or without mounts, Scratch itself is the folder.
 type Over struct {
 	To      string `json:"to,omitempty"`
-	Scratch string `json:"scratch"` // "" is to be told by [Policy.TempIn]
+	Scratch string `json:"scratch"` // "" is set by [Policy.TempIn]
 }
 
 // TempIn is p with its folders for temporary files, and what is changed in Over,

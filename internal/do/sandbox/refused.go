@@ -2,12 +2,12 @@ package sandbox
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
 const (
@@ -52,12 +52,12 @@ func tellsRefusal(p Policy, line string) bool {
 
 // missingWords are how programs say that something is not there.
 var missingWords = []string{
-	"no such file", "enoent", "nonexistent", "not found", "does not exist", "doesn't exist", "cannot find", "can't find", "could not find",
-	"cannot open", "can't open", "unable to find", "connect to", "permission denied",
+	"no such file", "enoent", "nonexistent", "not found", "does not exist", "doesn't exist", "cannot find",
+	"can't find", "could not find", "cannot open", "can't open", "unable to find", "connect to", "permission denied",
 }
 
-// NotShown is what the machine has, a box with this policy does not show, and a line
-// of output misses: a path that the line names, or a program of the user's PATH.
+// NotShown finds what a line of output misses, the machine has, and a box with this
+// policy does not show: a path that the line names, or a program of the user's PATH.
 func NotShown(p Policy, line string) string {
 	low := strings.ToLower(line)
 	if !slices.ContainsFunc(missingWords, func(w string) bool { return strings.Contains(low, w) }) {
@@ -67,7 +67,7 @@ func NotShown(p Policy, line string) string {
 	names(line, func(word string) bool {
 		word = strings.TrimPrefix(word, "unix:/") // of unix:///run/some.sock
 		if !strings.Contains(word, "/") {
-			path, err := exec.LookPath(word)
+			path, err := process.Command{Args: []string{word}, Env: os.Environ(), Dir: "/"}.Resolve()
 			if err != nil || !filepath.IsAbs(path) {
 				return false
 			}
@@ -96,7 +96,7 @@ func unshown(p Policy, path string) string {
 	return ""
 }
 
-// isShown is whether a box has what the machine has at path.
+// isShown asks whether a box has what the machine has at path.
 func isShown(p Policy, path string) bool {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
