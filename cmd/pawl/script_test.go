@@ -182,7 +182,7 @@ func ownHome(home string) (map[string]string, error) {
 		return nil, err
 	}
 	// What scripts tell agents and gates, and what testscript has besides.
-	allow := "safety: {env: {allow: [DEED, GATE, WHAT, TOLD, NEXT, BIN, ID, FILE, PRECIOUS, PAWL, EXAMPLES, SCRIPT_EXITS, WORK, devnull, exe]}}\n"
+	allow := "safety: {env: {allow: [CHAT, COMMIT, FAR, OTEL_*, SOURCE, UNIQUE, URL, WS, DEED, GATE, WHAT, TOLD, NEXT, BIN, ID, FILE, PRECIOUS, PAWL, EXAMPLES, SCRIPT_EXITS, WORK, devnull, exe]}}\n"
 	if err := files.ReplaceBelow(home, "config/pawl/config.yaml", []byte(allow), 0o644, false); err != nil {
 		return nil, err
 	}

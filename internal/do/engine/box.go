@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,22 +61,6 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 	}
 	p, env := box.Gates.WithCaches(box.GateCaches, scratch)
 	return &p, slices.Concat(env, box.GateEnv)
-}
-
-// guarded is a gate's box in which protected files are read-only: the gate runs what the
-// agent wrote, which could change a test before it is read.
-func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy, error) {
-	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
-		return p, nil
-	}
-	names, err := w.o.Tree.Names(ctx, w.id)
-	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
-	top := w.o.Tree.Repo.Top
-	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
-		top = p.Binds[at].To // the box shows a copy there
-	}
-	p.Keep = append(slices.Clone(p.Keep), w.protected().Covers(top, names)...)
-	return p, err
 }
 
 // dropCaches removes what gates wrote to their caches and to their folders for

@@ -53,6 +53,9 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
 	v := w.differs(after, w.trees.base, w.trees.guarded, r.TreeAfter, w.trees.lifted)
+	if err := w.trees.spoiled; err != nil { // what cannot be seen counts as changed
+		v = append(v, gate.Violation{Path: ".git", Why: fmt.Sprintf("it was changed so that nobody sees what else was: %v", err)})
+	}
 	if len(v) == 0 {
 		return
 	}
@@ -104,7 +107,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if red := rep.Failure; red != nil {
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
-			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
+			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch) // the gates ran in it
 			nameRefusals(red, &box, out, nil)
 		}
 		// What is red follows from the agent's own failure.
@@ -229,7 +232,7 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	box, caches := w.gateBox(p.caches())
 	if box != nil {
-		safe, err := w.guarded(ctx, *box)
+		safe, err := w.guarded(ctx, *box, p.caches())
 		if err != nil {
 			return supervisor.Result{}, err
 		}

@@ -54,7 +54,10 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	pol.Hide = present(slices.Concat([]string{"/", p.State}, p.credentials(), p.sockets(), p.Hide))
 	named := slices.Concat(pol.Write, p.Asked)
 	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(named, path) })
-	pol.Show = present(slices.Concat(p.Shown, p.Asked, show))
+	shown := slices.DeleteFunc(slices.Concat(p.Shown, p.Asked), func(path string) bool {
+		return slices.ContainsFunc(pol.Write, func(w string) bool { return within(w, path) })
+	})
+	pol.Show = present(append(shown, show...))
 	return pol
 }
 

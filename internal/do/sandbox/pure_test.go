@@ -211,7 +211,7 @@ func TestPlacePolicy(t *testing.T) {
 func TestPlaceOfTemporaryFiles(t *testing.T) {
 	p := Place{
 		Root: "/tmp/w", Home: "/tmp/home", Temp: []string{"/tmp", "/var/tmp", "/scratch", "/tmp/home"}, Write: []string{"/var/tmp"},
-		Shown: []string{"/usr"}, Asked: []string{"/run/now"},
+		Shown: []string{"/usr", "/tmp/w/bin", "/tmp/w"}, Asked: []string{"/run/now"},
 	}
 	mounts := Verdict{Means: Means{Mounts: true}}
 	for _, c := range []struct {
