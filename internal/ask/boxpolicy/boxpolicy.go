@@ -130,8 +130,12 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place := place
 		place.Shown = slices.Concat(place.Shown, args)
 		place.Keep = slices.Concat(place.Keep, below(own, path))
+		var ownOver []sandbox.Over
+		if v.Means.Mounts {
+			own, ownOver = m.throughOwn(own)
+		}
 		policy := place.Policy(level, v, limits, own, lender)
-		policy.Binds, policy.Over = binds, over
+		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		return policy
 	}
@@ -216,6 +220,41 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 		}
 	}
 	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
+}
+
+// through are names in the folders of agent programs that a program writes for the person:
+// sessions, logs, and logins that are renewed. All else in these folders, settings with
+// programs in them above all, stays as it is.
+var through = strings.Fields(`
+	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
+	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
+	credentials.json credentials hosts.json apps.json oauth.json
+`)
+
+// throughOwn divides the folders of an agent's program into what it writes for the person,
+// and what it may change for its run only. Those of pawl's stay as they are.
+func (m maker) throughOwn(own []string) (write []string, over []sandbox.Over) {
+	for _, dir := range own {
+		info, err := os.Lstat(dir)
+		if _, ofPawl := files.Below(m.StateDir, dir); ofPawl {
+			write = append(write, dir)
+			continue
+		}
+		if err != nil {
+			continue // the box's own home folder gets it
+		}
+		over = append(over, sandbox.Over{To: dir, Whole: true})
+		if !info.IsDir() {
+			continue
+		}
+		for _, name := range through {
+			path := filepath.Join(dir, name)
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
+				write = append(write, path)
+			}
+		}
+	}
+	return write, over
 }
 
 // below are those of the paths that lie in one of the folders: programs that the

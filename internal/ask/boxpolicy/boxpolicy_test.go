@@ -68,11 +68,18 @@ func TestFoldersOfPrograms(t *testing.T) {
 	r := newRig(t)
 	ag := engine.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
 	r.o.Plan.Agents = map[string]engine.Agent{"claude": ag}
-	boxes := r.make(true)
 	own, others := r.path("home/.claude"), r.path("home/.codex")
+	sessions := r.folder("home/.claude/projects")
+	r.folder("home/.claude/commands")
+	boxes := r.make(true)
 	p := boxes.Run.Agents["claude"]
-	if !slices.Contains(p.Write, own) || slices.Contains(p.Hide, own) || !slices.Contains(p.Hide, others) {
-		t.Errorf("the agent may write %q, and does not see %q", p.Write, p.Hide)
+	changes := slices.ContainsFunc(p.Over, func(o sandbox.Over) bool { return o.To == own })
+	if !changes || slices.Contains(p.Write, own) || !slices.Contains(p.Write, sessions) || slices.Contains(p.Hide, own) ||
+		slices.Contains(p.Write, filepath.Join(own, "commands")) || !slices.Contains(p.Hide, others) {
+		t.Errorf("the agent may write %q, and does not see %q; for the run %v", p.Write, p.Hide, p.Over)
+	}
+	if bare := r.make(false).Run.Agents["claude"]; !slices.Contains(bare.Write, own) {
+		t.Errorf("without mounts the agent may write %q", bare.Write)
 	}
 	if g := boxes.Run.Gates; slices.Contains(g.Write, own) || !slices.Contains(g.Hide, own) || !slices.Contains(g.Hide, others) {
 		t.Errorf("gates may write %q, and do not see %q", g.Write, g.Hide)

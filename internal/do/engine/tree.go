@@ -37,7 +37,6 @@ type trees struct {
 	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
 	blind       bool               // warned that git cannot see the tree
 	unseen      error              // why the machine did not let the newest snapshot be taken
-	spoiled     error              // why the newest snapshot could not be taken otherwise: what the agent left is in doubt
 	saidSkipped bool
 }
 
@@ -324,12 +323,13 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		}
 		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, o)
 	}
-	w.trees.unseen, w.trees.spoiled = nil, nil
+	w.trees.unseen = nil
 	if err != nil {
 		if errors.Is(err, workspace.ErrMachine) {
 			w.trees.unseen = err
 		} else if w.trees.base != "" && ctx.Err() == nil { // it could be taken at the start
-			w.trees.spoiled = err
+			f := gate.TamperingFailure([]gate.Violation{{Path: ".git", Why: fmt.Sprintf("what was changed cannot be seen: %v", err)}})
+			r.Tampered, r.Failure = append(r.Tampered, ".git"), &f
 		}
 		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
 		return

@@ -151,7 +151,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		if o.To == "" || !p.Means.Mounts {
 			p.Write = append(slices.Clone(p.Write), o.Scratch)
 		} else {
-			over = append(over, Over{To: landing(o.To), Scratch: o.Scratch})
+			over = append(over, Over{To: landing(o.To), Scratch: o.Scratch, Whole: o.Whole})
 		}
 	}
 	p.Over = over

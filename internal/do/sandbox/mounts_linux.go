@@ -168,14 +168,36 @@ func overlay(o Over) (int, error) {
 			return -1, fmt.Errorf("cannot make room for changes of %s: %w", o.To, err)
 		}
 	}
-	if fd, err := overlayOf(o.To, up, work); err == nil {
+	if info, err := os.Stat(o.To); err == nil && info.Mode().IsRegular() {
+		up = filepath.Join(up, "file")
+		if err := copyOnce(o.To, up); err != nil {
+			return -1, err
+		}
+	} else if fd, err := overlayOf(o.To, up, work); err == nil {
 		return fd, nil
+	} else if o.Whole {
+		up = o.To
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, up, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("cannot take hold of %s: %w", up, err)
 	}
 	return fd, nil
+}
+
+// copyOnce copies a file, if there is no copy yet.
+func copyOnce(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make room for changes of %s: %w", from, err)
+	}
+	return nil
 }
 
 // escapeLayer keeps what separates layers from being taken for it.

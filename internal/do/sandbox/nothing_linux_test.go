@@ -101,3 +101,42 @@ func TestCacheThatIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// What a program changes of its own folder is the run's, but for what is written through;
+// a file is a copy.
+func TestOwnFolderThatIsNotChanged(t *testing.T) {
+	for _, tier := range tiers(t) {
+		if !tier.Mounts {
+			continue
+		}
+		p := newPlace(t)
+		own, file := filepath.Join(filepath.Dir(p.secret), ".agent"), filepath.Join(filepath.Dir(p.secret), ".agent.json")
+		for _, path := range []string{filepath.Join(own, "sessions"), own} {
+			if err := os.MkdirAll(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, path := range []string{filepath.Join(own, "settings.json"), file} {
+			if err := os.WriteFile(path, []byte("before\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pol := p.fromNothing(tier.Means)
+		pol.Temp, pol.Over = []Bind{{To: filepath.Dir(own)}}, []Over{{To: own, Whole: true}, {To: file, Whole: true}}
+		pol.Write = append(pol.Write, filepath.Join(own, "sessions"))
+		pol = *pol.TempIn(filepath.Join(p.outside, "run"))
+		const use = "cd $0; cat settings.json ../.agent.json; for f in settings.json ../.agent.json sessions/new plugin; do echo more >>$f; done"
+		for _, want := range []string{"before\nbefore\n", "before\nmore\nbefore\nmore\n"} {
+			if r := run(t, pol, p.work, "sh", "-ec", use, own); r.code != 0 || r.out != want {
+				t.Errorf("%s: exit %d: %q, want %q", tier.name, r.code, r.out, want)
+			}
+		}
+		got := read(t, filepath.Join(own, "settings.json")) + read(t, file) + read(t, filepath.Join(own, "sessions", "new"))
+		if got != "before\nbefore\nmore\nmore\n" {
+			t.Errorf("%s: the person's are %q", tier.name, got)
+		}
+		if _, err := os.Stat(filepath.Join(own, "plugin")); err == nil {
+			t.Errorf("%s: a file was added", tier.name)
+		}
+	}
+}

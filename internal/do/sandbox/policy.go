@@ -67,10 +67,13 @@ type Bind struct {
 // Over is a folder that may be changed in the box, and stays as it is outside:
 // what is changed goes to Scratch, a folder that is made. Where the kernel
 // cannot lay folders over each other, or where nothing is at To, it is empty at
-// first. Without To, or without mounts, Scratch itself is the folder.
+// first. Without To, or without mounts, Scratch itself is the folder. A file at To
+// is copied to Scratch once.
 type Over struct {
 	To      string `json:"to,omitempty"`
 	Scratch string `json:"scratch"` // "" is set by [Policy.TempIn]
+	// Whole: what the kernel cannot lay over each other is shown as it is, to be written.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // TempIn is p with its folders for temporary files, and what is changed in Over,
