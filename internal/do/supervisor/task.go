@@ -201,7 +201,11 @@ func (t *task) launch(o *output) (*process.Child, error) {
 		theirs = append(theirs, in)
 		c.Stdin = in
 	}
-	outR, outW, err := process.Pipe(pipeSize)
+	makeOut := process.Pipe
+	if t.job.Box != nil && t.job.Parser != "" && t.job.Parser != "text" { // events: nobody but the agent tells them
+		makeOut = process.Channel
+	}
+	outR, outW, err := makeOut(pipeSize)
 	if err != nil {
 		return nil, err
 	}
