@@ -64,13 +64,15 @@ func TestToolchains(t *testing.T) {
 			t.Errorf("docs/toolchains.md has no row for %s: go test ./cmd/pawl -run TestToolchains -toolchains", tc.name)
 		}
 		for i, level := range []string{"normal", "paranoid"} {
-			ok := t.Run(tc.name+" at "+level, func(t *testing.T) {
+			cell := "fails"
+			t.Run(tc.name+" at "+level, func(t *testing.T) {
 				if !*toolchainTable && n%2 != i {
 					t.Skip("the other level's turn")
 				}
 				tc.build(t, level)
+				cell = "works"
 			})
-			cells = append(cells, map[bool]string{true: "works", false: "fails"}[ok])
+			cells = append(cells, cell)
 		}
 		version := "not installed here"
 		if missing := tc.missing(); len(missing) > 0 {
@@ -145,5 +147,5 @@ func (tc toolchain) build(t *testing.T, level string) {
 	if outside, err := run("sh", "gate.sh"); err != nil {
 		t.Skipf("it fails without a box as well: %v: %s", err, outside)
 	}
-	t.Errorf("%v: %s\n%s", err, out, logs)
+	t.Fatalf("%v: %s\n%s", err, out, logs)
 }

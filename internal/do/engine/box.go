@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +62,33 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 	}
 	p, env := box.Gates.WithCaches(box.GateCaches, scratch)
 	return &p, slices.Concat(env, box.GateEnv)
+}
+
+// guarded is a gate's box in which the content of protected files stays: the gate runs
+// what the agent wrote, which could change a test before it is read. What the box needs
+// for that goes to the folder scratch.
+func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) (sandbox.Policy, error) {
+	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
+		return p, nil
+	}
+	names, err := w.o.Tree.Names(ctx, w.id)
+	if err != nil {
+		return p, err
+	}
+	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
+	from := w.o.Tree.Repo.Top
+	top := from
+	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
+		top = p.Binds[at].To // the box shows a copy there
+	}
+	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), w.protected().Covers("", names))
+	for _, dir := range folders {
+		// Any new name in such a folder is refused.
+		if w.plan.Protect.New && w.protected().CoversOne(filepath.Join(dir, "new")) {
+			p.Keep = append(p.Keep, filepath.Join(top, dir))
+		}
+	}
+	return p, err
 }
 
 // dropCaches removes what gates wrote to their caches and to their folders for

@@ -70,9 +70,9 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	if err != nil {
 		return "", err
 	}
-	at, env := r.o.Root, environ(p.env, e)
+	at, env := r.o.Root, append(environ(p.env, e), "PAWL_ROOT="+r.o.Root)
 	if p.box == nil { // an agent may have written what lies in the project
-		at, env = filepath.Join(dir, "here"), append(env, "PAWL_ROOT="+r.o.Root)
+		at = filepath.Join(dir, "here")
 		if err := os.Mkdir(at, 0o700); err != nil {
 			return "", fmt.Errorf("cannot make a folder for the command: %v", err)
 		}

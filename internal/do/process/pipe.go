@@ -25,7 +25,7 @@ func Pipe(size int) (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
-// Channel is like [Pipe], but nobody else opens the writing end: what a child starts
+// Channel is like [Pipe], but no other process opens the writing end: what a child starts
 // could open a pipe by the child's /proc/PID/fd, and write in its name.
 func Channel(size int) (r, w *os.File, err error) {
 	syscall.ForkLock.RLock()

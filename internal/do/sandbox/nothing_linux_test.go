@@ -140,3 +140,38 @@ func TestOwnFolderThatIsNotChanged(t *testing.T) {
 		}
 	}
 }
+
+// Protected files keep their content, whatever links to them, and nothing runs that was
+// compiled of them before.
+func TestContentIsKept(t *testing.T) {
+	for _, tier := range tiers(t) {
+		if !tier.Mounts {
+			continue
+		}
+		p := newPlace(t)
+		if err := os.MkdirAll(filepath.Join(p.work, "tests", "__pycache__"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"tests/plain", "tests/linked", "target", "tests/__pycache__/old.pyc"} {
+			if err := os.WriteFile(filepath.Join(p.work, name), []byte("before\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Link(filepath.Join(p.work, "tests", "linked"), filepath.Join(p.work, "other")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../target", filepath.Join(p.work, "tests", "link")); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"tests/plain", "tests/linked", "tests/link", "tests/gone"}
+		pol, folders, err := p.fromNothing(tier.Means).KeepContent(p.work, p.work, filepath.Join(p.outside, "kept"), names)
+		if err != nil || !slices.Equal(folders, []string{"tests"}) {
+			t.Fatal(folders, err)
+		}
+		const change = "for f in other target tests/plain tests/linked tests/link; do (echo evil >$f) 2>/dev/null; done; " +
+			"cat tests/plain tests/linked tests/link; ls tests/__pycache__; echo new >tests/__pycache__/new.pyc"
+		if r := run(t, pol, p.work, "sh", "-c", change); r.code != 0 || r.out != "before\nbefore\nbefore\n" {
+			t.Errorf("%s: exit %d: %q", tier.name, r.code, r.out)
+		}
+	}
+}

@@ -202,7 +202,7 @@ func (t *task) launch(o *output) (*process.Child, error) {
 		c.Stdin = in
 	}
 	makeOut := process.Pipe
-	if t.job.Box != nil && t.job.Parser != "" && t.job.Parser != "text" { // events: nobody but the agent tells them
+	if t.job.Box != nil && t.job.Parser != "" && t.job.Parser != "text" { // its events are its own
 		makeOut = process.Channel
 	}
 	outR, outW, err := makeOut(pipeSize)
