@@ -116,7 +116,8 @@ func (tc toolchain) build(t *testing.T, level string) {
 		txtar.File{Name: "agent.sh", Data: []byte("set -e\n{ " + tc.gate + "; } >&2\necho '<promise>COMPLETE</promise>'\n")},
 		txtar.File{Name: "gate.sh", Data: []byte("set -e\n" + tc.gate + "\n")},
 		txtar.File{Name: "pawl.yaml", Data: []byte("agent: m\nagents: {m: {command: [sh, agent.sh], output: text}}\n" +
-			"verification: [sh gate.sh]\nprocedures: {build: {act: [{content: Work.}]}}\n")})
+			"verification: [sh gate.sh]\n" +
+			"safety: {limits: {paranoid: {max_duration_per_iteration: 1h, max_total_duration: 2h}}}\nprocedures: {build: {act: [{content: Work.}]}}\n")})
 	for _, f := range files {
 		path := filepath.Join(work, f.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -127,7 +128,7 @@ func (tc toolchain) build(t *testing.T, level string) {
 		}
 	}
 	run := func(args ...string) (string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = work

@@ -72,6 +72,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
+	if _, inTree := files.Below(o.Plan.Root, home); inTree || o.Plan.Root == home {
+		o.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. Work in a "+
+			"folder below.", home)
+	}
 	var nested []string
 	var settings []git.Setting
 	if o.Tree != nil {

@@ -246,3 +246,84 @@ func TestPawlOfTheTree(t *testing.T) {
 		}
 	}
 }
+
+// A project that holds the home folder shows all of it: that is said.
+func TestHomeInTheProject(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.make(true)
+	if len(r.said) != 0 {
+		t.Errorf("said: %q", r.said)
+	}
+	r.o.Plan.Root = r.path("home")
+	gates := r.make(true).Run.Gates
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "home folder") {
+		t.Errorf("said: %q", r.said)
+	}
+	if slices.ContainsFunc(gates.Temp, func(b sandbox.Bind) bool { return b.To == r.path("home") }) {
+		t.Error("the project is another folder in the box")
+	}
+}
+
+// Tools of the PATH are shown with what they are part of, and what links there lead to;
+// the home folder never is as a whole.
+func TestShownTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, dir := range []string{
+		"home/.nvm/versions", "home/tools/bin", "home/.local/bin", "home/.local/share/agent/versions", "data/jdk/bin", "home/notes",
+	} {
+		r.folder(dir)
+	}
+	program := r.path("home/.local/share/agent/versions/1.2")
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"home/.local/bin/agent": program, "home/tools/bin/java": r.path("data/jdk/bin")} {
+		if err := os.Symlink(to, r.path(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.o.Env = append(r.o.Env, "PATH="+r.path("home/tools/bin")+":"+r.path("home/.local/bin")+":"+r.path("home"), "JAVA_HOME="+r.path("data/jdk"))
+	show := r.make(true).Run.Gates.Show
+	for _, path := range []string{"home/.nvm", "home/tools", "home/.local/bin", "home/.local/share/agent/versions", "data/jdk"} {
+		if !slices.Contains(show, r.path(path)) {
+			t.Errorf("%s is not shown: %q", path, show)
+		}
+	}
+	for _, path := range []string{"home", "home/notes", "home/.local", "data", "state"} {
+		if slices.Contains(show, r.path(path)) {
+			t.Errorf("%s is shown", path)
+		}
+	}
+}
+
+// Settings of package managers are shown without their tokens, unless the person shows
+// the file itself.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	npmrc := r.path("home/.npmrc")
+	if err := os.WriteFile(npmrc, []byte("fund=false\n//r/:_authToken=secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		for _, b := range r.make(true).Run.Gates.Binds {
+			if b.To == npmrc && b.ReadOnly {
+				text, err := os.ReadFile(b.From)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+		}
+		return ""
+	}
+	if got := shown(); got != "fund=false\n" {
+		t.Errorf("shown is %q", got)
+	}
+	r.o.Config.Safety.Show = []config.Path{config.Path(npmrc)}
+	if got := shown(); got != "" || !slices.Contains(r.make(true).Run.Gates.Show, npmrc) {
+		t.Errorf("asked for, shown is %q", got)
+	}
+}
