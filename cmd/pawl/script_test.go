@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
@@ -179,6 +180,11 @@ func ownHome(home string) (map[string]string, error) {
 	}
 	gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o644); err != nil {
+		return nil, err
+	}
+	// What scripts tell agents and gates, and what testscript has besides.
+	allow := "safety: {env: {allow: [CHAT, COMMIT, FAR, OTEL_*, SOURCE, UNIQUE, URL, WS, DEED, GATE, WHAT, TOLD, NEXT, BIN, ID, FILE, PRECIOUS, PAWL, EXAMPLES, SCRIPT_EXITS, WORK, devnull, exe]}}\n"
+	if err := files.ReplaceBelow(home, "config/pawl/config.yaml", []byte(allow), 0o644, false); err != nil {
 		return nil, err
 	}
 	return map[string]string{

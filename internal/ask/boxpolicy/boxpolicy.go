@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,28 +64,41 @@ type maker struct{ Options }
 func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
+	path := filepath.SplitList(m.getenv("PATH"))
 	place := sandbox.Place{
-		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, Homes: otherHomes(home), Runtime: m.getenv("XDG_RUNTIME_DIR"), State: o.StateDir,
+		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: m.shown(home, path), Asked: m.asked(),
 		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
-		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets, Path: filepath.SplitList(m.getenv("PATH")),
+		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
+	}
+	if _, inTree := files.Below(place.Root, home); inTree || place.Root == home {
+		o.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. Work in a "+
+			"folder below.", home)
 	}
 	var settings []git.Setting
 	if o.Repo != nil {
 		settings, _ = o.Repo.Config(ctx) // without, git signs nothing either
+		place.Shown = append(place.Shown, repositoriesHere(settings)...)
 	}
 	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	secret := slices.Concat(sockets, m.hidden(), agentsOf(place.Homes, place.Path))
+	secret := slices.Concat(sockets, m.hidden())
 	for _, path := range m.Config.Safety.Hide {
 		secret = append(secret, string(path))
 	}
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.lender()
+	var shownSettings []sandbox.Bind
+	if v.Means.Mounts {
+		shownSettings = m.settings(home, settings, place.Asked)
+	} else { // the originals, as they are
+		place.Shown = append(place.Shown, existing(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
+	}
 	box.Gates = place.Policy(level, v, limits, nil, lender)
+	box.Gates.Binds = shownSettings
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
@@ -95,8 +107,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
 		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
 	}
-	sums, path := m.goSums(home, place.Cache, v.Means.Mounts)
-	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), path, box.GateEnv)
+	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
+	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
 	if usesPnpm(o.Plan.Root) {
 		for _, name := range pnpmPlaces {
 			box.Caches = append(box.Caches, name+"="+filepath.Join(place.Cache, "pnpm"))
@@ -108,15 +120,21 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		}
 	}
 	box.Setup = place.Policy(level, v, limits, nil, lender)
-	box.Setup.Binds = sums
+	binds := slices.Concat(sums, shownSettings)
+	over := m.readThrough(home, mayWrite, v.Means.Mounts)
+	box.Setup.Binds, box.Setup.Over = binds, over
 	one := func(name string, ag engine.Agent) sandbox.Policy {
 		program, args, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
 		place := place
-		place.Path = slices.Concat(place.Path, args)
-		place.Keep = slices.Concat(place.Keep, below(own, filepath.SplitList(m.getenv("PATH"))))
+		place.Shown = slices.Concat(place.Shown, args)
+		place.Keep = slices.Concat(place.Keep, below(own, path))
+		var ownOver []sandbox.Over
+		if v.Means.Mounts {
+			own, ownOver = m.throughOwn(own)
+		}
 		policy := place.Policy(level, v, limits, own, lender)
-		policy.Binds = sums
+		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
 		return policy
 	}
@@ -124,32 +142,6 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
-}
-
-// maxHomes bounds the home folders in which secrets are looked for.
-const maxHomes = 100
-
-// otherHomes are homes besides the one that HOME names: the user's by the list of users,
-// and everybody's for root, who may read them all.
-func otherHomes(home string) []string {
-	var out []string
-	if me, err := user.Current(); err == nil {
-		out = append(out, me.HomeDir)
-	}
-	if os.Getuid() == 0 {
-		found, _ := filepath.Glob("/home/*")
-		out = append(out, found[:min(len(found), maxHomes)]...)
-	}
-	return slices.DeleteFunc(out, func(dir string) bool { return dir == home })
-}
-
-// agentsOf are the folders of agents in other homes, but for those with programs in the path.
-func agentsOf(homes, path []string) []string {
-	var out []string
-	for _, home := range homes {
-		out = append(out, agents.OthersFolders("", home, func(string) string { return "" })...)
-	}
-	return slices.DeleteFunc(out, func(folder string) bool { return len(below([]string{folder}, path)) > 0 })
 }
 
 // lender is the store that a clone borrows objects from: in a repository that lies among
@@ -212,6 +204,41 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
 }
 
+// through are names in the folders of agent programs that a program writes for the person:
+// sessions, logs, and logins that are renewed. All else in these folders, settings with
+// programs in them above all, stays as it is.
+var through = strings.Fields(`
+	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
+	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
+	credentials.json credentials hosts.json apps.json oauth.json
+`)
+
+// throughOwn divides the folders of an agent's program into what it writes for the person,
+// and what it may change for its run only. Those of pawl's stay as they are.
+func (m maker) throughOwn(own []string) (write []string, over []sandbox.Over) {
+	for _, dir := range own {
+		info, err := os.Lstat(dir)
+		if _, ofPawl := files.Below(m.StateDir, dir); ofPawl {
+			write = append(write, dir)
+			continue
+		}
+		if err != nil {
+			continue // the box's own home folder gets it
+		}
+		over = append(over, sandbox.Over{To: dir, Whole: true})
+		if !info.IsDir() {
+			continue
+		}
+		for _, name := range through {
+			path := filepath.Join(dir, name)
+			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
+				write = append(write, path)
+			}
+		}
+	}
+	return write, over
+}
+
 // below are those of the paths that lie in one of the folders: programs that the
 // person runs, too.
 func below(folders, paths []string) []string {
@@ -250,6 +277,31 @@ func (m maker) writable() []string {
 			continue
 		}
 		out = append(out, string(path))
+	}
+	return out
+}
+
+// asked lists what safety.show names.
+func (m maker) asked() []string {
+	var out []string
+	for _, path := range m.Config.Safety.Show {
+		if _, err := os.Stat(string(path)); err != nil {
+			m.Say("Warning: safety.show: %s is not there, so it cannot be shown", path)
+			continue
+		}
+		out = append(out, filepath.Clean(string(path)))
+	}
+	return out
+}
+
+// readThrough has the caches that no variable moves: agents read the person's, and what
+// they write there goes with the run.
+func (m maker) readThrough(home string, mayWrite []string, mounts bool) []sandbox.Over {
+	var out []sandbox.Over
+	for _, c := range sandbox.GateCaches(nil, home, mayWrite, mounts) {
+		if len(c.Names) == 0 && c.At != "" && c.Dir != "go-sumdb" {
+			out = append(out, sandbox.Over{To: c.At})
+		}
 	}
 	return out
 }
@@ -343,7 +395,7 @@ func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []str
 	}
 	m.Say("Note: commits in the sandbox are not signed: it hides your keys. " +
 		"To have them signed, add their folder to safety.write.")
-	n, _ := strconv.Atoi(m.getenv("GIT_CONFIG_COUNT"))
+	n, _ := strconv.Atoi(lookup(m.Plan.Environ, "GIT_CONFIG_COUNT", ""))
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
 	for i, key := range keys {
 		at := strconv.Itoa(n + i)

@@ -3,7 +3,6 @@ package boxpolicy
 import (
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
-func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Main(os.Stderr))
+	}
+	os.Exit(gittest.Run(m))
+}
 
 // rig is a machine with a home, a project and a state folder.
 type rig struct {
@@ -64,11 +68,18 @@ func TestFoldersOfPrograms(t *testing.T) {
 	r := newRig(t)
 	ag := engine.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
 	r.o.Plan.Agents = map[string]engine.Agent{"claude": ag}
-	boxes := r.make(true)
 	own, others := r.path("home/.claude"), r.path("home/.codex")
+	sessions := r.folder("home/.claude/projects")
+	r.folder("home/.claude/commands")
+	boxes := r.make(true)
 	p := boxes.Run.Agents["claude"]
-	if !slices.Contains(p.Write, own) || slices.Contains(p.Hide, own) || !slices.Contains(p.Hide, others) {
-		t.Errorf("the agent may write %q, and does not see %q", p.Write, p.Hide)
+	changes := slices.ContainsFunc(p.Over, func(o sandbox.Over) bool { return o.To == own })
+	if !changes || slices.Contains(p.Write, own) || !slices.Contains(p.Write, sessions) || slices.Contains(p.Hide, own) ||
+		slices.Contains(p.Write, filepath.Join(own, "commands")) || !slices.Contains(p.Hide, others) {
+		t.Errorf("the agent may write %q, and does not see %q; for the run %v", p.Write, p.Hide, p.Over)
+	}
+	if bare := r.make(false).Run.Agents["claude"]; !slices.Contains(bare.Write, own) {
+		t.Errorf("without mounts the agent may write %q", bare.Write)
 	}
 	if g := boxes.Run.Gates; slices.Contains(g.Write, own) || !slices.Contains(g.Hide, own) || !slices.Contains(g.Hide, others) {
 		t.Errorf("gates may write %q, and do not see %q", g.Write, g.Hide)
@@ -99,29 +110,6 @@ func TestSecrets(t *testing.T) {
 	}
 	if _, err := os.Stat(r.path("serve")); err != nil {
 		t.Error(err)
-	}
-}
-
-// Where HOME names another folder, the user's own home still has secrets.
-func TestSecretsOfOtherHomes(t *testing.T) {
-	t.Parallel()
-	me, err := user.Current()
-	if err != nil {
-		t.Skip(err)
-	}
-	r := newRig(t)
-	hide := r.make(true).Run.Gates.Hide
-	for _, name := range []string{".ssh", ".config/gh", ".claude"} {
-		if !slices.Contains(hide, filepath.Join(me.HomeDir, name)) {
-			t.Errorf("%s of %s is shown", name, me.HomeDir)
-		}
-	}
-	others := agentsOf([]string{r.path("home")}, []string{r.path("home/.codex/bin")})
-	if slices.Contains(others, r.path("home/.codex")) || !slices.Contains(others, r.path("home/.claude")) {
-		t.Errorf("with a program of ~/.codex in the path hidden are %q", others)
-	}
-	if !slices.Contains(hide, "/etc/shadow") || !slices.Contains(hide, "/run/secrets") {
-		t.Errorf("secrets of the machine are shown: %q", hide)
 	}
 }
 
@@ -203,7 +191,8 @@ func TestStoreOfPnpm(t *testing.T) {
 // unless the keys are shown.
 func TestUnsigned(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "GIT_CONFIG_COUNT=2")
+	r := newRig(t)
+	r.o.Plan.Environ = []string{"GIT_CONFIG_COUNT=2"}
 	gittest.Git(t, r.path("project"), "init", "-q")
 	gittest.Git(t, r.path("project"), "config", "commit.gpgSign", "true")
 	var err error
@@ -254,5 +243,86 @@ func TestPawlOfTheTree(t *testing.T) {
 		if !slices.Contains(policy.Keep, r.o.Plan.Exe) {
 			t.Errorf("kept are %q", policy.Keep)
 		}
+	}
+}
+
+// A project that holds the home folder shows all of it: that is said.
+func TestHomeInTheProject(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.make(true)
+	if len(r.said) != 0 {
+		t.Errorf("said: %q", r.said)
+	}
+	r.o.Plan.Root = r.path("home")
+	gates := r.make(true).Run.Gates
+	if len(r.said) != 1 || !strings.Contains(r.said[0], "home folder") {
+		t.Errorf("said: %q", r.said)
+	}
+	if slices.ContainsFunc(gates.Temp, func(b sandbox.Bind) bool { return b.To == r.path("home") }) {
+		t.Error("the project is another folder in the box")
+	}
+}
+
+// Tools of the PATH are shown with what they are part of, and what links there lead to;
+// the home folder never is as a whole.
+func TestShownTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, dir := range []string{
+		"home/.nvm/versions", "home/tools/bin", "home/.local/bin", "home/.local/share/agent/versions", "data/jdk/bin", "home/notes",
+	} {
+		r.folder(dir)
+	}
+	program := r.path("home/.local/share/agent/versions/1.2")
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"home/.local/bin/agent": program, "home/tools/bin/java": r.path("data/jdk/bin")} {
+		if err := os.Symlink(to, r.path(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.o.Env = append(r.o.Env, "PATH="+r.path("home/tools/bin")+":"+r.path("home/.local/bin")+":"+r.path("home"), "JAVA_HOME="+r.path("data/jdk"))
+	show := r.make(true).Run.Gates.Show
+	for _, path := range []string{"home/.nvm", "home/tools", "home/.local/bin", "home/.local/share/agent/versions", "data/jdk"} {
+		if !slices.Contains(show, r.path(path)) {
+			t.Errorf("%s is not shown: %q", path, show)
+		}
+	}
+	for _, path := range []string{"home", "home/notes", "home/.local", "data", "state"} {
+		if slices.Contains(show, r.path(path)) {
+			t.Errorf("%s is shown", path)
+		}
+	}
+}
+
+// Settings of package managers are shown without their tokens, unless the person shows
+// the file itself.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	npmrc := r.path("home/.npmrc")
+	if err := os.WriteFile(npmrc, []byte("fund=false\n//r/:_authToken=secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		for _, b := range r.make(true).Run.Gates.Binds {
+			if b.To == npmrc && b.ReadOnly {
+				text, err := os.ReadFile(b.From)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+		}
+		return ""
+	}
+	if got := shown(); got != "fund=false\n" {
+		t.Errorf("shown is %q", got)
+	}
+	r.o.Config.Safety.Show = []config.Path{config.Path(npmrc)}
+	if got := shown(); got != "" || !slices.Contains(r.make(true).Run.Gates.Show, npmrc) {
+		t.Errorf("asked for, shown is %q", got)
 	}
 }

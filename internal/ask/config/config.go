@@ -179,6 +179,7 @@ type IterationControl struct {
 // Safety changes the safety levels.
 type Safety struct {
 	Limits Limits    `yaml:"limits"`
+	Show   []Path    `yaml:"show"`
 	Write  []Path    `yaml:"write"`
 	Hide   []Path    `yaml:"hide"`
 	Env    SafetyEnv `yaml:"env"`

@@ -20,8 +20,8 @@ func TestEnviron(t *testing.T) {
 		withheld string
 	}{
 		{Permissive, Variables{Hide: []string{"HOME"}}, ""},
-		{Normal, Variables{}, "AWS_SECRET_ACCESS_KEY DATABASE_URL DB_PASSWORD GITHUB_TOKEN INNOCENT OPENAI_API_KEY SSH_AUTH_SOCK"},
-		{Normal, Variables{Hide: []string{"my_*", "*KEYMAP"}, Allow: []string{"GITHUB_*", "DATABASE_URL", "SSH_AUTH_SOCK", "INNOCENT"}}, "AWS_SECRET_ACCESS_KEY DB_PASSWORD KEYMAP MY_SETTING OPENAI_API_KEY"},
+		{Normal, Variables{}, "AWS_SECRET_ACCESS_KEY DATABASE_URL DB_PASSWORD GITHUB_TOKEN INNOCENT KEYMAP MONKEY MY_SETTING OPENAI_API_KEY SSH_AUTH_SOCK odd"},
+		{Normal, Variables{Hide: []string{"term*"}, Allow: []string{"GITHUB_*", "DATABASE_URL", "SSH_AUTH_SOCK", "INNOCENT", "my_*", "*KEYMAP"}}, "AWS_SECRET_ACCESS_KEY DB_PASSWORD MONKEY OPENAI_API_KEY TERM odd"},
 		{Paranoid, Variables{Allow: []string{"MONKEY"}}, "AWS_REGION AWS_SECRET_ACCESS_KEY DATABASE_URL DB_PASSWORD GITHUB_TOKEN INNOCENT KEYMAP MY_SETTING OPENAI_API_KEY SSH_AUTH_SOCK TEST_DATABASE_URL odd"},
 	} {
 		kept, withheld := c.level.Environ(env, []string{"ANTHROPIC_*"}, c.own)

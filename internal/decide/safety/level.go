@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 )
 
 // Level is how much a run may do.
@@ -108,10 +109,10 @@ type Variables struct {
 var variableTable string
 
 // variables are the patterns of variables.txt by section.
-var variables = sync.OnceValue(func() map[string][]string { return wordsOf(variableTable) })
+var variables = sync.OnceValue(func() map[string][]string { return WordsOf(variableTable) })
 
 // Environ returns what children of a level get of env (K=V each), in its
-// order, and the names of what is withheld, sorted. needs are patterns of what
+// order, and the names of what is withheld, sorted, but for what is no name for a shell. needs are patterns of what
 // the child itself works with, such as its provider's key. The result never
 // has a value in a name; env is not changed.
 func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []string) {
@@ -120,13 +121,16 @@ func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []str
 		name, value, _ := strings.Cut(kv, "=")
 		if l.lets(strings.ToUpper(name), value, needs, own) {
 			kept = append(kept, kv)
-		} else {
+		} else if !strings.ContainsFunc(name, noNameRune) {
 			withheld = append(withheld, name)
 		}
 	}
 	slices.Sort(withheld)
 	return kept, slices.Compact(withheld)
 }
+
+// noNameRune is for what no variable's name has that a shell knows.
+func noNameRune(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 func (l Level) lets(name, value string, needs []string, own Variables) bool {
 	known := variables()
@@ -137,8 +141,10 @@ func (l Level) lets(name, value string, needs []string, own Variables) bool {
 		return false
 	case matches(needs, name), matches(known["proxy"], name), matches(known["harmless"], name) && l == Normal:
 		return true
-	case l == Paranoid && !matches(known["plain"], name), matches(known["secret"], name), secretValue(value):
+	case matches(known["secret"], name), secretValue(value):
 		return false
+	case !matches(known["plain"], name):
+		return l == Normal && matches(known["tools"], name)
 	}
 	return true
 }

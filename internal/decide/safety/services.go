@@ -154,7 +154,7 @@ func fits(alternatives, text string) bool {
 //go:embed lists.txt
 var listTable string
 
-var words = sync.OnceValue(func() map[string][]string { return wordsOf(listTable) })
+var words = sync.OnceValue(func() map[string][]string { return WordsOf(listTable) })
 
 // RunsItself are patterns of files that programs of the person run or obey without being
 // asked.
@@ -163,8 +163,8 @@ func RunsItself() []string { return list("runs by itself") }
 // list is a list of lists.txt.
 func list(name string) []string { return words()[name] }
 
-// wordsOf are the words of a table's sections.
-func wordsOf(table string) map[string][]string {
+// WordsOf are the words of a table's sections.
+func WordsOf(table string) map[string][]string {
 	out := map[string][]string{}
 	for section, line := range sections(table) {
 		out[section] = append(out[section], strings.Fields(line)...)

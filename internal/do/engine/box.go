@@ -64,19 +64,30 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 	return &p, slices.Concat(env, box.GateEnv)
 }
 
-// guarded is a gate's box in which protected files are read-only: the gate runs what the
-// agent wrote, which could change a test before it is read.
-func (w *worker) guarded(ctx context.Context, p sandbox.Policy) (sandbox.Policy, error) {
+// guarded is a gate's box in which the content of protected files stays: the gate runs
+// what the agent wrote, which could change a test before it is read. What the box needs
+// for that goes to the folder scratch.
+func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) (sandbox.Policy, error) {
 	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
 		return p, nil
 	}
 	names, err := w.o.Tree.Names(ctx, w.id)
+	if err != nil {
+		return p, err
+	}
 	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
-	top := w.o.Tree.Repo.Top
-	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
+	from := w.o.Tree.Repo.Top
+	top := from
+	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
 		top = p.Binds[at].To // the box shows a copy there
 	}
-	p.Keep = append(slices.Clone(p.Keep), w.protected().Covers(top, names)...)
+	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), w.protected().Covers("", names))
+	for _, dir := range folders {
+		// Any new name in such a folder is refused.
+		if w.plan.Protect.New && w.protected().CoversOne(filepath.Join(dir, "new")) {
+			p.Keep = append(p.Keep, filepath.Join(top, dir))
+		}
+	}
 	return p, err
 }
 
@@ -168,6 +179,11 @@ func allowance(p sandbox.Policy, lines, connections []string, offline bool) stri
 		return "only --unsandboxed allows it"
 	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
 		return "it is a protected file; allow of the procedure lifts one"
+	}
+	for _, line := range lines {
+		if path := sandbox.NotShown(p, line); path != "" {
+			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
+		}
 	}
 	return "safety.write or --unsandboxed allows it"
 }

@@ -223,6 +223,9 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 	if err != nil {
 		if errors.Is(err, workspace.ErrMachine) {
 			w.trees.unseen = err
+		} else if w.trees.base != "" && ctx.Err() == nil { // it could be taken at the start
+			f := gate.TamperingFailure([]gate.Violation{{Path: ".git", Why: fmt.Sprintf("what was changed cannot be seen: %v", err)}})
+			r.Tampered, r.Failure = append(r.Tampered, ".git"), &f
 		}
 		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
 		return

@@ -112,7 +112,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if red := rep.Failure; red != nil {
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
-			box, _ := w.guarded(ctx, w.plan.Box.Gates) // the gates ran in it
+			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch) // the gates ran in it
 			nameRefusals(red, &box, out, nil)
 		}
 		// What is red follows from the agent's own failure.
@@ -261,7 +261,7 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	box, caches := w.gateBox(p.caches())
 	if box != nil {
-		safe, err := w.guarded(ctx, *box)
+		safe, err := w.guarded(ctx, *box, p.caches())
 		if err != nil {
 			return supervisor.Result{}, err
 		}

@@ -70,8 +70,15 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	if err != nil {
 		return "", err
 	}
+	at, env := r.o.Root, append(environ(p.env, e), "PAWL_ROOT="+r.o.Root)
+	if p.box == nil { // an agent may have written what lies in the project
+		at = filepath.Join(dir, "here")
+		if err := os.Mkdir(at, 0o700); err != nil {
+			return "", fmt.Errorf("cannot make a folder for the command: %v", err)
+		}
+	}
 	res, err := client.Run(ctx, supervisor.Job{
-		ID: "1", Files: filepath.Join(dir, "command"), Args: p.args, Dir: r.o.Root, Env: environ(p.env, e),
+		ID: "1", Files: filepath.Join(dir, "command"), Args: p.args, Dir: at, Env: env,
 		Stdin: filepath.Join(dir, "event.json"), Merge: true, Box: p.box,
 		Limits: supervisor.Limits{Wall: p.timeout, Grace: r.o.Grace, Output: keptOutput, Printed: mostOutput},
 	}, nil)

@@ -378,7 +378,7 @@ func TestReceivers(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	r, _ := runner(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Receivers: []Receiver{
-		{Label: "notify[0]", Events: []Name{Escalation}, Command: &Command{Line: `echo "$PAWL_TEXT" >>told`, Timeout: time.Minute}},
+		{Label: "notify[0]", Events: []Name{Escalation}, Command: &Command{Line: `echo "$PAWL_TEXT" >>"$PAWL_ROOT/told"`, Timeout: time.Minute}},
 		{Label: "notify[1]", Events: []Name{Pause}, Command: &Command{Line: `exit 9`, Timeout: time.Minute}},
 	}})
 	r.Fire(t.Context(), Event{Name: Start, Subject: "build"})
@@ -397,7 +397,7 @@ func TestReceivers(t *testing.T) {
 func TestDesktop(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	script := "#!/bin/sh\nfor a; do printf '%s\\n' \"$a\"; done >shown\n"
+	script := "#!/bin/sh\nfor a; do printf '%s\\n' \"$a\"; done >\"$PAWL_ROOT/shown\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "notify-send"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

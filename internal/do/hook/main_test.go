@@ -58,8 +58,11 @@ func runner(t *testing.T, o Options) (*Runner, *heard) {
 	return r, h
 }
 
-// sh is a command that has all the time that a slow machine may need.
-func sh(line string) Command { return Command{Line: line, Timeout: time.Minute} }
+// sh is a command that works in the project, and has all the time that a slow machine
+// may need.
+func sh(line string) Command {
+	return Command{Line: "cd \"$PAWL_ROOT\"\n" + line, Timeout: time.Minute}
+}
 
 func content(t *testing.T, path string) string {
 	t.Helper()

@@ -25,6 +25,30 @@ func Pipe(size int) (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
+// Channel is like [Pipe], but no other process opens the writing end: what a child starts
+// could open a pipe by the child's /proc/PID/fd, and write in its name.
+func Channel(size int) (r, w *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot make a channel: %v", err)
+	}
+	_ = syscall.SetsockoptInt(fds[1], syscall.SOL_SOCKET, syscall.SO_SNDBUF, size) // as much as it gets
+	if err = syscall.Shutdown(fds[0], syscall.SHUT_WR); err == nil {
+		err = syscall.SetNonblock(fds[0], true)
+	}
+	if err != nil {
+		_, _ = syscall.Close(fds[0]), syscall.Close(fds[1])
+		return nil, nil, fmt.Errorf("cannot make a channel: %v", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "channel"), os.NewFile(uintptr(fds[1]), "channel"), nil
+}
+
 // rest is the most that is read from a pipe after its time is over: what was
 // in it then, and not what somebody goes on writing.
 const rest = 2 << 20

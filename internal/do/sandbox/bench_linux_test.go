@@ -13,10 +13,14 @@ func BenchmarkEnter(b *testing.B) {
 		{name: "landlock", Means: Means{Landlock: best.Landlock, Seccomp: best.Seccomp}},
 		{name: "mounts", Means: Means{User: best.User, Mounts: best.Mounts}},
 		{name: "best", Means: best},
+		{name: "from nothing", Means: best},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := newPlace(b)
 			pol := p.policy(c.Means)
+			if c.name == "from nothing" {
+				pol = p.fromNothing(c.Means)
+			}
 			for b.Loop() {
 				if r := run(b, pol, p.work, "true"); r.code != 0 {
 					b.Fatal(r.out)

@@ -19,6 +19,17 @@ var tools = []struct{ name, dir, own string }{
 	{"PRE_COMMIT_HOME", "pre-commit", ".cache/pre-commit"},
 }
 
+// unmoved are caches that no variable moves in all versions of their tools, below HOME.
+var unmoved = strings.Fields(`
+	.m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .gradle/native .gradle/jdks .konan .ivy2
+	.sbt/boot .cache/coursier .cache/deno .nuget/packages .local/share/NuGet .cache/composer
+	.composer/cache .cache/gem .bundle/cache .hex .mix .cache/rebar3 .pub-cache .cache/zig .cache/ccache
+	.ccache .cache/sccache .cache/bazel .cache/bazelisk .cache/pypoetry .cache/pdm .local/share/virtualenv
+	.conda/pkgs .cache/node/corepack .yarn/berry .cabal/packages .cabal/store .cache/cabal .stack
+	.cache/dune .cpan .cache/luarocks .cache/org.swift.swiftpm .cache/clang .conan2/p .cache/vcpkg
+	.cache/mypy .cache/ruff .cache/node-gyp .cache/turbo .julia/compiled .elm .kotlin
+`)
+
 // Caches are the variables, K=V, by which tools keep their caches in the
 // folder cache instead of the user's own, which cannot be written in a box. A
 // variable that names a folder in one of write already is left as it is.
@@ -71,6 +82,11 @@ func GateCaches(environ []string, home string, write []string, mounts bool) []Ca
 	var out []Cache
 	for _, t := range tools {
 		out = append(out, Cache{[]string{t.name}, usable(ownCache(environ, home, t.name, t.own)), t.dir})
+	}
+	for _, own := range unmoved {
+		if at := usable(filepath.Join(home, own)); at != "" && mounts { // else the box's home folder gets it
+			out = append(out, Cache{nil, at, flatName(own)})
+		}
 	}
 	gopath := goPath(environ, home)
 	if _, err := os.Stat(gopath); err != nil || !mounts {

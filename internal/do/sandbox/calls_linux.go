@@ -39,6 +39,8 @@ func (f *filter) calls() {
 	f.refuseWith(unix.SYS_FCNTL, 1, unix.F_SETLEASE)
 	f.oldCalls()
 	f.answer(unavailable, unix.SYS_CLONE3, unix.SYS_OPENAT2)
+	// What another process has open is its own.
+	f.refuse(unix.SYS_PIDFD_GETFD)
 	// The kernel's insides: programs in it, its counters and its log, page faults
 	// held up by a user, files by number instead of by path.
 	f.refuse(unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_SYSLOG, unix.SYS_USERFAULTFD, unix.SYS_OPEN_BY_HANDLE_AT)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,7 +86,8 @@ func enter(o order) error {
 		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("cannot have shared memory of its own: %w", err)
 		}
-		if err := mountAll(layout(p, links)); err != nil {
+		all, root := layout(p, links)
+		if err := mountAll(all, root); err != nil {
 			return err
 		}
 		if err := newTerminals(); err != nil {
@@ -118,6 +120,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	links = map[string]string{}
 	if p.Means.Mounts {
 		p.Hide, p.Write = append(slices.Clone(p.Hide), "/dev"), append(slices.Clone(p.Write), devices...)
+		p.Show = append(slices.Clone(p.Show), "/proc")
 		for _, path := range []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"} {
 			links[path], _ = os.Readlink(path) // what they lead to is no concern of the policy
 		}
@@ -127,9 +130,8 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	}
 	var binds, temp []Bind
 	for _, b := range p.Temp {
-		to, err := filepath.EvalSymlinks(b.To)
-		known := slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to })
-		if err == nil && !known {
+		to := landing(b.To)
+		if !slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to }) {
 			temp = append(temp, Bind{From: b.From, To: to})
 		}
 	}
@@ -138,9 +140,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		if _, err := os.Lstat(b.From); err != nil && b.ReadOnly {
 			continue
 		}
-		if to, err := filepath.EvalSymlinks(b.To); err == nil {
-			binds = append(binds, Bind{From: b.From, To: to, ReadOnly: b.ReadOnly})
-		}
+		binds = append(binds, Bind{From: b.From, To: landing(b.To), ReadOnly: b.ReadOnly})
 	}
 	p.Binds = binds
 	var over []Over
@@ -150,8 +150,8 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		}
 		if o.To == "" || !p.Means.Mounts {
 			p.Write = append(slices.Clone(p.Write), o.Scratch)
-		} else if to, err := filepath.EvalSymlinks(o.To); err == nil {
-			over = append(over, Over{To: to, Scratch: o.Scratch})
+		} else {
+			over = append(over, Over{To: landing(o.To), Scratch: o.Scratch, Whole: o.Whole})
 		}
 	}
 	p.Over = over
@@ -167,6 +167,14 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	// What the user adds may be named through a link: /var/run/docker.sock.
 	p.Hide = slices.DeleteFunc(p.Hide, func(path string) bool { return slices.Contains(p.Write, path) })
 	return p, links
+}
+
+// landing follows the links of path, as far as anything is there.
+func landing(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil || path == "/" || path == "." {
+		return cmp.Or(to, path)
+	}
+	return filepath.Join(landing(filepath.Dir(path)), filepath.Base(path))
 }
 
 // maxLinks is how many links one path is followed through.

@@ -26,13 +26,11 @@ func TestHostileRepository(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			place := Place{Root: root, Home: filepath.Dir(p.secret)}
+			place := Place{Root: root, Home: filepath.Dir(p.secret), Shown: p.fromNothing(tier.Means).Show}
 			pol := place.Policy(Normal, Verdict{Means: tier.Means}, Limits{}, nil, nil)
 			// The test itself may lie among temporary files.
 			pol.Temp, pol.Write = nil, slices.DeleteFunc(pol.Write, func(path string) bool { return path == "/dev/shm" })
-			if tier.Mounts {
-				pol.Show = append(pol.Show, "/dev/shm")
-			}
+			pol.Show = append(pol.Show, os.Args[0])
 			p.work = root
 			key := filepath.Join(p.secret, "id_rsa")
 			for _, path := range []string{".git/id_rsa", "tmp" + key, "fd/../root" + key} {

@@ -130,13 +130,26 @@ func allow(ruleset int, path string, access uint64) error {
 }
 
 // allowReading lets everything be read but what is hidden. Landlock knows no
-// exceptions, so the neighbours of what is hidden are allowed one by one;
-// names can be listed everywhere.
+// exceptions, so the neighbours of what is hidden are allowed one by one. Names
+// can be listed everywhere, but in a box that is built from nothing.
 func allowReading(ruleset int, hide, show []string) error {
-	if err := allow(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-		return err
+	fromNothing := slices.Contains(hide, "/")
+	hide = slices.DeleteFunc(hide, func(path string) bool { return path == "/" })
+	if !fromNothing {
+		if err := allow(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+			return err
+		}
+		show = append(visible("/", hide), show...)
 	}
-	for _, path := range slices.Concat(visible("/", hide), show) {
+	var readable []string
+	for _, path := range show {
+		if holds(path, hide) {
+			readable = append(readable, visible(path, hide)...)
+		} else {
+			readable = append(readable, path)
+		}
+	}
+	for _, path := range readable {
 		if err := allow(ruleset, path, accessRead); err != nil {
 			return err
 		}

@@ -32,10 +32,10 @@ type placement struct {
 }
 
 // layout is the placements of a policy in the order in which they are mounted,
-// a folder before what lies in it. Paths are resolved and exist. What would
-// change nothing is left out.
-func layout(p Policy, links map[string]string) []placement {
-	byPath := map[string]placement{}
+// a folder before what lies in it, and the root. Paths are resolved and exist. What
+// would change nothing is left out.
+func layout(p Policy, links map[string]string) (all []placement, root placement) {
+	byPath := map[string]placement{"/": {path: "/", sort: readable}}
 	for path, to := range links {
 		byPath[path] = placement{path: path, sort: linked, from: to}
 	}
@@ -77,9 +77,17 @@ func layout(p Policy, links map[string]string) []placement {
 			}
 		}
 	}
-	shield(byPath, p.Temp)
-	all := make([]placement, 0, len(byPath))
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		over, _ := around(byPath, path)
+		if byPath[path].sort == hidden && isTemp(p.Temp, over.path) {
+			delete(byPath, path) // nothing is there
+		}
+	}
+	root = byPath["/"]
 	for path, one := range byPath {
+		if path == "/" {
+			continue
+		}
 		if b, ok := shownBy(p.Binds, path); ok && one.from == "" {
 			one.from = b.From + strings.TrimPrefix(path, b.To)
 			byPath[path] = one
@@ -89,26 +97,7 @@ func layout(p Policy, links map[string]string) []placement {
 	slices.SortFunc(all, func(a, b placement) int {
 		return cmp.Or(strings.Count(a.path, "/")-strings.Count(b.path, "/"), strings.Compare(a.path, b.path))
 	})
-	return needed(all, byPath, p)
-}
-
-// shield puts a hidden folder between a folder for temporary files and what is
-// shown deep in it: what lies on the way there is not the agent's to move.
-func shield(byPath map[string]placement, temp []Bind) {
-	for _, path := range slices.Sorted(maps.Keys(byPath)) {
-		over, inside := around(byPath, path)
-		if !inside || !isTemp(temp, over.path) {
-			continue
-		}
-		if byPath[path].sort == hidden {
-			delete(byPath, path) // nothing is there
-			continue
-		}
-		first, _, deeper := strings.Cut(path[len(over.path)+1:], "/")
-		if top := over.path + "/" + first; deeper {
-			byPath[top] = placement{path: top, sort: hidden}
-		}
-	}
+	return needed(all, byPath, p), root
 }
 
 func isTemp(temp []Bind, path string) bool {

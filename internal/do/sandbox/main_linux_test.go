@@ -156,6 +156,14 @@ func (p place) policy(m Means) Policy {
 	}
 }
 
+// fromNothing is a policy that shows programs, and nothing else of the machine.
+func (p place) fromNothing(m Means) Policy {
+	pol := p.policy(m)
+	pol.Hide = append(pol.Hide, "/")
+	pol.Show = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache", os.Args[0]}
+	return pol
+}
+
 // try runs one attempt to get out, which must fail, and says that it did.
 func (p place) try(t *testing.T, pol Policy, verb string, args ...string) {
 	t.Helper()

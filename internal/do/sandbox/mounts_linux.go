@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountAll arranges the tree. The process must have a mount namespace of its
-// own and the right to mount in it.
-func mountAll(all []placement) error {
+// mountAll arranges the tree on a root of its own, and lets go of the machine's.
+// The process must have a mount namespace of its own and the right to mount in it.
+func mountAll(all []placement, root placement) error {
+	// None that is made outside from now on comes in.
+	private := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &private); err != nil {
+		return fmt.Errorf("cannot have mounts of its own: %w", err)
+	}
 	trees, err := cloneAll(all)
 	defer func() {
 		for _, fd := range trees {
@@ -23,53 +29,103 @@ func mountAll(all []placement) error {
 	if err != nil {
 		return err
 	}
-	// Everything at once: no mount is left writable, and none that is made
-	// outside from now on comes in.
-	everything := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY, Propagation: unix.MS_PRIVATE}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &everything); err != nil {
-		return fmt.Errorf("cannot make the tree read-only: %w", err)
+	if err := changeRoot(root); err != nil {
+		return err
 	}
-	empty := ""
+	b := builder{trees: trees, pinned: map[string]bool{}}
 	var open []string // hidden folders that are still being filled
+	if root.sort == hidden {
+		open = []string{"/"}
+	}
 	for _, one := range all {
-		if one.made || one.in != "" {
-			if err := makePoint(trees, one); err != nil {
-				return fmt.Errorf("cannot make room for %s: %w", one.path, err)
-			}
-		}
-		if one.sort == linked {
-			continue
-		}
-		if one.sort != hidden {
-			err := attach(trees[one.path], one.path)
-			noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
-			leftOut := one.lax && noPlace
-			if err != nil && !leftOut {
-				return err
-			}
-			continue
-		}
 		filled := fills(one.path, all)
-		if err := hide(one.path, &empty, filled); err != nil {
+		if err := b.put(one, filled); err != nil {
 			return err
 		}
-		if filled {
+		if one.sort == hidden && filled {
 			open = append(open, one.path)
 		}
 	}
 	for _, dir := range open {
-		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		closed := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &closed); err != nil {
 			return fmt.Errorf("cannot close %s: %w", dir, err)
 		}
 	}
 	return nil
 }
 
+// builder fills the tree.
+type builder struct {
+	trees  map[string]int  // what is to be mounted, by path
+	pinned map[string]bool // folders that cannot be moved
+	empty  string          // a hidden folder in which nothing is mounted
+}
+
+// put puts one placement into the tree.
+func (b *builder) put(one placement, filled bool) error {
+	at, name := unix.AT_FDCWD, one.path
+	if one.made || one.in != "" {
+		var err error
+		if at, name, err = b.makePoint(one); err != nil {
+			return fmt.Errorf("cannot make room for %s: %w", one.path, err)
+		}
+		defer func() { _ = unix.Close(at) }()
+	}
+	switch one.sort {
+	case linked:
+		return nil
+	case hidden:
+		return b.hide(one.path, filled)
+	}
+	err := unix.MoveMount(b.trees[one.path], "", at, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+	leftOut := one.lax && noPlace
+	if err == nil || leftOut {
+		return nil
+	}
+	return fmt.Errorf("cannot mount %s: %w", one.path, err)
+}
+
+// emptyRoot are the options of the root of a box that is built from nothing.
+const emptyRoot = "mode=0755,size=4m,nr_inodes=8192"
+
+// changeRoot gives the process another root: an empty one, or what the machine has,
+// read-only where it may not be written. Nothing leads back.
+func changeRoot(root placement) error {
+	const over = "/proc" // every machine has it, and what is there has been taken hold of
+	if root.sort == hidden {
+		if err := unix.Mount("tmpfs", over, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, emptyRoot); err != nil {
+			return fmt.Errorf("cannot make an empty root: %w", err)
+		}
+	} else {
+		trees, err := cloneAll([]placement{root})
+		if err != nil {
+			return err
+		}
+		err = unix.MoveMount(trees["/"], "", unix.AT_FDCWD, over, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		_ = unix.Close(trees["/"])
+		if err != nil {
+			return fmt.Errorf("cannot mount the root: %w", err)
+		}
+	}
+	if err := unix.Chdir(over); err != nil {
+		return fmt.Errorf("cannot enter its root: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("cannot change its root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("cannot let go of the machine's root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
 // cloneAll takes hold of the originals, before anything covers them.
 func cloneAll(all []placement) (map[string]int, error) {
 	trees := map[string]int{}
 	for _, one := range all {
-		if one.sort == hidden || one.sort == linked {
+		if one.sort == linked {
 			continue
 		}
 		if one.sort == layered {
@@ -83,6 +139,9 @@ func cloneAll(all []placement) (map[string]int, error) {
 		from := one.path
 		if one.from != "" {
 			from = one.from
+		}
+		if one.sort == hidden {
+			from = os.DevNull // for what is no folder
 		}
 		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
@@ -109,14 +168,36 @@ func overlay(o Over) (int, error) {
 			return -1, fmt.Errorf("cannot make room for changes of %s: %w", o.To, err)
 		}
 	}
-	if fd, err := overlayOf(o.To, up, work); err == nil {
+	if info, err := os.Stat(o.To); err == nil && info.Mode().IsRegular() {
+		up = filepath.Join(up, "file")
+		if err := copyOnce(o.To, up); err != nil {
+			return -1, err
+		}
+	} else if fd, err := overlayOf(o.To, up, work); err == nil {
 		return fd, nil
+	} else if o.Whole {
+		up = o.To
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, up, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("cannot take hold of %s: %w", up, err)
 	}
 	return fd, nil
+}
+
+// copyOnce copies a file, if there is no copy yet.
+func copyOnce(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make room for changes of %s: %w", from, err)
+	}
+	return nil
 }
 
 // escapeLayer keeps what separates layers from being taken for it.
@@ -141,21 +222,14 @@ func overlayOf(lower, up, work string) (int, error) {
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
-func attach(tree int, path string) error {
-	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("cannot mount %s: %w", path, err)
-	}
-	return nil
-}
-
 // fills is whether something is mounted in the hidden folder dir.
 func fills(dir string, all []placement) bool {
 	return slices.ContainsFunc(all, func(one placement) bool { return one.made && within(dir, one.path) })
 }
 
-// hide puts an empty folder, or the null device for anything else, over path.
+// hide puts an empty folder over path, or the null device if that is none.
 // One empty folder serves all, but for those that something is mounted in.
-func hide(path string, empty *string, own bool) error {
+func (b *builder) hide(path string, own bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil // gone meanwhile, or out of reach anyway
@@ -164,13 +238,13 @@ func hide(path string, empty *string, own bool) error {
 		return fmt.Errorf("cannot hide %s: %w", path, err)
 	}
 	if !info.IsDir() {
-		if err := unix.Mount(os.DevNull, path, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.MoveMount(b.trees[path], "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("cannot hide %s: %w", path, err)
 		}
 		return nil
 	}
-	if !own && *empty != "" {
-		if err := unix.Mount(*empty, path, "", unix.MS_BIND, ""); err != nil {
+	if !own && b.empty != "" {
+		if err := unix.Mount(b.empty, path, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("cannot hide %s: %w", path, err)
 		}
 		return nil
@@ -183,31 +257,70 @@ func hide(path string, empty *string, own bool) error {
 		return fmt.Errorf("cannot hide %s: %w", path, err)
 	}
 	if !own {
-		*empty = path
+		b.empty = path
 	}
 	return nil
 }
 
-// makePoint makes what one is mounted on: a folder for a folder, else a file.
-// Of a link it makes the link. What an agent left in its place in a folder for
-// temporary files goes, if it is no folder.
-func makePoint(trees map[string]int, one placement) error {
-	at, name := unix.AT_FDCWD, one.path
+// makePoint makes what one is mounted on, a folder for a folder, else a file, and
+// the folders that lead there. Of a link it makes the link. It returns the folder in
+// which that is, which is the caller's to close. What an agent left in its place in a
+// folder for temporary files goes, if it is no folder: no way leads through that. The
+// folders there cannot be moved: another one in their place would be believed.
+func (b *builder) makePoint(one placement) (dir int, name string, err error) {
+	top := cmp.Or(one.in, "/")
+	at, from := unix.AT_FDCWD, "/"
 	if one.in != "" {
-		at, name = trees[one.in], filepath.Base(one.path) // no way leads through what an agent made
-	} else if err := os.MkdirAll(filepath.Dir(one.path), 0o755); err != nil {
-		return err
+		at, from = b.trees[one.in], "."
+	}
+	if dir, err = unix.Openat(at, from, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return dir, "", err
+	}
+	names := strings.Split(strings.Trim(one.path[len(top):], "/"), "/")
+	name = names[len(names)-1]
+	for i, step := range names[:len(names)-1] {
+		if err := makeAt(dir, step, placement{}, true); err != nil {
+			return dir, "", err
+		}
+		if path := filepath.Join(top, filepath.Join(names[:i+1]...)); one.in != "" && !b.pinned[path] {
+			b.pinned[path] = true
+			if err := pin(dir, step); err != nil {
+				return dir, "", err
+			}
+		}
+		next, err := unix.Openat(dir, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return dir, "", err
+		}
+		_ = unix.Close(dir)
+		dir = next
 	}
 	folder := one.sort == hidden
-	if tree, ok := trees[one.path]; ok {
+	if tree, ok := b.trees[one.path]; ok && !folder {
 		var st unix.Stat_t
 		if err := unix.Fstat(tree, &st); err != nil {
-			return err
+			return dir, "", err
 		}
 		folder = st.Mode&unix.S_IFMT == unix.S_IFDIR
 	}
+	return dir, name, makeAt(dir, name, one, folder)
+}
+
+// pin mounts a folder on itself: what is mounted cannot be moved.
+func pin(dir int, name string) error {
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
+	tree, err := unix.OpenTree(dir, name, flags)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(tree) }()
+	return unix.MoveMount(tree, "", dir, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// makeAt makes one name of a folder what is wanted there, if it is not so.
+func makeAt(at int, name string, one placement, folder bool) error {
 	for {
-		err := makeAt(at, name, one, folder)
+		err := makeNew(at, name, one, folder)
 		if !errors.Is(err, unix.EEXIST) {
 			return err
 		}
@@ -229,7 +342,7 @@ func makePoint(trees map[string]int, one placement) error {
 	}
 }
 
-func makeAt(at int, name string, one placement, folder bool) error {
+func makeNew(at int, name string, one placement, folder bool) error {
 	switch {
 	case one.sort == linked:
 		return unix.Symlinkat(one.from, at, name)

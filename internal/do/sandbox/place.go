@@ -4,19 +4,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Place is where a run works. Paths are absolute; empty ones are left out.
 type Place struct {
 	Root    string   // the workspace
 	Home    string   // the user's
-	Homes   []string // others that may be readable
-	Runtime string   // the user's folder of sockets (XDG_RUNTIME_DIR)
 	Temp    []string // folders for temporary files, besides /dev/shm
 	Share   bool     // the level normal uses those that all programs share
 	Sockets bool     // the level paranoid has Unix sockets
-	Path    []string // where programs are looked for, and what they are told to read
+	Shown   []string // what of the machine is shown
+	Asked   []string // what the user has shown besides, secrets too
 	State   string   // pawl's own folder of the repository, out of reach
 	Cache   string   // the tools' caches, in State
 	Keep    []string // files that may not be changed, wherever they are
@@ -43,33 +41,27 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	} else {
 		pol.Write = present(append(pol.Write, temp...))
 	}
-	pol.Keep = append(pol.Keep, p.Keep...)
-	pol.Hide = present(slices.Concat([]string{p.State, p.Runtime}, p.credentials(), p.sockets(), p.Hide))
-	if pol.Closed {
-		pol.Hide = append(pol.Hide, "/run", "/var/run")
+	if v.Means.Mounts && p.hasOwnHome() {
+		pol.Temp = append(pol.Temp, Bind{To: filepath.Clean(p.Home)})
 	}
-	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(pol.Write, path) })
-	pol.Show = present(append(p.found(pol), show...))
+	pol.Keep = append(pol.Keep, p.Keep...)
+	pol.Hide = present(slices.Concat([]string{"/", p.State}, p.credentials(), p.sockets(), p.Hide))
+	named := slices.Concat(pol.Write, p.Asked)
+	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(named, path) })
+	shown := slices.DeleteFunc(slices.Concat(p.Shown, p.Asked), func(path string) bool {
+		return slices.ContainsFunc(pol.Write, func(w string) bool { return within(w, path) })
+	})
+	pol.Show = present(append(shown, show...))
 	return pol
 }
 
-// found are the programs and the home folder, where they lie among what is not
-// shown otherwise. With a folder of programs goes what it is part of.
-func (p Place) found(pol Policy) []string {
-	var out []string
-	for _, path := range append([]string{p.Home}, p.Path...) {
-		path = filepath.Clean(path)
-		writable := slices.ContainsFunc(pol.Write, func(w string) bool { return within(w, path) })
-		temp := slices.ContainsFunc(pol.Temp, func(b Bind) bool { return within(b.To, path) && b.To != path })
-		switch parent := filepath.Dir(path); {
-		case writable:
-		case temp && strings.HasSuffix(filepath.Base(path), "bin") && !isTemp(pol.Temp, parent):
-			out = append(out, parent)
-		case temp, within("/run", path), within("/var/run", path):
-			out = append(out, path)
-		}
-	}
-	return out
+// hasOwnHome asks whether a box has a home folder of its own. It has, unless the
+// user's is shown as a whole: as the workspace, or by a setting.
+func (p Place) hasOwnHome() bool {
+	shown := slices.Concat([]string{p.Root}, p.Write, p.Asked)
+	holdsHome := func(dir string) bool { return dir != "" && within(dir, p.Home) }
+	hasHome := filepath.IsAbs(p.Home) && filepath.Clean(p.Home) != "/"
+	return hasHome && !slices.ContainsFunc(shown, holdsHome)
 }
 
 // present leaves out empty and relative paths and those that are there twice.
@@ -121,27 +113,19 @@ var secretsOfMachine = []string{
 
 func (p Place) credentials() []string {
 	out := slices.Clone(secretsOfMachine)
-	for _, home := range append([]string{p.Home}, p.Homes...) {
-		for _, name := range secrets {
-			if filepath.IsAbs(home) {
-				out = append(out, filepath.Join(home, name))
-			}
+	for _, name := range secrets {
+		if filepath.IsAbs(p.Home) {
+			out = append(out, filepath.Join(p.Home, name))
 		}
 	}
 	return out
 }
 
-// sockets are those of programs that would do outside what they are asked to:
-// start a container or a service, type into a terminal, sign with a key.
+// sockets are those among shared temporary files by which a program types into a
+// terminal or a window.
 func (p Place) sockets() []string {
-	uid := strconv.Itoa(p.UID)
-	return []string{
-		"/run/docker.sock", "/run/containerd", "/run/podman",
-		"/run/crio", "/run/buildkit", "/run/libvirt", "/run/snapd.socket",
-		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/run/incus",
-		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/user",
-		"/tmp/tmux-" + uid, "/run/screen", "/run/tmux", "/tmp/.X11-unix",
-		filepath.Join(p.Home, ".colima"), filepath.Join(p.Home, ".lima"), filepath.Join(p.Home, ".rd"),
-		filepath.Join(p.Home, ".orbstack", "run"),
+	if !p.Share {
+		return nil
 	}
+	return []string{"/tmp/tmux-" + strconv.Itoa(p.UID), "/tmp/.X11-unix"}
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,11 +21,14 @@ type Policy struct {
 	// Keep are paths below Write that may not be changed after all.
 	Keep []string `json:"keep,omitempty"`
 	// Hide are folders that look empty, and files and sockets that are not there.
+	// With "/" the box is built from nothing: what Write, Show, Binds, Over and Temp
+	// do not name does not exist in it.
 	Hide []string `json:"hide,omitempty"`
 	// Show are paths below Hide that may be read.
 	Show []string `json:"show,omitempty"`
-	// Binds show one folder or file in the place of another; what Write and Keep
-	// say of paths in it counts for what is shown. They need mounts.
+	// Binds show one folder or file in the place of another, which need not be there
+	// outside; what Write and Keep say of paths in it counts for what is shown. They
+	// need mounts.
 	Binds []Bind `json:"binds,omitempty"`
 	// Over are folders whose changes go elsewhere.
 	Over []Over `json:"over,omitempty"`
@@ -50,7 +54,7 @@ type Policy struct {
 }
 
 // Bind shows From at To, writable or not. One that is read-only is left out
-// where From or the place for it is gone.
+// where From is gone.
 type Bind struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
@@ -59,15 +63,19 @@ type Bind struct {
 
 // Over is a folder that may be changed in the box, and stays as it is outside:
 // what is changed goes to Scratch, a folder that is made. Where the kernel
-// cannot lay folders over each other, To is empty at first. Without To, or
-// without mounts, Scratch itself is the folder, empty at first.
+// cannot lay folders over each other, or where nothing is at To, it is empty at
+// first. Without To, or without mounts, Scratch itself is the folder. A file at To
+// is copied to Scratch once.
 type Over struct {
 	To      string `json:"to,omitempty"`
-	Scratch string `json:"scratch"`
+	Scratch string `json:"scratch"` // "" is set by [Policy.TempIn]
+	// Whole: what the kernel cannot lay over each other is shown as it is, to be written.
+	Whole bool `json:"whole,omitempty"`
 }
 
-// TempIn is p with its folders for temporary files below dir, if it has them
-// nowhere yet; they are made when they are needed. Nil stays nil.
+// TempIn is p with its folders for temporary files, and what is changed in Over,
+// below dir, if it has them nowhere yet; they are made when they are needed. Nil
+// stays nil.
 func (p *Policy) TempIn(dir string) *Policy {
 	if p == nil {
 		return nil
@@ -75,11 +83,17 @@ func (p *Policy) TempIn(dir string) *Policy {
 	out := *p
 	out.Temp = make([]Bind, len(p.Temp))
 	for i, b := range p.Temp {
-		name := strings.ReplaceAll(strings.Trim(b.To, "/"), "/", "-")
-		out.Temp[i] = Bind{From: cmp.Or(b.From, filepath.Join(dir, name)), To: b.To}
+		out.Temp[i] = Bind{From: cmp.Or(b.From, filepath.Join(dir, flatName(b.To))), To: b.To}
+	}
+	out.Over = slices.Clone(p.Over)
+	for i, o := range out.Over {
+		out.Over[i].Scratch = cmp.Or(o.Scratch, filepath.Join(dir, "over", flatName(o.To)))
 	}
 	return &out
 }
+
+// flatName is a name for what is shown at path.
+func flatName(path string) string { return strings.ReplaceAll(strings.Trim(path, "/"), "/", "-") }
 
 // Limits bound what a box may use of the machine. Zero is no limit.
 type Limits struct {

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +16,13 @@ func TestLayout(t *testing.T) {
 		p    Policy
 		want string
 	}{
-		{"a folder for temporary files is the run's own, and what lies deep in it is out of reach",
+		{"a folder for temporary files is the run's own",
 			Policy{Temp: []Bind{{From: "/r/tmp", To: "/tmp"}}, Write: []string{"/tmp/w", "/tmp/a/b/c"}, Show: []string{"/tmp/a/x"},
 				Hide: []string{"/tmp/h", "/tmp/a", "/tmp/a/b/c/s"}, Keep: []string{"/tmp/w/.git/config"}},
-			"bind /tmp from /r/tmp, hide /tmp/a in /tmp, write /tmp/w in /tmp, read /tmp/a/x made, write /tmp/w/.git, " +
-				"write /tmp/a/b/c made, read /tmp/w/.git/config, hide /tmp/a/b/c/s"},
+			"bind /tmp from /r/tmp, write /tmp/w in /tmp, read /tmp/a/x in /tmp, write /tmp/w/.git, " +
+				"write /tmp/a/b/c in /tmp, read /tmp/w/.git/config, hide /tmp/a/b/c/s"},
 		{"one in another, and in a hidden folder", Policy{Temp: []Bind{{From: "/r/t", To: "/tmp"}, {From: "/r/u", To: "/tmp/u/1"}, {From: "/r/s", To: "/dev/shm"}}, Hide: []string{"/dev"}},
-			"hide /dev, bind /tmp from /r/t, bind /dev/shm made from /r/s, hide /tmp/u in /tmp, bind /tmp/u/1 made from /r/u"},
+			"hide /dev, bind /tmp from /r/t, bind /dev/shm made from /r/s, bind /tmp/u/1 in /tmp from /r/u"},
 		{"a folder in a folder is one mount", Policy{Write: []string{"/tmp", "/tmp/work"}}, "write /tmp"},
 		{"what is kept pins what it lies in", Policy{Write: []string{"/tmp", "/tmp/work"}, Keep: []string{"/tmp/work/.git/hooks"}},
 			"write /tmp, write /tmp/work, write /tmp/work/.git, read /tmp/work/.git/hooks"},
@@ -37,10 +39,13 @@ func TestLayout(t *testing.T) {
 		{"a read-only bind stands alone", Policy{Binds: []Bind{{From: "/a", To: "/b", ReadOnly: true}}}, "read /b from /a"},
 		{"a folder is layered in a writable one, and what is hidden in it is hidden", Policy{Write: []string{"/h"}, Over: []Over{{To: "/h/c", Scratch: "/s"}}, Hide: []string{"/h/c/key"}},
 			"write /h, layer /h/c, hide /h/c/key"},
+		{"from nothing", Policy{Hide: []string{"/", "/usr/secret", "/no"}, Show: []string{"/usr", "/usr/lib"}, Write: []string{"/h/w"}, Temp: []Bind{{From: "/r/h", To: "/h"}}},
+			"bind /h made from /r/h, read /usr made, write /h/w in /h, hide /usr/secret"},
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
-		for _, one := range layout(c.p, nil) {
+		all, _ := layout(c.p, nil)
+		for _, one := range all {
 			line := words[one.sort] + " " + one.path
 			if one.made {
 				line += " made"
@@ -107,20 +112,18 @@ func TestJudge(t *testing.T) {
 func TestRefused(t *testing.T) {
 	p := Policy{Write: []string{"/here", "/tmp"}, Hide: []string{"/tmp/state", "/home/ada/.ssh", "/run/docker.sock"}, Keep: []string{"/here/.git/config"}}
 	for line, want := range map[string]bool{
-		"sh: cannot create /etc/x: Read-only file system":                                    true,
-		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":                       true,
-		"touch: cannot touch '/etc/x': Permission denied":                                    true,
-		"cat: /tmp/state/pawl.db: Permission denied":                                         true,
-		"sh: ./run.sh: Permission denied":                                                    false,
-		"open /here/secret: permission denied":                                               false,
-		"see https://example.org/why for why permission denied is a 403":                     false,
-		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted":               true,
-		"error: could not write config file .git/config: Device or resource busy":            true,
-		"mv: cannot move '.git' to 'git2': Device or resource busy":                          true,
-		"umount: /mnt: target is busy, Device or resource busy":                              false,
-		"cat: /home/ada/.ssh/id_rsa: No such file or directory":                              true,
-		"cat: /here/x: No such file or directory":                                            false,
-		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?": true,
+		"sh: cannot create /etc/x: Read-only file system":                         true,
+		"Error: EROFS: read-only file system, open '/home/ada/.npmrc'":            true,
+		"touch: cannot touch '/etc/x': Permission denied":                         true,
+		"cat: /tmp/state/pawl.db: Permission denied":                              true,
+		"sh: ./run.sh: Permission denied":                                         false,
+		"open /here/secret: permission denied":                                    false,
+		"see https://example.org/why for why permission denied is a 403":          false,
+		"fatal: cannot lock /home/ada/.git/HEAD.lock: Operation not permitted":    true,
+		"error: could not write config file .git/config: Device or resource busy": true,
+		"mv: cannot move '.git' to 'git2': Device or resource busy":               true,
+		"umount: /mnt: target is busy, Device or resource busy":                   false,
+		"cat: /here/x: No such file or directory":                                 false,
 		"all is well": false,
 	} {
 		if got := len(Refused(p, "before\n"+line+"\nafter")) == 1; got != want {
@@ -129,6 +132,40 @@ func TestRefused(t *testing.T) {
 	}
 	if n := len(Refused(p, strings.Repeat("a: Read-only file system\n", 9)+"b: EROFS\nc: EROFS\nd: EROFS")); n != 3 {
 		t.Errorf("%d lines, want three different ones", n)
+	}
+}
+
+// What the machine has and the box does not show is named.
+func TestNotShown(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"data/x", "shown/y", "shown/secret"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := filepath.Join(dir, "data", "some-tool")
+	if err := os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(tool)+":"+os.Getenv("PATH"))
+	p := Policy{Show: []string{"/usr", "/bin", dir + "/shown"}, Hide: []string{"/", dir + "/shown/secret"}, Temp: []Bind{{To: dir}}}
+	for line, want := range map[string]string{
+		"cat: " + dir + "/data/x: No such file or directory":                  dir + "/data/x",
+		"sh: 1: cannot create " + dir + "/data/new: Directory nonexistent":    dir + "/data",
+		"Error: ENOENT: no such file or directory, open '" + dir + "/data/x'": dir + "/data/x",
+		"sh: 1: some-tool: not found":                                         tool,
+		"bash: line 1: some-tool: command not found":                          tool,
+		"exec: \"some-tool\": executable file not found in $PATH":             tool,
+		"ls: cannot access '" + dir + "/shown/secret': No such file":          dir + "/shown/secret",
+		"ls: cannot access '" + dir + "/shown/z': No such file":               "",
+		"ls: cannot access '" + dir + "/none/z': No such file":                "",
+		"sh: 1: no-such-program-at-all: not found":                            "",
+		"cat: tests/x: No such file or directory":                             "",
+		dir + "/data/x is fine":                                               "",
+	} {
+		if got := NotShown(p, line); got != want {
+			t.Errorf("%q misses %q, want %q", line, got, want)
+		}
 	}
 }
 
@@ -158,7 +195,7 @@ func TestPlacePolicy(t *testing.T) {
 			t.Errorf("%s cannot be written", path)
 		}
 	}
-	for _, path := range []string{"/home/ada/.ssh", "/home/ada/.local/state/pawl/w", "/run/user", "/run/docker.sock"} {
+	for _, path := range []string{"/", "/home/ada/.ssh", "/home/ada/.local/state/pawl/w"} {
 		if !slices.Contains(pol.Hide, path) {
 			t.Errorf("%s is not hidden", path)
 		}
@@ -174,33 +211,31 @@ func TestPlacePolicy(t *testing.T) {
 func TestPlaceOfTemporaryFiles(t *testing.T) {
 	p := Place{
 		Root: "/tmp/w", Home: "/tmp/home", Temp: []string{"/tmp", "/var/tmp", "/scratch", "/tmp/home"}, Write: []string{"/var/tmp"},
-		Path: []string{"/usr/bin", "/tmp/go/bin", "/tmp/bin", "/tmp/w/bin", "/tmp/x/agent.py", "/run/now/bin", "bin", "/tmp"},
+		Shown: []string{"/usr", "/tmp/w/bin", "/tmp/w"}, Asked: []string{"/run/now"},
 	}
 	mounts := Verdict{Means: Means{Mounts: true}}
 	for _, c := range []struct {
 		level string
 		v     Verdict
 		share bool
+		home  string
 		want  string
 	}{
-		{Normal, mounts, false, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
-		{Paranoid, mounts, true, "own /dev/shm /tmp /scratch, shown /tmp/home /tmp/go /tmp/bin /tmp/x/agent.py /run/now/bin"},
-		{Normal, mounts, true, "own, shown /run/now/bin"},
-		{Normal, Verdict{}, false, "own, shown /run/now/bin"},
+		{Normal, mounts, false, "/home/ada", "own /dev/shm /tmp /scratch /home/ada"},
+		{Normal, mounts, false, "/tmp/w", "own /dev/shm /tmp /scratch"},
+		{Normal, mounts, false, "/run/now", "own /dev/shm /tmp /scratch"},
+		{Paranoid, mounts, true, "/home/ada", "own /dev/shm /tmp /scratch /home/ada"},
+		{Normal, mounts, true, "/home/ada", "own /home/ada"},
+		{Normal, Verdict{}, false, "/home/ada", "own"},
 	} {
-		p.Share = c.share
+		p.Share, p.Home, p.Temp[3] = c.share, c.home, c.home
 		pol := p.Policy(c.level, c.v, Limits{}, nil, nil)
-		got := strings.TrimSpace("own "+strings.Join(targets(pol), " ")) + ", shown " + strings.Join(pol.Show, " ")
-		if got != c.want {
-			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s", c.level, c.v.Means.Mounts, c.share, got, c.want)
-		}
-		if shared := slices.Contains(pol.Write, "/tmp"); shared != (len(pol.Temp) == 0) {
-			t.Errorf("%s: /tmp is shared: %v", c.level, shared)
-		}
-		if hidden := slices.Contains(pol.Hide, "/run"); hidden != (c.level == Paranoid) {
-			t.Errorf("%s: /run is hidden: %v", c.level, hidden)
+		got := strings.TrimSpace("own " + strings.Join(targets(pol), " "))
+		if got != c.want || !slices.Equal(pol.Show, []string{"/usr", "/run/now"}) {
+			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s, shown %s", c.level, c.v.Means.Mounts, c.share, got, c.want, pol.Show)
 		}
 	}
+	p.Share, p.Home = false, "/"
 	p.Temp = []string{"/tmp"}
 	pol := p.Policy(Normal, mounts, Limits{}, nil, nil)
 	in := pol.TempIn("/run1").TempIn("/run2")

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
 const (
@@ -16,7 +18,8 @@ const (
 // Refused are the lines of output, at most three, that tell of something that
 // a box with this policy refused: "Read-only file system" is said nowhere
 // else, "Permission denied" counts with a path that is out of bounds, "busy"
-// with one that is kept, and "No such file" with one that is hidden.
+// with one that is kept, and "No such file" or "not found" with what the machine has
+// and the box does not show.
 func Refused(p Policy, output string) []string {
 	var out []string
 	for line := range strings.Lines(output) {
@@ -43,14 +46,86 @@ func tellsRefusal(p Policy, line string) bool {
 		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
 	case has("resource busy", "ebusy"):
 		return NamesKept(p, line)
-	case has("connect to the docker daemon"):
-		return slices.ContainsFunc(p.Hide, func(h string) bool { return filepath.Base(h) == "docker.sock" })
-	case has("no such file", "enoent"):
-		return names(line, func(path string) bool {
-			return filepath.IsAbs(path) && slices.ContainsFunc(p.Hide, func(h string) bool { return within(h, path) })
-		})
 	}
-	return false
+	return NotShown(p, line) != ""
+}
+
+// missingWords are how programs say that something is not there.
+var missingWords = []string{
+	"no such file", "enoent", "nonexistent", "not found", "does not exist", "doesn't exist", "cannot find",
+	"can't find", "could not find", "cannot open", "can't open", "unable to find", "connect to", "permission denied",
+}
+
+// NotShown finds what a line of output misses, the machine has, and a box with this
+// policy does not show: a path that the line names, or a program of the user's PATH.
+func NotShown(p Policy, line string) string {
+	low := strings.ToLower(line)
+	if !slices.ContainsFunc(missingWords, func(w string) bool { return strings.Contains(low, w) }) {
+		return ""
+	}
+	found := ""
+	names(line, func(word string) bool {
+		word = strings.TrimPrefix(word, "unix:/") // of unix:///run/some.sock
+		if !strings.Contains(word, "/") {
+			path, err := process.Command{Args: []string{word}, Env: os.Environ(), Dir: "/"}.Resolve()
+			if err != nil || !filepath.IsAbs(path) {
+				return false
+			}
+			word = path
+		}
+		found = unshown(p, word)
+		return found != ""
+	})
+	return found
+}
+
+// unshown is path where the machine has it and a box does not show it, or the folder
+// that path would be made in; "" is neither.
+func unshown(p Policy, path string) string {
+	if !filepath.IsAbs(path) || !slices.Contains(p.Hide, "/") {
+		return ""
+	}
+	for _, at := range []string{path, filepath.Dir(path)} {
+		if _, err := os.Lstat(at); err == nil {
+			if isShown(p, at) {
+				return ""
+			}
+			return at
+		}
+	}
+	return ""
+}
+
+// isShown asks whether a box has what the machine has at path.
+func isShown(p Policy, path string) bool {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	deepest := func(list []string) int {
+		most := -1
+		for _, one := range list {
+			if to, err := filepath.EvalSymlinks(one); err == nil {
+				one = to
+			}
+			if within(one, path) {
+				most = max(most, len(one))
+			}
+		}
+		return most
+	}
+	shown := slices.Concat(p.Write, p.Show, p.Keep, devices, []string{"/proc"})
+	for _, b := range p.Binds {
+		shown = append(shown, b.To)
+	}
+	for _, o := range p.Over {
+		shown = append(shown, o.To)
+	}
+	for _, b := range p.Temp { // the box's own is there, and nothing of what the machine has in it
+		if b.To == path {
+			return true
+		}
+	}
+	return deepest(shown) >= deepest(p.Hide) && deepest(shown) >= 0
 }
 
 // NamesKept is whether a line names a path that is kept from being changed.

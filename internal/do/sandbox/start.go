@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -76,7 +75,6 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 	if err := makeTemp(o.Policy.Temp); err != nil {
 		return c, nil, err
 	}
-	o.Policy.Hide = append(slices.Clone(o.Policy.Hide), foreignSockets(o.Policy)...)
 	order, err := orderFile(o)
 	if err != nil {
 		e.Close()

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,48 +30,6 @@ func orderFile(o order) (*os.File, error) {
 		return nil, fmt.Errorf("cannot hand the sandbox over: %v", err)
 	}
 	return f, nil
-}
-
-// services are what an open box may ask by a socket, named by its folder: tests
-// use databases, and programs look names up. Anything else may run commands for
-// whoever asks, as managers of processes do.
-var services = []string{
-	"postgresql", "mysqld", "mariadb", "redis", "memcached", "nscd", "resolve", "sss", "avahi-daemon",
-}
-
-// isService is whether a socket is one of theirs.
-func isService(path string) bool {
-	ofSystem := within("/run", path) || within("/var", path)
-	if !ofSystem || within("/run/user", path) {
-		return false
-	}
-	named := func(folder string) bool { return slices.Contains(services, folder) }
-	return slices.ContainsFunc(strings.Split(filepath.Dir(path), "/"), named)
-}
-
-// foreignSockets are the sockets that programs have open now in places where the
-// box could reach them.
-func foreignSockets(p Policy) []string {
-	if !p.Means.Mounts {
-		return nil
-	}
-	data, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for line := range strings.Lines(string(data)) {
-		at := strings.Index(line, " /")
-		if at < 0 {
-			continue // it has no name, or one that is no path
-		}
-		path := strings.TrimSuffix(line[at+1:], "\n")
-		mayAsk := !p.Closed && isService(path)
-		if !mayAsk && !slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) }) {
-			out = append(out, path)
-		}
-	}
-	return out
 }
 
 func socketPair() (ours, theirs *os.File, err error) {

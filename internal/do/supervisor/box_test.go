@@ -26,7 +26,7 @@ func (r *run) boxed(id, script string) Job {
 		r.t.Skip("this machine makes no box: ", v.Enforced, v.Refused)
 	}
 	job := r.job(id, script)
-	place := sandbox.Place{Root: r.dir, State: r.o.RunDir, Temp: []string{"/tmp"}, UID: os.Getuid(), Spare: []int{os.Getpid()}}
+	place := sandbox.Place{Root: r.dir, State: r.o.RunDir, Temp: []string{"/tmp"}, Shown: []string{"/"}, UID: os.Getuid(), Spare: []int{os.Getpid()}}
 	policy := place.Policy(sandbox.Normal, v, sandbox.DefaultLimits(), nil, nil)
 	job.Box = &policy
 	return job

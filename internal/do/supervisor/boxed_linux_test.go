@@ -54,7 +54,7 @@ ask
 (exec setsid %s -c '(ask >asked; : >done) & exit' &)
 until [ -e done ]; do :; done; cat asked`, port, bash)}
 			if way.boxed {
-				place := sandbox.Place{Root: r.dir, State: r.o.RunDir, Temp: []string{"/tmp"}, UID: os.Getuid(), Spare: []int{os.Getpid()}}
+				place := sandbox.Place{Root: r.dir, State: r.o.RunDir, Temp: []string{"/tmp"}, Shown: []string{"/"}, UID: os.Getuid(), Spare: []int{os.Getpid()}}
 				policy := place.Policy(way.level, v, sandbox.DefaultLimits(), nil, nil)
 				policy.Doors = []int{port}
 				job.Box = &policy

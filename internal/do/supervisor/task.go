@@ -200,7 +200,11 @@ func (t *task) launch(o *output) (*process.Child, error) {
 		theirs = append(theirs, in)
 		c.Stdin = in
 	}
-	outR, outW, err := process.Pipe(pipeSize)
+	makeOut := process.Pipe
+	if t.job.Box != nil && t.job.Parser != "" && t.job.Parser != "text" { // its events are its own
+		makeOut = process.Channel
+	}
+	outR, outW, err := makeOut(pipeSize)
 	if err != nil {
 		return nil, err
 	}

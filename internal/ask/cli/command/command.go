@@ -245,7 +245,7 @@ type Keys struct {
 }
 
 // KeyFrom is the first line that a command of gateway.keys or forge prints. It runs outside
-// of any box, and finds no program that an agent may have put in the tree.
+// of any box, where no agent writes, and finds no program that one may have put in the tree.
 func (a *App) KeyFrom(root, command string) (string, error) {
 	a.Keys.mu.Lock()
 	defer a.Keys.mu.Unlock()
@@ -256,7 +256,7 @@ func (a *App) KeyFrom(root, command string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Env, _ = a.Outside(root)
-	cmd.Dir, cmd.Stderr, cmd.WaitDelay = root, a.Stderr, time.Second
+	cmd.Dir, cmd.Stderr, cmd.WaitDelay = "/", a.Stderr, time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("the command did not end within %s", keyBound)

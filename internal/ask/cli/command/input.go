@@ -55,10 +55,33 @@ func (a *App) LookPath(name string) (string, error) {
 }
 
 // Outside is the environment of programs that run outside of a box, and the folders
-// that its PATH lacks: those in trees, where agents may put programs.
+// that its PATH lacks: those in trees, where agents may put programs. It has no variable
+// that leads a program to files there either.
 func (a *App) Outside(trees ...string) (env, left []string) {
-	path, left := files.ProgramPath(a.Getenv("PATH"), append(trees, config.StateBase(a.Env))...)
-	return append(slices.Clone(a.Env), "PATH="+path), left
+	trees = append(trees, config.StateBase(a.Env))
+	path, left := files.ProgramPath(a.Getenv("PATH"), trees...)
+	env = slices.DeleteFunc(slices.Clone(a.Env), func(kv string) bool { return leadsInto(kv, trees) })
+	return append(env, "PATH="+path), left
+}
+
+// leadsInto asks whether a variable names a file or folder in one of the trees, or one
+// that depends on the working folder. Those of the person's own places are no such.
+func leadsInto(kv string, trees []string) bool {
+	name, value, _ := strings.Cut(kv, "=")
+	switch {
+	case name == "HOME", name == "PWD", name == "OLDPWD", strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "PAWL_"):
+		return false
+	}
+	parts := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":=, ", r) })
+	return slices.ContainsFunc(parts, func(part string) bool {
+		if strings.HasPrefix(part, "./") || strings.HasPrefix(part, "../") {
+			return true
+		}
+		return slices.ContainsFunc(trees, func(tree string) bool {
+			_, inside := files.Below(tree, part)
+			return inside && filepath.IsAbs(part)
+		})
+	})
 }
 
 // OpenInput opens FILE, or stdin for "-" and "". name is what messages call it.

@@ -1,0 +1,212 @@
+package boxpolicy
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+//go:embed shown.txt
+var shownTable string
+
+// shownNames are the patterns of shown.txt by section.
+var shownNames = sync.OnceValue(func() map[string][]string { return safety.WordsOf(shownTable) })
+
+// shown are the paths of the machine that every box shows: its programs, those that
+// PATH leads to, managers of versions, and what person and agent name besides.
+func (m maker) shown(home string, path []string) []string {
+	out := existing("/", shownNames()["system"]...)
+	for _, name := range shownNames()["etc"] {
+		out = append(out, existing("/etc", name)...)
+	}
+	if filepath.IsAbs(home) && home != "/" {
+		for _, name := range shownNames()["home"] {
+			out = append(out, existing(home, name)...)
+		}
+	}
+	for _, name := range shownNames()["variables"] {
+		for _, place := range filepath.SplitList(m.getenv(name)) {
+			out = append(out, existing("/", place)...)
+		}
+	}
+	for _, venv := range []string{".venv", "venv"} { // its Python is elsewhere
+		out = append(out, installed(filepath.Join(m.Plan.Root, venv, "bin", "python"), home)...)
+	}
+	for _, dir := range append([]string{"/usr/local/bin", "/usr/bin", "/etc/alternatives"}, path...) {
+		out = append(out, programsOf(dir, home)...)
+	}
+	out = append(out, m.Plan.Exe)
+	tooWide := func(dir string) bool {
+		_, holdsHome := files.Below(dir, home)
+		_, holdsState := files.Below(dir, m.StateDir)
+		return dir == home || holdsHome || holdsState
+	}
+	return slices.DeleteFunc(out, tooWide)
+}
+
+// existing are the paths below dir, by a pattern, that are there.
+func existing(dir string, patterns ...string) []string {
+	var out []string
+	for _, pattern := range patterns {
+		path := filepath.Join(dir, pattern)
+		if !strings.ContainsAny(pattern, "*") {
+			if _, err := os.Stat(path); err == nil {
+				out = append(out, path)
+			}
+			continue
+		}
+		found, _ := filepath.Glob(path)
+		out = append(out, found...)
+	}
+	return out
+}
+
+// maxPrograms bounds how many programs of a folder are looked at.
+const maxPrograms = 3000
+
+// programsOf is a folder of programs, with what it is part of, and what the links in
+// it lead to.
+func programsOf(dir, home string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil || !filepath.IsAbs(dir) {
+		return nil
+	}
+	out := []string{withRest(filepath.Clean(dir), home)}
+	for _, e := range entries[:min(len(entries), maxPrograms)] {
+		if e.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		to, err := os.Readlink(filepath.Join(dir, e.Name()))
+		ofSystem := strings.HasPrefix(to, "/usr/") || strings.HasPrefix(to, "/etc/alternatives/")
+		if besides := !strings.Contains(to, "/"); err != nil || besides || ofSystem {
+			continue
+		}
+		out = append(out, installed(filepath.Join(dir, e.Name()), home)...)
+	}
+	return slices.Compact(out)
+}
+
+// installed lists what a program behind links belongs to.
+func installed(path, home string) []string {
+	to, err := filepath.EvalSymlinks(path)
+	if err != nil || to == path {
+		return nil
+	}
+	dir := filepath.Dir(to)
+	if dir == home || filepath.Dir(dir) == home {
+		return []string{to} // not the folder: anything may lie in it
+	}
+	return []string{withRest(dir, home)}
+}
+
+// withRest is a folder of programs, or what it is part of: libraries lie beside it.
+func withRest(dir, home string) string {
+	base, parent := filepath.Base(dir), filepath.Dir(dir)
+	switch parent {
+	case "/", home, filepath.Join(home, ".local"), filepath.Join(home, "go"), filepath.Join(home, ".cargo"),
+		filepath.Join(home, ".bun"), filepath.Join(home, ".yarn"), os.TempDir():
+		return dir
+	}
+	if base == "bin" || base == "sbin" || base == "shims" || base == "Scripts" {
+		return parent
+	}
+	return dir
+}
+
+// settings copies the settings of package managers and git, without what is secret, to be shown in the place of the originals.
+func (m maker) settings(home string, git []git.Setting, asked []string) []sandbox.Bind {
+	var out []sandbox.Bind
+	show := func(name, text string) {
+		to := filepath.Join(home, name)
+		from := filepath.Join(m.StateDir, "settings", strings.ReplaceAll(strings.Trim(to, "/"), "/", "-"))
+		if old, err := os.ReadFile(from); err != nil || string(old) != text {
+			if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
+				return // the tool works without
+			}
+			if err := files.Replace(from, []byte(text), 0o600, false); err != nil {
+				return
+			}
+		}
+		out = append(out, sandbox.Bind{From: from, To: to, ReadOnly: true})
+	}
+	for _, name := range shownNames()["settings"] {
+		path := filepath.Join(home, name)
+		if slices.Contains(asked, path) {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() < maxSettings {
+			if text, err := os.ReadFile(path); err == nil {
+				show(name, safety.WithoutSecrets(string(text)))
+			}
+		}
+	}
+	if m.Repo != nil && !slices.Contains(asked, filepath.Join(home, ".gitconfig")) {
+		show(".gitconfig", ofGitAlone(git))
+	}
+	return out
+}
+
+// repositoriesHere are the folders of this machine that a repository names as where it, or
+// a submodule of it, comes from: a set-up fetches from there.
+func repositoriesHere(settings []git.Setting) []string {
+	var out []string
+	for _, s := range settings {
+		from := strings.HasPrefix(s.Key, "remote.") || strings.HasPrefix(s.Key, "submodule.")
+		if from && strings.HasSuffix(s.Key, ".url") {
+			if path := strings.TrimPrefix(s.Value, "file://"); filepath.IsAbs(path) {
+				out = append(out, filepath.Clean(path))
+			}
+		}
+	}
+	return out
+}
+
+// maxSettings bounds a file of settings.
+const maxSettings = 1 << 20
+
+// ofGit are the settings of a person's that an agent's git works by.
+var ofGit = strings.Fields(`
+	user.name user.email init.defaultbranch core.autocrlf core.eol core.safecrlf core.ignorecase
+	core.precomposeunicode core.quotepath core.longpaths core.filemode core.symlinks pull.rebase pull.ff
+	merge.conflictstyle diff.algorithm filter.lfs.clean filter.lfs.smudge filter.lfs.process filter.lfs.required
+	safe.directory
+`)
+
+// gitFiles are where a person's settings of git are.
+var gitFiles = []string{".gitconfig", ".config/git/config"}
+
+// ofGitAlone is a file of git's with those of the settings of the person and the machine.
+func ofGitAlone(settings []git.Setting) string {
+	var out strings.Builder
+	for _, s := range settings {
+		ofPerson := s.Scope == "system" || s.Scope == "global"
+		if !ofPerson || !slices.Contains(ofGit, s.Key) {
+			continue
+		}
+		section, name, _ := cutLast(s.Key, ".")
+		head := "[" + section + "]"
+		if section, sub, ok := strings.Cut(section, "."); ok {
+			head = "[" + section + " " + strconv.Quote(sub) + "]"
+		}
+		fmt.Fprintf(&out, "%s\n\t%s = %s\n", head, name, strconv.Quote(s.Value))
+	}
+	return out.String()
+}
+
+// cutLast is text before and after the last sep.
+func cutLast(text, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(text, sep); i >= 0 {
+		return text[:i], text[i+len(sep):], true
+	}
+	return text, "", false
+}
