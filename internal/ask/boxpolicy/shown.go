@@ -190,7 +190,8 @@ func ofGitAlone(settings []git.Setting) string {
 	var out strings.Builder
 	for _, s := range settings {
 		ofPerson := s.Scope == "system" || s.Scope == "global"
-		if !ofPerson || !slices.Contains(ofGit, s.Key) {
+		transport := strings.HasPrefix(s.Key, "protocol.") && strings.HasSuffix(s.Key, ".allow")
+		if !ofPerson || !transport && !slices.Contains(ofGit, s.Key) {
 			continue
 		}
 		section, name, _ := cutLast(s.Key, ".")

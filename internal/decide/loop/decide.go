@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -493,12 +492,4 @@ func (s *State) warnings(r *Record) []string {
 		w = append(w, near)
 	}
 	return append(w, s.nearIteration(r)...)
-}
-
-// Duration shows a time as documents do: 45.2s under a minute, 2m16s above.
-func Duration(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return d.Round(time.Second).String()
 }

@@ -123,15 +123,6 @@ func cut(text string, limit int) string {
 	return fault.Cut(text, limit-len("…"))
 }
 
-// cutStart is the last bytes of a text, whole lines.
-func cutStart(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	_, rest, _ := strings.Cut(text[len(text)-limit:], "\n")
-	return rest
-}
-
 var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
 
 // maxFlagged bounds what one text can flag.

@@ -1,6 +1,9 @@
 package loop
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Use is what runs used. It is stored: names must not change.
 type Use struct {
@@ -156,4 +159,12 @@ func (s *State) costLimit() string {
 		return "limits.per_task of " + l.short()
 	}
 	return "the limit " + p.MaxCost.short()
+}
+
+// Duration shows a time as documents do: 45.2s under a minute, 2m16s above.
+func Duration(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
 }

@@ -2,9 +2,7 @@ package delivery
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // BroughtIn is what came into the workspace of what the person did.
@@ -338,165 +335,6 @@ func treeOf(ctx context.Context, store *git.Repo, commit string) (string, error)
 		return store.EmptyTree(ctx)
 	}
 	return store.TreeOf(ctx, commit)
-}
-
-// Conflicts are those that the run rests for.
-func (w *Workspace) Conflicts() ([]Conflict, error) {
-	var all []Conflict
-	data, err := os.ReadFile(filepath.Join(w.at.Own, conflictsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the conflicts of the run: %w", err)
-	}
-	return all, nil
-}
-
-// storeConflicts keeps conflicts, with what was chosen for those that are the same.
-func (w *Workspace) storeConflicts(all []Conflict) error {
-	settled, err := w.settled()
-	if err != nil {
-		return err
-	}
-	for i, c := range all {
-		if s, ok := settled[c]; ok {
-			all[i].Settled = &s
-			delete(settled, c)
-		}
-	}
-	for c, s := range settled { // they are merged already, in a result that nobody has yet
-		c.Settled = &s
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
-	return err
-}
-
-// settled is what a person chose, by conflict.
-func (w *Workspace) settled() (map[Conflict]Side, error) {
-	all, err := w.Conflicts()
-	chosen := map[Conflict]Side{}
-	for _, c := range all {
-		if s := c.Settled; s != nil {
-			c.Settled = nil
-			chosen[c] = *s
-		}
-	}
-	return chosen, err
-}
-
-// Choice is how a conflict is settled.
-type Choice string
-
-// What a person may choose: one side, both sides one after the other, or a text.
-const (
-	Mine   Choice = "mine"
-	Agents Choice = "agent"
-	Both   Choice = "both"
-	Edited Choice = "edit"
-)
-
-// Settle stores what a person chose for a path. Of an edit, text is the result. left is
-// how many conflicts are open.
-func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text []byte) (left int, err error) {
-	all, err := w.Conflicts()
-	if err != nil {
-		return 0, err
-	}
-	i := slices.IndexFunc(all, func(c Conflict) bool { return c.Path == path })
-	if i < 0 {
-		return 0, fmt.Errorf("%q is in no conflict", path)
-	}
-	side, err := w.choose(ctx, all[i], choice, text)
-	if err != nil {
-		return 0, err
-	}
-	all[i].Settled = &side
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
-	for _, c := range all {
-		if c.Settled == nil {
-			left++
-		}
-	}
-	return left, err
-}
-
-func (w *Workspace) choose(ctx context.Context, c Conflict, choice Choice, text []byte) (Side, error) {
-	mode := c.Agent.Mode
-	if mode == "" {
-		mode = c.Mine.Mode
-	}
-	var err error
-	switch choice {
-	case Mine:
-		return c.Mine, nil
-	case Agents:
-		return c.Agent, nil
-	case Edited:
-	case Both:
-		if text, err = w.bothSides(ctx, c); err != nil {
-			return Side{}, err
-		}
-	default:
-		return Side{}, fmt.Errorf("%q is no way to settle a conflict: mine, agent, both or edit", choice)
-	}
-	object, err := w.tree.StoreFile(ctx, text)
-	return Side{mode, object}, err
-}
-
-// bothSides is the file with the lines of both sides where they conflict, the person's
-// first.
-func (w *Workspace) bothSides(ctx context.Context, c Conflict) ([]byte, error) {
-	text, err := w.Text(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	inBase := false
-	for line := range bytes.Lines(text) {
-		switch {
-		case isMarker(line, '<'):
-		case isMarker(line, '|'):
-			inBase = true
-		case isMarker(line, '='):
-			inBase = false
-		case isMarker(line, '>'):
-		case !inBase:
-			out.Write(line)
-		}
-	}
-	return out.Bytes(), nil
-}
-
-func isMarker(line []byte, sign byte) bool {
-	return bytes.HasPrefix(line, bytes.Repeat([]byte{sign}, marker))
-}
-
-// Text is a file in conflict, with markers: the person's side is "mine", the agent's
-// "agent". A conflict that is none of lines is an error.
-func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
-	if c.Mine.Object == "" || c.Agent.Object == "" || c.Base.Object == "" {
-		return nil, fmt.Errorf("%q was removed or made by one side: choose mine or agent", c.Path)
-	}
-	text, err := w.mergedText(ctx, c)
-	if err == nil && text == nil {
-		err = fmt.Errorf("%q is no text, or too large: choose mine or agent", c.Path)
-	}
-	text = bytes.ReplaceAll(text, append(bytes.Repeat([]byte("<"), marker), " ours"...),
-		append(bytes.Repeat([]byte("<"), marker), " mine"...))
-	return bytes.ReplaceAll(text, append(bytes.Repeat([]byte(">"), marker), " theirs"...),
-		append(bytes.Repeat([]byte(">"), marker), " agent"...)), err
 }
 
 func unlessGone(err error) error {

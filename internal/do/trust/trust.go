@@ -99,34 +99,6 @@ func (r record) late(name string) bool {
 	return below && err == nil && changed.After(r.Since)
 }
 
-// maxDoubted bounds the files that are noted of a run.
-const maxDoubted = 5000
-
-// Doubt notes which of the paths below a folder, all of an agent's making, pawl could
-// take commands from: configurations and workflows.
-func Doubt(stateDir, run, name, top string, paths []string) error {
-	r, err := read(path(stateDir, run))
-	if errors.Is(err, fs.ErrNotExist) {
-		r, err = record{Name: name}, os.MkdirAll(folder(stateDir), 0o700)
-	}
-	had := len(r.Doubted)
-	for _, p := range paths {
-		ext := strings.ToLower(filepath.Ext(p))
-		name := filepath.Join(top, filepath.FromSlash(p))
-		commands := ext == ".yaml" || ext == ".yml"
-		if commands && len(r.Doubted) < maxDoubted && !r.known(name) {
-			r.Doubted = append(r.Doubted, unknown(name))
-		}
-	}
-	if err == nil && len(r.Doubted) > had {
-		err = write(path(stateDir, run), r)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot note which files run %s brought: %v", run, err)
-	}
-	return nil
-}
-
 // unknown is a file of which nothing was kept.
 func unknown(name string) File { return File{Path: name, Why: "what it was is not known"} }
 

@@ -50,29 +50,6 @@ func (s *stage) changed(want bool) {
 	}
 }
 
-// A file that an agent made is not believed until a person says so, however the run
-// that it came with goes on.
-func TestDoubt(t *testing.T) {
-	s := newStage(t)
-	s.write("evil")
-	s.changed(false)
-	s.check(Doubt(s.state, "run", "build", s.root, []string{"a.txt", "pawl.yaml"}))
-	s.changed(true)
-	s.check(Keep(s.state, "run", "build", s.TempDir(), s.self, []File{{Path: "/x"}}))
-	s.changed(true)
-	if got := Kept(s.state, "run"); len(got) != 1 {
-		t.Errorf("kept %+v", got)
-	}
-	s.check(Accept([]string{s.state}, s.now()))
-	s.changed(false)
-	s.check(Doubt(s.state, "run", "build", s.root, []string{"pawl.yaml"}))
-	s.changed(true) // it was changed again
-	s.check(os.Remove(filepath.Join(s.root, "pawl.yaml")))
-	s.check(Release(s.state, "run", s.root))
-	s.write("evil")
-	s.changed(true)
-}
-
 // What differs when a run rests stays known, until it is put back or accepted.
 func TestRun(t *testing.T) {
 	s := newStage(t)

@@ -243,28 +243,6 @@ func failed(what, name string, err error) error {
 	return &fs.PathError{Op: what, Path: name, Err: err}
 }
 
-// SetAside moves what stands at a name, links and folders too, into a folder of
-// another root, which is made, under a new name. Both are on one disk.
-func SetAside(root, name, toRoot, folder string) error {
-	err := Within(root, name, 0, func(dir int, base string) error {
-		for n := range 1000 {
-			to := filepath.Join(folder, base+"."+strconv.Itoa(n))
-			err := Within(toRoot, to, 0o755, func(toDir int, toBase string) error {
-				var st unix.Stat_t
-				if unix.Fstatat(toDir, toBase, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-					return fs.ErrExist
-				}
-				return unix.Renameat(dir, base, toDir, toBase)
-			})
-			if !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-		}
-		return fs.ErrExist
-	})
-	return failed("set aside", name, err)
-}
-
 // Changed is when what is at a path came to be, got its name or was changed last: the
 // kernel's own record, which nobody can set. A link is not followed.
 func Changed(path string) (time.Time, error) {

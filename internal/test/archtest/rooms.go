@@ -78,10 +78,10 @@ var uses = map[string][]string{
 	"survey":        {"config", "trust"},
 
 	// doing
-	"autopilot":      {"drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
+	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
 	"cluster":        {"autopilot", "drive", "engine", "files", "process", "store", "workspace"},
 	"delivery":       {"files", "gate", "git", "process", "workspace", "workspace/pool"},
-	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
+	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
 	"workflow/run":   {"agent", "engine", "journal", "process", "store", "supervisor"},
 	"ratelimit":      {"files", "process"},
 	"reexec":         {"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"},

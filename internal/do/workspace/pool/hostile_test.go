@@ -29,19 +29,7 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			r.git(w.Dir, "add", "work")
 			r.git(w.Dir, "commit", "-qm", "mine")
 		}, ""},
-		{"a replaced base", func(r *rig, w Workspace) {
-			r.git(w.Dir, "commit", "-q", "--amend", "-m", "rewritten")
-		}, "history does not begin at"},
-		{"an orphan branch", func(r *rig, w Workspace) {
-			r.git(w.Dir, "checkout", "-q", "--orphan", "new")
-			r.git(w.Dir, "commit", "-qm", "new")
-		}, "history does not begin at"},
 		{"no commit", func(r *rig, w Workspace) { r.git(w.Dir, "checkout", "-q", "--orphan", "new") }, "has no commit"},
-		{"a graft hides the history", func(r *rig, w Workspace) {
-			r.git(w.Dir, "checkout", "-q", "--orphan", "new")
-			r.git(w.Dir, "commit", "-qm", "new")
-			r.put(w.Dir, ".git/info/grafts", r.git(w.Dir, "rev-parse", "HEAD")+" "+w.Base+"\n")
-		}, "history does not begin at"},
 		{"a blob is broken", func(r *rig, w Workspace) {
 			r.git(w.Dir, "add", "work")
 			r.git(w.Dir, "commit", "-qm", "mine")
@@ -303,5 +291,43 @@ func TestIDsThatCannotBePartOfAPath(t *testing.T) {
 		if w, err := p.Take(t.Context(), "task-001", base); err == nil {
 			t.Errorf("%q is a base: %+v", base, w)
 		}
+	}
+}
+
+// A history that does not begin at the base becomes one commit on it, with the agent's
+// name and words: the files are what counts.
+func TestCollectOfARewrittenHistory(t *testing.T) {
+	t.Parallel()
+	orphan := func(r *rig, w Workspace) {
+		r.git(w.Dir, "checkout", "-q", "--orphan", "new")
+		r.git(w.Dir, "add", "work")
+		r.git(w.Dir, "commit", "-qm", "rewritten")
+	}
+	for name, rewrite := range map[string]func(*rig, Workspace){
+		"an amended base": func(r *rig, w Workspace) {
+			r.git(w.Dir, "add", "work")
+			r.git(w.Dir, "commit", "-q", "--amend", "-m", "rewritten")
+		},
+		"an orphan branch": orphan,
+		"a graft that hides the history": func(r *rig, w Workspace) {
+			orphan(r, w)
+			r.put(w.Dir, ".git/info/grafts", r.git(w.Dir, "rev-parse", "HEAD")+" "+w.Base+"\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a", "1\n")
+			p := r.open()
+			w := r.take(p, "task-001")
+			r.put(w.Dir, "work", "done\n")
+			rewrite(r, w)
+			commit := r.collect(p, w)
+			if got, want := r.git(r.top, "log", "-1", "--format=%s %P", commit), "rewritten "+w.Base; got != want {
+				t.Errorf("collected %q, want %q", got, want)
+			}
+			if got := r.git(r.top, "diff", "--name-status", w.Base, commit); got != "A\twork" {
+				t.Errorf("it changes %q", got)
+			}
+		})
 	}
 }
