@@ -217,10 +217,10 @@ func (w *worker) exchange(ctx context.Context, s loop.State) (rest string, err e
 func lastVerdict(s loop.State) delivery.Verdict {
 	v := delivery.Verdict{Iteration: s.Iteration, Completed: s.Status == loop.Completed}
 	for _, p := range slices.Backward(s.Recent) {
-		if p.Number == s.Iteration {
-			v.Green = p.Outcome == loop.Success
+		if p.Outcome != loop.Neutral || p.Cut {
+			v.Green = p.Outcome == loop.Success && !p.Cut
 			break
-		}
+		} // it changed nothing, and the gates were not red
 	}
 	return v
 }
@@ -239,8 +239,8 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 	for range combineTries {
 		d, err := p.Deliver(ctx, v)
 		if err != nil {
-			w.warn(err.Error())
-			w.note(delivery.Delivered{Decision: deliver.Decision{Kind: deliver.Wait, Why: err.Error()}})
+			d.Decision = deliver.Decision{Kind: deliver.Wait, Why: err.Error()}
+			w.note(d)
 			return ""
 		}
 		if d.Kind != deliver.Combine {
