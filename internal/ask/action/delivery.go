@@ -336,7 +336,8 @@ func (p *Operator) printConflicts(out Application) {
 		p.Result("Nothing was changed: %s.\n", out.Why)
 		return
 	}
-	p.Result("Nothing was changed: %s of run %s cannot be applied.\n", fault.Numbered(len(out.Conflicts), "file"), out.Run)
+	p.Result("Nothing was changed: %s of run %s cannot be applied.\n",
+		fault.Numbered(len(out.Conflicts), "file"), out.Run)
 	for _, c := range out.Conflicts {
 		p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 	}

@@ -54,7 +54,8 @@ func (p *Operator) taskHere(ctx context.Context, id, command string) error {
 		return err
 	}
 	if host := p.away(ctx, r); host != "" {
-		return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed", id, PlaceOf(r),
+		return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed",
+			id, PlaceOf(r),
 			host).Hint("Do it there: %s", command)
 	}
 	return nil

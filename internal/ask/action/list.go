@@ -205,7 +205,8 @@ func ReadProposal(root string) (drafts []board.Draft, version string, err error)
 		return nil, "", err
 	}
 	if err != nil {
-		return nil, "", fault.Refuse("cannot read the list: %v", err).Hint("Put a plain file of tasks there, or remove it")
+		return nil, "", fault.Refuse("cannot read the list: %v", err).
+			Hint("Put a plain file of tasks there, or remove it")
 	}
 	sum := sha256.Sum256(text)
 	drafts, err = board.Propose(text)

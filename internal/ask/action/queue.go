@@ -106,7 +106,8 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 			return v, err
 		}
 		v.Landed = append(v.Landed,
-			Landed{Task: l.Task, Title: c.Title, Run: l.Run, Commit: l.Commit, Batch: l.Batch, Empty: l.Empty, At: l.At})
+			Landed{Task: l.Task, Title: c.Title, Run: l.Run, Commit: l.Commit, Batch: l.Batch,
+				Empty: l.Empty, At: l.At})
 	}
 	return v, err
 }

@@ -88,8 +88,9 @@ func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	}
 	v := store.Verdict{
 		Case: id, Review: list[len(list)-1].Seq, Decision: store.Approved,
-		Change: board.Change{Action: board.Approve, By: board.Person, Why: "approved " + string(WayOf(ctx)), At: ask.At},
-		Land:   &ask,
+		Change: board.Change{Action: board.Approve, By: board.Person,
+			Why: "approved " + string(WayOf(ctx)), At: ask.At},
+		Land: &ask,
 	}
 	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
 		return Done{}, err

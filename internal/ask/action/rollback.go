@@ -153,7 +153,8 @@ func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.R
 }
 
 func (p *Operator) sayBack(back Back) {
-	p.Say("Put back to %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"), len(back.Removed))
+	p.Say("Put back to %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"),
+		len(back.Removed))
 	switch {
 	case back.BranchTo != "":
 		p.Say("The branch was moved too, to %s.", back.BranchTo)
@@ -182,7 +183,8 @@ func snapshotOf(ctx context.Context, tree *workspace.Checkout, run string, n int
 		return snaps[max(len(snaps)-2, 0)].N, nil
 	}
 	if !slices.ContainsFunc(snaps, func(s workspace.Snapshot) bool { return s.N == n }) {
-		return n, fault.Refuse("run %s has no snapshot %d", run, n).Hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
+		return n, fault.Refuse("run %s has no snapshot %d", run, n).
+			Hint("It has %d to %d", snaps[0].N, snaps[len(snaps)-1].N)
 	}
 	return n, nil
 }

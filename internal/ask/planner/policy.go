@@ -162,7 +162,8 @@ func atMost(own *int, level int) *int64 {
 func (d draft) limitsMoney() bool {
 	c, level := d.Config, "safety.limits."+d.safety()
 	return !c.Safety.AllowUnpriced && slices.ContainsFunc([]string{
-		"loop.max_cost", "limits.per_day", "limits.per_task", level + ".max_total_cost", level + ".max_cost_per_iteration",
+		"loop.max_cost", "limits.per_day", "limits.per_task", level + ".max_total_cost",
+		level + ".max_cost_per_iteration",
 	}, c.IsSet)
 }
 

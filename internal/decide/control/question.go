@@ -128,7 +128,8 @@ func Ask(attempts int, last Outcome, offer Offer) Question {
 		what = ": " + clip(oneLine(what), maxSummary)
 	}
 	if last.Review == Rejected {
-		return Question{lead + ", the tests pass and the review still rejects the work" + what + "\n\nIs the review right?",
+		return Question{lead + ", the tests pass and the review still rejects the work" + what +
+			"\n\nIs the review right?",
 			append([]Choice{{
 				Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true,
 				Answer: "The review is right: do what it asks.",
@@ -155,7 +156,8 @@ func askTests(lead string, last Outcome, offer Offer) Question {
 	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?",
 		lead, where, want, got)
 	choices := []Choice{{
-		Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)), Do: TryAgain, Advice: true,
+		Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)),
+		Do:   TryAgain, Advice: true,
 		Answer: "The test is right: it expects " + want + ". Change the implementation.",
 	}}
 	if !offer.TestStays {

@@ -374,7 +374,8 @@ func (d *draft) short() bool {
 // finding is what the draft asks for; false when it asks for nothing.
 func (d *draft) finding() (Finding, bool) {
 	f := d.Finding
-	bare := d.title != "" && d.title == f.Message && !d.labelled && !d.fields && !asksFor(d.title) // it only heads something
+	// it only heads something
+	bare := d.title != "" && d.title == f.Message && !d.labelled && !d.fields && !asksFor(d.title)
 	if d.praised || bare {
 		return f, false
 	}

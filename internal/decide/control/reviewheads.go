@@ -29,7 +29,8 @@ var (
 func (r *reviewReader) heading(said string) bool {
 	level := len(said) - len(strings.TrimLeft(said, "#"))
 	marked := level > 0 && strings.HasPrefix(said[level:], " ")
-	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") && strings.Count(said, "**") == 2
+	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") &&
+		strings.Count(said, "**") == 2
 	colon := strings.HasSuffix(said, ":")
 	if !marked && !bold && !colon {
 		return false

@@ -60,7 +60,8 @@ var (
 // asksInTable tells whether a table with these heads lists findings, and not what a change does.
 func asksInTable(heads []string) bool {
 	return slices.ContainsFunc(heads, func(h string) bool {
-		return severityHeads()[h] || statusHeads()[h] || slices.ContainsFunc(strings.Fields(h), func(w string) bool { return askingHeads()[w] })
+		return severityHeads()[h] || statusHeads()[h] ||
+			slices.ContainsFunc(strings.Fields(h), func(w string) bool { return askingHeads()[w] })
 	})
 }
 

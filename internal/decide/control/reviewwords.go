@@ -38,17 +38,23 @@ var marks = []struct {
 	sign     string
 	severity failure.Severity
 }{
-	{"🔴", failure.Critical}, {"🚨", failure.Critical}, {"🛑", failure.Critical}, {"⛔", failure.Critical}, {"🟥", failure.Critical},
-	{"❌", failure.High}, {"✗", failure.High}, {"✘", failure.High}, {"🟠", failure.High}, {"🐛", failure.High}, {"❗", failure.High}, {"‼", failure.High}, {"🟧", failure.High},
+	{"🔴", failure.Critical}, {"🚨", failure.Critical}, {"🛑", failure.Critical}, {"⛔", failure.Critical},
+	{"🟥", failure.Critical},
+	{"❌", failure.High}, {"✗", failure.High}, {"✘", failure.High}, {"🟠", failure.High}, {"🐛", failure.High},
+	{"❗", failure.High}, {"‼", failure.High}, {"🟧", failure.High},
 	{"🔒", failure.Critical}, {"🔐", failure.Critical},
 	{"🟡", failure.Medium}, {"⚠", failure.Medium}, {"🟨", failure.Medium}, {"🛠", failure.Medium},
-	{"🔵", failure.Low}, {"🟢", failure.Low}, {"⚪", failure.Low}, {"💡", failure.Low}, {"🧹", failure.Low}, {"❓", failure.Low}, {"ℹ", failure.Low}, {"📝", failure.Low}, {"💭", failure.Low},
-	{"✅", praiseLabel}, {"✔", praiseLabel}, {"👍", praiseLabel}, {"🎉", praiseLabel}, {"💯", praiseLabel}, {"👏", praiseLabel}, {"🚀", praiseLabel}, {"❤", praiseLabel}, {"🙌", praiseLabel}, {"🔥", praiseLabel},
+	{"🔵", failure.Low}, {"🟢", failure.Low}, {"⚪", failure.Low}, {"💡", failure.Low}, {"🧹", failure.Low},
+	{"❓", failure.Low}, {"ℹ", failure.Low}, {"📝", failure.Low}, {"💭", failure.Low},
+	{"✅", praiseLabel}, {"✔", praiseLabel}, {"👍", praiseLabel}, {"🎉", praiseLabel}, {"💯", praiseLabel},
+	{"👏", praiseLabel}, {"🚀", praiseLabel}, {"❤", praiseLabel}, {"🙌", praiseLabel}, {"🔥", praiseLabel},
 }
 
 // signs are the signs that a name between colons stands for.
-var signs = map[string]string{"white_check_mark": "✅", "heavy_check_mark": "✅", "+1": "👍", "thumbsup": "👍", "tada": "🎉", "rocket": "🚀", "x": "❌", "warning": "⚠",
-	"bulb": "💡", "red_circle": "🔴", "large_orange_diamond": "🟠", "yellow_circle": "🟡", "bug": "🐛", "lock": "🔒", "rotating_light": "🚨", "question": "❓", "no_entry": "⛔"}
+var signs = map[string]string{"white_check_mark": "✅", "heavy_check_mark": "✅", "+1": "👍", "thumbsup": "👍",
+	"tada": "🎉", "rocket": "🚀", "x": "❌", "warning": "⚠",
+	"bulb": "💡", "red_circle": "🔴", "large_orange_diamond": "🟠", "yellow_circle": "🟡", "bug": "🐛", "lock": "🔒",
+	"rotating_light": "🚨", "question": "❓", "no_entry": "⛔"}
 
 // markOf is how severe the sign at the start of said says that it is; "" for none.
 func markOf(said string) failure.Severity {

@@ -98,7 +98,8 @@ func subjectOf(c Class, l string) string {
 	case ResourceExhausted:
 		return resourceOf(l)
 	case Dependency:
-		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve", "no matching package named",
+		return quotedAfter(l, "module named", "find module", "cannot find package", "resolve",
+			"no matching package named",
 			"no such module", "crate for", "locate package", "could not find gem", "required module provides package")
 	case GitState:
 		if at := quotedAfter(l, "unable to create"); strings.HasSuffix(at, ".lock") {

@@ -84,7 +84,8 @@ func (o *outline) unnumbered(i int) string {
 
 // row is the place of line i in the file whose name stands above the list that it is in.
 func (o *outline) row(i int) (places.Place, bool) {
-	if said := o.said(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) { // it points at the row
+	// it points at the row
+	if said := o.said(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) {
 		i--
 	}
 	deep, said := branch(o.t.line(i))

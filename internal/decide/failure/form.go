@@ -60,7 +60,8 @@ func form(l string) (Class, int, flag) {
 	if strings.HasPrefix(l, "(") && strings.Contains(l[:min(len(l), 60)], "NotFound) ") { // a cloud's code for a name
 		return Validation, 35, 0
 	}
-	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (words.IsLower(words.Lower(l[7])) || l[7] == '\'') { // git's way to give up
+	// git's way to give up
+	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (words.IsLower(words.Lower(l[7])) || l[7] == '\'') {
 		return GitState, 35, 0
 	}
 	if died().MatchString(l) { // Perl's way to give up

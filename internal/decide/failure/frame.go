@@ -26,7 +26,8 @@ func frame(t text) (best places.Place, said string) {
 		}
 		python := strings.Contains(l, `File "`)
 		numbered := l[0] == '#' && len(l) > 1 && words.IsDigit(l[1]) // Dart
-		tells = tells || python || numbered || l[0] == '\t' || l[0] == '/' || strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
+		tells = tells || python || numbered || l[0] == '\t' || l[0] == '/' ||
+			strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
 			ruby && words.Has(l, ":in `", ":in '")
 		if !tells {
 			continue

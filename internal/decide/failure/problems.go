@@ -54,7 +54,8 @@ func (p *problems) add(it Item, warning bool) {
 
 func (p *problems) line(l string) {
 	said := strings.TrimSpace(l)
-	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" { // PHPStan
+	// PHPStan
+	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" {
 		p.file = head
 	}
 	switch {
@@ -218,7 +219,8 @@ func (p *problems) located(l, said string) bool {
 	at, ok := places.In(said)
 	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") ||
 		strings.HasPrefix(l, "\t") ||
-		strings.HasPrefix(said, "In file included") || strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
+		strings.HasPrefix(said, "In file included") ||
+		strings.HasPrefix(said, "from ") || strings.HasPrefix(said, "^") {
 		return false
 	}
 	before := said[:at.From]
@@ -260,7 +262,8 @@ func (p *problems) located(l, said string) bool {
 		msg = strings.Trim(before, " •") + " • " + rule
 	}
 	msg = strings.TrimRight(msg, "━─ ")
-	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") { // the name of a rule
+	// the name of a rule
+	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") {
 		msg = strings.TrimSpace(p.following() + " " + bare)
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}

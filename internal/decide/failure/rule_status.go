@@ -75,6 +75,7 @@ func bareStatus(p spot) bool {
 		return false
 	}
 	before := strings.TrimRight(words.Small(p.before()), " :(")
-	return before == "" || endsWith(before, "error", "code", "status", "http", "got", "returned", "returns", "response", "with", "received", "answered",
+	return before == "" || endsWith(before, "error", "code", "status", "http", "got", "returned", "returns",
+		"response", "with", "received", "answered",
 		"server", "failed", "by")
 }

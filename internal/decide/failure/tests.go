@@ -114,7 +114,8 @@ func blocks(t text, from int, isEnd func(l string) bool) []Item {
 		l := t.line(i)
 		if name, ok := numbered(l); ok {
 			f.begin(Item{Test: name})
-			if p, ok := places.In(t.line(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" { // hspec says where above it
+			// hspec says where above it
+			if p, ok := places.In(t.line(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
 				f.b.standOwn(t.line(i - 1))
 			}
 			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"

@@ -183,8 +183,9 @@ var runners = sync.OnceValue(func() []runner {
 			sum:   lazy.Regexp(`^  (?P<passed>\d+) tests? passed|^  (?P<failed>\d+) tests? failed`),
 		},
 		{
-			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "ok  \t", "FAIL\t", "[no test files]", "no tests to run"},
-			read:  goTests,
+			words: []string{"--- FAIL", "--- PASS", "--- SKIP", "ok  \t", "FAIL\t", "[no test files]",
+				"no tests to run"},
+			read: goTests,
 		},
 		{
 			name: "jest", words: []string{"Test Suites:", "Tests:  "},

@@ -51,7 +51,8 @@ func LimitsOf(l Level) Limits {
 	case Permissive:
 		return Limits{10 * dollar, 50 * dollar, 10 * time.Minute, time.Hour, 1000, 5000, 50 * million, 250 * million}
 	case Normal:
-		return Limits{5 * dollar, 20 * dollar, 5 * time.Minute, 30 * time.Minute, 500, 2000, 25 * million, 100 * million}
+		return Limits{5 * dollar, 20 * dollar, 5 * time.Minute, 30 * time.Minute, 500, 2000, 25 * million,
+			100 * million}
 	}
 	return Limits{1 * dollar, 5 * dollar, 2 * time.Minute, 10 * time.Minute, 100, 500, 5 * million, 25 * million}
 }

@@ -171,7 +171,8 @@ func ParsePrices(text string) (all Prices, about string) {
 		var model string
 		var input, output, cacheRead, cacheWrite float64
 		p := Price{Listed: true}
-		_, err := fmt.Sscan(line, &model, &input, &output, &cacheRead, &cacheWrite, &p.LongFrom, &p.LongInput, &p.LongOutput,
+		_, err := fmt.Sscan(line, &model, &input, &output, &cacheRead, &cacheWrite, &p.LongFrom, &p.LongInput,
+			&p.LongOutput,
 			&p.Fast)
 		if err != nil { // a comment: a test counts the prices
 			continue

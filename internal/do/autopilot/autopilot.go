@@ -436,7 +436,8 @@ func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
 func (p *pilot) leave(ctx context.Context, c schedule.Command) {
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
-	p.row.Phase, p.row.Why, p.row.Exit, p.row.UpdatedAt, p.row.EndedAt = string(schedule.Finished), c.Why, c.Exit, now, now
+	p.row.Phase, p.row.Why, p.row.Exit, p.row.UpdatedAt, p.row.EndedAt = string(schedule.Finished), c.Why,
+		c.Exit, now, now
 	if data, err := json.Marshal(p.state); err == nil {
 		p.row.State = data
 	}

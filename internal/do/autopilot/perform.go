@@ -226,7 +226,8 @@ func faultOf(err error) schedule.Fault {
 func (p *pilot) stop(c schedule.Command) {
 	l := p.slots[c.Case]
 	cause := c.Cause
-	if cause == loop.NoCause || cause == loop.CauseStop { // it is no stop of this run alone, also when that reads it late
+	// it is no stop of this run alone, also when that reads it late
+	if cause == loop.NoCause || cause == loop.CauseStop {
 		cause = loop.CauseAutopilot
 	}
 	l.stop(cause, c.Kill)

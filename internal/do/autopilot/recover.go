@@ -30,7 +30,8 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var workers []store.Worker // what they drive the engine knows: they may own what a crash of the database brought back
+	// what they drive the engine knows: they may own what a crash of the database brought back
+	var workers []store.Worker
 	if p.o.Elsewhere != nil {
 		if workers, err = p.o.Store.Workers(ctx); err == nil {
 			err = p.endLost(ctx, workers)

@@ -181,7 +181,8 @@ func conflictText(b *strings.Builder, c *queue.Conflict) {
 			continue
 		}
 		for _, h := range f.Hunks {
-			text := "  target:\n" + indented(h.Ours) + "  before:\n" + indented(h.Base) + "  change:\n" + indented(h.Theirs)
+			text := "  target:\n" + indented(h.Ours) + "  before:\n" + indented(h.Base) + "  change:\n" +
+				indented(h.Theirs)
 			if b.Len()+len(text) > end {
 				b.WriteString("  …\n")
 				return

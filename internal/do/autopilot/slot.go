@@ -195,7 +195,8 @@ func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop
 
 func notBegun(err error) schedule.Outcome {
 	return schedule.Outcome{
-		NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Setup: errors.Is(err, errSetup), Why: err.Error(),
+		NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Setup: errors.Is(err, errSetup),
+		Why:   err.Error(),
 		Lacks: errors.Is(err, engine.ErrNoProgram),
 	}
 }

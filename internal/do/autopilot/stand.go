@@ -32,8 +32,9 @@ func HandOver(ctx context.Context, o Options) error {
 	now := time.Now()
 	state, _ := schedule.Step(schedule.State{}, schedule.Event{Kind: schedule.Began, At: now, Settings: o.Settings})
 	_, err := o.Store.TakeAutopilot(ctx, store.Autopilot{
-		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode), MaxParallel: o.Settings.MaxParallel,
-		StartedAt: now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint, o.Asked}),
+		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode),
+		MaxParallel: o.Settings.MaxParallel,
+		StartedAt:   now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint, o.Asked}),
 	}, engine.Alive)
 	return err
 }

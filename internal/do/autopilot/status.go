@@ -231,7 +231,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 	}
 	for _, row := range rows {
 		l := SlotView{
-			Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Elapsed: time.Since(row.Since),
+			Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since,
+			Elapsed:  time.Since(row.Since),
 			Activity: row.Activity, ActivityAt: row.ActivityAt,
 		}
 		for _, s := range state.Slots {
@@ -311,7 +312,8 @@ func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) erro
 		return err
 	}
 	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
-		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why, Parked: parked[c.ID] && c.Status == board.Blocked}
+		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why,
+			Parked: parked[c.ID] && c.Status == board.Blocked}
 		if r, err := db.Latest(ctx, root, c.ID); err == nil {
 			n.ofRun(r)
 		}

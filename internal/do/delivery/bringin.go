@@ -77,7 +77,8 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		return in, err
 	}
 	rests := deliver.Decide(deliver.Facts{
-		Requested: true, Commits: max(u.Commits, 0), Files: 1, Place: place, Began: w.agreed.Branch, Now: now.Head.Branch,
+		Requested: true, Commits: max(u.Commits, 0), Files: 1, Place: place, Began: w.agreed.Branch,
+		Now: now.Head.Branch,
 	})
 	if rests.Kind == deliver.Rest {
 		in.Rest = rests.Why

@@ -68,7 +68,8 @@ func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
 		return Delivered{}, err
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
-		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree, After: u.Tree}
+		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
+		After: u.Tree}
 	if u.Commits == 0 {
 		d.To = d.From
 	}

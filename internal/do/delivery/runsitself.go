@@ -27,6 +27,7 @@ func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) (
 			return p == place || strings.HasPrefix(p, place+"/")
 		})
 		attributes := drivers && path.Base(p) == ".gitattributes"
-		return !obeyed && !attributes && !slices.ContainsFunc(patterns, func(one string) bool { return gate.Match("**/"+one, p) })
+		return !obeyed && !attributes && !slices.ContainsFunc(patterns,
+			func(one string) bool { return gate.Match("**/"+one, p) })
 	}), nil
 }

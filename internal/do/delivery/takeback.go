@@ -166,7 +166,8 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 
 // branchBack are those of the deliveries that moved the branch and that it still has,
 // oldest first; none, and why, where it stays.
-func branchBack(ctx context.Context, person *workspace.Checkout, all []Delivered) (moved []Delivered, why string, err error) {
+func branchBack(ctx context.Context, person *workspace.Checkout,
+	all []Delivered) (moved []Delivered, why string, err error) {
 	moved = slices.DeleteFunc(slices.Clone(all), func(d Delivered) bool { return d.From == d.To })
 	if len(moved) == 0 {
 		return nil, "", nil

@@ -24,7 +24,8 @@ import (
 // It may be stopped meanwhile: its caller looks at ctx.
 func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
-	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" { // an agent worked, or this is known
+	// an agent worked, or this is known
+	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" {
 		return nil
 	}
 	w.baseSnapshot(ctx)

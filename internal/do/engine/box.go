@@ -147,7 +147,8 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	}
 	if offline || headline || f.Class == failure.Permission {
 		// The same again is refused again, and neither owners of files nor more time help.
-		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false, failure.Medium, nil
+		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false,
+			failure.Medium, nil
 	}
 	lift := allowance(*p, lines, connections, offline)
 	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)

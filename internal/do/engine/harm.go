@@ -53,7 +53,8 @@ func (w *worker) withheld(name string) []string {
 // It is for the agent to do otherwise.
 func refused(x loop.Exit, f *safety.Finding) *failure.Analysis {
 	a := &failure.Analysis{
-		Class: failure.Permission, Kind: failure.Work, Severity: failure.High, Fingerprint: "refused", Summary: line(x.Why),
+		Class: failure.Permission, Kind: failure.Work, Severity: failure.High, Fingerprint: "refused",
+		Summary: line(x.Why),
 	}
 	if f == nil {
 		return a

@@ -241,7 +241,8 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety, Pawl: w.plan.Exe, Tools: call.tools,
-		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes, Now: time.Now(),
+		Command: a.Command, Env: a.Env, Isolate: a.Isolate, Mode: a.Mode, MaxCost: limits.Cost, Routes: a.Routes,
+		Now: time.Now(),
 	})
 	if err != nil {
 		return job, nil, err
@@ -252,11 +253,13 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	box := w.agentBox(c.Agent, state, call)
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
-	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom, a.toolsCount()
+	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
+		a.toolsCount()
 	limits.Priced = w.plan.Priced && !(len(a.Routes) == 0 && reportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env:   append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset), throughProxy(box)...),
+		Env: append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
+			throughProxy(box)...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
@@ -380,7 +383,8 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	r := &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt,
 		Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
-		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost, Calls: out.Calls,
+		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost,
+		Calls:    out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
 		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
 	}

@@ -128,7 +128,8 @@ func intoWorkspace(p sandbox.Policy, w *delivery.Workspace, top string, mounted 
 		p.Show = append(p.Show, at.Lent, repo.Objects)
 		return p
 	}
-	p.Keep = slices.DeleteFunc(slices.Clone(p.Keep), func(path string) bool { return path == repo.Dir || path == repo.Common })
+	p.Keep = slices.DeleteFunc(slices.Clone(p.Keep),
+		func(path string) bool { return path == repo.Dir || path == repo.Common })
 	for _, dir := range []string{repo.Dir, repo.Common} {
 		if _, below := files.Below(top, dir); !below {
 			p.Hide = append(slices.Clone(p.Hide), dir)
@@ -165,7 +166,8 @@ func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
 		for i, c := range in.Conflicts {
 			paths[i] = c.Path
 		}
-		return fmt.Sprintf("you and the agent both changed %s; see both sides: pawl settle %s", deliver.Some(paths), w.id), nil
+		return fmt.Sprintf("you and the agent both changed %s; see both sides: pawl settle %s",
+			deliver.Some(paths), w.id), nil
 	case in.Files > 0 || in.Commits:
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
 		w.notify(Notice{Kind: Note, Text: broughtIn(in)})
@@ -317,7 +319,8 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 		before := d.setup.Undelivered
 		d.fresh, d.setup.UndeliveredFiles = true, one.Files
 		asked := one.Kind == deliver.Ask && len(one.Paths) > 0
-		d.setup.UndeliveredNeeds = asked || one.Kind == deliver.Wait || one.Kind == deliver.Rest || one.Kind == deliver.Combine
+		d.setup.UndeliveredNeeds = asked || one.Kind == deliver.Wait || one.Kind == deliver.Rest ||
+			one.Kind == deliver.Combine
 		switch one.Kind {
 		case deliver.Deliver:
 			d.setup.Deliveries, d.setup.Undelivered = append(d.setup.Deliveries, one), ""

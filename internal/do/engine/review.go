@@ -133,7 +133,8 @@ const maxReviewed = 8 << 20
 func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
 	c, r := s.Command, &s.PendingReview.Record
 	work := w.plan.Prompt
-	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id, c.Agent, r.Strategy
+	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id,
+		c.Agent, r.Strategy
 	in := prompt.Review{
 		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent,
 		Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,

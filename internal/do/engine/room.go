@@ -134,7 +134,8 @@ func (w *worker) lostFolder(r *loop.Record) bool {
 		return false
 	}
 	r.Exit.Ended, r.Failure = loop.EndedGone, &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical, Fingerprint: "folder-gone", Summary: why,
+		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
+		Fingerprint: "folder-gone", Summary: why,
 	}
 	return true
 }

@@ -267,7 +267,8 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 		message = agentOutput(res)
 	}
 	h.w.readAgent(r, job, loop.CommandLimits{}, res)
-	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() { // else the kernel says how long it is waited for
+	// else the kernel says how long it is waited for
+	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() {
 		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}
 	return AgentEnd{r, message}

@@ -72,7 +72,8 @@ func (l *supervisors) folder(number int) (dir, mark string) {
 func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, error) {
 	if ctx.Err() != nil {
-		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
+		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(),
+			Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
 		return stopped, nil //nolint:nilerr // a stop is how the job ended, and no error
 	}
 	one, err := l.take(ctx)
@@ -297,7 +298,8 @@ func gone(res supervisor.Result) bool {
 func lostFailure() *failure.Analysis {
 	return &failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-		Summary: "how the iteration ended is not known: the pawl or the machine that had it was gone, or was cut off", Fingerprint: "lost",
+		Summary:     "how the iteration ended is not known: the pawl or the machine that had it was gone, or was cut off",
+		Fingerprint: "lost",
 	}
 }
 
@@ -320,7 +322,8 @@ func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"),
+		os.O_CREATE|os.O_RDWR)
 	if err == nil {
 		err = errors.Join(w.warmAlone(ctx, *job, args), lock.Close())
 	}

@@ -75,6 +75,7 @@ func (a *account) input(model string, asked int64) usage {
 	}
 	part := func(n int64) int64 { return int64(float64(n) / float64(last.asked) * float64(asked)) }
 	u := last.input
-	u.Input, u.CacheRead, u.CacheWrite, u.writtenHour = part(u.Input), part(u.CacheRead), part(u.CacheWrite), part(u.writtenHour)
+	u.Input, u.CacheRead, u.CacheWrite, u.writtenHour = part(u.Input), part(u.CacheRead), part(u.CacheWrite),
+		part(u.writtenHour)
 	return u
 }

@@ -136,7 +136,8 @@ func New(c Config) (*Gateway, error) {
 		}
 		d, known := dialects()[r.Protocol]
 		if !known {
-			return nil, fmt.Errorf("cannot start the gateway: %s speaks %q, which is no protocol of it", r.Name, r.Protocol)
+			return nil, fmt.Errorf("cannot start the gateway: %s speaks %q, which is no protocol of it",
+				r.Name, r.Protocol)
 		}
 		g.routes[r.Name] = &way{Route: r, dialect: d}
 	}

@@ -58,7 +58,8 @@ var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
 			},
 			others: []endpoint{get(`(/v1)?/models`), get(`(/v1)?/models/` + name)},
 			headers: []string{
-				"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator", "Http-Referer", "X-Title",
+				"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator",
+				"Http-Referer", "X-Title",
 			},
 			refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
 		},
@@ -179,7 +180,8 @@ func ask(r *http.Request, path string, body []byte) (question, error) {
 	_ = json.Unmarshal(config["candidateCount"], &q.many)
 	_ = json.Unmarshal(config["candidate_count"], &q.many)
 	for _, raw := range []json.RawMessage{
-		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"], config["max_output_tokens"],
+		fields["max_tokens"], fields["max_completion_tokens"], fields["max_output_tokens"], config["maxOutputTokens"],
+		config["max_output_tokens"],
 	} {
 		var limit int64
 		_ = json.Unmarshal(raw, &limit)

@@ -107,7 +107,8 @@ func (c *Clone) trusted() string {
 // history.
 func (r *Repo) takeOver(dir string) error {
 	for from, to := range map[string]string{
-		r.Exclude: filepath.Join(dir, "info", "exclude"), filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
+		r.Exclude:                          filepath.Join(dir, "info", "exclude"),
+		filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
 	} {
 		data, err := files.ReadBelow(filepath.Dir(from), filepath.Base(from), packedLimit)
 		if errors.Is(err, os.ErrNotExist) {

@@ -39,7 +39,8 @@ func (r *Repo) OpenOwn(_ context.Context, dir string) (*Repo, error) {
 		return nil, fmt.Errorf("cannot make pawl's own repository: %w", err)
 	}
 	return &Repo{
-		Top: dir, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: filepath.Join(dir, "index"),
+		Top: dir, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
+		Index:   filepath.Join(dir, "index"),
 		Objects: objects, Format: r.Format,
 	}, nil
 }

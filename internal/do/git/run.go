@@ -287,7 +287,8 @@ func run(ctx context.Context, c call) ([]byte, error) {
 		out, more, err = once(ctx, c)
 	}
 	if more {
-		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.args[0], cmp.Or(c.max, outputLimit)>>20)
+		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.args[0],
+			cmp.Or(c.max, outputLimit)>>20)
 	}
 	return out, err
 }

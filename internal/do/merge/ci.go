@@ -103,7 +103,8 @@ func unreported(all []forge.Check, left []string, after time.Duration, branch st
 	if len(names) > 0 {
 		asked = "is it spelled as there? It reports " + strings.Join(slices.Compact(names), ", ")
 	}
-	return fmt.Sprintf("after %s the forge has not reported %s: %s", loop.Duration(after), strings.Join(left, ", "), asked)
+	return fmt.Sprintf("after %s the forge has not reported %s: %s", loop.Duration(after),
+		strings.Join(left, ", "), asked)
 }
 
 // redCI is the verdict of checks that are red, with the ends of their logs.

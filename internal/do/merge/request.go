@@ -100,7 +100,8 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 	}
 	b.WriteString("## What was done\n\n")
 	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
-		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"), fault.Numbered(r.Iteration, "iteration"))
+		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"),
+			fault.Numbered(r.Iteration, "iteration"))
 		if cost := loop.Money(loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial); cost != "" {
 			b.WriteString(", for " + cost)
 		}

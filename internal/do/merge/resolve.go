@@ -339,7 +339,8 @@ func (q *Queue) flaw(ctx context.Context, before, after string, m *mergedTree) (
 	for _, c := range changes {
 		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
 		if !file && slices.Contains(m.regenerated, c.Path) {
-			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path, strings.Join(m.commands, ", ")), nil
+			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path,
+				strings.Join(m.commands, ", ")), nil
 		}
 	}
 	return "", err

@@ -234,7 +234,8 @@ func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choi
 		case c.Take == "theirs":
 			put = append(put, entryAt(f.Path, t.theirs))
 		case len(f.Hunks) == 0 || len(c.Hunks) != len(f.Hunks):
-			return "", fault.Refuse("cannot settle %s: %d places are settled, and it has %d", f.Path, len(c.Hunks), len(f.Hunks))
+			return "", fault.Refuse("cannot settle %s: %d places are settled, and it has %d", f.Path,
+				len(c.Hunks), len(f.Hunks))
 		default:
 			object, err := q.shadow.Store(ctx, bytes.NewReader(t.fill(c.Hunks)))
 			if err != nil {
@@ -247,5 +248,6 @@ func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choi
 	if err != nil {
 		return "", err
 	}
-	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subject(&u.entry), u.entry.Commit, tip)
+	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subject(&u.entry),
+		u.entry.Commit, tip)
 }

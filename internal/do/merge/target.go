@@ -240,7 +240,8 @@ func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) 
 func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
 	if q.remote.name == "" {
 		p.Refused = true
-		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false", short(q.target),
+		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false",
+			short(q.target),
 			ErrNoRemote)
 		return p
 	}

@@ -27,7 +27,8 @@ type Place struct {
 // Policy is what one sort of process of the run may touch: own is what it may
 // write besides, its state folders say, and show what it may read in State.
 func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Policy {
-	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid, Sockets: p.Sockets}
+	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid,
+		Sockets: p.Sockets}
 	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
 	temp := present(append([]string{"/dev/shm"}, p.Temp...))
 	shared := p.Share && !pol.Closed
@@ -91,7 +92,8 @@ var secrets = []string{
 	".cache/huggingface/token", ".huggingface", ".kaggle", ".config/heroku", ".local/share/heroku",
 	".fly", ".config/netlify",
 	".tsh", ".bitcoin", ".ethereum", ".config/solana", ".electrum",
-	".password-store", ".config/op", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/1Password", ".config/KeePass",
+	".password-store", ".config/op", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/1Password",
+	".config/KeePass",
 	".local/share/keyrings", ".local/share/kwalletd", ".config/Slack", ".config/discord", ".config/Signal",
 	".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage",
 	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history",
@@ -108,7 +110,8 @@ var secretsOfMachine = []string{
 	"/etc/ssl/private", "/etc/letsencrypt",
 	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key",
 	"/etc/kubernetes", "/etc/wireguard",
-	"/etc/NetworkManager/system-connections", "/var/lib/kubelet", "/var/run/secrets", "/run/secrets", "/run/credentials",
+	"/etc/NetworkManager/system-connections", "/var/lib/kubelet", "/var/run/secrets", "/run/secrets",
+	"/run/credentials",
 }
 
 func (p Place) credentials() []string {

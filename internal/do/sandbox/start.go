@@ -95,7 +95,8 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 		e.life, e.theirs = ours, append(e.theirs, theirs)
 	}
 	box := process.Command{
-		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"}, // smaller, and sooner there
+		// smaller, and sooner there
+		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"},
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
 		Init: o.Policy.Means.PID,
 	}

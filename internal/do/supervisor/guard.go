@@ -260,7 +260,8 @@ func exitWithResult(x loop.Exit, terminal loop.Terminal) loop.Exit {
 	case slow:
 		x.Why = "it had printed its result and did not end, so pawl ended it"
 	case killed:
-		x.Why = "it had printed its result and was killed after that: " + cmp.Or(x.Signal, fmt.Sprint("exit status ", x.Code))
+		x.Why = "it had printed its result and was killed after that: " +
+			cmp.Or(x.Signal, fmt.Sprint("exit status ", x.Code))
 	default:
 		return x
 	}

@@ -87,7 +87,8 @@ func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound
 		err = c.clone.SetHead(ctx, git.Head{Commit: want.Head, Branch: want.Branch})
 	}
 	if err != nil {
-		return b, fmt.Errorf("cannot finish going back to %s (what was there before is kept as %s): %w", ref, b.Recovery, err)
+		return b, fmt.Errorf("cannot finish going back to %s (what was there before is kept as %s): %w", ref,
+			b.Recovery, err)
 	}
 	return b, nil
 }

@@ -301,7 +301,8 @@ const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' A
 func runFields(r *Run) []any {
 	return []any{
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
-		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host,
+		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
+		&r.Owner.Host,
 		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
 		&r.Work,
 	}

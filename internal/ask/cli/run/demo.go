@@ -66,7 +66,8 @@ func demo(ctx context.Context, a *command.App, keep bool) (err error) {
 		return derr
 	}
 	if keep {
-		a.Say("\nThe folder stays: cd %s && XDG_STATE_HOME=%s pawl show repair", demo.Dir, filepath.Join(scratch, "state"))
+		a.Say("\nThe folder stays: cd %s && XDG_STATE_HOME=%s pawl show repair", demo.Dir,
+			filepath.Join(scratch, "state"))
 	} else {
 		a.Say("\nThe scratch folder is removed. Try it on your repository: pawl init && pawl run build")
 	}

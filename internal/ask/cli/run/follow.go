@@ -121,7 +121,8 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
 	rests = over || !drives && !loop.Status(now.Status).Active()
 	if gone := !drives && !rests; gone && follow {
-		s.a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s", now.Name, now.Name)
+		s.a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s",
+			now.Name, now.Name)
 		return true, nil
 	}
 	return rests, nil

@@ -110,9 +110,10 @@ func showReport(ctx context.Context, a *command.App, p *action.Operator, r store
 func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in report.Input, err error) {
 	l := p.AsIs(ctx, r)
 	in = report.Input{
-		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why, StartedAt: r.StartedAt.Local(),
-		Now:     time.Now(),
-		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
+		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why,
+		StartedAt: r.StartedAt.Local(),
+		Now:       time.Now(),
+		Changes:   reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
 	if in.State, err = engine.StateOf(r); err != nil {
 		return in, err
@@ -251,7 +252,8 @@ func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []
 	var out []report.Advice
 	switch st {
 	case loop.Running, loop.Waiting:
-		return []report.Advice{{What: "Watch it", Command: logs + " -f"}, {What: "Stop it", Command: "pawl stop " + r.ID}}
+		return []report.Advice{{What: "Watch it", Command: logs + " -f"},
+			{What: "Stop it", Command: "pawl stop " + r.ID}}
 	case loop.Pending:
 		out = append(out, report.Advice{What: "Answer the question", Command: answer + " \"…\""})
 	case loop.Blocked, loop.Aborted, loop.FailedRun:

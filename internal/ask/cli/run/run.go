@@ -127,7 +127,8 @@ func resumeEvent(ctx context.Context, s *session.Session, run store.Run) (loop.E
 func runCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
-	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml | shell RUN", "Run a procedure, or a workflow", cobra.ArbitraryArgs,
+	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml | shell RUN", "Run a procedure, or a workflow",
+		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
 			if len(args) > 1 && args[0] == "shell" {
 				return a.WithRun(ctx, args[1], func(p *action.Operator, r store.Run) error {
@@ -291,7 +292,8 @@ func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) erro
 		a.Say("Warning: %s is not installed here, so a run does not start; see: pawl doctor", program)
 	}
 	if text.Over {
-		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens), prompt.Thousands(in.Budget))
+		a.Say("WARNING: Prompt exceeds token budget: %s > %s", prompt.Thousands(text.Tokens),
+			prompt.Thousands(in.Budget))
 	}
 	return nil
 }

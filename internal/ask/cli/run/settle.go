@@ -90,7 +90,8 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 // settle stores what the person chose.
 func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
 ) error {
-	left, err := p.SettleConflict(ctx, r, path, choice, func(text []byte) ([]byte, error) { return edit(ctx, a, path, text) })
+	left, err := p.SettleConflict(ctx, r, path, choice,
+		func(text []byte) ([]byte, error) { return edit(ctx, a, path, text) })
 	if err != nil {
 		return err
 	}

@@ -461,7 +461,8 @@ func showReviews(a *command.App, records []loop.Record) {
 			a.Result("  [%s] %s\n", f.Severity, report.Line(report.ItemLine(f.Item), 300))
 		}
 		if n := len(r.Review.Reverted); n > 0 {
-			a.Result("  It changed %s, now put back: %s\n", fault.Numbered(n, "file"), report.Line(r.Review.Reverted[0], 100))
+			a.Result("  It changed %s, now put back: %s\n", fault.Numbered(n, "file"),
+				report.Line(r.Review.Reverted[0], 100))
 		}
 	}
 }

@@ -225,12 +225,14 @@ func wrongly(list []store.GuardStat) (completed, ended int) {
 
 // statsGroups prints a line for each day, agent, sprint or task.
 func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
-	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT", stats.Task: "TASK"}[by] +
+	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT",
+		stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
 	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header,
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
-				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries, helped(t), t.Conflicts,
+				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
+				helped(t), t.Conflicts,
 				brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
 			}}
 		})

@@ -127,7 +127,8 @@ func printAgents(a *command.App, all []agentState) {
 
 func pricesCommand(a *command.App) *cobra.Command {
 	update := ""
-	c := command.Leaf("prices [MODEL]", "What a million tokens cost, by model: a limit of money holds by it", command.AtMost(1),
+	c := command.Leaf("prices [MODEL]", "What a million tokens cost, by model: a limit of money holds by it",
+		command.AtMost(1),
 		func(_ context.Context, args []string) error {
 			if update != "" {
 				return updatePrices(a, update)
@@ -140,7 +141,8 @@ func pricesCommand(a *command.App) *cobra.Command {
 			if len(args) > 0 {
 				return priceOf(a, all, args[0])
 			}
-			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate, agent.PricesSource)
+			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate,
+				agent.PricesSource)
 			if _, about := planner.UpdatedPrices(a.Env); about != "" {
 				a.Say("Over it: %s (%s).", about, config.PricesFile(a.Env))
 			}

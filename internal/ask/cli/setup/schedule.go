@@ -38,7 +38,8 @@ func whenAndWhat(_ *cobra.Command, args []string) error {
 
 func scheduleCommand(a *command.App) *cobra.Command {
 	var cmd *cobra.Command
-	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]", "Print the line of a crontab that starts a command of pawl at certain times", whenAndWhat,
+	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]",
+		"Print the line of a crontab that starts a command of pawl at certain times", whenAndWhat,
 		func(_ context.Context, args []string) error {
 			if err := session.NotInside(a); err != nil {
 				return err

@@ -84,7 +84,8 @@ func Program(root bool) program.Program {
 		Install:  "npm install -g @anthropic-ai/claude-code",
 		Facts: agent.Facts{
 			Package: "npm @anthropic-ai/claude-code", Versions: "2.1.328, 2.1.197",
-			Tokens: "input with each message, output estimated until the end", Cost: "reported at the end, from list prices",
+			Tokens: "input with each message, output estimated until the end",
+			Cost:   "reported at the end, from list prices",
 			Problems: []string{
 				"The time of a reset is told only with a subscription's login, not with an API key.",
 				"An interrupt may end it with status 0 and no result: such a run counts as cut off.",

@@ -65,7 +65,8 @@ func Program() program.Program {
 
 // door is a provider in the program's own settings.
 func door(d program.Door, provider, path string) program.Door {
-	d.Part = `"lastUsedProvider":"` + provider + `","providers":{"` + provider + `":{"settings":{"provider":"` + provider +
+	d.Part = `"lastUsedProvider":"` + provider + `","providers":{"` + provider +
+		`":{"settings":{"provider":"` + provider +
 		`","apiKey":"` + agent.GatewayToken + `","model":"{model}","baseUrl":"{url}` + path +
 		`"},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}`
 	return d

@@ -50,7 +50,8 @@ func Program() program.Program {
 		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
 		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
 		Model:    "--model",
-		Tools:    []string{"-c", "mcp_servers.pawl.command={pawl}", "-c", `mcp_servers.pawl.args=["mcp","--run",{tools}]`},
+		Tools: []string{"-c", "mcp_servers.pawl.command={pawl}", "-c",
+			`mcp_servers.pawl.args=["mcp","--run",{tools}]`},
 		PromptAt: "-",
 		Limit:    1 << 20, Characters: true,
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
@@ -154,7 +155,8 @@ type usage struct {
 
 func (u usage) event() agent.Event {
 	return agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
-		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead,
+		CacheWrite: u.CacheWrite,
 	}}
 }
 

@@ -228,7 +228,8 @@ func (d *data) refusal() *failure.APIError {
 	said := []byte(d.ErrorMessage)
 	jsonline.Read(said, &body)
 	err := &failure.APIError{
-		Status: d.StatusCode, Type: cmp.Or(body.Code, body.Type), Message: cmp.Or(jsonline.Message(said), d.ErrorMessage),
+		Status: d.StatusCode, Type: cmp.Or(body.Code, body.Type),
+		Message: cmp.Or(jsonline.Message(said), d.ErrorMessage),
 	}
 	if body.ResetsAt > 0 && body.ResetsAt < maxEpoch {
 		err.ResetAt = time.Unix(int64(body.ResetsAt), 0).UTC()

@@ -70,8 +70,9 @@ func Program() program.Program {
 		State: program.State{
 			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
 			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
-			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH", Settings: agent.File{Path: "pawl-defaults.json", Content: defaults},
-			Routed: routed,
+			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
+			Settings:    agent.File{Path: "pawl-defaults.json", Content: defaults},
+			Routed:      routed,
 		},
 		Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
 		Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
@@ -111,7 +112,8 @@ func services() []program.Service {
 	return []program.Service{
 		{Hosts: program.Google.Hosts, Base: program.Google.Base, Unless: []string{vertex}},
 		{
-			Hosts: []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com"}, Base: []string{"CODE_ASSIST_ENDPOINT"},
+			Hosts:  []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com"},
+			Base:   []string{"CODE_ASSIST_ENDPOINT"},
 			Unless: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", vertex},
 		},
 		program.Vertex.Only(vertex),
@@ -270,7 +272,8 @@ func (p *Parser) result(l *line) {
 func (p *Parser) usage(s stats) {
 	// Thoughts are in the total only, and cost what output does.
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
-		Usage: agent.Usage{Input: max(s.Input-s.Cached, 0), Output: max(s.Output, s.Total-s.Input), CacheRead: s.Cached}})
+		Usage: agent.Usage{Input: max(s.Input-s.Cached, 0), Output: max(s.Output, s.Total-s.Input),
+			CacheRead: s.Cached}})
 	most, name := int64(0), ""
 	for _, model := range slices.Sorted(maps.Keys(s.Models)) {
 		if n := s.Models[model].Total; n > most {

@@ -170,7 +170,8 @@ func failed(result json.RawMessage) bool {
 func (p *Parser) complete(l *line) {
 	p.EndMessage()
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
-		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead, CacheWrite: l.CacheWrite,
+		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead,
+		CacheWrite: l.CacheWrite,
 	}})
 	if l.Cost != nil {
 		p.Emit(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(*l.Cost)})

@@ -74,7 +74,8 @@ func Aider() program.Program {
 	return program.Program{
 		Name: "aider", Binary: "aider",
 		Args: []string{
-			"--no-stream", "--no-pretty", "--no-fancy-input", "--no-auto-commits", "--no-dirty-commits", "--no-gitignore",
+			"--no-stream", "--no-pretty", "--no-fancy-input", "--no-auto-commits", "--no-dirty-commits",
+			"--no-gitignore",
 			"--no-suggest-shell-commands", "--no-check-update", "--no-show-release-notes", "--no-analytics",
 		},
 		Allow:  []string{"--yes-always"},

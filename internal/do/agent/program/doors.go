@@ -186,7 +186,8 @@ var (
 	Google = Service{Hosts: []string{"generativelanguage.googleapis.com"}, Base: []string{"GOOGLE_GEMINI_BASE_URL"},
 		When: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}}
 	Bedrock = Service{Base: []string{"ANTHROPIC_BEDROCK_BASE_URL"},
-		Hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com", "bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}}
+		Hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com",
+			"bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}}
 	Vertex = Service{
 		Hosts: []string{"aiplatform.googleapis.com", "{CLOUD_ML_REGION}-aiplatform.googleapis.com",
 			"{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com", "oauth2.googleapis.com"},
@@ -204,7 +205,8 @@ func Keyed(own ...Service) []Service {
 		{Hosts: []string{"api.mistral.ai"}, When: []string{"MISTRAL_API_KEY"}},
 		{Hosts: []string{"api.deepseek.com"}, When: []string{"DEEPSEEK_API_KEY"}},
 		{Hosts: []string{"api.x.ai"}, When: []string{"XAI_API_KEY"}},
-		{Hosts: []string{"{AZURE_RESOURCE_NAME}.openai.azure.com"}, Base: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE"}},
+		{Hosts: []string{"{AZURE_RESOURCE_NAME}.openai.azure.com"},
+			Base: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE"}},
 		{Base: []string{"OLLAMA_HOST", "OLLAMA_API_BASE"}},
 		Bedrock.Only("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
 		Vertex.Only("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_VERTEX_PROJECT"),

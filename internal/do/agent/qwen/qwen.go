@@ -36,7 +36,8 @@ func Program() program.Program {
 		Limit:    8 << 20,
 		Env:      []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
 		State: program.State{
-			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"}, WithKey: []string{"--auth-type", "openai"},
+			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"},
+			WithKey: []string{"--auth-type", "openai"},
 		},
 		Doors: []program.Door{program.ToOpenAI.By("OPENAI_BASE_URL={url}")},
 		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
@@ -49,7 +50,8 @@ func Program() program.Program {
 		Folders:   []string{".qwen"},
 		Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
 		Services: []program.Service{
-			{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"}, Base: []string{"OPENAI_BASE_URL"}},
+			{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"},
+				Base: []string{"OPENAI_BASE_URL"}},
 			{Hosts: []string{"portal.qwen.ai", "chat.qwen.ai"}, Unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 		},
 		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",

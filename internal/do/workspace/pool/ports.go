@@ -85,7 +85,8 @@ func (p *Pool) editPorts(ctx context.Context, edit func([]block) ([]block, error
 	if data, err = json.MarshalIndent(all, "", " "); err != nil {
 		return err
 	}
-	return files.Replace(p.o.Ports, append(data, '\n'), 0o600, false) // after a power loss the ports are looked at again
+	// after a power loss the ports are looked at again
+	return files.Replace(p.o.Ports, append(data, '\n'), 0o600, false)
 }
 
 // stale reports whether a block's workspace is gone: no folder, and nobody who
