@@ -183,7 +183,7 @@ func ownHome(home string) (map[string]string, error) {
 		return nil, err
 	}
 	// What scripts tell agents and gates, and what testscript has besides.
-	allow := "safety: {env: {allow: [CHAT, COMMIT, FAR, OTEL_*, SOURCE, UNIQUE, URL, WS, DEED, GATE, WHAT, TOLD, NEXT, BIN, ID, FILE, PRECIOUS, PAWL, EXAMPLES, SCRIPT_EXITS, WORK, devnull, exe]}}\n"
+	allow := "safety: {env: {allow: [CHAT, COMMIT, FAR, OTEL_*, SOURCE, UNIQUE, URL, WS, DEED, GATE, WHAT, TOLD, NEXT, BIN, ID, FILE, PRECIOUS, PAWL, RUN, EXAMPLES, SCRIPT_EXITS, WORK, devnull, exe]}}\n"
 	if err := files.ReplaceBelow(home, "config/pawl/config.yaml", []byte(allow), 0o644, false); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func ownHome(home string) (map[string]string, error) {
 		"HOME": home, "XDG_STATE_HOME": filepath.Join(home, "state"), "XDG_CONFIG_HOME": filepath.Join(home, "config"),
 		"GIT_CONFIG_NOSYSTEM": "1", "TZ": "UTC", "LC_ALL": "C.UTF-8",
 		"TMPDIR": filepath.Join(home, "tmp"), // and not in the checkout
-		"GOGC": os.Getenv("GOGC"), exitsVar: filepath.Join(home, "exits"),
+		"GOGC":   os.Getenv("GOGC"), exitsVar: filepath.Join(home, "exits"),
 		"GOPROXY": "off", // no test downloads a module; without it pawl asks Go, 600 times in the scripts
 		"GORACE":  "atexit_sleep_ms=0 log_path=" + filepath.Join(home, "race"),
 	}, nil

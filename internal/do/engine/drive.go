@@ -449,3 +449,6 @@ func (w *worker) event(e loop.Event) loop.Event {
 	e.Limited = w.limited(e.At)
 	return e
 }
+
+// taken is that another pawl has the run.
+func (s *session) taken() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }

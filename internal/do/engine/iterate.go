@@ -119,9 +119,6 @@ func (w *worker) runAgent(
 	return w.hearing.close(b), res, err
 }
 
-// taken is that another pawl has the run.
-func (s *session) taken() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }
-
 // takenUp makes the record of an attempt that an earlier pawl began. One whose
 // files are gone is taken for begun: it may have been paid for.
 func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, known bool) input {

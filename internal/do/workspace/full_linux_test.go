@@ -114,7 +114,7 @@ func onAFullDisk(t *testing.T, left int) {
 		t.Error("went back without room")
 	}
 	if err != nil {
-		if !strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "No space left on device") && !strings.Contains(err.Error(), "couldn't write") {
+		if !strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "No space left on device") && !strings.Contains(err.Error(), "couldn't write") && !strings.Contains(err.Error(), "Out of diskspace") {
 			t.Errorf("said %q", err)
 		}
 		p.back(0)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -130,8 +132,8 @@ const (
 	nestedLimit = 10_000   // files of other repositories that are watched
 	nestedSize  = 64 << 20 // bytes of one that count
 
-	nested     = "-"           // in it, for the folder of another repository
 	beyondFile = "beyond.json" // what [Checkout.Beyond] found first, in the folder of the run
+	untracked  = "-"           // in it, for a file that is there and may change
 )
 
 // Beyond are the files that no snapshot has, of those in the work tree when this is first
@@ -148,15 +150,15 @@ func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name stri
 	}
 	changed := map[string]bool{}
 	for name, content := range was {
-		if !strings.HasSuffix(name, "/") {
+		if content != untracked && !strings.HasSuffix(name, "/") {
 			changed[name] = c.content(name) != content
 		}
 	}
 	return changed, err
 }
 
-// wasBeyond is what [Checkout.Beyond] found first: the content of files, and the folders
-// of repositories, which have a slash at their end.
+// wasBeyond is what [Checkout.Beyond] found first: the content of files, and the ignore
+// rules of repositories, which have a slash at their end.
 func (c *Checkout) wasBeyond(run string) (was map[string]string, err error) {
 	data, err := files.ReadBelow(c.runDir(run), beyondFile, nestedLimit<<12)
 	if err == nil {
@@ -166,15 +168,16 @@ func (c *Checkout) wasBeyond(run string) (was map[string]string, err error) {
 }
 
 // Added are the files that covers names and that came to be in other repositories since
-// [Checkout.Beyond] was first called in the run.
+// [Checkout.Beyond] was first called in the run. Ignored ones do not count, unless the
+// ignore rules have changed since, too.
 func (c *Checkout) Added(ctx context.Context, run string, covers func(name string) bool) (added []string, err error) {
 	was, err := c.wasBeyond(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for key := range was {
+	for key, rules := range was {
 		dir, isDir := strings.CutSuffix(key, "/")
-		if !isDir {
+		if !isDir || rules == "" {
 			continue
 		}
 		all, err := c.filesIn(ctx, dir)
@@ -183,6 +186,10 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 		}
 		old := func(name string) bool { return was[name] != "" || !covers(name) }
 		found := slices.DeleteFunc(slices.Clone(all), old)
+		if len(found) > 0 && c.rulesIn(ctx, dir, all) == rules {
+			ignored := c.ignoredIn(ctx, dir)
+			found = slices.DeleteFunc(found, func(name string) bool { return ignored[name] })
+		}
 		added = append(added, found...)
 	}
 	return added, err
@@ -214,19 +221,88 @@ func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) b
 // beyondIn finds the files of one repository. Of one with too many, new files are not
 // looked for.
 func (c *Checkout) beyondIn(ctx context.Context, dir string, covers func(string) bool, found map[string]string) error {
-	all, err := c.filesIn(ctx, dir)
+	names, err := c.trackedIn(ctx, dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range all {
+	for _, name := range names {
 		if len(found) < nestedLimit && covers(name) {
 			found[name] = c.content(name)
 		}
 	}
-	if !slices.Equal(all, []string{dir}) { // else it is a file
-		found[dir+"/"] = nested
+	all, err := c.filesIn(ctx, dir)
+	if err != nil || slices.Equal(all, []string{dir}) { // it is a file
+		return ctx.Err()
 	}
+	for _, name := range all {
+		if len(found) >= nestedLimit {
+			return nil
+		}
+		if covers(name) && found[name] == "" {
+			found[name] = untracked
+		}
+	}
+	found[dir+"/"] = c.rulesIn(ctx, dir, all)
 	return nil
+}
+
+// rulesIn is what shows a change of the ignore rules of a repository with these files.
+func (c *Checkout) rulesIn(ctx context.Context, dir string, all []string) string {
+	sum := sha256.New()
+	for _, name := range all {
+		if path.Base(name) == ".gitignore" {
+			fmt.Fprintf(sum, "%q %q\n", name, c.content(name))
+		}
+	}
+	if repo, err := c.theirs(ctx, dir); err == nil {
+		data, err := files.ReadBelow(repo.Common, "info/exclude", rulesLimit)
+		fmt.Fprintf(sum, "%t %x\n", err == nil, sha256.Sum256(data))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// ignoredIn are the files that a repository in the work tree ignores.
+func (c *Checkout) ignoredIn(ctx context.Context, dir string) map[string]bool {
+	ignored := map[string]bool{}
+	repo, err := c.theirs(ctx, dir)
+	if err != nil {
+		return ignored
+	}
+	repo.Top = filepath.Join(c.Repo.Top, filepath.FromSlash(dir)) // the files are those of the work tree
+	names, _, _ := repo.Untracked(ctx, repo.Top, []string{"**"})  // what cannot be asked counts as not ignored
+	for _, name := range names {
+		ignored[path.Join(dir, name)] = true
+	}
+	return ignored
+}
+
+var errNoRepository = errors.New("it is no repository")
+
+// theirs is a nested repository in the user's own files: that of a workspace is the
+// agent's to write, and is not asked.
+func (c *Checkout) theirs(ctx context.Context, dir string) (*git.Repo, error) {
+	repo, err := git.Open(ctx, filepath.Join(c.of.Top, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil, err
+	}
+	if repo.Top == c.of.Top {
+		return nil, errNoRepository
+	}
+	return repo, nil
+}
+
+// trackedIn are the files that a repository in the work tree has by its index, or all
+// where it has lost its git folder, as in a copy.
+func (c *Checkout) trackedIn(ctx context.Context, dir string) (names []string, err error) {
+	repo, err := c.theirs(ctx, dir)
+	if err != nil {
+		return c.filesIn(ctx, dir)
+	}
+	entries, err := repo.IndexEntries(ctx)
+	for _, e := range entries {
+		names = append(names, path.Join(dir, e.Path))
+	}
+	return names, err
 }
 
 // content is what shows a change of a file.

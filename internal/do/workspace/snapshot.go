@@ -292,7 +292,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 		}
 	}
 	for _, p := range r.mem.nested {
-		if _, err := os.Lstat(filepath.Join(r.c.Repo.Top, p, ".git")); err == nil {
+		if inside, err := os.ReadDir(filepath.Join(r.c.Repo.Top, p)); err == nil && len(inside) > 0 {
 			d.skipped = append(d.skipped, p)
 		}
 	}

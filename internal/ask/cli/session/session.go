@@ -173,7 +173,9 @@ type Session struct {
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
-	s.openTree(ctx)
+	if err := s.openTree(ctx); err != nil {
+		return nil, err
+	}
 	db, err := a.Database(ctx, c)
 	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure || s.Tree != nil
 	switch {
@@ -196,17 +198,17 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Pla
 	return s, nil
 }
 
-// openTree opens the work tree, where there is one.
-func (s *Session) openTree(ctx context.Context) {
+// openTree opens the work tree, where there is one. One that cannot be opened is an
+// error: agents would work in the user's own files, and nothing could be undone.
+func (s *Session) openTree(ctx context.Context) error {
 	tree, err := workspace.Open(ctx, s.Config.Root,
 		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
 		s.App.Say("Note: %v; agents work in your files themselves, and nothing can be rolled back.", err)
-		return
+		return nil
 	case err != nil:
-		s.App.Say("Warning: no snapshots: %v", err)
-		return
+		return fmt.Errorf("nothing starts, since nothing could be undone: %w", err)
 	}
 	s.Tree, s.Repo, s.Top = tree, tree.Repo, tree.Repo.Top
 	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
@@ -216,6 +218,7 @@ func (s *Session) openTree(ctx context.Context) {
 	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
 		s.App.Say("Warning: %v", err)
 	}
+	return nil
 }
 
 // Close ends hooks and closes the database.
