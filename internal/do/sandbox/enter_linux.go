@@ -201,12 +201,6 @@ func follows(path string, links map[string]string, left int) {
 	}
 }
 
-// devices are what a program expects in /dev. All else there acts on the machine,
-// as disks do, terminals, and what simulates a keyboard.
-var devices = []string{
-	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
-}
-
 // follow is where path leads to, if anything is there. What a bind shows is
 // looked for where it is shown from: what the machine has at path does not count.
 func follow(binds []Bind, path string) (string, bool) {

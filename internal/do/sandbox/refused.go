@@ -161,3 +161,9 @@ func outOfBounds(p Policy, path string) bool {
 	}
 	return slices.ContainsFunc(p.Hide, in) || slices.ContainsFunc(p.Keep, in) || !slices.ContainsFunc(p.Write, in)
 }
+
+// devices are what a program expects in /dev. All else there acts on the machine,
+// as disks do, terminals, and what simulates a keyboard.
+var devices = []string{
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+}
