@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,8 +118,10 @@ func TestInterrupt(t *testing.T) {
 	if r.code != 130 || s.Success {
 		t.Fatalf("exit %d, %+v\n%s", r.code, s, r.stderr)
 	}
-	if _, err := os.Stat(started); err != nil {
-		t.Errorf("the shell command did not run: %v", err)
+	home := u.env[slices.IndexFunc(u.env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") })][len("HOME="):]
+	made, err := filepath.Glob(filepath.Join(home, ".local", "state", "pawl", "*", "workspaces", "*", "started"))
+	if err != nil || len(made) != 1 {
+		t.Errorf("the shell command did not run: %q, %v", made, err)
 	}
 }
 

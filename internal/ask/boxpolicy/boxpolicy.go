@@ -127,7 +127,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		program, args, own := m.ownFolders(name, ag, home)
 		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
 		place := place
-		place.Shown = slices.Concat(place.Shown, args)
+		place.Shown = slices.Concat(place.Shown, args, packagesOf(args))
 		place.Keep = slices.Concat(place.Keep, below(own, path))
 		var ownOver []sandbox.Over
 		if v.Means.Mounts {
@@ -200,6 +200,9 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
 			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
 		}
+	}
+	if u := start.Usage; u != nil { // pawl reads what the program says there of its use
+		_ = os.MkdirAll(filepath.Join(cmp.Or(getenv(u.Variable), filepath.Join(home, u.Home)), u.Days), 0o700)
 	}
 	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
 }

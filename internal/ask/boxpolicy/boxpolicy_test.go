@@ -326,3 +326,25 @@ func TestSettings(t *testing.T) {
 		t.Errorf("asked for, shown is %q", got)
 	}
 }
+
+// A script that an interpreter runs has the modules beside it, through links too.
+func TestShownPackages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, dir := range []string{"opt/lib/node_modules/agent/bundle", "opt/lib/node_modules/.bin", "home/work"} {
+		r.folder(dir)
+	}
+	script, link, own := r.path("opt/lib/node_modules/agent/bundle/main.js"), r.path("opt/lib/node_modules/.bin/agent"), r.path("home/work/a.js")
+	for _, name := range []string{script, own} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(script, link); err != nil {
+		t.Fatal(err)
+	}
+	modules := r.path("opt/lib/node_modules")
+	if got := packagesOf([]string{link, own, r.path("gone")}); !slices.Equal(got, []string{modules}) {
+		t.Errorf("shown is %q, want %q", got, modules)
+	}
+}

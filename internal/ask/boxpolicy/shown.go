@@ -123,6 +123,24 @@ func withRest(dir, home string) string {
 	return dir
 }
 
+// packagesOf are the folders of packages that files belong to: a script that an
+// interpreter is told to run loads the modules beside it.
+func packagesOf(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		to, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue
+		}
+		for _, folder := range []string{"node_modules", "site-packages", "dist-packages"} {
+			if before, _, ok := strings.Cut(to, "/"+folder+"/"); ok {
+				out = append(out, filepath.Join(before, folder))
+			}
+		}
+	}
+	return out
+}
+
 // settings copies the settings of package managers and git, without what is secret, to be shown in the place of the originals.
 func (m maker) settings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
