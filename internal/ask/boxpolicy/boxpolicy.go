@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/egress"
@@ -84,10 +85,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	secret := slices.Concat(sockets, m.hidden())
-	for _, path := range m.Config.Safety.Hide {
-		secret = append(secret, string(path))
-	}
+	secret := slices.Concat(sockets, m.hidden(), lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) }))
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.lender()
@@ -110,14 +108,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
 	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
 	if usesPnpm(o.Plan.Root) {
-		for _, name := range pnpmPlaces {
-			box.Caches = append(box.Caches, name+"="+filepath.Join(place.Cache, "pnpm"))
-		}
-		for i, c := range box.GateCaches {
-			if c.Dir == "pnpm" {
-				box.GateCaches[i].Names = slices.Concat(c.Names, pnpmPlaces)
-			}
-		}
+		cachePnpm(box, place.Cache)
 	}
 	box.Setup = place.Policy(level, v, limits, nil, lender)
 	binds := slices.Concat(sums, shownSettings)
@@ -142,6 +133,18 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// cachePnpm moves the store of pnpm into the folder of the tools' caches.
+func cachePnpm(box *engine.Box, cache string) {
+	for _, name := range pnpmPlaces {
+		box.Caches = append(box.Caches, name+"="+filepath.Join(cache, "pnpm"))
+	}
+	for i, c := range box.GateCaches {
+		if c.Dir == "pnpm" {
+			box.GateCaches[i].Names = slices.Concat(c.Names, pnpmPlaces)
+		}
+	}
 }
 
 // lender is the store that a clone borrows objects from: in a repository that lies among

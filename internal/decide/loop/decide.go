@@ -394,7 +394,7 @@ func (s *State) guard(r *Record) *Command {
 // counts is the number of attempts at which a guard stops the run; 0 for none. Under iteration
 // control its maximum rules, and no guard that counts attempts comes before it.
 func (s *State) counts(guard string) int {
-	if at := s.threshold(guard); at != nil && !(s.controlled() && s.Limit > 0) {
+	if at := s.threshold(guard); at != nil && (!s.controlled() || s.Limit <= 0) {
 		return *at
 	}
 	return 0

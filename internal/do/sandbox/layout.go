@@ -31,6 +31,25 @@ type placement struct {
 	over Over   // of a layered one
 }
 
+// pinFolders makes each folder between a writable one and what is kept in it a mount of
+// its own, so that it cannot be renamed together with what is kept.
+func pinFolders(kept []string, byPath map[string]placement) {
+	for _, path := range kept {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			if _, known := byPath[dir]; known {
+				break
+			}
+			over, ok := around(byPath, dir)
+			if !ok {
+				continue
+			}
+			if over.sort == writable || over.sort == bound {
+				byPath[dir] = placement{path: dir, sort: writable}
+			}
+		}
+	}
+}
+
 // layout is the placements of a policy in the order in which they are mounted,
 // a folder before what lies in it, and the root. Paths are resolved and exist. What
 // would change nothing is left out.
@@ -61,22 +80,7 @@ func layout(p Policy, links map[string]string) (all []placement, root placement)
 	for _, o := range p.Over {
 		byPath[o.To] = placement{path: o.To, sort: layered, over: o}
 	}
-	// A folder between a writable one and what is kept in it becomes a mount
-	// of its own, so that it cannot be renamed together with what is kept.
-	for _, path := range p.Keep {
-		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
-			if _, known := byPath[dir]; known {
-				break
-			}
-			over, ok := around(byPath, dir)
-			if !ok {
-				continue
-			}
-			if over.sort == writable || over.sort == bound {
-				byPath[dir] = placement{path: dir, sort: writable}
-			}
-		}
-	}
+	pinFolders(p.Keep, byPath)
 	for _, path := range slices.Sorted(maps.Keys(byPath)) {
 		over, _ := around(byPath, path)
 		if byPath[path].sort == hidden && isTemp(p.Temp, over.path) {

@@ -171,11 +171,7 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 		}
 		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
 		if l.verdict.Boxed {
-			box, err := l.gateBox(ctx, w.Dir, w.Top)
-			if err != nil {
-				done(ctx)
-				return merge.Workspace{}, err
-			}
+			box := l.gateBox(ctx, w.Dir, w.Top)
 			out.Box, out.Caches, out.Environ = &box.Gates, box.GateCaches, append(out.Environ, box.GateEnv...)
 		}
 		return out, nil
@@ -183,10 +179,10 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 }
 
 // gateBox is the box of gates in a folder of a clone at top.
-func (l *Landing) gateBox(ctx context.Context, dir, top string) (*engine.Box, error) {
+func (l *Landing) gateBox(ctx context.Context, dir, top string) *engine.Box {
 	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
 	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, top
-	return s.policies(ctx, l.verdict), nil
+	return s.policies(ctx, l.verdict)
 }
 
 // environment is what beside tree and gates a verdict depends on, as far as

@@ -313,10 +313,7 @@ func Shell(ctx context.Context, a *command.App, c *config.Config, task board.Cas
 	if !l.verdict.Boxed {
 		return job, nil, nil
 	}
-	box, err := l.gateBox(ctx, w.Root, w.Dir)
-	if err != nil {
-		return job, nil, err
-	}
+	box := l.gateBox(ctx, w.Root, w.Dir)
 	job.Env = slices.Concat(plan.Environ, box.Caches, ports)
 	temp := filepath.Join(config.StateDir(c.Root, a.Env), "shell", w.ID)
 	return job, box.Setup.TempIn(temp), nil
