@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -59,7 +60,7 @@ type Scan struct {
 
 // Scan compares the work tree with the index. Submodules are not looked into. The
 // index learns the new times of files whose content did not change, so that the next
-// scan need not read them.
+// scan need not read them, but for what has changed since this one began.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
 	s, _, err := x.scan(ctx, "no", false)
 	return s, err
@@ -78,6 +79,10 @@ func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err 
 }
 
 func (x *Index) scan(ctx context.Context, which string, tracked bool) (s Scan, ignored []string, err error) {
+	began := time.Now()
+	if err := x.forgetRecent(); err != nil {
+		return s, nil, err
+	}
 	var warned capped
 	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")
@@ -105,7 +110,7 @@ func (x *Index) scan(ctx context.Context, which string, tracked bool) (s Scan, i
 			return s, nil, err
 		}
 	}
-	return s, ignored, nil
+	return s, ignored, x.noteScan(began)
 }
 
 // read takes one line of git status. The shadow has no commit, so every path
@@ -239,24 +244,28 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 }
 
 // Fill makes the files and the index those of a tree, byte for byte. Only what differs
-// is written. Files that the tree does not have go, ignored ones aside.
+// is written. Files that the tree does not have go, ignored ones aside. Nothing else may
+// work on the files meanwhile.
 func (x *Index) Fill(ctx context.Context, tree string) error {
 	fill := x.call("read-tree", "--reset", "-u", tree)
 	if _, err := run(ctx, fill); err != nil {
 		return err
 	}
-	_, err := run(ctx, x.call("clean", "-ffdq"))
-	return err
+	if _, err := run(ctx, x.call("clean", "-ffdq")); err != nil {
+		return err
+	}
+	return x.noteScan(time.Now())
 }
 
-// Refresh looks at files whose times are not those that the index knows.
+// Refresh reads the files whose times are not those that the index knows. Only pawl may
+// have worked on the files since the last scan.
 func (x *Index) Refresh(ctx context.Context) error {
 	c := x.call("update-index", "-q", "--refresh")
 	_, err := run(ctx, c)
 	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
 		return err
 	}
-	return nil
+	return x.noteScan(time.Now())
 }
 
 // WriteTree stores the index as a tree. Objects that a partial clone has not

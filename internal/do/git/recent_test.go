@@ -1,0 +1,114 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/test/gittest"
+)
+
+// A file that changes within the second in which it was scanned, and gets its size and
+// time again, is seen: git alone takes it for the same.
+func TestScanSeesChangesOfTheSameSecond(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	s, err := OpenShadow(t.Context(), r, r, filepath.Join(t.TempDir(), "git"))
+	must(t, err)
+	name := filepath.Join(dir, "a")
+	old := time.Now().Add(-time.Hour)
+	for {
+		x := s.Index(filepath.Join(t.TempDir(), "index"), nil)
+		put(t, name, "false\n")
+		must(t, x.ReadTree(t.Context(), gittest.Git(t, dir, "rev-parse", "HEAD^{tree}")))
+		must(t, x.Add(t.Context(), []string{"a"}))
+		must(t, files.SetTime(name, old)) // as a workspace's files have the times of the person's
+		must(t, x.Refresh(t.Context()))
+		scan, err := x.Scan(t.Context())
+		must(t, err)
+		if len(scan.Changed) != 0 {
+			t.Fatalf("changed already: %q", scan.Changed)
+		}
+		before, err := files.Changed(name)
+		must(t, err)
+		put(t, name, "true \n")
+		must(t, files.SetTime(name, old))
+		after, err := files.Changed(name)
+		must(t, err)
+		scan, err = x.Scan(t.Context())
+		must(t, err)
+		if len(scan.Changed) != 1 {
+			t.Fatalf("changed from %v to %v, and the scan says %+v", before, after, scan)
+		}
+		if before.Unix() == after.Unix() { // else git alone has seen it
+			return
+		}
+	}
+}
+
+// Git reads what is left of its index, in each of its formats.
+func TestForgetTimes(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"sha1", "sha256"} {
+		for _, version := range []string{"2", "3", "4"} {
+			t.Run(format+" "+version, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				gittest.Git(t, dir, "init", "-q", "--object-format="+format)
+				for n := 1; n < 20; n++ {
+					put(t, filepath.Join(dir, "folder", strings.Repeat("n", n)), "1\n")
+				}
+				gittest.Git(t, dir, "add", ".")
+				gittest.Git(t, dir, "update-index", "--index-version", version)
+				if version == "3" { // git writes it for what needs more flags
+					gittest.Git(t, dir, "update-index", "--skip-worktree", "folder/nnn")
+				}
+				file := filepath.Join(dir, ".git", "index")
+				index, err := os.ReadFile(file)
+				must(t, err)
+				names := gittest.Git(t, dir, "ls-files", "-s", "-t")
+				if n, err := forgetTimes(slices.Clone(index), format, time.Now().Add(time.Hour)); n != 0 || err != nil {
+					t.Errorf("%d files are of the future, %v", n, err)
+				}
+				if n, err := forgetTimes(index, format, time.Now().Add(-time.Hour)); n != 19 || err != nil {
+					t.Errorf("%d files are forgotten, %v", n, err)
+				}
+				must(t, os.WriteFile(file, index, 0o600))
+				if got := gittest.Git(t, dir, "ls-files", "-s", "-t"); got != names {
+					t.Errorf("the index has\n%s\nand had\n%s", got, names)
+				}
+				if got := gittest.Git(t, dir, "ls-files", "--debug"); strings.Count(got, "ctime: 0:0\n") != 19 {
+					t.Errorf("times are left:\n%s", got)
+				}
+				gittest.Git(t, dir, "update-index", "--refresh")
+			})
+		}
+	}
+}
+
+// Rubbish is refused, wherever it begins.
+func FuzzForgetTimes(f *testing.F) {
+	dir := f.TempDir()
+	gittest.Git(f, dir, "init", "-q")
+	if err := os.WriteFile(filepath.Join(dir, "a"), nil, 0o600); err != nil {
+		f.Fatal(err)
+	}
+	gittest.Git(f, dir, "add", "a")
+	index, err := os.ReadFile(filepath.Join(dir, ".git", "index"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for n := range index {
+		f.Add(index[:n])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		size := len(data)
+		if _, err := forgetTimes(data, "sha1", time.Time{}); len(data) != size {
+			t.Errorf("it has %d bytes and had %d, %v", len(data), size, err)
+		}
+	})
+}
