@@ -2,24 +2,26 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // git's own checksum
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// Git compares the times of files by the second. Whoever changes a file within the second
-// in which git read it, and gives it its size and time again, is not seen: neither then
-// nor later. So a scan reads each file again that had changed since the scan before began.
+// Git compares the times of files by the second. A change within the second in
+// which git read a file, with its size and time put back, is not seen: neither then nor
+// later. So a scan reads each file again that had changed since the scan before began.
 
-// clockLag is how far the clock that files are stamped with may be behind.
-const clockLag = 100 * time.Millisecond
+const (
+	clockLag = 100 * time.Millisecond // how far the clock of files may be behind
+	ownLimit = 4 << 30                // bytes of an index of pawl's own, of some 20 million files
+)
 
 func (x *Index) scannedFile() string { return x.file + ".scanned" }
 
@@ -28,7 +30,7 @@ func (x *Index) noteScan(began time.Time) error {
 	file := x.scannedFile()
 	err := files.SetTime(file, began)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.WriteFile(file, nil, 0o600); err == nil {
+		if err = files.Replace(file, nil, 0o600, false); err == nil {
 			err = files.SetTime(file, began)
 		}
 	}
@@ -53,11 +55,11 @@ func (x *Index) forgetRecent() error {
 	if noted, err := os.Lstat(x.scannedFile()); err == nil {
 		since = noted.ModTime().Add(-clockLag)
 	}
-	index, err := os.ReadFile(x.file)
+	index, err := files.ReadBelow(filepath.Dir(x.file), filepath.Base(x.file), ownLimit)
 	if err != nil {
 		return err
 	}
-	n, err := forgetTimes(index, x.shadow.Repo.Format, since)
+	n, err := forgetTimes(index, x.shadow.Repo.newHash(), since)
 	if err != nil {
 		return fmt.Errorf("cannot read the index %s: %w", x.file, err)
 	}
@@ -72,63 +74,41 @@ func (x *Index) forgetRecent() error {
 
 // forgetTimes takes the times of files from an index where they have changed in the
 // second of since or later, and says of how many. The format is that of git's
-// documentation, gitformat-index, of versions 2 to 4.
-func forgetTimes(index []byte, format string, since time.Time) (n int, err error) {
-	const header, stat, changed, modified = 12, 40, 0, 16 // times are 8 bytes each
-	id, sum := sha1.Size, sha1Of
-	if format == "sha256" {
-		id, sum = sha256.Size, sha256Of
-	}
-	end := len(index) - id // of what the checksum is of
+// documentation, gitformat-index, in versions 2 and 3: git writes no other without a
+// setting, and pawl's own repositories have none.
+func forgetTimes(index []byte, sum hash.Hash, since time.Time) (n int, err error) {
+	const header, stat = 12, 40    // bytes
+	end := len(index) - sum.Size() // the rest is the checksum
 	if end < header || string(index[:4]) != "DIRC" {
 		return 0, errBadIndex
 	}
 	version, left := binary.BigEndian.Uint32(index[4:]), binary.BigEndian.Uint32(index[8:])
-	if version < 2 || version > 4 {
+	if version != 2 && version != 3 {
 		return 0, errBadIndex
 	}
 	for at := header; left > 0; left-- {
-		name := at + stat + id + 2
+		name := at + stat + sum.Size() + 2
 		if name >= end {
 			return n, errBadIndex
 		}
 		if index[name-2]&0x40 != 0 { // more flags follow
 			name += 2
 		}
-		if version == 4 { // how much the name has of the one before it
-			for name < end && index[name]&0x80 != 0 {
-				name++
-			}
-			name++
-		}
 		length := bytes.IndexByte(index[min(name, end):end], 0)
 		if length < 0 {
 			return n, errBadIndex
 		}
-		times := index[at+changed : at+modified]
-		if second := int64(binary.BigEndian.Uint32(times)); second >= since.Unix() && !isZero(times) {
+		times := index[at : at+16] // of its last change, and of that of its content
+		if second := int64(binary.BigEndian.Uint32(times)); second >= since.Unix() && second != 0 {
 			clear(times)
 			n++
 		}
 		at = name + length + 1
-		if version < 4 { // entries are filled up to eight bytes
-			at += (header - at) & 7
-		}
+		at += (header - at) & 7 // entries are filled up to eight bytes
 	}
-	copy(index[end:], sum(index[:end]))
+	sum.Write(index[:end])
+	copy(index[end:], sum.Sum(nil))
 	return n, nil
 }
 
 var errBadIndex = errors.New("it is not what git writes")
-
-func isZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
-
-func sha1Of(b []byte) []byte {
-	sum := sha1.Sum(b) //nolint:gosec // git's own checksum
-	return sum[:]
-}
-
-func sha256Of(b []byte) []byte {
-	sum := sha256.Sum256(b)
-	return sum[:]
-}
