@@ -152,6 +152,14 @@ func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
 	return records(out), err
 }
 
+// OtherFolders lists the top folders that neither the index nor git's rules for what
+// is ignored know a file of: empty ones, too.
+func (x *Index) OtherFolders(ctx context.Context) ([]string, error) {
+	out, err := run(ctx, x.call("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
+	names := slices.DeleteFunc(records(out), func(name string) bool { return !strings.HasSuffix(name, "/") })
+	return names, err
+}
+
 // Names lists the paths of the index.
 func (x *Index) Names(ctx context.Context) ([]string, error) {
 	out, err := run(ctx, x.call("ls-files", "-z"))

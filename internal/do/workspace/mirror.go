@@ -21,17 +21,17 @@ const (
 )
 
 // Mirror makes what no snapshot has in the clone c as it is in the user's own files:
-// what git ignores, nested repositories and large files. The user's files have been
-// looked at as key, the clone's as run. A file of the same size and time is not copied again. Each is copied, or shares
+// what git ignores, nested repositories, large files and empty folders. The user's files
+// have been looked at as key, the clone's as run. A file of the same size and time is not copied again. Each is copied, or shares
 // its blocks where the file system can: none is the same file. left are paths that are
 // too large; copied is told now and then how many files were copied.
 func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, copied func(n int),
 ) (left []string, err error) {
-	there, err := from.beside(ctx, key, skipped)
+	there, folders, err := from.beside(ctx, key, skipped)
 	if err != nil {
 		return nil, err
 	}
-	here, err := c.beside(ctx, run, nil)
+	here, _, err := c.beside(ctx, run, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,26 +59,38 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 			break
 		}
 	}
+	for _, p := range folders {
+		err = errors.Join(err, m.makeFolders(p))
+	}
 	return left, err
 }
 
 // beside are the paths that no snapshot has: ignored ones, and those that it skips. A
-// folder of which all is ignored is one path.
-func (c *Checkout) beside(ctx context.Context, key string, skipped []string) ([]string, error) {
+// folder of which all is ignored is one path. Folders are those without any file.
+func (c *Checkout) beside(ctx context.Context, key string, skipped []string) (paths, folders []string, err error) {
 	r, err := c.open(ctx, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.close()
 	ignored, err := r.index.IgnoredFolded(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := slices.Concat(ignored, skipped)
-	for i, p := range all {
-		all[i] = strings.TrimSuffix(p, "/")
+	if folders, err = r.index.OtherFolders(ctx); err != nil {
+		return nil, nil, err
 	}
-	return slices.DeleteFunc(all, func(p string) bool { return ours(p) || c.isHidden(p) }), nil
+	paths = c.shown(slices.Concat(ignored, skipped))
+	known := lists.Set(paths)
+	return paths, slices.DeleteFunc(c.shown(folders), func(p string) bool { return known[p] }), nil
+}
+
+// shown are the paths that agents may see, without a slash at their ends.
+func (c *Checkout) shown(paths []string) []string {
+	for i, p := range paths {
+		paths[i] = strings.TrimSuffix(p, "/")
+	}
+	return slices.DeleteFunc(paths, func(p string) bool { return ours(p) || c.isHidden(p) })
 }
 
 // mirror copies from the folder a to the folder b.
@@ -171,6 +183,19 @@ func (m *mirror) sameFolder(p string, there bool) error {
 		}
 	}
 	return err
+}
+
+// makeFolders makes the folder at a path, and those below it, without what is in them.
+func (m *mirror) makeFolders(p string) error {
+	return fs.WalkDir(m.a.FS(), p, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return unlessGone(err)
+		case ours(p) || m.from.isHidden(p) || path.Base(p) == ".git":
+			return fs.SkipDir
+		}
+		return m.b.MkdirAll(p, 0o755)
+	})
 }
 
 func folderNames(in *os.Root, p string) ([]string, error) {

@@ -44,6 +44,8 @@ func TestMirror(t *testing.T) {
 	p.write("odd \n\xfe name.env", "odd")
 	p.write("large", strings.Repeat("l", 101))
 	must(p, os.MkdirAll(p.path("node_modules/empty"), 0o755))
+	must(p, os.MkdirAll(p.path("log/old"), 0o755))
+	must(p, os.MkdirAll(p.path("log/.pawl/x"), 0o755))
 	must(p, syscall.Mkfifo(p.path("node_modules/pipe"), 0o600))
 	must(p, os.Link(p.path("node_modules/m/index.js"), p.path("node_modules/hard")))
 	must(p, os.Link(p.path("a"), p.path("linked.env")))
@@ -68,8 +70,13 @@ func TestMirror(t *testing.T) {
 	if info, err := os.Stat(q.path("node_modules/m/index.js")); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("time of a file: %v, %v", info.ModTime(), err)
 	}
-	if info, err := os.Stat(q.path("node_modules/empty")); err != nil || !info.IsDir() {
-		t.Errorf("an empty folder: %v", err)
+	for _, name := range []string{"node_modules/empty", "log/old"} {
+		if info, err := os.Stat(q.path(name)); err != nil || !info.IsDir() {
+			t.Errorf("an empty folder: %v", err)
+		}
+	}
+	if _, err := os.Lstat(q.path("log/.pawl")); err == nil {
+		t.Error("a folder of pawl's own is there")
 	}
 	if _, err := os.Lstat(q.path("lib/.git")); err == nil {
 		t.Error("a submodule's file leads to the person's .git")
