@@ -74,7 +74,7 @@ var uses = map[string][]string{
 	"web":           {"action", "config", "planner", "web/bounds", "web/hub", "web/patch", "web/preview", "web/shell"},
 	"web/shell":     {"web/ticket"},
 	"web/preview":   {"web/ticket"},
-	"config":        {"trust"},
+	"config":        {"files", "trust"}, // files: whose a state folder is
 	"survey":        {"config", "trust"},
 
 	// doing
