@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -299,6 +300,37 @@ func TestTheNewestIsApplied(t *testing.T) {
 	got, err := d.w.Deliver(t.Context(), Verdict{Iteration: -1, Requested: true})
 	if err != nil || got.Kind != deliver.Deliver || got.Iteration != 1 || d.read("repo/b.txt") != "b\n" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Branches and tags of an agent stay in the workspace, and are named.
+func TestOwnRefs(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.git("branch", "kept")
+	d.git("tag", "v1")
+	if err := d.w.Begin(t.Context(), "r2"); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got, err := d.w.OwnRefs(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("they are %q, %v", got, err)
+		}
+	}
+	expect()
+	top := d.w.Place().Top
+	d.agent([]string{"b.txt", "b\n"})
+	gittest.Git(t, top, "branch", "wip/one")
+	gittest.Git(t, top, "tag", "-am", "second", "v2")
+	gittest.Git(t, top, "branch", "-f", "kept")
+	expect("branch kept", "branch wip/one", "tag v2")
+	gittest.Git(t, top, "pack-refs", "--all")
+	expect("branch kept", "branch wip/one", "tag v2")
+	d.put(strings.TrimPrefix(filepath.Join(top, ".git/refs/heads/a b"), d.dir+"/"), "rubbish")
+	expect("branch kept", "branch wip/one", "tag v2")
+	if d.deliver(); strings.Contains(d.git("for-each-ref"), "wip") {
+		t.Error("a branch of the agent's was delivered")
 	}
 }
 

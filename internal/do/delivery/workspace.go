@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -312,6 +313,35 @@ func (w *Workspace) undelivered(ctx context.Context, tree string, head git.Head)
 	}
 	u.Changes, err = w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
 	return u, err
+}
+
+// refsLimit is how many branches and tags of an agent are looked at.
+const refsLimit = 1000
+
+// OwnRefs are the branches and tags that are in the workspace and not, or at another
+// commit, in the person's repository, but for the branch that is delivered: "branch wip",
+// "tag v1.0".
+func (w *Workspace) OwnRefs(ctx context.Context) (names []string, err error) {
+	theirs, err := w.o.Person.Repo.Refs(ctx, "refs/heads/", "refs/tags/")
+	if err != nil {
+		return nil, err
+	}
+	refs := w.tree.Clone().BranchesAndTags(refsLimit)
+	for _, ref := range theirs {
+		if refs[ref.Name] == ref.Commit {
+			delete(refs, ref.Name)
+		}
+	}
+	delete(refs, w.agreed.Branch)
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		name, isTag := strings.CutPrefix(ref, "refs/tags/")
+		if isTag {
+			names = append(names, "tag "+name)
+		} else {
+			names = append(names, "branch "+strings.TrimPrefix(ref, "refs/heads/"))
+		}
+	}
+	return names, nil
 }
 
 // onTop is the commit of an agent as one that follows what was checked out. A history

@@ -361,6 +361,13 @@ func (d *Driver) deliverAtRest(ctx context.Context) {
 	defer cancel()
 	_ = d.worker.deliverWork(ctx, d.state) // the run rests already
 	d.keepDeliveries(ctx)
+	refs, err := d.o.Private.OwnRefs(ctx)
+	switch {
+	case err != nil:
+		d.warn(err.Error())
+	case len(refs) > 0:
+		d.notify(Notice{Kind: Note, Text: "only in the workspace: " + deliver.Some(refs) + "; open it: pawl run shell " + d.id})
+	}
 }
 
 // RecordDelivery notes that work of a run at rest was delivered.
