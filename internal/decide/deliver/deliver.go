@@ -15,7 +15,10 @@ package deliver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 
 // When says at which times verified work is delivered.
@@ -132,6 +135,40 @@ func (f Facts) elsewhere() (Decision, bool) {
 		}
 	}
 	return Decision{}, false
+}
+
+// manyFiles is from how many new files on it is said where they are: nobody asks for so
+// many without a word, and a cache or what was built may have been left in the tree.
+const manyFiles = 200
+
+// ManyNew says how many files a change adds, and in which folder most of them are, where
+// they are many; "" where they are not. Paths have slashes.
+func ManyNew(added []string) string {
+	if len(added) < manyFiles {
+		return ""
+	}
+	added = slices.Sorted(slices.Values(added))
+	folder, most := "", len(added)*4/5
+	for i, first := range added[:len(added)-most+1] {
+		if in := commonFolder(first, added[i+most-1]); len(in) > len(folder) {
+			folder = in
+		}
+	}
+	text := fault.Numbered(len(added), "new file")
+	if folder != "" {
+		text += ", most of them in " + folder
+	}
+	return text
+}
+
+func commonFolder(a, b string) string {
+	end := 0
+	for i := 0; i < min(len(a), len(b)) && a[i] == b[i]; i++ {
+		if a[i] == '/' {
+			end = i
+		}
+	}
+	return a[:end]
 }
 
 func branchName(ref string) string {

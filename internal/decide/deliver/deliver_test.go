@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,4 +102,32 @@ func FuzzDecide(f *testing.F) {
 			t.Errorf("something is done with nothing: %+v", d)
 		}
 	})
+}
+
+// Where a change adds many files it is said how many, and where.
+func TestManyNew(t *testing.T) {
+	t.Parallel()
+	files := func(n int, in string) (paths []string) {
+		for i := range n {
+			paths = append(paths, fmt.Sprintf("%s%d/f.go", in, i))
+		}
+		return paths
+	}
+	for _, c := range []struct {
+		added []string
+		want  string
+	}{
+		{nil, ""},
+		{files(199, "m2/repo/"), ""},
+		{files(200, "m2/repo/"), "200 new files, most of them in m2/repo"},
+		{append(files(300, "m2/repo/"), files(40, "src/")...), "340 new files, most of them in m2/repo"},
+		{append(files(40, "a/"), files(300, "m2/repo/")...), "340 new files, most of them in m2/repo"},
+		{append(files(200, "a/"), files(200, "b/")...), "400 new files"},
+		{append(files(200, "x/a/"), files(200, "x/ab/")...), "400 new files, most of them in x"},
+		{files(250, "x"), "250 new files"},
+	} {
+		if got := deliver.ManyNew(c.added); got != c.want {
+			t.Errorf("%d files: %q, not %q", len(c.added), got, c.want)
+		}
+	}
 }

@@ -41,6 +41,7 @@ type Delivered struct {
 	After   string   `json:"after,omitempty"`
 	Commits int      `json:"commits,omitempty"`
 	Files   int      `json:"files,omitempty"` // that were to be changed
+	Many    string   `json:"many,omitempty"`  // how many of them are new, where they are many
 	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
 }
 
@@ -69,7 +70,7 @@ func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
 		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
-		After: u.Tree}
+		After: u.Tree, Many: deliver.ManyNew(git.Added(u.Changes))}
 	if u.Commits == 0 {
 		d.To = d.From
 	}

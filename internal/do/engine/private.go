@@ -345,6 +345,9 @@ func deliveredText(d delivery.Delivered) string {
 	if d.Commits > 0 {
 		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
 	}
+	if d.Many != "" {
+		text += ": " + d.Many
+	}
 	if len(d.Left) > 0 {
 		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
 	}
