@@ -55,7 +55,9 @@ type Facts struct {
 	Place Place
 	Began string // the branch that the work began on; "" is a detached HEAD
 	Now   string // what is checked out now
-	Busy  string // an operation that is half done in the checkout, such as a rebase
+	// Unjudged: something of the person's came in beside the work, after the gates judged it.
+	Unjudged bool
+	Busy     string // an operation that is half done in the checkout, such as a rebase
 
 	Overlap []string // paths of the work that the person changed meanwhile, too
 	Staged  []string // paths of its commits for which the person staged something else
@@ -112,6 +114,8 @@ func Decide(f Facts) Decision {
 	case len(f.Unseen) > 0 && !f.Requested:
 		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours run by " +
 			"themselves"}
+	case f.Unjudged && !f.Requested:
+		return Decision{Kind: Combine, Why: "what you changed meanwhile came in after the gates judged it"}
 	case f.Place == Ahead && f.Commits > 0:
 		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
 	case len(f.Overlap) > 0:

@@ -25,6 +25,7 @@ type Verdict struct {
 	Green     bool // see [deliver.Facts]
 	Completed bool
 	Requested bool // a person asked for it
+	Together  bool // the gates judged it with all that a person did and that came in
 }
 
 // Delivered is what was delivered, or why not.
@@ -94,6 +95,7 @@ func (w *Workspace) facts(ctx context.Context, v Verdict, u Undelivered) (delive
 	f := deliver.Facts{
 		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
 		Files: len(u.Changes), Began: w.agreed.Branch, Broken: w.tree.Broken(),
+		Unjudged: w.agreed.Unjudged > 0 && w.agreed.Unjudged == u.N && !v.Together,
 	}
 	if f.Files == 0 && f.Commits == 0 {
 		return f, nil

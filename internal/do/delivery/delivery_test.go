@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,15 +24,16 @@ import (
 const deliverCommand = "__deliver"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == deliverCommand {
-		os.Exit(deliverAndDie(os.Args[2], os.Args[3]))
+	if len(os.Args) == 5 && os.Args[1] == deliverCommand {
+		os.Exit(deliverAndDie(os.Args[2], os.Args[3], os.Args[4]))
 	}
 	os.Exit(gittest.Run(m))
 }
 
-func deliverAndDie(dir, point string) int {
+func deliverAndDie(dir, point, iteration string) int {
 	ctx := context.Background()
 	db, err := store.Open(ctx, filepath.Join(dir, "state", "pawl.db"))
+	n, _ := strconv.Atoi(iteration)
 	if err == nil {
 		var w *Workspace
 		if w, err = take(ctx, dir, db, func(at string) {
@@ -41,7 +43,7 @@ func deliverAndDie(dir, point string) int {
 			}
 		}); err == nil {
 			if err = w.Continue(ctx, "r1"); err == nil {
-				_, err = w.Deliver(ctx, Verdict{Iteration: 1, Green: true})
+				_, err = w.Deliver(ctx, Verdict{Iteration: n, Green: true})
 			}
 		}
 	}
@@ -187,7 +189,7 @@ func TestADeliveryIsKilled(t *testing.T) {
 				d.put("repo/mine.txt", "edited\n")
 				d.agent([]string{"a.txt", "1\n2\n3\n4\n", "new/b.txt", "b\n"}, "c.txt", "c\n")
 				d.release()
-				c := exec.CommandContext(t.Context(), os.Args[0], deliverCommand, d.dir, point)
+				c := exec.CommandContext(t.Context(), os.Args[0], deliverCommand, d.dir, point, "1")
 				if out, err := c.CombinedOutput(); err == nil || c.ProcessState.ExitCode() != -1 {
 					t.Fatalf("it was not killed: %v\n%s", err, out)
 				}
@@ -327,7 +329,7 @@ func TestOwnRefs(t *testing.T) {
 	expect("branch kept", "branch wip/one", "tag v2")
 	gittest.Git(t, top, "pack-refs", "--all")
 	expect("branch kept", "branch wip/one", "tag v2")
-	d.put(strings.TrimPrefix(filepath.Join(top, ".git/refs/heads/a b"), d.dir+"/"), "rubbish")
+	d.put(strings.TrimPrefix(filepath.Join(top, ".git", "refs", "heads", "a b"), d.dir+"/"), "rubbish")
 	expect("branch kept", "branch wip/one", "tag v2")
 	if d.deliver(); strings.Contains(d.git("for-each-ref"), "wip") {
 		t.Error("a branch of the agent's was delivered")

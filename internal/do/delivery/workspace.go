@@ -68,6 +68,9 @@ type Agreed struct {
 	Branch string `json:"branch,omitempty"`
 	// Own are the paths that deliveries of the run added, and that no person changed since.
 	Own []string `json:"own,omitempty"`
+	// Unjudged is the iteration after whose verdict something of the person's came in
+	// beside work that was not delivered; 0 is none.
+	Unjudged int `json:"unjudged,omitempty"`
 	// After has, for each snapshot of the run by its number, what was agreed when it was
 	// taken; the newest maxAfter.
 	After map[int]Agreed `json:"after,omitempty"`

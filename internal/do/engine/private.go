@@ -256,6 +256,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 			w.note(d)
 			return rest
 		}
+		v.Together = true
 	}
 	return ""
 }

@@ -137,6 +137,7 @@ var modules = map[string]struct {
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/google/jsonschema-go":        {[]string{"forgetest"}, "GitHub's description of its API: tests only"},
+	"pgregory.net/rapid":                     {nil, "orders of events, and the shortest that fails: tests only"},
 	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
 }
 
