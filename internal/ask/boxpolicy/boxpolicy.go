@@ -68,7 +68,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	path := filepath.SplitList(m.getenv("PATH"))
 	place := sandbox.Place{
 		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: m.shown(home, path), Asked: m.asked(),
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writable(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
@@ -116,9 +116,23 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	box.Setup.Binds, box.Setup.Over = binds, over
 	one := func(name string, ag engine.Agent) sandbox.Policy {
 		program, args, own := m.ownFolders(name, ag, home)
-		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
+		getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
 		place := place
-		place.Shown = slices.Concat(place.Shown, args, packagesOf(args))
+		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
+		if at := getenv("HOME"); at != home {
+			place.Home, binds = at, slices.Concat(sums, m.settings(at, settings, place.Asked))
+		}
+		place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
+		place.Moved = movedHome(getenv)
+		known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, o.StateDir, place.Root})
+		apart := append(slices.Clone(secret), o.StateDir, place.Root, o.Plan.Root)
+		mayShow := func(path string) bool {
+			return !holdsOneOf(path, known...) && !slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
+		}
+		folders, read := m.namedByVariables(program, ag.Env, mayShow)
+		read = append(read, slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })...)
+		own = append(own, folders...)
+		place.Shown = slices.Concat(place.Shown, args, read)
 		place.Keep = slices.Concat(place.Keep, below(own, path))
 		var ownOver []sandbox.Over
 		if v.Means.Mounts {
@@ -190,7 +204,7 @@ func lookup(env []string, name, otherwise string) string {
 func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, named, own []string) {
 	start, err := ag.Adapter.Start(agent.Invocation{
 		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
-		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate, Routes: ag.Routes,
 		StateDir: filepath.Join(m.StateDir, "agents", name),
 	})
 	if err != nil {
@@ -198,7 +212,7 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 	}
 	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
-	own = agents.Folders(program, home, getenv)
+	own = agents.Folders(program, cmp.Or(getenv("HOME"), home), getenv)
 	for _, dir := range own {
 		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
 			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
