@@ -115,29 +115,13 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	over := m.readThrough(home, mayWrite, v.Means.Mounts)
 	box.Setup.Binds, box.Setup.Over = binds, over
 	one := func(name string, ag engine.Agent) sandbox.Policy {
-		program, args, own := m.ownFolders(name, ag, home)
-		getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
-		place := place
-		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
-		if at := getenv("HOME"); at != home {
-			place.Home, binds = at, slices.Concat(sums, m.settings(at, settings, place.Asked))
+		place, binds := place, binds
+		own := m.placeAgent(&place, name, ag, secret)
+		if place.Home != home {
+			binds = slices.Concat(sums, m.settings(place.Home, settings, place.Asked))
 		}
-		place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
-		place.Moved = movedHome(getenv)
-		known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, o.StateDir, place.Root})
-		apart := append(slices.Clone(secret), o.StateDir, place.Root, o.Plan.Root)
-		mayShow := func(path string) bool {
-			return !holdsOneOf(path, known...) && !slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
-		}
-		folders, read := m.namedByVariables(program, ag.Env, mayShow)
-		read = append(read, slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })...)
-		own = append(own, folders...)
-		place.Shown = slices.Concat(place.Shown, args, read)
 		place.Keep = slices.Concat(place.Keep, below(own, path))
-		var ownOver []sandbox.Over
-		if v.Means.Mounts {
-			own, ownOver = m.throughOwn(own)
-		}
+		own, ownOver := m.throughOwn(own, v.Means.Mounts)
 		policy := place.Policy(level, v, limits, own, lender)
 		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
@@ -147,6 +131,25 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// placeAgent adds to a place what one agent sees besides, and returns the folders of its
+// program's own.
+func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, secret []string) (own []string) {
+	home := place.Home
+	program, args, own := m.ownFolders(name, ag, home)
+	getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
+	place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
+	place.Home, place.Temp, place.Moved = getenv("HOME"), append(slices.Clone(place.Temp), getenv("TMPDIR")), movedHome(getenv)
+	known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, m.StateDir, place.Root})
+	apart := append(slices.Clone(secret), m.StateDir, place.Root, m.Plan.Root)
+	mayShow := func(path string) bool {
+		return !holdsOneOf(path, known...) && !slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
+	}
+	folders, read := m.namedByVariables(program, ag.Env, mayShow)
+	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
+	place.Shown = slices.Concat(place.Shown, args, packages, read)
+	return append(own, folders...)
 }
 
 // cachePnpm moves the store of pnpm into the folder of the tools' caches.
@@ -235,7 +238,10 @@ var through = strings.Fields(`
 
 // throughOwn divides the folders of an agent's program into what it writes for the person,
 // and what it may change for its run only. Those of pawl's stay as they are.
-func (m maker) throughOwn(own []string) (write []string, over []sandbox.Over) {
+func (m maker) throughOwn(own []string, mounts bool) (write []string, over []sandbox.Over) {
+	if !mounts {
+		return own, nil
+	}
 	for _, dir := range own {
 		info, err := os.Lstat(dir)
 		if _, ofPawl := files.Below(m.StateDir, dir); ofPawl {
