@@ -143,12 +143,13 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 	place.Home, place.Temp, place.Moved = getenv("HOME"), append(slices.Clone(place.Temp), getenv("TMPDIR")), movedHome(getenv)
 	known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, m.StateDir, place.Root})
 	apart := append(slices.Clone(secret), m.StateDir, place.Root, m.Plan.Root)
-	mayShow := func(path string) bool {
-		return !holdsOneOf(path, known...) && !slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
+	isApart := func(path string) bool {
+		return slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
 	}
+	mayShow := func(path string) bool { return !holdsOneOf(path, known...) && !isApart(path) }
 	folders, read := m.namedByVariables(program, ag.Env, mayShow)
 	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
-	place.Shown = slices.Concat(place.Shown, args, packages, read)
+	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
 	return append(own, folders...)
 }
 

@@ -403,6 +403,22 @@ func TestPathsInVariables(t *testing.T) {
 	}
 }
 
+// A folder of pawl's that a program is told by an argument is not shown to be read: its
+// agent may write it.
+func TestFolderOfPawlInArguments(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ad, _ := agents.Lookup("cline")
+	program := filepath.Join(r.folder("opt"), "cline")
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := r.make(true).Agent("cline", engine.Agent{Adapter: ad, Command: []string{program}, Isolate: true})
+	if !slices.Contains(p.Show, program) || slices.Contains(p.Show, r.path("state/agents/cline")) {
+		t.Errorf("shown are %q", p.Show)
+	}
+}
+
 // Where XDG's variables move parts of the home folder, tools and settings are found there.
 func TestMovedHome(t *testing.T) {
 	t.Parallel()
