@@ -38,6 +38,7 @@ func Program() program.Program {
 		Parser: "goose", Structured: true,
 		Own:       program.Lines(NewParser),
 		Folders:   program.XDG("goose"),
+		Moves:     []program.Move{{Variable: "GOOSE_PATH_ROOT", Instead: program.XDG("goose")}},
 		Variables: []string{"GOOSE_*"},
 		Services:  program.Keyed(),
 		Install:   "install goose from github.com/aaif-goose/goose, then run goose configure",
