@@ -234,8 +234,12 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 var through = strings.Fields(`
 	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
 	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
-	credentials.json credentials hosts.json apps.json oauth.json
+	credentials.json credentials hosts.json apps.json oauth.json gemini-credentials.json a2a-oauth-tokens.json mcp-auth.json
 `)
+
+// replaced are logins that a program renews by another file of the name, which cannot be
+// done where a file is shown by itself.
+var replaced = strings.Fields(".factory/auth.v2.file .factory/auth.v2.key .factory/auth.encrypted .qwen/oauth_creds.json")
 
 // throughOwn divides the folders of an agent's program into what it writes for the person,
 // and what it may change for its run only. Those of pawl's stay as they are.
@@ -252,12 +256,18 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 		if err != nil {
 			continue // the box's own home folder gets it
 		}
-		over = append(over, sandbox.Over{To: dir, Whole: true})
+		back := lists.Each(slices.DeleteFunc(slices.Clone(replaced), func(name string) bool {
+			return filepath.Dir(name) != filepath.Base(dir)
+		}), filepath.Base)
+		over = append(over, sandbox.Over{To: dir, Whole: true, Back: back})
 		if !info.IsDir() {
 			continue
 		}
 		for _, name := range through {
 			path := filepath.Join(dir, name)
+			if slices.Contains(back, name) {
+				continue
+			}
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
 				write = append(write, path)
 			}

@@ -403,6 +403,22 @@ func TestPathsInVariables(t *testing.T) {
 	}
 }
 
+// A login that a program replaces is no file of its own in the box: it is written back.
+func TestReplacedLogin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	own := r.folder("home/.factory")
+	if err := os.WriteFile(filepath.Join(own, "auth.v2.file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ad, _ := agents.Lookup("droid")
+	p := r.make(true).Agent("droid", engine.Agent{Adapter: ad})
+	isBack := func(o sandbox.Over) bool { return o.To == own && slices.Contains(o.Back, "auth.v2.file") }
+	if !slices.ContainsFunc(p.Over, isBack) || slices.Contains(p.Write, filepath.Join(own, "auth.v2.file")) {
+		t.Errorf("it may write %q; for the run %v", p.Write, p.Over)
+	}
+}
+
 // A folder of pawl's that a program is told by an argument is not shown to be read: its
 // agent may write it.
 func TestFolderOfPawlInArguments(t *testing.T) {
