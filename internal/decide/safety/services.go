@@ -203,11 +203,7 @@ func (m *matcher) given(c *call, take func(string)) {
 	for _, a := range c.args {
 		take(a.text)
 	}
-	text, ok := c.cmd.text, c.cmd.fed
-	if !ok && c.cmd.from != nil {
-		text, ok = printed(c.cmd.from)
-	}
-	if ok && m.pay(len(text)) {
+	if text, isKnown := m.stdin(c.cmd); isKnown {
 		take(text)
 	}
 }

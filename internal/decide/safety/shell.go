@@ -49,22 +49,14 @@ type command struct {
 }
 
 type word struct {
-	text  string
-	taint taint
+	text   string
+	unread bool // it is what a command prints that fetches or decodes text
 }
 
 type redirect struct {
 	op     string
 	target word
 }
-
-// taint is where the text of a word came from.
-type taint int
-
-const (
-	downloaded taint = 1 << iota
-	decoded
-)
 
 // shell is what all text of one command shares.
 type shell struct {
