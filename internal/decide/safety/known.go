@@ -108,7 +108,7 @@ func printed(c *command) (string, bool) {
 	return "", false
 }
 
-// printsUnread tells whether one of the commands fetches or decodes text.
+// printsUnread is true if one of the commands fetches or decodes text.
 func printsUnread(cmds []*command) bool {
 	return slices.ContainsFunc(cmds, func(c *command) bool {
 		return slices.ContainsFunc(c.words, func(w word) bool { return w.unread }) ||

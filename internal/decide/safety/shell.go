@@ -137,14 +137,17 @@ func nesting(text string) (n int) {
 
 // parse returns the statements before the first error, and where they end.
 func parse(text string, lang syntax.LangVariant) (stmts []*syntax.Stmt, end int, err error) {
-	for stmt, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+	for stmt, problem := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+		if err == nil {
+			err = problem
+		}
 		if err != nil {
-			return stmts, end, err
+			continue // to the end: the parser calls again also after a loop was left, which is a panic
 		}
 		stmts = append(stmts, stmt)
 		end = min(int(stmt.End().Offset()), len(text)) //nolint:gosec // a text is short
 	}
-	return stmts, end, nil
+	return stmts, end, err
 }
 
 // stmts returns the commands of a list's own level.

@@ -17,7 +17,7 @@ type wrapper struct {
 	skip      int      // words between the options and the command
 	assigns   bool     // NAME=value may stand before the command
 	lines     bool     // an argument with blanks is a command line
-	remote    bool     // the command runs in a folder that nobody knows
+	remote    bool     // the command runs in a folder that is not known
 	container bool     // the command has files of its own
 	input     bool     // without a command it runs its input
 }
@@ -118,7 +118,7 @@ func (m *matcher) commandLines(w wrapper, args []word, c *call) {
 	}
 }
 
-// isLine tells whether a word can be a whole command line.
+// isLine is true for a word that can be a whole command line.
 func isLine(text string) bool { return strings.ContainsAny(text, " \t\n;") }
 
 func assigns(s string) bool {
