@@ -144,10 +144,8 @@ func (w *Workspace) apart(ctx context.Context, u Undelivered) ([]string, error) 
 // outlives the code: names must not change.
 type intention struct {
 	Delivered
-	Run string `json:"run"`
-	// Boot is of the machine: after its end files may be half written.
-	Boot string    `json:"boot"`
-	At   time.Time `json:"at"`
+	Run string    `json:"run"`
+	At  time.Time `json:"at"`
 }
 
 // carryOut moves branch, files and index.
@@ -176,7 +174,7 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 			return d, nil
 		}
 	}
-	if err := w.intend(intention{Delivered: d, Run: w.run, Boot: process.Boot(), At: time.Now()}); err != nil {
+	if err := w.intend(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
 		return d, err
 	}
 	w.o.point("intended")
