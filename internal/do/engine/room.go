@@ -152,7 +152,8 @@ var ErrNoProgram = errors.New("is not an executable program here")
 func (w *worker) awaitProgram(ctx context.Context, job supervisor.Job) {
 	program := job.Args[0]
 	_, own := files.Below(w.plan.Root, program)
-	if relative := strings.Contains(program, "/") && !filepath.IsAbs(program); own || relative {
+	relative := strings.Contains(program, "/") && !filepath.IsAbs(program)
+	if own || relative {
 		return
 	}
 	by := time.Now().Add(AwayFor)
