@@ -356,18 +356,15 @@ const owner = "owner"
 // own notes that this process is the worker of a folder, which it has locked.
 func own(dir string) error {
 	self, err := process.Self()
-	if err == nil {
-		err = files.Replace(filepath.Join(dir, owner), encode(self), 0o600, false)
+	if err != nil {
+		return err
 	}
-	return err
+	return files.ReplaceJSON(filepath.Join(dir, owner), self, false)
 }
 
 // ownerOf is the process that was the worker of a folder last.
 func ownerOf(dir string) (id process.Identity, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, owner))
-	if err == nil {
-		err = json.Unmarshal(data, &id)
-	}
+	err = files.ReadJSON(filepath.Join(dir, owner), &id)
 	return id, err
 }
 
@@ -418,11 +415,7 @@ func openOrders(dir string) (map[string]openOrder, error) {
 	orders := map[string]openOrder{}
 	for _, path := range left {
 		var o openOrder
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &o)
-		}
-		if err != nil {
+		if err := files.ReadJSON(path, &o); err != nil {
 			return nil, fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
 		}
 		orders[path] = o

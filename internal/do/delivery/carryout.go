@@ -3,7 +3,6 @@ package delivery
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -296,11 +295,7 @@ func (w *Workspace) syncFiles(written []string) error {
 }
 
 func (w *Workspace) intend(i intention) error {
-	data, err := json.Marshal(i)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, intentionFile), data, 0o600, true)
-	}
-	if err != nil {
+	if err := files.ReplaceJSON(filepath.Join(w.at.Own, intentionFile), i, true); err != nil {
 		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
 	}
 	return nil
@@ -313,13 +308,10 @@ func (w *Workspace) dropIntention() error {
 // finishInterrupted finishes a delivery that was cut off, or forgets one that had not
 // moved anything yet.
 func (w *Workspace) finishInterrupted(ctx context.Context) error {
-	data, err := os.ReadFile(filepath.Join(w.at.Own, intentionFile))
+	var i intention
+	err := files.ReadJSON(filepath.Join(w.at.Own, intentionFile), &i)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	var i intention
-	if err == nil {
-		err = json.Unmarshal(data, &i)
 	}
 	if err == nil {
 		err = w.finish(ctx, i)

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -20,14 +18,8 @@ import (
 // Conflicts are those that the run rests for.
 func (w *Workspace) Conflicts() ([]Conflict, error) {
 	var all []Conflict
-	data, err := os.ReadFile(filepath.Join(w.at.Own, conflictsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	if err != nil {
+	err := files.ReadJSON(filepath.Join(w.at.Own, conflictsFile), &all)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the conflicts of the run: %w", err)
 	}
 	return all, nil
@@ -50,11 +42,7 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
-	return err
+	return files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
 }
 
 // settled is what a person chose, by conflict.
@@ -97,10 +85,7 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 		return 0, err
 	}
 	all[i].Settled = &side
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
+	err = files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
 	for _, c := range all {
 		if c.Settled == nil {
 			left++

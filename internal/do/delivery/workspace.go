@@ -3,7 +3,6 @@ package delivery
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,10 +103,7 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 }
 
 func (w *Workspace) open(ctx context.Context) error {
-	data, err := os.ReadFile(filepath.Join(w.at.Own, agreedFile))
-	if err == nil {
-		err = json.Unmarshal(data, &w.agreed)
-	}
+	err := files.ReadJSON(filepath.Join(w.at.Own, agreedFile), &w.agreed)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
 	}
@@ -243,11 +239,7 @@ func (w *Workspace) keep(ctx context.Context, n int, a Agreed) error {
 		delete(after, old)
 	}
 	a.After = after
-	data, err := json.Marshal(a)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, agreedFile), data, 0o600, true)
-	}
-	if err != nil {
+	if err := files.ReplaceJSON(filepath.Join(w.at.Own, agreedFile), a, true); err != nil {
 		return fmt.Errorf("cannot store what the workspace began with: %w", err)
 	}
 	w.agreed = a

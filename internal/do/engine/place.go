@@ -100,8 +100,8 @@ func ReadBegun(dir *os.Root) (attempt int, at time.Time, ok bool) {
 }
 
 func readBegun(path string) (b begun, ok bool) {
-	data, err := os.ReadFile(path)
-	return b, err == nil && json.Unmarshal(data, &b) == nil
+	ok = files.ReadJSON(path, &b) == nil
+	return b, ok
 }
 
 // open makes the folder. The files of an attempt before this one that a crash
