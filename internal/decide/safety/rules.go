@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Danger grades an operation. High is stopped at normal and paranoid, Medium
@@ -91,28 +93,12 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 	return f, found
 }
 
+var toolWord = lazy.Regexp(`[A-Z]*[a-z0-9]+|[A-Z]+`)
+
 // toolWords are the words of a tool's name, in lower case: MultiEdit,
 // str_replace_editor and write-file have two or three.
 func toolWords(tool string) []string {
-	var b strings.Builder
-	low := false
-	for _, c := range cut(tool, 200) {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			if low {
-				b.WriteByte(' ')
-			}
-			b.WriteRune(c + 'a' - 'A')
-			low = false
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-			b.WriteRune(c)
-			low = true
-		default:
-			b.WriteByte(' ')
-			low = false
-		}
-	}
-	return strings.Fields(b.String())
+	return lists.Each(toolWord().FindAllString(cut(tool, 200), -1), strings.ToLower)
 }
 
 func anyOf(words []string, of ...string) bool {
