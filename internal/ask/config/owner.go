@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,19 +24,12 @@ type owner struct {
 }
 
 func readOwner(dir string) (o owner, err error) {
-	data, err := files.ReadBelow(dir, ownerFile, 4*maxPath)
-	if err == nil {
-		err = json.Unmarshal(data, &o)
-	}
+	err = files.ReadJSON(filepath.Join(dir, ownerFile), &o)
 	return o, err
 }
 
 func (o owner) writeTo(dir string) error {
-	data, err := json.Marshal(o)
-	if err == nil {
-		err = files.Replace(filepath.Join(dir, ownerFile), data, 0o600, false)
-	}
-	if err != nil {
+	if err := files.ReplaceJSON(filepath.Join(dir, ownerFile), o, false); err != nil {
 		return fmt.Errorf("cannot note whose state is in %s: %w", dir, err)
 	}
 	return nil
