@@ -104,11 +104,11 @@ func Decide(f Facts) Decision {
 	case f.Commits > 0 && f.Broken != "":
 		return Decision{Kind: Wait, Why: "the commits of the agent cannot be read: " + f.Broken}
 	case len(f.Apart) > 0:
-		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes gives to a " +
-			"program that filters it; left uncommitted, it is delivered as a file"}
+		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes " +
+			"gives to a program that filters it; left uncommitted, it is delivered as a file"}
 	case len(f.Unseen) > 0 && !f.Requested:
-		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours run by " +
-			"themselves"}
+		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours " +
+			"run by themselves"}
 	case f.Place == Ahead && f.Commits > 0:
 		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
 	case len(f.Overlap) > 0:

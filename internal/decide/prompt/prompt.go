@@ -298,8 +298,8 @@ func position(in Input) string {
 func checks(in Input) string {
 	switch {
 	case len(in.Gates) > 0:
-		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken " +
-			"them."
+		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not " +
+			"weaken them."
 		return list("These checks run when you have ended, in this order:", firstGates(in.commands()), maxGates+1) + "\n\n" + rule
 	case in.NoGates:
 		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."

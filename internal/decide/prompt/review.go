@@ -159,8 +159,8 @@ func (in *Review) change(limit int) string {
 	c := readPatch(in.Patch)
 	text := c.listing()
 	if in.Cut {
-		text += "\nThe patch is too long to be read whole: there are files or parts of files that are not listed. Look at " +
-			"the work tree."
+		text += "\nThe patch is too long to be read whole: there are files or parts of files that are not listed. " +
+			"Look at the work tree."
 	}
 	if shown := c.text(limit); shown != "" {
 		text += "\n\n" + fenced("diff", shown)

@@ -243,8 +243,8 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	case before == "" || f.Tip == before:
 	case !f.Past && !known:
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
-		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
-			"it, then: pawl queue resume",
+		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; "+
+			"look at it, then: pawl queue resume",
 			name, shortCommit(f.Tip), shortCommit(before)), f.Tip, now)
 		s.warnOfLost(f.Lost)
 		return false

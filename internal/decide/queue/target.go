@@ -76,8 +76,8 @@ func (s *State) alarmText(v *Verdict, tip string) string {
 		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", branchName(s.Target), v.Summary)
 	}
 	if v.Transient {
-		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, and goes on "+
-			"when that is back", branchName(s.Target), v.Summary)
+		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, "+
+			"and goes on when that is back", branchName(s.Target), v.Summary)
 	}
 	at := ""
 	if v.By != "" {

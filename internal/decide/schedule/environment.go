@@ -123,8 +123,8 @@ func joinWithAnd(ids []string) string {
 
 // adviceFor names what a person can set or do against a fault of the environment.
 func adviceFor(c failure.Class) string {
-	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, workspace.setup " +
-		"runs commands (npm ci); both reach kept workspaces at the next start."
+	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, " +
+		"workspace.setup runs commands (npm ci); both reach kept workspaces at the next start."
 	switch c {
 	case failure.Network, failure.ServiceUnavailable:
 		return "Start the service that they need, or have workspace.setup start what it needs."

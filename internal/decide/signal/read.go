@@ -144,8 +144,8 @@ func (r *reader) withdrawClaims() {
 		r.out.All = nil
 	}
 	r.out.Malformed = r.out.Malformed[:min(len(r.out.Malformed), maxMalformed-1)]
-	r.addMalformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never closed: "+
-		"close every fence, then print the signal behind it.", r.claims))
+	r.addMalformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never "+
+		"closed: close every fence, then print the signal behind it.", r.claims))
 }
 
 func (r *reader) addMalformed(sentence string) {
@@ -158,8 +158,8 @@ func (r *reader) addMalformed(sentence string) {
 // mistake, so it is told only when the message has nothing else.
 func (r *reader) addMention(how string) {
 	if r.mention == "" {
-		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a line "+
-			"of its own.", r.number, how)
+		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a "+
+			"line of its own.", r.number, how)
 	}
 }
 

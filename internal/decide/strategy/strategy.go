@@ -151,8 +151,8 @@ var builtin = []Strategy{
 	{
 		Name: "diagnose", Description: "Find the root cause before any edit", Priority: 9, Classes: workClasses, work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, UseCache: true,
-		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write down in " +
-			"one sentence what causes it. Then make the smallest change that removes that cause.",
+		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write " +
+			"down in one sentence what causes it. Then make the smallest change that removes that cause.",
 	},
 	{
 		Name: "aggressive-timeout", Description: "Increase timeouts for slow operations", Priority: 8,
@@ -169,8 +169,8 @@ var builtin = []Strategy{
 		Name: "reduced-parallelism", Description: "Execute steps sequentially to avoid resource contention", Priority: 6,
 		Classes: []failure.Class{failure.ResourceExhausted, failure.PortConflict},
 		Timeout: 5 * time.Minute, Backoff: Linear, Parallelism: 1, UseCache: true,
-		Instruction: "Run one thing at a time: tests with one worker, builds with one job, and end what you started before " +
-			"you start the next.",
+		Instruction: "Run one thing at a time: tests with one worker, builds with one job, and end what you started " +
+			"before you start the next.",
 	},
 	{
 		Name: "skip-optional", Description: "Skip optional steps to reach completion", Priority: 5,
@@ -180,8 +180,8 @@ var builtin = []Strategy{
 		Name: "rewind", Description: "Put the files back to the best snapshot and try another way",
 		Priority: 4, Classes: workClasses, work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, Rewind: true, UseCache: true,
-		Instruction: "The files were put back to the best state so far, because what came after it made things worse. " +
-			"Do not repeat what was tried; take another way.",
+		Instruction: "The files were put back to the best state so far, because what came after it made things " +
+			"worse. Do not repeat what was tried; take another way.",
 	},
 	{
 		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3, Classes: append(failure.Unanswered(),

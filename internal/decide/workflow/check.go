@@ -36,8 +36,8 @@ func (c *checker) checkIDs() {
 	case n == 0:
 		c.addFault("steps", "a workflow needs at least one step")
 	case n > MaxSteps:
-		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step "+
-			"`workflow: FILE`", MaxSteps, n)
+		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a "+
+			"step `workflow: FILE`", MaxSteps, n)
 	}
 	for i, s := range c.file.Steps {
 		first, taken := c.number[s.ID]
@@ -118,8 +118,8 @@ func (c *checker) checkSize() {
 				c.addFault(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values",
 					MaxMatrix, labelOfStep(s))
 			case n == 0:
-				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under "+
-					"include", labelOfStep(s))
+				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or "+
+					"entries under include", labelOfStep(s))
 			}
 		}
 		if total += n; total > MaxInstances {

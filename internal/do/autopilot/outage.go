@@ -53,8 +53,8 @@ func (a *agents) known() bool {
 func (p *pilot) plan(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
 	plan, tree, err := p.o.Plan(ctx, task)
 	if errors.Is(err, engine.ErrNoProgram) && p.agents.known() {
-		p.notify(Notice{Kind: Warning, Case: task.Case.ID, Text: fmt.Sprintf("%v; it may be being updated, so it is waited "+
-			"for (%s at most)", err, loop.Duration(engine.AwayFor))})
+		p.notify(Notice{Kind: Warning, Case: task.Case.ID, Text: fmt.Sprintf("%v; it may be being updated, so it is "+
+			"waited for (%s at most)", err, loop.Duration(engine.AwayFor))})
 	}
 	for by := time.Now().Add(engine.AwayFor); errors.Is(err, engine.ErrNoProgram) && p.agents.known(); {
 		if time.Now().After(by) || !process.Sleep(ready, time.Second) {

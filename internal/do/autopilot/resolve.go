@@ -141,8 +141,8 @@ func resolution(p merge.Problem, w pool.Workspace, was string) string {
 	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n",
 		p.Entry.ID, p.Entry.Commit)
 	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
-	b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop nothing of " +
-		"either. Then commit the merge.\n")
+	b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop " +
+		"nothing of either. Then commit the merge.\n")
 	if len(w.Setup) > 0 {
 		fmt.Fprintf(&b, "Before the checks can pass, run: %s\n", strings.Join(w.Setup, " && "))
 	}
@@ -176,8 +176,8 @@ func conflictText(b *strings.Builder, c *queue.Conflict) {
 	for _, f := range c.Files {
 		fmt.Fprintf(b, "- %s\n", f.Path)
 		if f.Regenerate != "" {
-			fmt.Fprintf(b, "  Do not merge its lines: merge the other files, take the target's of this one, and make it anew with: "+
-				"%s\n", f.Regenerate)
+			fmt.Fprintf(b, "  Do not merge its lines: merge the other files, take the target's of this one, and make "+
+				"it anew with: %s\n", f.Regenerate)
 			continue
 		}
 		for _, h := range f.Hunks {

@@ -96,8 +96,8 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		}
 		if len(paths) > 0 { // the files could be merged: they are what counts
 			head = now.Head.Commit
-			w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work is in the workspace as "+
-				"uncommitted files", deliver.Some(paths)))
+			w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work is in the "+
+				"workspace as uncommitted files", deliver.Some(paths)))
 		}
 	}
 	if len(conflicts) > 0 {

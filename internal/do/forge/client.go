@@ -345,8 +345,8 @@ func led(res *http.Response) string {
 	if to.Host != here.Host || to.Scheme != here.Scheme {
 		return "it leads to " + where + ", which is not followed: check forge.url"
 	}
-	return "it leads to " + where + ", which is not followed: if the repository was renamed, set forge.repository to its " +
-		"new name"
+	return "it leads to " + where + ", which is not followed: if the repository was renamed, set forge.repository to " +
+		"its new name"
 }
 
 // limited says whether an answer is about too many calls, and for how long.

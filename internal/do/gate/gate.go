@@ -120,8 +120,8 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
 	if len(specs) == 0 {
 		r.Summary = "no verification configured"
-		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. " +
-			"Add commands under verification in pawl.yaml."}
+		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without " +
+			"validation. Add commands under verification in pawl.yaml."}
 		return r, nil
 	}
 	for i, s := range specs {

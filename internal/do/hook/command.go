@@ -115,8 +115,8 @@ func (r *Runner) leftOut(p program, output string) string {
 				path = filepath.Join(r.o.Root, path)
 			}
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or let "+
-					"the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
+				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or "+
+					"let the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
 			}
 		}
 	}

@@ -133,8 +133,8 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 		return err
 	}
 	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
-		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the "+
-			"target's", commit)
+		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is "+
+			"the target's", commit)
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }

@@ -197,8 +197,8 @@ func (q *Queue) apart(ctx context.Context, f *queue.Facts, here, there, last str
 			far, q.remote.name, there, cmp.Or(last, here), name, q.remote.name, far, q.remote.name, name, far)
 	case base != there:
 		f.Theirs = there
-		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, "+
-			"or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
+		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them "+
+			"together, or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
 	}
 	return nil
 }

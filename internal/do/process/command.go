@@ -151,8 +151,8 @@ const longestText = 128 << 10
 func (c Command) tooLong() string {
 	for _, kv := range c.Env {
 		if name, _, _ := strings.Cut(kv, "="); len(kv) >= longestText {
-			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and %d " +
-				"are allowed; hand it over in a file"
+			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and " +
+				"%d are allowed; hand it over in a file"
 			return fmt.Sprintf(text, name, len(kv), longestText)
 		}
 	}
