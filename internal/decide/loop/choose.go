@@ -55,7 +55,7 @@ func (s *State) chooseStrategy(r *Record) (why string, rewind int) {
 	s.setStrategy(name)
 	s.Trial = Trial{}
 	at := s.situationAfter(r)
-	if hasEffect := at.Ineffective(name) == "" && at.Reaches(name, r.timedOut()); !hasEffect && !elsewhere {
+	if hasEffect := at.ReasonIneffective(name) == "" && at.Reaches(name, r.timedOut()); !hasEffect && !elsewhere {
 		return why, rewind // it shows nothing
 	}
 	transient := f.Kind == failure.Transient || elsewhere
