@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// This file tells a fault of the environment from the faults of tasks. When the
+// This file separates faults of the environment from faults of tasks. When the
 // first iterations of three tasks in a row fail in the same way, before their
 // changes can matter, something that all of them need may be missing: nothing new
 // is started. When a later iteration of one fails in that way too, the autopilot
@@ -155,7 +155,7 @@ func (s *State) noteLimit(e *Event) {
 		s.Tells = append(s.Tells, e.Why+": tasks wait for it, and go on by themselves")
 	case e.Why == "" && i >= 0:
 		took := s.At.Sub(s.Outages[i].Since)
-		s.Tells = append(s.Tells, fmt.Sprintf("the provider of %s answers again, after %s", e.Named, loop.Duration(took)))
+		s.Tells = append(s.Tells, "the provider of "+e.Named+" answers again, after "+loop.Duration(took))
 		s.Outages = slices.Delete(s.Outages, i, i+1)
 	}
 }
