@@ -15,7 +15,10 @@ package deliver
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // When says at which times verified work is delivered.
@@ -82,9 +85,9 @@ type Decision struct {
 	Paths []string // that it is about
 }
 
-// Decide says what is to be done with the work.
+// Decide chooses what to do with the work.
 func Decide(f Facts) Decision {
-	due := f.Green && f.When == Each || f.Green && f.When == AtEnd && f.Completed
+	due := map[When]bool{Each: true, AtEnd: f.Completed}[f.When]
 	switch {
 	case f.Files == 0 && f.Commits == 0:
 		return Decision{Kind: Nothing, Why: "nothing is new"}
@@ -95,7 +98,7 @@ func Decide(f Facts) Decision {
 	case !f.Requested && !due:
 		return Decision{Kind: Nothing, Why: "it is delivered when the run completes (run.deliver: end)"}
 	}
-	if d, stands := f.elsewhere(); stands {
+	if d, stands := f.decideElsewhere(); stands {
 		return d
 	}
 	switch {
@@ -119,9 +122,9 @@ func Decide(f Facts) Decision {
 	return Decision{Kind: Deliver, Why: "it is verified"}
 }
 
-// elsewhere is what is decided where the checkout is not on the branch that the work
-// began on, or that was rewritten.
-func (f Facts) elsewhere() (Decision, bool) {
+// decideElsewhere: the checkout is not on the branch that the work began on, or that
+// was rewritten.
+func (f Facts) decideElsewhere() (Decision, bool) {
 	switch f.Place {
 	case Switched:
 		return Decision{Kind: Rest, Why: fmt.Sprintf("the work began on %s, and %s is checked out now",
@@ -146,11 +149,7 @@ const named = 3
 
 // Some names paths, of many the first.
 func Some(paths []string) string {
-	quoted := make([]string, 0, named)
-	for _, p := range paths[:min(len(paths), named)] {
-		quoted = append(quoted, fmt.Sprintf("%q", p))
-	}
-	text := strings.Join(quoted, ", ")
+	text := strings.Join(lists.Each(paths[:min(len(paths), named)], strconv.Quote), ", ")
 	if n := len(paths) - named; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}

@@ -190,8 +190,8 @@ func OpenFence(open, text string) string {
 // afterListMarker cuts off the list markers that text starts with.
 func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
 
-// startsBlock is true for a heading or a list item: a quotation does not
-// reach over these.
+// startsBlock: the line is a heading or a list item, over which a quotation does
+// not reach.
 func startsBlock(text string) bool {
 	return text[0] == '#' || markers().MatchString(text)
 }

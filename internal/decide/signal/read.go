@@ -33,12 +33,12 @@ const (
 //   - in a code fence, indented code, a block quote, an HTML comment or a
 //     pre, code or blockquote element,
 //   - as a list item or with decoration around it, such as bold: that is
-//     malformed, and the agent is told.
+//     malformed, and the next prompt says so.
 //
 // A claim of success (COMPLETE, APPROVE) is held to more. It does not count
 // while a quotation or inline code of the same paragraph is open, within
 // fences that only a nested reading sees, nor anywhere in a message with a
-// fence that is never closed: there nobody can know what was quoted. A message
+// fence that is never closed: there it is not known what was quoted. A message
 // that was cut off within a fence, at either end, is such a one.
 func Read(message string) Reading {
 	r := reader{out: Reading{Progress: -1}}
@@ -155,7 +155,7 @@ func (r *reader) addMalformed(sentence string) {
 }
 
 // addMention remembers a signal that was quoted or talked about. That is no
-// mistake, so it is told only when the message has nothing else.
+// mistake, so it is a warning only when the message has nothing else.
 func (r *reader) addMention(how string) {
 	if r.mention == "" {
 		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a "+
@@ -242,7 +242,7 @@ func lastPart(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	// The byte before the part tells whether it starts a line.
+	// The byte before the part shows whether it starts a line.
 	part := s[len(s)-limit-1:]
 	if i := strings.IndexByte(part, '\n'); i >= 0 && i+1 < len(part) {
 		return part[i+1:]
