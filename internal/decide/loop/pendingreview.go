@@ -93,9 +93,7 @@ func (s *State) issueReview(e *Event, why string) {
 }
 
 // reviewerOf is the author's program unless another is named.
-func (s *State) reviewerOf(r *Record) string {
-	return cmp.Or(s.Policy.Reviewer, r.Agent)
-}
+func (s *State) reviewerOf(r *Record) string { return cmp.Or(s.Policy.Reviewer, r.Agent) }
 
 // reviewBounds are the rest of the limits of the iteration and the run.
 func (s *State) reviewBounds(r *Record) CommandLimits {

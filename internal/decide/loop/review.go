@@ -116,9 +116,7 @@ func firstLine(text string) string {
 const maxReason = 200 // bytes of a review's summary
 
 // cutText is the first bytes of a text, at most limit with the mark of the cut.
-func cutText(text string, limit int) string {
-	return fault.Cut(text, limit-len("…"))
-}
+func cutText(text string, limit int) string { return fault.Cut(text, limit-len("…")) }
 
 var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
 

@@ -90,9 +90,7 @@ func (s *State) goOn(f *Feedback) {
 }
 
 // firstStrategy is the one that a run starts with.
-func (p *Policy) firstStrategy() string {
-	return cmp.Or(p.Strategy, strategy.Default)
-}
+func (p *Policy) firstStrategy() string { return cmp.Or(p.Strategy, strategy.Default) }
 
 func (s *State) iterationEnded(e *Event) {
 	if s.Status != Running || s.Command.Kind != Run || e.For != s.Command.Seq || e.Record == nil {

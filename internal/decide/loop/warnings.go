@@ -13,9 +13,7 @@ import (
 // This file has the warnings at 80 % of a limit and about signals that did not
 // count, and the note to the agent about secrets.
 
-func (s *State) nearCost() bool {
-	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
-}
+func (s *State) nearCost() bool { return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost)) }
 
 // runTime is a limit on the time of a run, and what is used of it.
 type runTime struct {

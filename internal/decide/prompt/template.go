@@ -50,9 +50,7 @@ func newData(in Input, told string) *data {
 	}
 }
 
-func oneLines(texts []string) []string {
-	return lists.Each(texts, oneLine)
-}
+func oneLines(texts []string) []string { return lists.Each(texts, oneLine) }
 
 // Expand returns one fragment's text, its template carried out, for a prompt
 // that is no iteration's, such as a review's. The error is as in [Compose].

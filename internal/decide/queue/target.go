@@ -18,9 +18,7 @@ const (
 func (s *State) redTarget() bool { return s.Stop != nil && s.Stop.Cause == RedTarget }
 
 // Repairing is true while the queue tries what may repair the target.
-func (s *State) Repairing() bool {
-	return s.redTarget() && s.Batch != nil && !s.Batch.Target
-}
+func (s *State) Repairing() bool { return s.redTarget() && s.Batch != nil && !s.Batch.Target }
 
 // verifyTarget has the gates run on the target itself, when somebody waits for
 // that, or when a red one is due once more. It is false when neither is so.

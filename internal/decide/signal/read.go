@@ -233,9 +233,7 @@ const c1Lead = 0xc2
 // Of more than 1 MiB the end is kept, from the start of a line; should one
 // line be longer, it is cut and marked with an ellipsis. So a cut never makes
 // a line of its own out of the end of a sentence.
-func FinalOfText(output string) string {
-	return lastPart(carryOutCodes(output), maxFinal)
-}
+func FinalOfText(output string) string { return lastPart(carryOutCodes(output), maxFinal) }
 
 // lastPart keeps at most limit bytes from the end.
 func lastPart(s string, limit int) string {

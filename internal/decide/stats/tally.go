@@ -106,9 +106,7 @@ func (t Tally) MeanIterations() (mean float64, ok bool) {
 
 // RetrySuccess is the share of the iterations after a failed one that
 // succeeded, 0 to 1; ok is false when there was none.
-func (t Tally) RetrySuccess() (share float64, ok bool) {
-	return ratioOf(t.Cured, t.Retries)
-}
+func (t Tally) RetrySuccess() (share float64, ok bool) { return ratioOf(t.Cured, t.Retries) }
 
 // MeanElapsed is how long an iteration took; ok is false when there was none.
 func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {

@@ -196,9 +196,7 @@ const (
 // name with all below it. A trailing "/" is ignored, and so is a leading "/" or
 // "./". Upper and lower case differ. A pattern that CheckPattern refuses
 // matches nothing.
-func Match(pattern, path string) bool {
-	return CheckPattern(pattern) == nil && fits(pattern, path)
-}
+func Match(pattern, path string) bool { return CheckPattern(pattern) == nil && fits(pattern, path) }
 
 // CheckPattern tells what is wrong with pattern, or returns nil.
 func CheckPattern(pattern string) error {

@@ -39,9 +39,7 @@ func ps(args ...string) string {
 }
 
 // table reads all processes from ps.
-func table() []Proc {
-	return parsePS(ps("-axo", "pid=,ppid=,pgid=,stat=,lstart="))
-}
+func table() []Proc { return parsePS(ps("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
 
 func parsePS(text string) []Proc {
 	var out []Proc

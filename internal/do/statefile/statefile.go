@@ -41,9 +41,7 @@ type File struct {
 func (f File) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f.Owner) }
 
 // Path is where the state file of a procedure is.
-func Path(root, procedure string) string {
-	return filepath.Join(root, fileName(procedure))
-}
+func Path(root, procedure string) string { return filepath.Join(root, fileName(procedure)) }
 
 // Remove removes a procedure's, where there is one.
 func Remove(root, procedure string) error {

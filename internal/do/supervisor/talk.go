@@ -113,9 +113,7 @@ type capture struct {
 }
 
 // pumpOutput reads r to its end.
-func (c *capture) pumpOutput(r *os.File, buf []byte) {
-	process.Drain(r, buf, c.takeOutput)
-}
+func (c *capture) pumpOutput(r *os.File, buf []byte) { process.Drain(r, buf, c.takeOutput) }
 
 func (c *capture) takeOutput(p []byte) {
 	c.seen.Store(time.Now().UnixNano())

@@ -222,9 +222,7 @@ const maxLinks = 40
 // their owner may not list can be listed, and pipes by names that git opens are removed,
 // since it would wait for who writes into them. It tells whether there was one. No link
 // is followed.
-func Mend(dir string) (mended bool) {
-	return mend(dir, nil)
-}
+func Mend(dir string) (mended bool) { return mend(dir, nil) }
 
 func mend(dir string, quit <-chan struct{}) (mended bool) {
 	root, err := os.OpenRoot(dir)

@@ -290,9 +290,7 @@ type Lines struct {
 }
 
 // NewLines reads from an offset of the stream on.
-func NewLines(from source, at int64) *Lines {
-	return &Lines{from: from, pos: at, End: at}
-}
+func NewLines(from source, at int64) *Lines { return &Lines{from: from, pos: at, End: at} }
 
 // Next reads the next line; false when there is none yet. It can be asked again
 // after the stream has grown.
