@@ -57,9 +57,7 @@ func (e Errors) Error() string {
 }
 
 // Unwrap lets errors.As find the first *Error.
-func (e Errors) Unwrap() []error {
-	return lists.Each(e, func(err *Error) error { return err })
-}
+func (e Errors) Unwrap() []error { return lists.Each(e, func(err *Error) error { return err }) }
 
 // asError returns nil, the only fault, or all of them in the order of each
 // file's lines.

@@ -99,9 +99,7 @@ func (c *Config) AgentReferences() []AgentReference {
 	return slices.DeleteFunc(refs, func(r AgentReference) bool { return r.Name == "" })
 }
 
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	return slices.Sorted(maps.Keys(m))
-}
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // Name is the file of the configuration, or that there is none.
 func (c *Config) Name() string {

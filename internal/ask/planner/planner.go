@@ -218,6 +218,4 @@ func (f Flags) Merge(newer Flags) Flags {
 func (f Flags) Raises() bool { return f.Max != "" || f.MaxCost != "" || f.Timeout != "" }
 
 // Limits are the limits alone.
-func (f Flags) Limits() Flags {
-	return Flags{Max: f.Max, MaxCost: f.MaxCost, Timeout: f.Timeout}
-}
+func (f Flags) Limits() Flags { return Flags{Max: f.Max, MaxCost: f.MaxCost, Timeout: f.Timeout} }

@@ -320,8 +320,8 @@ func endpoint(getenv func(string) string, signal, path string) (string, error) {
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if getenv(name) == "grpc" {
-			return "", fmt.Errorf("%s is grpc, and pawl speaks OTLP over HTTP only: unset it, and name the collector's "+
-				"HTTP port, mostly 4318", name)
+			return "", fmt.Errorf("%s is grpc, and pawl speaks OTLP over HTTP only: unset it, and name the "+
+				"collector's HTTP port, mostly 4318", name)
 		}
 	}
 	return at, nil

@@ -46,7 +46,7 @@ func (b *beads) readIssue(n int, text []byte, problems *ProblemsError) {
 	b.issues = append(b.issues, i)
 }
 
-// notWork are types of issues that nobody works on.
+// notWork are types of issues that are no work.
 var notWork = []string{"message", "merge-request", "gate", "event", "molecule", "agent", "role", "convoy"}
 
 // draftsOfIssues makes cases of issues. What is deleted or no work is left out, with

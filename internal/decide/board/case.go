@@ -35,7 +35,7 @@ type Status string
 
 // The statuses. An operation is pending, blocked, deferred or done only.
 const (
-	Pending  Status = "pending"  // nobody works on it
+	Pending  Status = "pending"  // no agent works on it
 	Active   Status = "active"   // a loop works on it
 	Blocked  Status = "blocked"  // a person has to act
 	Review   Status = "review"   // verified; waits for a person's review, or to be landed
@@ -93,13 +93,13 @@ type Case struct {
 	SiblingsDone int  `json:"siblings_done"`
 }
 
-// IsReady is true for a task that can be started: pending, all that it needs
-// has landed, and no operation above it is held up.
+// IsReady: a task can be started. It is pending, all that it needs has landed, and
+// no operation above it is held up.
 func (c *Case) IsReady() bool {
 	return c.Type == Task && c.Status == Pending && c.Unmet == 0 && !c.Held
 }
 
-// Holds is true for an operation below which nothing can be started.
+// Holds: nothing can be started below the operation.
 func (c *Case) Holds() bool {
 	open := !c.Held && c.Unmet == 0 && c.Status != Blocked && c.Status != Deferred
 	return c.Type == Operation && !open
@@ -142,7 +142,7 @@ const (
 
 var acting = []string{AgentTag, PolicyTag, LabelTag, RaceTag, PickTag, RepairTag, CriticalTag, QuickWinTag}
 
-// Acts is true for a tag that pawl acts on, in any case of letters.
+// Acts: pawl acts on the tag, in any case of letters.
 func Acts(tag string) bool {
 	return slices.ContainsFunc(acting, func(known string) bool {
 		return strings.EqualFold(tag, known) ||
@@ -153,7 +153,7 @@ func Acts(tag string) bool {
 // Agent is who works on the task by its tags; empty is who always does.
 func (c *Case) Agent() string { return c.valueOfTag(AgentTag) }
 
-// Policy is when the work on it ends, by its tags; empty is as always. Settings of
+// Policy by which the work on it ends, from its tags; empty is the default. Settings of
 // iteration control alone ask for it.
 func (c *Case) Policy() string {
 	if own := c.valueOfTag(PolicyTag); own != "" || c.Control == nil {
@@ -171,7 +171,7 @@ func (c *Case) valueOfTag(prefix string) string {
 	return ""
 }
 
-// Labels are those that a worker has to have to work on the task.
+// Labels that a worker has to have to work on the task.
 func (c *Case) Labels() []string {
 	var labels []string
 	for _, t := range c.Tags {
@@ -256,8 +256,8 @@ func trimDistinct(list []string) []string {
 	return out
 }
 
-// Check says what is wrong with a tidy case, one sentence each; nothing when
-// it can be stored. It does not look at what the case refers to.
+// Check lists the faults of a tidy case, one sentence each; none when it can be
+// stored. It does not look at what the case refers to.
 func Check(c Case) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -318,7 +318,7 @@ func Check(c Case) []string {
 	return wrong
 }
 
-// isLine is true for UTF-8 without control characters.
+// isLine: it is UTF-8 without control characters.
 func isLine(s string) bool {
 	breaks := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, breaks)

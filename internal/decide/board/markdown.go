@@ -202,7 +202,7 @@ func readCheckbox(item string) (done bool, text string, ok bool) {
 		return false, "", false
 	}
 	mark, rest := item[1:end], item[end+1:]
-	if rest == "" || rest[0] != ' ' && rest[0] != '\t' {
+	if !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "\t") {
 		return false, "", false
 	}
 	done = slices.Contains([]string{"x", "X", "-", "✓", "✔", "v"}, mark)

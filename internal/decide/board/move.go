@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,10 +128,7 @@ func Move(c Case, ch Change) (Case, Entry, error) {
 	if refused != nil {
 		return c, Entry{}, refused
 	}
-	why := tidyReason(ch.Why)
-	if why == "" {
-		why = rule.When
-	}
+	why := cmp.Or(tidyReason(ch.Why), rule.When)
 	e := Entry{At: ch.At, Action: ch.Action, By: ch.By, From: c.Status, To: rule.To, Why: why}
 	c.Status, c.Why, c.UpdatedAt = rule.To, why, ch.At
 	if rule.Retry {

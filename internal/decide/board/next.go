@@ -110,7 +110,7 @@ func Next(cases []Case, exclude []string) (next Choice, ok bool) {
 	return next, true
 }
 
-// reasonForFirst says what put the best before the second.
+// reasonForFirst explains why the best is before the second.
 func reasonForFirst(best, second *Case, next Choice) string {
 	if second == nil {
 		return "the only ready task"
@@ -138,7 +138,7 @@ func Because(parts []Part) string {
 }
 
 // Cycle looks for a case that waits for itself, from each of starts on. waits
-// tells what a case waits for directly: what it needs, what it holds, and what
+// lists what a case waits for directly: what it needs, what it holds, and what
 // the operations above it need. A done task waits for nothing any more, a done
 // operation may be opened again. An error of waits ends the search. The path begins
 // and ends with the same id; it is nil when there is no cycle.

@@ -50,7 +50,7 @@ func (c *Case) Issue() int64 {
 	return max(n, 0)
 }
 
-// IsOutside is true for what strangers may have written, or had an agent write.
+// IsOutside: strangers may have written it, or had an agent write it.
 func (c *Case) IsOutside() bool { return strings.HasPrefix(c.Ref, issueRef) }
 
 // FollowUp is the task that an agent proposes, for a person to allow. Key is its
@@ -118,7 +118,7 @@ func (i *Issue) describeIssue(body string) string {
 	return b.String()
 }
 
-// Quoted is what a person said, as an agent is given it.
+// Quoted makes a person's comment a quote for a prompt.
 func (s Saying) Quoted() string {
 	return loginFromOutside(s.Author) + " said:\n" + Quoted(Visible(s.Text), issueSaying)
 }
@@ -145,7 +145,7 @@ func refsInText(text string) (list []string) {
 	return list
 }
 
-// Visible is what a person sees of a text: without comments of HTML, and as by [Seen].
+// Visible takes out of a text what a person does not see: comments of HTML, and see [Seen].
 func Visible(text string) string {
 	return Seen(comments().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), ""))
 }
@@ -167,8 +167,8 @@ func Seen(text string) string {
 	}, text)
 }
 
-// titleFromOutside makes one line that mentions nobody and closes nothing, wherever it is
-// written: in a commit, in a pull request.
+// titleFromOutside makes one line that mentions no account and closes no issue, even
+// in a commit or a pull request.
 func titleFromOutside(text string) string {
 	line := strings.Join(strings.Fields(mentions().ReplaceAllString(Visible(text), " $2")), " ")
 	return fault.Cut(line, issueTitle)

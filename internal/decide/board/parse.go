@@ -311,7 +311,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 	return list
 }
 
-// isCancelled is true for a word of a tracker that means that nobody is to do it.
+// isCancelled: the word of a tracker means that the work is not to be done.
 func isCancelled(status string) bool {
 	switch strings.ToLower(status) {
 	case "cancelled", "canceled", "duplicate", "won't do", "won't fix", "wontfix":
@@ -320,7 +320,7 @@ func isCancelled(status string) bool {
 	return false
 }
 
-// notWhole is true for a number that is no priority. Words that are not known say nothing.
+// notWhole: a number, but no whole one. Words that are not known are none.
 func notWhole(priority string) bool {
 	_, err := strconv.ParseFloat(priority, 64)
 	_, whole := strconv.Atoi(priority)

@@ -57,7 +57,7 @@ type Attempt struct {
 	Review Verdict
 }
 
-// Decide says what follows from an attempt, and why. Work that passed always
+// Decide returns what follows from an attempt, and why. Work that passed always
 // proceeds, also at the maximum; tests that pass while the review is missing
 // never use up the right to try again.
 func Decide(a Attempt, s Settings) (Action, string) {

@@ -16,7 +16,7 @@ import (
 type Finding struct {
 	failure.Item
 	// Severity is critical (security), high (tests, the build), medium (a
-	// review's usual wish) or low (style); empty is medium.
+	// review's usual request) or low (style); empty is medium.
 	Severity failure.Severity `json:"severity,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func severityOf(class failure.Class, item failure.Item) failure.Severity {
 	switch {
 	case class != failure.Lint, item.OfCompiler():
 		return failure.High
-	case security(item.Message):
+	case namesSecurity(item.Message):
 		return failure.Critical
 	}
 	return failure.Low
@@ -49,22 +49,21 @@ func severityOf(class failure.Class, item failure.Item) failure.Severity {
 
 func wordsTell(said string) failure.Severity {
 	switch {
-	case security(said):
+	case namesSecurity(said):
 		return failure.Critical
-	case has(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
+	case hasWord(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
 		return failure.Low
 	}
 	return failure.Medium
 }
 
-func security(said string) bool {
-	return has(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
+func namesSecurity(said string) bool {
+	return hasWord(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
 		"secret", "secrets", "credential", "credentials", "password", "passwords", "traversal",
 		"unauthenticated", "privilege")
 }
 
-// has is true when text holds one of the words, as a word.
-func has(text string, words ...string) bool {
+func hasWord(text string, words ...string) bool {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r)
 	})
@@ -93,7 +92,7 @@ func Priority(found []Finding) failure.Severity {
 // expected and what was received; else what was said.
 func (f Finding) String() string {
 	var head []string
-	if place := f.place(); place != "" {
+	if place := f.placeText(); place != "" {
 		head = append(head, place)
 	}
 	if f.Test != "" {
@@ -115,14 +114,14 @@ func (f Finding) String() string {
 	if what != "" {
 		head = append(head, what)
 	}
-	return clip(oneLine(strings.Join(head, ": ")), maxLine)
+	return clipText(oneLine(strings.Join(head, ": ")), maxLine)
 }
 
-// place is file and line, "" when the file is not known or what is said
+// placeText is file and line, "" when the file is not known or what is said
 // begins with it.
-func (f Finding) place() string {
+func (f Finding) placeText() string {
 	switch {
-	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File), f.named():
+	case f.File == "", f.Expected == "" && strings.HasPrefix(f.Message, f.File), f.namesItsPlace():
 		return ""
 	case f.Line > 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -130,8 +129,8 @@ func (f Finding) place() string {
 	return f.File
 }
 
-// named tells whether what is said names file and line itself.
-func (f Finding) named() bool {
+// namesItsPlace reports whether the message has file and line itself.
+func (f Finding) namesItsPlace() bool {
 	return f.Line > 0 && strings.Contains(f.Message, f.File) && strings.Contains(f.Message, strconv.Itoa(f.Line))
 }
 
@@ -139,7 +138,7 @@ func (f Finding) named() bool {
 // limit characters, and says how many findings it dropped. A finding is kept
 // whole or not at all; the summary is shortened only if it alone is too long.
 func Cut(summary string, found []Finding, limit int) (string, []Finding, int) {
-	summary = clip(summary, limit)
+	summary = clipText(summary, limit)
 	left := limit - utf8.RuneCountInString(summary)
 	for i, f := range found {
 		if left -= utf8.RuneCountInString(f.String()); left < 0 {
@@ -151,8 +150,8 @@ func Cut(summary string, found []Finding, limit int) (string, []Finding, int) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// clip shortens s to limit characters, the last of them an ellipsis.
-func clip(s string, limit int) string {
+// clipText shortens s to limit characters, the last of them an ellipsis.
+func clipText(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
@@ -162,7 +161,7 @@ func clip(s string, limit int) string {
 	return string([]rune(s)[:limit-1]) + "…"
 }
 
-// Feedback is what the next attempt is told.
+// Feedback is for the prompt of the next attempt.
 type Feedback struct {
 	Summary  string
 	Items    []Finding // most urgent first
@@ -173,14 +172,14 @@ type Feedback struct {
 // Advise makes the feedback of an attempt that did not pass: what the tests
 // found, else what the review did, within the settings' bound.
 func Advise(o Outcome, s Settings) Feedback {
-	f := Feedback{Summary: o.Summary(), Items: o.findings()}
+	f := Feedback{Summary: o.Summary(), Items: o.allFindings()}
 	f.Priority = cmp.Or(Priority(f.Items), failure.High)
 	f.Summary, f.Items, f.Dropped = Cut(f.Summary, f.Items, s.FeedbackMax)
 	return f
 }
 
-// Outcome is what an attempt came to, for feedback and for the history that an
-// escalation tells.
+// Outcome is the result of an attempt, for feedback and for the history in an
+// escalation.
 type Outcome struct {
 	Attempt
 	// Failure is the analysis of what failed: of the tests, or of the agent.
@@ -190,7 +189,7 @@ type Outcome struct {
 	Found []Finding
 }
 
-func (o *Outcome) findings() []Finding {
+func (o *Outcome) allFindings() []Finding {
 	if o.byReview() {
 		return o.Found
 	}
@@ -225,18 +224,18 @@ func (o *Outcome) Summary() string {
 		if f := o.Failure; f != nil && slices.Contains([]failure.Class{failure.TestFailure, failure.Unknown}, f.Class) {
 			said = "Test failed"
 		}
-		what = headline(o.Failure)
+		what = mainFinding(o.Failure)
 	default:
-		said, what = "Not verified", headline(o.Failure)
+		said, what = "Not verified", mainFinding(o.Failure)
 	}
 	what = oneLine(what)
 	switch {
 	case what == "":
 		return said
 	case o.Failure != nil && strings.HasPrefix(what, classWords(o.Failure.Class)+": "): // says itself that it failed
-		return clip(strings.ToUpper(what[:1])+what[1:], maxSummary)
+		return clipText(strings.ToUpper(what[:1])+what[1:], maxSummary)
 	}
-	return clip(said+": "+what, maxSummary)
+	return clipText(said+": "+what, maxSummary)
 }
 
 // classWords are a class as the summary of an analysis begins with it.
@@ -245,7 +244,7 @@ func classWords(c failure.Class) string { return strings.ReplaceAll(string(c), "
 // Where is the file, else the test, of what was found first; "" when that is
 // not known.
 func (o *Outcome) Where() string {
-	for _, f := range o.findings() {
+	for _, f := range o.allFindings() {
 		if where := cmp.Or(f.File, f.Test); where != "" {
 			return where
 		}
@@ -253,8 +252,8 @@ func (o *Outcome) Where() string {
 	return ""
 }
 
-// headline is the most telling finding of a failure, else its summary.
-func headline(a *failure.Analysis) string {
+// mainFinding is the most telling finding of a failure, else its summary.
+func mainFinding(a *failure.Analysis) string {
 	if a == nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -30,7 +31,7 @@ type Choice struct {
 	Do   Effect `json:"do"`
 	// To is the iteration whose files an option goes back to; 0 is before the first.
 	To int `json:"to,omitempty"`
-	// Answer is what the next attempt is told when a person chose this.
+	// Answer is for the prompt of the next attempt when a person chose this.
 	Answer string `json:"answer,omitempty"`
 	// Advice is true when the person is invited to add words of their own.
 	Advice bool `json:"advice,omitempty"`
@@ -69,11 +70,11 @@ func Choices(o Offer) []Choice {
 		list = append(list, Choice{Text: "It is cured (" + o.Cured + "): go on", Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
-	return append(list, others(o)...)
+	return append(list, otherChoices(o)...)
 }
 
-// others are the options beside trying again as things are.
-func others(o Offer) []Choice {
+// otherChoices are the options beside trying again as things are.
+func otherChoices(o Offer) []Choice {
 	var list []Choice
 	if o.Best > 0 {
 		list = append(list, Choice{Do: GoBack, To: o.Best, Advice: true,
@@ -109,11 +110,11 @@ func Verdicts(again bool) []Choice {
 	if again {
 		list = append(list, Choice{Text: "Let the agent review it again", Do: ReviewAgain})
 	}
-	return append(list, others(Offer{})...)
+	return append(list, otherChoices(Offer{})...)
 }
 
 // Ask words the question after attempts that did not pass: what stands in the
-// way, the facts in conflict, and the options that settle it.
+// way, the facts in conflict, and the options that decide it.
 func Ask(attempts int, last Outcome, offer Offer) Question {
 	offer.Green = last.byReview()
 	lead := fmt.Sprintf("After %s", fault.Numbered(attempts, "attempt"))
@@ -125,7 +126,7 @@ func Ask(attempts int, last Outcome, offer Offer) Question {
 		what = last.Found[0].String()
 	}
 	if what != "" {
-		what = ": " + clip(oneLine(what), maxSummary)
+		what = ": " + clipText(oneLine(what), maxSummary)
 	}
 	if last.Review == Rejected {
 		return Question{lead + ", the tests pass and the review still rejects the work" + what +
@@ -133,45 +134,45 @@ func Ask(attempts int, last Outcome, offer Offer) Question {
 			append([]Choice{{
 				Text: "Yes: try again with its feedback", Do: TryAgain, Advice: true,
 				Answer: "The review is right: do what it asks.",
-			}}, others(offer)...)}
+			}}, otherChoices(offer)...)}
 	}
 	return Question{lead + ", the tests pass, and the review has not decided" + what + "\n\nIs the work good?",
 		Choices(offer)}
 }
 
 func askTests(lead string, last Outcome, offer Offer) Question {
-	f, ok := conflict(last.Failure)
+	f, ok := findConflict(last.Failure)
 	if !ok {
 		what := "the work still does not pass"
-		if h := headline(last.Failure); h != "" {
-			what += ": " + clip(oneLine(h), maxSummary)
+		if h := mainFinding(last.Failure); h != "" {
+			what += ": " + clipText(oneLine(h), maxSummary)
 		}
 		return Question{fmt.Sprintf("%s, %s\n\nHow should it go on?", lead, what), Choices(offer)}
 	}
-	where := strings.TrimSpace(strings.Join([]string{f.place(), f.Test}, " "))
+	where := strings.TrimSpace(strings.Join([]string{f.placeText(), f.Test}, " "))
 	if where != "" {
-		where = ": " + clip(where, maxSummary)
+		where = ": " + clipText(where, maxSummary)
 	}
-	want, got := clip(oneLine(f.Expected), maxSummary), clip(oneLine(f.Received), maxSummary)
+	want, got := clipText(oneLine(f.Expected), maxSummary), clipText(oneLine(f.Received), maxSummary)
 	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?",
 		lead, where, want, got)
 	choices := []Choice{{
-		Text: fmt.Sprintf("What the test expects, %s: change the implementation", short(want)),
+		Text: fmt.Sprintf("What the test expects, %s: change the implementation", optionText(want)),
 		Do:   TryAgain, Advice: true,
 		Answer: "The test is right: it expects " + want + ". Change the implementation.",
 	}}
 	if !offer.TestStays {
 		choices = append(choices, Choice{
-			Text: fmt.Sprintf("What the code gives, %s: change the test", short(got)), Do: TryAgain, Advice: true,
+			Text: fmt.Sprintf("What the code gives, %s: change the test", optionText(got)), Do: TryAgain, Advice: true,
 			Answer: "The implementation is right: it gives " + got + ". Change the test.",
 		})
 	}
 	choices = append(choices, Choice{Text: "Neither: try again, with guidance", Do: TryAgain, Advice: true})
-	return Question{text, append(choices, others(offer)...)}
+	return Question{text, append(choices, otherChoices(offer)...)}
 }
 
-// conflict is the finding in which a test and the code disagree.
-func conflict(a *failure.Analysis) (Finding, bool) {
+// findConflict is the finding in which a test and the code disagree.
+func findConflict(a *failure.Analysis) (Finding, bool) {
 	if a == nil {
 		return Finding{}, false
 	}
@@ -183,8 +184,8 @@ func conflict(a *failure.Analysis) (Finding, bool) {
 	return Finding{}, false
 }
 
-// short is a value as an option names it.
-func short(value string) string { return clip(value, 60) }
+// optionText is a value as an option names it.
+func optionText(value string) string { return clipText(value, 60) }
 
 // Past is what is remembered of an earlier attempt that did not pass.
 type Past struct {
@@ -213,10 +214,10 @@ func Pattern(past []Past) string {
 		if s := oneLine(past[n-1].Summary); s != "" {
 			text += ": " + s
 		}
-		return clip(text, maxLine)
+		return clipText(text, maxLine)
 	case failure.OscillationPattern:
-		return clip(fmt.Sprintf("two failures take turns: %s / %s", oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)),
-			maxLine)
+		return clipText(fmt.Sprintf("two failures take turns: %s / %s",
+			oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)), maxLine)
 	case failure.ConsistentFailure:
 		if where := sameWhere(past); where != "" {
 			return where
@@ -228,16 +229,12 @@ func Pattern(past []Past) string {
 	return sameWhere(past)
 }
 
-// sameWhere tells the place in which all attempts failed; "" when there is
+// sameWhere names the place in which all attempts failed; "" when there is
 // none, or one attempt only.
 func sameWhere(past []Past) string {
-	for _, p := range past {
-		if p.Where == "" || p.Where != past[0].Where || len(past) < 2 {
-			return ""
-		}
-	}
-	if len(past) == 0 {
+	elsewhere := func(p Past) bool { return p.Where == "" || p.Where != past[0].Where }
+	if len(past) < 2 || slices.ContainsFunc(past, elsewhere) {
 		return ""
 	}
-	return clip(fmt.Sprintf("always %s, in different forms", oneLine(past[0].Where)), maxLine)
+	return clipText(fmt.Sprintf("always %s, in different forms", oneLine(past[0].Where)), maxLine)
 }

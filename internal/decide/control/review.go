@@ -14,28 +14,28 @@ import (
 // lists, rows of tables, headings that are findings, and sentences. Praise, thanks, what a section
 // of strengths or a summary of the change says, code, boxes that are ticked, and what the service
 // that carried the review adds are left out.
-func FromReview(text string) []Finding { return findings(text, false) }
+func FromReview(text string) []Finding { return readFindings(text, false) }
 
-// Listed is [FromReview] without the sentences around the lists: an agent tells there what it did.
-func Listed(text string) []Finding { return findings(text, true) }
+// Listed is [FromReview] without the sentences around the lists, in which an agent writes what it did.
+func Listed(text string) []Finding { return readFindings(text, true) }
 
 const (
 	maxReviewed = 256 << 10 // bytes of a review that are read, from its end
 	maxFinding  = 1000      // bytes of one finding
 )
 
-func findings(text string, listed bool) []Finding {
+func readFindings(text string, listed bool) []Finding {
 	text = text[max(0, len(text)-maxReviewed):]
 	r := reviewReader{lines: strings.Split(comment().ReplaceAllString(text, ""), "\n")}
 	for r.i = 0; r.i < len(r.lines); r.i++ {
-		r.line(strings.TrimRight(r.lines[r.i], " \t\r"))
+		r.readLine(strings.TrimRight(r.lines[r.i], " \t\r"))
 	}
 	var sure, weak []Finding
 	for _, d := range r.drafts {
-		f, ok := d.finding()
+		f, ok := d.toFinding()
 		switch {
 		case !ok, listed && !d.listed:
-		case d.weak, d.short():
+		case d.weak, d.mayBeName():
 			weak = append(weak, f)
 		default:
 			sure = append(sure, f)
@@ -102,7 +102,7 @@ var (
 		`sequence diagram|walkthrough|files? (?:selected|processed|ignored)|commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
 )
 
-func (r *reviewReader) line(l string) {
+func (r *reviewReader) readLine(l string) {
 	t := strings.TrimSpace(l)
 	quoted := strings.HasPrefix(t, ">")
 	t = strings.TrimSpace(strings.TrimLeft(t, "> "))
@@ -117,25 +117,25 @@ func (r *reviewReader) line(l string) {
 		r.in.weak = true
 		defer func() { r.in.weak = weak; r.open = nil }()
 	}
-	if r.fenced(t) || r.detailed(t) {
+	if r.readFence(t) || r.readFold(t) {
 		return
 	}
-	said := plain(t)
+	said := plainText(t)
 	switch {
 	case said == "", rule().MatchString(said) && !strings.Contains(said, "|"):
 		r.blank, r.table = true, nil
 		return
-	case r.row(said):
+	case r.readRow(said):
 	case r.listedPoint(l, said):
-	case r.heading(said):
+	case r.readHeading(said):
 	default:
-		r.sentence(l, said)
+		r.readSentence(l, said)
 	}
 	r.blank = false
 }
 
-// plain is a line without tags, links and the names of signs.
-func plain(l string) string {
+// plainText is a line without tags, links and the names of signs.
+func plainText(l string) string {
 	l = wrapped().ReplaceAllString(l, "")
 	l = links().ReplaceAllString(tags().ReplaceAllString(images().ReplaceAllString(l, "$1"), " "), "$1")
 	if strings.Count(l, ":") > 1 {
@@ -144,24 +144,24 @@ func plain(l string) string {
 	return strings.TrimSpace(l)
 }
 
-// fenced reads code. A suggestion is part of the finding that it stands in; other code is what the
+// readFence reads code. A suggestion is part of the finding that it stands in; other code is what the
 // finding is about.
-func (r *reviewReader) fenced(t string) bool {
+func (r *reviewReader) readFence(t string) bool {
 	mark := words.Cut(t, 3)
 	switch {
 	case r.fence != "" && strings.Trim(t, r.fence[:1]) == "" && strings.HasPrefix(t, r.fence):
 		r.fence = ""
 	case r.fence != "":
 		if r.shown && r.hidden == 0 {
-			r.open.more(t)
+			r.open.addLine(t)
 		}
 	case mark == "```" || mark == "~~~":
 		r.fence = mark
 		if r.head != "" && len(strings.Fields(r.head)) > 2 { // "The following is wrong:"
-			r.begin(r.head, false)
+			r.beginFinding(r.head, false)
 		}
 		if r.shown = r.open != nil && strings.HasPrefix(strings.TrimLeft(t, "`~"), "suggestion"); r.shown {
-			r.open.more("suggested:")
+			r.open.addLine("suggested:")
 		}
 		r.head, r.table = "", nil
 	default:
@@ -170,8 +170,8 @@ func (r *reviewReader) fenced(t string) bool {
 	return true
 }
 
-// detailed reads the folds of a page: what only a machine reads is left out.
-func (r *reviewReader) detailed(t string) bool {
+// readFold reads the folds of a page: what only a machine reads is left out.
+func (r *reviewReader) readFold(t string) bool {
 	opened := strings.Count(t, "<details") + strings.Count(t, "<code_context>")
 	closed := strings.Count(t, "</details") + strings.Count(t, "</code_context>")
 	if r.hidden > 0 || strings.HasPrefix(t, "<code_context>") {
@@ -183,19 +183,20 @@ func (r *reviewReader) detailed(t string) bool {
 		if strings.HasPrefix(t, "</details>") {
 			r.open = nil
 		}
-		return strings.HasPrefix(t, "<details") || strings.HasPrefix(t, "</") && strings.HasSuffix(t, ">")
+		isClosing := strings.HasPrefix(t, "</") && strings.HasSuffix(t, ">")
+		return isClosing || strings.HasPrefix(t, "<details")
 	}
 	summary, _, _ = strings.Cut(tags().ReplaceAllString(summary, ""), "</summary>")
 	if machine().MatchString(summary) {
 		r.hidden = 1
 		return true
 	}
-	r.heading("# " + strings.TrimSpace(summary))
+	r.readHeading("# " + strings.TrimSpace(summary))
 	return true
 }
 
-// begin starts a finding.
-func (r *reviewReader) begin(said string, listed bool) *draft {
+// beginFinding starts a finding.
+func (r *reviewReader) beginFinding(said string, listed bool) *draft {
 	if o := r.open; o != nil && listed && o.title != "" && o.title == o.Message && !o.labelled && !o.fields {
 		o.praised = true // it only headed the list
 	}
@@ -209,7 +210,7 @@ func (r *reviewReader) begin(said string, listed bool) *draft {
 	if !r.in.skip {
 		r.drafts = append(r.drafts, d)
 	}
-	d.say(said)
+	d.setText(said)
 	return d
 }
 
@@ -220,34 +221,34 @@ func (r *reviewReader) listedPoint(l, said string) bool {
 		return false
 	}
 	r.table = nil
-	said = plain(m[2])
+	said = plainText(m[2])
 	ticked := false
 	if b := box().FindStringSubmatch(said); b != nil {
 		said, ticked = said[len(b[0]):], strings.EqualFold(b[1], "x")
 	}
 	bare := unmarkedText(said)
 	below := r.open != nil && r.indent >= 0 && len(m[1]) > r.indent
-	switch name, value, ok := field(bare); {
+	switch name, value, ok := splitField(bare); {
 	case ticked:
 		r.open, r.indent = &draft{}, len(m[1])
-	case ok && r.open != nil && r.open.field(name, value, below):
+	case ok && r.open != nil && r.open.setField(name, value, below):
 	case below:
-		r.open.more(bare)
+		r.open.addLine(bare)
 	case strings.HasSuffix(bare, ":") || places.IsFile(strings.Trim(bare, "`")):
-		r.heading("# " + bare)
+		r.readHeading("# " + bare)
 	default:
-		r.begin(said, true)
+		r.beginFinding(said, true)
 		r.indent = len(m[1])
 	}
 	return true
 }
 
-// sentence reads a line that is in no list.
-func (r *reviewReader) sentence(l, said string) {
+// readSentence reads a line that is in no list.
+func (r *reviewReader) readSentence(l, said string) {
 	if m := linked().FindStringSubmatch(said); m != nil {
 		if r.open != nil {
 			r.open.File = cmp.Or(r.open.File, m[1])
-			r.open.field("line", m[2], true)
+			r.open.setField("line", m[2], true)
 		}
 		return
 	}
@@ -255,20 +256,20 @@ func (r *reviewReader) sentence(l, said string) {
 	if boilerplate().MatchString(bare) {
 		return
 	}
-	name, value, ok := field(bare)
+	name, value, ok := splitField(bare)
 	at, alone := placeAlone(bare)
 	indented := words.Indent(l) > 0 && r.open != nil && r.indent >= 0
 	switch {
-	case ok && r.open != nil && r.open.field(name, value, indented), ok && r.next.field(name, value):
+	case ok && r.open != nil && r.open.setField(name, value, indented), ok && r.next.setField(name, value):
 	case alone && r.open != nil && r.open.File == "" && !r.blank:
-		r.open.stand(at)
+		r.open.setPlace(at)
 	case alone:
 		r.next.file, r.next.line = at.File, at.Line
 	case r.severityAlone(said):
-	case indented, r.open != nil && !r.blank && goesOnFrom(r.lines[r.i-1], bare), r.open != nil && r.open.title != "":
-		r.open.more(bare)
+	case indented, r.open != nil && !r.blank && continuesSentence(r.lines[r.i-1], bare), r.open != nil && r.open.title != "":
+		r.open.addLine(bare)
 	default:
-		r.begin(said, false)
+		r.beginFinding(said, false)
 	}
 }
 
@@ -276,12 +277,13 @@ func (r *reviewReader) sentence(l, said string) {
 func (r *reviewReader) severityAlone(said string) bool {
 	top := failure.Severity("")
 	for part := range strings.SplitSeq(said, "|") {
-		name := letters(part)
+		name := plainWords(part)
 		s, ok := severities()[name]
 		if !ok && name != "potential issue" && name != "refactor suggestion" && name != "verification agent" && !strings.HasSuffix(name, " win") {
 			return false
 		}
-		if s != "" && (top == "" || ranks[s] > ranks[top]) {
+		severer := top == "" || ranks[s] > ranks[top]
+		if s != "" && severer {
 			top = s
 		}
 	}
@@ -290,8 +292,8 @@ func (r *reviewReader) severityAlone(said string) bool {
 	return true
 }
 
-// goesOnFrom tells whether a line goes on with a sentence that the line above did not end.
-func goesOnFrom(above, said string) bool {
+// continuesSentence reports whether a line continues a sentence that the line above did not end.
+func continuesSentence(above, said string) bool {
 	above = strings.TrimSpace(above)
 	if above == "" || strings.ContainsAny(above[len(above)-1:], ".!?:;>`") || strings.ContainsAny(above[:1], "#|") {
 		return false
@@ -303,21 +305,21 @@ func goesOnFrom(above, said string) bool {
 	return severity == "" && (len(above) >= 60 || len(above) >= 30 && words.IsLower(said[0]))
 }
 
-// say takes the text of a finding, its label and its place off it.
-func (d *draft) say(said string) {
+// setText takes the text of a finding, its label and its place off it.
+func (d *draft) setText(said string) {
 	if bare := lineLabel().ReplaceAllString(said, ""); strings.HasPrefix(bare, "**") && strings.HasSuffix(bare, "**") {
 		d.title = unmarkedText(bare)
 	}
 	said = unmarkedText(said)
 	if m := namedPlace().FindStringSubmatchIndex(said); len(m) > 0 && strings.TrimSpace(said[:m[0]]) == "" {
 		d.standAt(said, m)
-		said = leading(said[m[1]:])
+		said = trimJoint(said[m[1]:])
 	} else if m := lineLabel().FindStringSubmatch(said); m != nil && d.File != "" {
 		d.Line, _ = words.Number(m[1]+m[2], 0)
 		said = said[len(m[0]):]
 	}
 	if m := labelBehind().FindStringSubmatch(said); m != nil { // "Unbounded cache (High)"
-		if s, ok := severities()[letters(m[1])]; ok && s != praiseLabel {
+		if s, ok := severities()[plainWords(m[1])]; ok && s != praiseLabel {
 			d.Severity, d.labelled = s, true
 			said = strings.TrimSuffix(said, m[0])
 		}
@@ -328,7 +330,8 @@ func (d *draft) say(said string) {
 			break
 		}
 		d.praised = d.praised || severity == praiseLabel
-		if severity != praiseLabel && (!d.labelled || ranks[severity] > ranks[d.Severity] || d.Severity == "") {
+		severer := !d.labelled || ranks[severity] > ranks[d.Severity] || d.Severity == ""
+		if severer && severity != praiseLabel {
 			d.Severity = cmp.Or(severity, d.Severity)
 		}
 		d.labelled = d.labelled || severity != ""
@@ -337,7 +340,7 @@ func (d *draft) say(said string) {
 	if m := namedPlace().FindStringSubmatchIndex(said); m != nil {
 		d.standAt(said, m)
 		if m[0] == 0 {
-			said = leading(said[m[1]:])
+			said = trimJoint(said[m[1]:])
 		}
 	}
 	d.Message = words.Cut(said, maxFinding)
@@ -351,10 +354,10 @@ func (d *draft) standAt(said string, m []int) {
 	}
 }
 
-func (d *draft) stand(at places.Place) { d.File, d.Line, d.Column = at.File, at.Line, at.Col }
+func (d *draft) setPlace(at places.Place) { d.File, d.Line, d.Column = at.File, at.Line, at.Col }
 
-// more adds a line below the first.
-func (d *draft) more(said string) {
+// addLine adds a line below the first.
+func (d *draft) addLine(said string) {
 	if d.title != "" && len(d.Message) == 0 {
 		d.Message = d.title
 	}
@@ -366,13 +369,13 @@ func (d *draft) more(said string) {
 	}
 }
 
-// short is true for a few words that may be a name below the letter.
-func (d *draft) short() bool {
+// mayBeName: a few words, e.g. the name below a letter.
+func (d *draft) mayBeName() bool {
 	return !d.listed && !d.labelled && d.File == "" && len(strings.Fields(d.Message)) < 3 && !asksFor(d.Message)
 }
 
-// finding is what the draft asks for; false when it asks for nothing.
-func (d *draft) finding() (Finding, bool) {
+// toFinding makes the finding; false when the draft asks for nothing.
+func (d *draft) toFinding() (Finding, bool) {
 	f := d.Finding
 	// it only heads something
 	bare := d.title != "" && d.title == f.Message && !d.labelled && !d.fields && !asksFor(d.title)
@@ -380,9 +383,9 @@ func (d *draft) finding() (Finding, bool) {
 		return f, false
 	}
 	first, rest, _ := strings.Cut(f.Message, "\n")
-	first = requests(first, d.weak, d.labelled || d.title != "" || d.fields)
+	first = withoutChatter(first, d.weak, d.labelled || d.title != "" || d.fields)
 	if first == "" && rest != "" {
-		first, rest = requests(strings.ReplaceAll(rest, "\n", " "), d.weak, d.labelled), ""
+		first, rest = withoutChatter(strings.ReplaceAll(rest, "\n", " "), d.weak, d.labelled), ""
 	}
 	if first == "" {
 		return f, false
@@ -414,16 +417,16 @@ func placeAlone(said string) (places.Place, bool) {
 	return places.Place{}, false
 }
 
-// leading takes off what joined a place to its sentence.
-func leading(text string) string { return strings.TrimLeft(text, " \t:,*_`)]-–—") }
+// trimJoint takes off what joined a place to its sentence.
+func trimJoint(text string) string { return strings.TrimLeft(text, " \t:,*_`)]-–—") }
 
 // unmarkedText is said without the marks of bold letters.
 func unmarkedText(said string) string { return strings.TrimSpace(strings.ReplaceAll(said, "**", "")) }
 
-// letters are the words of s in small letters.
-func letters(s string) string {
+// plainWords are the words of s in small letters.
+func plainWords(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '\''
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789'", r)
 	}), " ")
 }
 
@@ -431,8 +434,8 @@ func letters(s string) string {
 var fieldNames = lazy.Regexp(`^(?i)(file|path|location|where|lines?|severity|priority|level|issue|problem|finding|description|details|title|impact|risk|why|` +
 	`fix|suggestion|suggested fix|recommendation|recommended fix|proposed fix|solution|action|rationale|reason|evidence|category|type|confidence|expected|actual|current|example|note)s?`)
 
-// field reads "Severity: high" and the like.
-func field(said string) (name, value string, ok bool) {
+// splitField reads "Severity: high" and the like.
+func splitField(said string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(said, ":")
 	if !ok || strings.TrimSpace(value) == "" || fieldNames().FindString(name) != name {
 		return "", "", false
@@ -440,31 +443,31 @@ func field(said string) (name, value string, ok bool) {
 	return strings.TrimSuffix(strings.ToLower(name), "s"), strings.TrimSpace(value), true
 }
 
-func (in *section) field(name, value string) bool {
+func (in *section) setField(name, value string) bool {
 	d := draft{}
 	switch name {
 	case "severity", "priority", "level":
-		in.severity = severities()[letters(value)]
+		in.severity = severities()[plainWords(value)]
 		return in.severity != ""
 	case "file", "path", "location", "where":
-		d.field(name, value, true)
+		d.setField(name, value, true)
 		in.file, in.line = d.File, d.Line
 		return in.file != ""
 	}
 	return false
 }
 
-// field takes what a record says; false for what is a finding itself. What stands below a finding is none.
-func (d *draft) field(name, value string, below bool) bool {
+// setField takes what a record says; false for what is a finding itself. What stands below a finding is none.
+func (d *draft) setField(name, value string, below bool) bool {
 	value = strings.Trim(value, "`* ")
 	switch name {
 	case "severity", "priority", "level":
-		if s, ok := severities()[letters(value)]; ok {
+		if s, ok := severities()[plainWords(value)]; ok {
 			d.Severity, d.labelled = s, true
 		}
 	case "file", "path", "location", "where":
 		if at, ok := placeAlone(value); ok {
-			d.stand(at)
+			d.setPlace(at)
 		} else if file, _, _ := strings.Cut(value, " "); places.IsFile(strings.Trim(file, "`,")) {
 			d.File = strings.Trim(file, "`,")
 		}
@@ -478,7 +481,7 @@ func (d *draft) field(name, value string, below bool) bool {
 		if name != "issue" && name != "problem" && name != "finding" && name != "title" && name != "description" {
 			value = name + ": " + value
 		}
-		d.more(value)
+		d.addLine(value)
 	}
 	d.fields = true
 	return true

@@ -24,9 +24,9 @@ var (
 		`recommendations|weakness\w*|cons|risks|remarks|notes|nits|violations|next steps|questions|nitpicks)\b`)
 )
 
-// heading reads a line that heads what is below it: with "#", in bold letters, or with a colon at
+// readHeading reads a line that heads what is below it: with "#", in bold letters, or with a colon at
 // its end. A heading may be a finding itself.
-func (r *reviewReader) heading(said string) bool {
+func (r *reviewReader) readHeading(said string) bool {
 	level := len(said) - len(strings.TrimLeft(said, "#"))
 	marked := level > 0 && strings.HasPrefix(said[level:], " ")
 	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") &&
@@ -42,7 +42,7 @@ func (r *reviewReader) heading(said string) bool {
 	r.table, r.blank = nil, false
 	file := strings.Trim(rest, "` ")
 	named, severity := labelOf(rest)
-	topic := letters(rest)
+	topic := plainWords(rest)
 	switch s, plain := headSeverity(rest); {
 	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") && len(strings.Fields(topic)) < 7:
 		r.in, r.open = section{skip: true}, nil
@@ -50,15 +50,15 @@ func (r *reviewReader) heading(said string) bool {
 		r.in, r.open = section{skip: true}, nil
 	case places.IsFile(file):
 		r.in, r.open = section{severity: r.in.severity, file: file}, nil
-	case plain && (number == "" || named == rest && !marked):
+	case plain && number == "", plain && named == rest && !marked:
 		r.in, r.open = section{severity: s}, nil
 	case severity != "" && !colon && len(strings.Fields(named)) > 2, number != "" && rest != "" && !telling().MatchString(topic):
 		r.in.skip, r.in.weak = false, false
-		d := r.begin(rest, true)
+		d := r.beginFinding(rest, true)
 		d.title, d.fields = rest, true
 	case telling().MatchString(topic):
 		r.in, r.open = section{weak: true}, nil
-	case asking().MatchString(topic) && len(strings.Fields(rest)) < 5 || colon || rest == "":
+	case asking().MatchString(topic) && len(strings.Fields(rest)) < 5, colon, rest == "":
 		if r.in, r.open = (section{severity: s}), nil; colon && !marked && !bold {
 			r.head = strings.TrimSuffix(said, ":")
 		}
@@ -66,7 +66,7 @@ func (r *reviewReader) heading(said string) bool {
 		if marked {
 			r.in = section{severity: r.in.severity}
 		}
-		r.begin(rest, true).title = rest
+		r.beginFinding(rest, true).title = rest
 	default: // a topic
 		r.in, r.open = section{file: r.in.file}, nil
 	}
@@ -76,11 +76,11 @@ func (r *reviewReader) heading(said string) bool {
 // headSeverity is how severe a heading says that all below it is: "Critical issues", "🟡 Nits"; plain is whether it says
 // nothing else.
 func headSeverity(title string) (s failure.Severity, plain bool) {
-	all := strings.Fields(letters(title))
+	all := strings.Fields(plainWords(title))
 	left := 0
 	for _, w := range all {
 		switch one := severities()[w]; {
-		case one != "" && (s == "" || ranks[one] > ranks[s] && w != "issues"):
+		case one != "" && s == "", one != "" && ranks[one] > ranks[s] && w != "issues":
 			s = one
 		case one != "" || headWords()[w]:
 		default:

@@ -10,8 +10,8 @@ import (
 
 // This file reads tables of findings.
 
-// row reads a row of a table of findings.
-func (r *reviewReader) row(said string) bool {
+// readRow reads a row of a table of findings.
+func (r *reviewReader) readRow(said string) bool {
 	cells := cellsOf(said)
 	if len(cells) < 2 {
 		return false
@@ -24,7 +24,7 @@ func (r *reviewReader) row(said string) bool {
 			return false
 		}
 		for _, c := range cells {
-			r.table = append(r.table, letters(c))
+			r.table = append(r.table, plainWords(c))
 		}
 		return true
 	}
@@ -57,7 +57,7 @@ var (
 	wellWords = words.Set(`pass passed passes ok okay good done yes fixed resolved approved fine addressed complete completed correct none na praise`)
 )
 
-// asksInTable tells whether a table with these heads lists findings, and not what a change does.
+// asksInTable reports whether a table with these heads lists findings, and not what a change does.
 func asksInTable(heads []string) bool {
 	return slices.ContainsFunc(heads, func(h string) bool {
 		return severityHeads()[h] || statusHeads()[h] ||
@@ -73,7 +73,7 @@ func (r *reviewReader) cellsSay(cells []string) {
 		if i < len(r.table) {
 			head = r.table[i]
 		}
-		name := letters(bare)
+		name := plainWords(bare)
 		switch s, graded := severities()[name]; {
 		case severityHeads()[head] && graded:
 			d.Severity, d.labelled = s, true
@@ -88,9 +88,9 @@ func (r *reviewReader) cellsSay(cells []string) {
 				said = said[:len(said)-1]
 			}
 		case fileHeads()[head]:
-			d.field("file", bare, true)
+			d.setField("file", bare, true)
 		case lineHeads()[head]:
-			d.field("line", bare, true)
+			d.setField("line", bare, true)
 		case countHeads()[head], bare == "", bare == "-", bare == "—", head == "" && strings.Trim(bare, "#0123456789") == "":
 		default:
 			said = append(said, bare)
@@ -99,7 +99,7 @@ func (r *reviewReader) cellsSay(cells []string) {
 	if len(said) == 0 {
 		return
 	}
-	f := r.begin(strings.Join(said, ": "), true)
+	f := r.beginFinding(strings.Join(said, ": "), true)
 	if d.labelled {
 		f.Severity, f.labelled = d.Severity, true
 	}

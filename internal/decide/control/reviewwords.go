@@ -85,9 +85,9 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 		return said, ""
 	}
 	rest = strings.TrimSpace(said[len(m[0]):])
-	s, known := severities()[letters(m[1]+m[2]+m[4])]
-	switch decoration := letters(m[3]); {
-	case !known || rest == "", m[3] == "" && strings.Contains(said[:len(m[0])], "`") && s == "":
+	s, known := severities()[plainWords(m[1]+m[2]+m[4])]
+	switch decoration := plainWords(m[3]); {
+	case !known, rest == "", m[3] == "" && strings.Contains(said[:len(m[0])], "`") && s == "":
 		return said, ""
 	case strings.Contains(decoration, "non blocking") || strings.Contains(decoration, "if minor"):
 		s = failure.Low
@@ -129,16 +129,16 @@ var (
 	wrongs = lazy.Regexp(`(?i)\b(?:errors?|bugs?|issues?|problems?|races?|leak\w*|crash\w*|panics?|null|injection|security|overflow|deadlock|vulnerab\w+|regression|exposes?|hard-?coded)\b`)
 )
 
-// requests is said without the sentences that ask for nothing. Of a summary only those stay that surely ask; of what
+// withoutChatter is said without the sentences that ask for nothing. Of a summary only those stay that surely ask; of what
 // was listed with a label all but praise does.
-func requests(said string, summary, labelled bool) string {
+func withoutChatter(said string, summary, labelled bool) string {
 	kept := ""
-	for _, one := range sentences(said) {
+	for _, one := range splitSentences(said) {
 		switch {
 		case strings.Trim(one, " -=*_#`>|.,:;!") == "", boilerplate().MatchString(one):
 		case labelled && !courtesy().MatchString(one):
 			kept += " " + one
-		case isPraise(one), (courtesy().MatchString(one) || narration().MatchString(one)) && !asksFor(one):
+		case isPraise(one), courtesy().MatchString(one) && !asksFor(one), narration().MatchString(one) && !asksFor(one):
 		case summary && !asksFor(one):
 		default:
 			kept += " " + one
@@ -147,13 +147,14 @@ func requests(said string, summary, labelled bool) string {
 	return strings.TrimSpace(kept)
 }
 
-// asksFor tells whether a sentence wants something changed, or says what is wrong.
+// asksFor reports whether a sentence wants something changed, or says what is wrong.
 func asksFor(said string) bool {
 	said = nothingWrong().ReplaceAllString(said, " ")
-	return asks().MatchString(said) || wrongs().MatchString(said) && !begins().MatchString(said)
+	namesFault := wrongs().MatchString(said) && !begins().MatchString(said)
+	return namesFault || asks().MatchString(said)
 }
 
-// isPraise is true for a sentence that only says that the work, or a part of it, is good.
+// isPraise: the sentence only says that the work, or a part of it, is good.
 func isPraise(said string) bool {
 	left := nothingWrong().ReplaceAllString(said, " ")
 	well := left != said || good().MatchString(said)
@@ -163,8 +164,8 @@ func isPraise(said string) bool {
 	return begins().MatchString(said) || isGood().MatchString(said) || !wrongs().MatchString(left)
 }
 
-// sentences splits a line.
-func sentences(said string) []string {
+// splitSentences splits a line.
+func splitSentences(said string) []string {
 	var all []string
 	for {
 		at := sentenceEnd().FindStringIndex(said)
@@ -173,7 +174,7 @@ func sentences(said string) []string {
 		}
 		end := at[0] + strings.IndexByte(said[at[0]:at[1]], ' ')
 		if abbreviated().MatchString(said[:end]) {
-			rest := sentences(said[end:])
+			rest := splitSentences(said[end:])
 			return append(all, append([]string{said[:end] + rest[0]}, rest[1:]...)...)
 		}
 		all = append(all, said[:end])

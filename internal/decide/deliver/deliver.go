@@ -16,9 +16,11 @@ package deliver
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // When says at which times verified work is delivered.
@@ -87,9 +89,9 @@ type Decision struct {
 	Paths []string // that it is about
 }
 
-// Decide says what is to be done with the work.
+// Decide chooses what to do with the work.
 func Decide(f Facts) Decision {
-	due := f.Green && f.When == Each || f.Green && f.When == AtEnd && f.Completed
+	due := map[When]bool{Each: true, AtEnd: f.Completed}[f.When]
 	switch {
 	case f.Files == 0 && f.Commits == 0:
 		return Decision{Kind: Nothing, Why: "nothing is new"}
@@ -100,7 +102,7 @@ func Decide(f Facts) Decision {
 	case !f.Requested && !due:
 		return Decision{Kind: Nothing, Why: "it is delivered when the run completes (run.deliver: end)"}
 	}
-	if d, stands := f.elsewhere(); stands {
+	if d, stands := f.decideElsewhere(); stands {
 		return d
 	}
 	switch {
@@ -109,11 +111,11 @@ func Decide(f Facts) Decision {
 	case f.Commits > 0 && f.Broken != "":
 		return Decision{Kind: Wait, Why: "the commits of the agent cannot be read: " + f.Broken}
 	case len(f.Apart) > 0:
-		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes gives to a " +
-			"program that filters it; left uncommitted, it is delivered as a file"}
+		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes " +
+			"gives to a program that filters it; left uncommitted, it is delivered as a file"}
 	case len(f.Unseen) > 0 && !f.Requested:
-		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours run by " +
-			"themselves"}
+		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours " +
+			"run by themselves"}
 	case f.Unjudged && !f.Requested:
 		return Decision{Kind: Combine, Why: "what you changed meanwhile came in after the gates judged it"}
 	case f.Place == Ahead && f.Commits > 0:
@@ -126,9 +128,9 @@ func Decide(f Facts) Decision {
 	return Decision{Kind: Deliver, Why: "it is verified"}
 }
 
-// elsewhere is what is decided where the checkout is not on the branch that the work
-// began on, or that was rewritten.
-func (f Facts) elsewhere() (Decision, bool) {
+// decideElsewhere: the checkout is not on the branch that the work began on, or that
+// was rewritten.
+func (f Facts) decideElsewhere() (Decision, bool) {
 	switch f.Place {
 	case Switched:
 		return Decision{Kind: Rest, Why: fmt.Sprintf("the work began on %s, and %s is checked out now",
@@ -187,11 +189,7 @@ const named = 3
 
 // Some names paths, of many the first.
 func Some(paths []string) string {
-	quoted := make([]string, 0, named)
-	for _, p := range paths[:min(len(paths), named)] {
-		quoted = append(quoted, fmt.Sprintf("%q", p))
-	}
-	text := strings.Join(quoted, ", ")
+	text := strings.Join(lists.Each(paths[:min(len(paths), named)], strconv.Quote), ", ")
 	if n := len(paths) - named; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}

@@ -44,7 +44,7 @@ func (e *Error) Hint(format string, args ...any) *Error {
 	return e
 }
 
-// Error is what is wrong, without the hints.
+// Error has the message without the hints.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap is the cause.

@@ -8,7 +8,7 @@
 //	  │        agent, snapshot, gates        │
 //	  │ ─── answer: iteration 1 ended ─────▶ │ loop.Step, recorded
 //	  │ ◀── order: wait until 14:00 ─────────│
-//	  │ ─── answer: it waits ──────────────▶ │ a timer, and nobody holds a slot
+//	  │ ─── answer: it waits ──────────────▶ │ a timer, and no slot is taken
 //	  │ ◀── order: run iteration 2 ──────────│ loop.Step, recorded
 //
 // What a kernel decided is recorded and never computed again: a newer pawl

@@ -21,7 +21,7 @@ import (
 const (
 	TaskName    = "Task"    // the workflow of one task
 	PerformName = "perform" // the activity that carries an order out
-	HearName    = "hear"    // the update by which the worker tells what somebody asked of the run
+	HearName    = "hear"    // the update by which the worker passes on a request to the run
 	NoRoom      = "no room" // the error of a worker that cannot take the order
 	Unfit       = "unfit"   // the same where its machine lacks what the order needs; with its name
 	LookName    = "look"    // the signal that something was asked of a run that may be waiting
@@ -81,7 +81,7 @@ const (
 	Heartbeat = 120 * time.Second
 	// longest is what one iteration may take with all that belongs to it.
 	longest = 7 * 24 * time.Hour
-	// orders in one history, before the workflow goes on with an empty one.
+	// orders in one history, before the workflow continues with an empty one.
 	orders = 100
 )
 
@@ -111,8 +111,8 @@ type Order struct {
 	Asked map[string]string `json:"asked,omitempty"`
 	// Decision is nil until something is decided: the worker takes the task up.
 	Decision *loop.Decision `json:"decision,omitempty"`
-	// Unfit are workers that lacked what it needs. When it comes to one again, no other
-	// took it: that one answers what it lacks.
+	// Unfit are workers that lacked what it needs. When one gets it again, no other took
+	// it: that one answers what it lacks.
 	Unfit []string `json:"unfit,omitempty"`
 }
 
@@ -124,13 +124,13 @@ type Answer struct {
 	// workflow has none.
 	Event *loop.Event `json:"event,omitempty"`
 	State *loop.State `json:"state,omitempty"`
-	// Waits: the run waits, and nobody drives it.
+	// Waits: the run waits, and no worker drives it.
 	Waits bool `json:"waits,omitempty"`
 	// Result: the run rests, and what it came to is kept.
 	Result *Result `json:"result,omitempty"`
 }
 
-// Heard is what somebody asked of the run, as the worker found it.
+// Heard is a request to the run, as the worker found it.
 type Heard struct {
 	Run   string      `json:"run"`
 	State *loop.State `json:"state,omitempty"`
@@ -151,34 +151,34 @@ type task struct {
 // Task is the workflow of one task: its run from the start to its rest.
 func Task(ctx workflow.Context, b Begin) (Result, error) {
 	t := &task{b}
-	o := workflow.UpdateHandlerOptions{Validator: t.counts}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hear, o)
+	o := workflow.UpdateHandlerOptions{Validator: t.checkUseful}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hearRequest, o)
 	if err != nil {
 		return Result{}, err
 	}
 	looks := workflow.GetSignalChannel(ctx, LookName)
 	for range orders {
-		a, err := t.perform(ctx)
+		a, err := t.performOrder(ctx)
 		switch {
 		case err != nil:
-			return t.failed(err), nil
+			return t.failedResult(err), nil
 		case a.Result != nil:
 			return *a.Result, nil
 		}
 		t.Worker, t.Run = a.Worker, a.Run
 		if a.Waits {
-			t.wait(ctx, looks)
+			t.waitForOrder(ctx, looks)
 		} else if a.Event != nil {
-			t.step(ctx, a.State, *a.Event)
+			t.stepKernel(ctx, a.State, *a.Event)
 		}
 	}
 	return Result{}, workflow.NewContinueAsNewError(ctx, TaskName, t.Begin)
 }
 
-// perform has the last decision carried out, by the worker that has the
+// performOrder has the last decision carried out, by the worker that has the
 // workspace if it is there, else by any. A worker that was silent is asked once more:
 // it may live, and the engine was away.
-func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
+func (t *task) performOrder(ctx workflow.Context) (a Answer, err error) {
 	var lacking []string
 	for again := true; ; again = false {
 		beat := cmp.Or(t.Heartbeat, Heartbeat)
@@ -191,21 +191,21 @@ func (t *task) perform(ctx workflow.Context) (a Answer, err error) {
 		}
 		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last, Unfit: lacking}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
-		name, lacks := unfit(err)
-		if !lacks && !lost(err) {
+		name, lacks := unfitWorker(err)
+		if !lacks && !isLost(err) {
 			return a, err
 		}
 		if lacks && !slices.Contains(lacking, name) {
 			lacking = append(slices.Clone(lacking), name)
 		}
-		if !again || !silent(err) {
+		if !again || !isSilent(err) {
 			t.Worker = ""
 		}
 	}
 }
 
-// unfit names the worker that lacks what an order needs.
-func unfit(err error) (name string, ok bool) {
+// unfitWorker names the worker that lacks what an order needs.
+func unfitWorker(err error) (name string, ok bool) {
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || refused.Type() != Unfit {
 		return "", false
@@ -213,14 +213,14 @@ func unfit(err error) (name string, ok bool) {
 	return name, refused.Details(&name) == nil
 }
 
-// silent is true when the worker that had the order was not heard any more.
-func silent(err error) bool {
+// isSilent: the worker that had the order sends no heartbeat any more.
+func isSilent(err error) bool {
 	late, ok := errors.AsType[*temporal.TimeoutError](err)
 	return ok && late.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT
 }
 
-// lost is true when no worker answered: it died, never took the order, or has no room.
-func lost(err error) bool {
+// isLost: no worker answered. It died, never took the order, or has no room.
+func isLost(err error) bool {
 	var late *temporal.TimeoutError
 	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok && refused.Type() == NoRoom {
 		return true
@@ -235,14 +235,14 @@ func lost(err error) bool {
 	return false
 }
 
-// failed is the result of a run that no worker could take up.
-func (t *task) failed(err error) Result {
+// failedResult is the result of a run that no worker could take up.
+func (t *task) failedResult(err error) Result {
 	why := fmt.Sprintf("no worker could carry it out: %v", errors.Unwrap(err))
 	return Result{Outcome: schedule.Outcome{NotStarted: true, Machine: true, Why: why}}
 }
 
-// step asks the kernel, and records what it decided.
-func (t *task) step(ctx workflow.Context, before *loop.State, e loop.Event) {
+// stepKernel asks the kernel, and records what it decided.
+func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event) {
 	var s loop.State
 	switch {
 	case t.Last != nil:
@@ -263,17 +263,17 @@ func (t *task) step(ctx workflow.Context, before *loop.State, e loop.Event) {
 	t.Last = &d
 }
 
-// hear takes what somebody asked of the run into account.
-func (t *task) hear(ctx workflow.Context, h Heard) (loop.Decision, error) {
+// hearRequest takes what somebody asked of the run into account.
+func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error) {
 	t.Run = h.Run
-	t.step(ctx, h.State, h.Event)
+	t.stepKernel(ctx, h.State, h.Event)
 	d := *t.Last
 	d.Event = loop.Event{} // who asks has it
 	return d, nil
 }
 
-// counts refuses what the kernel has no use for, before it is in the history.
-func (t *task) counts(h Heard) error {
+// checkUseful refuses what the kernel has no use for, before it is in the history.
+func (t *task) checkUseful(h Heard) error {
 	var s loop.State
 	switch {
 	case t.Last != nil:
@@ -287,9 +287,9 @@ func (t *task) counts(h Heard) error {
 	return nil
 }
 
-// wait ends with the wait, or when something was asked of the run: then a worker
+// waitForOrder ends with the wait, or when something was asked of the run: then a worker
 // looks at it with the same order.
-func (t *task) wait(ctx workflow.Context, looks workflow.ReceiveChannel) {
+func (t *task) waitForOrder(ctx workflow.Context, looks workflow.ReceiveChannel) {
 	c := t.Last.State.Command
 	timing, stop := workflow.WithCancel(ctx)
 	over := false
@@ -306,6 +306,6 @@ func (t *task) wait(ctx workflow.Context, looks workflow.ReceiveChannel) {
 	if over {
 		now := workflow.Now(ctx)
 		seed := uint64(now.UnixNano()) //nolint:gosec // any number will do
-		t.step(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq})
+		t.stepKernel(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq})
 	}
 }

@@ -101,7 +101,7 @@ func throttled(o flow.Order) (flow.Answer, error) {
 	}}, nil
 }
 
-func silent(flow.Order) (flow.Answer, error) {
+func isSilent(flow.Order) (flow.Answer, error) {
 	return flow.Answer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 }
 
@@ -164,7 +164,7 @@ func TestALostWorker(t *testing.T) {
 	late := func(flow.Order) (flow.Answer, error) {
 		return flow.Answer{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 	}
-	s := newStory(t, started, silent, late, ended(signal.Complete), rested)
+	s := newStory(t, started, isSilent, late, ended(signal.Complete), rested)
 	s.play()
 	was, is := s.orders[1].Decision, s.orders[3].Decision
 	q := flow.QueuesOf("repo")
@@ -175,8 +175,8 @@ func TestALostWorker(t *testing.T) {
 
 // A worker that takes its order again and is silent again gets it no third time.
 func TestAWorkerIsSilentAgain(t *testing.T) {
-	again := silent // the linter takes two of one for a slip
-	s := newStory(t, started, silent, again, ended(signal.Complete), rested)
+	again := isSilent // the linter takes two of one for a slip
+	s := newStory(t, started, isSilent, again, ended(signal.Complete), rested)
 	s.play()
 	if q := flow.QueuesOf("repo"); s.queues[3] != q.Slots {
 		t.Errorf("the third order went to %q", s.queues[3])

@@ -3,7 +3,7 @@ package lists
 
 import "slices"
 
-// Each is what of makes of each element.
+// Each makes a list of another, element by element.
 func Each[F, T any](list []F, of func(F) T) []T {
 	out := make([]T, len(list))
 	for i, one := range list {
@@ -21,7 +21,7 @@ func Set[T comparable](list []T) map[T]bool {
 	return set
 }
 
-// NonEmpty are those of the texts that say something.
+// NonEmpty leaves out the empty texts.
 func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Tripped is what became of the runs of a repository that a guard ended.
 type Tripped struct {
 	Guard           string
-	Runs, Completed int // all, and those that went on and are complete though nobody helped
+	Runs, Completed int // all, and those that continued and completed without help
 }
 
 // The runs from which something is learned of a guard.
@@ -20,7 +20,7 @@ const (
 func Adapt(p *Policy, seen []Tripped) (changes []string) {
 	s := State{Policy: *p}
 	for _, t := range seen {
-		at := s.threshold(t.Guard)
+		at := s.thresholdOf(t.Guard)
 		if at == nil || *at == 0 {
 			continue
 		}
@@ -32,8 +32,8 @@ func Adapt(p *Policy, seen []Tripped) (changes []string) {
 			*at = min(was, max(was-1, lowestAdapted))
 		}
 		if *at != was {
-			changes = append(changes, fmt.Sprintf("guard %s stops at %d instead of %d: of %d runs that it ended, %d went on and are "+
-				"complete though nobody helped", t.Guard, *at, was, t.Runs, t.Completed))
+			changes = append(changes, fmt.Sprintf("guard %s stops at %d instead of %d: of %d runs that it ended, %d "+
+				"went on and are complete though nobody helped", t.Guard, *at, was, t.Runs, t.Completed))
 		}
 	}
 	*p = s.Policy

@@ -9,22 +9,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 )
 
-// again chooses a strategy and issues the next iteration. After a transient
+// chooseAndIssue chooses a strategy and issues the next iteration. After a transient
 // failure it waits first, as the strategy says; work is worked on at once.
-func (s *State) again(e *Event, r *Record, warnings []string) {
+func (s *State) chooseAndIssue(e *Event, r *Record, warnings []string) {
 	why, rewind := "", 0
 	failed := r.Outcome == Failed && r.Failure != nil
 	switch {
 	case failed:
-		why, rewind = s.choose(r)
+		why, rewind = s.chooseStrategy(r)
 	case r.Outcome == Success && s.Policy.Strategy == "":
-		s.Strategy = s.resting()
+		s.Strategy = s.strategyAfterSuccess()
 	}
-	f := s.feedback(r)
+	f := s.feedbackOn(r)
 	if rewind != 0 {
-		s.thrown(f)
+		s.noteRewind(f)
 	}
-	s.next(f)
+	s.issueIteration(f)
 	c := &s.Command
 	c.StrategyWhy, c.Rewind, c.Warnings = why, rewind, warnings
 	if !failed || r.Failure.Kind != failure.Transient {
@@ -32,31 +32,34 @@ func (s *State) again(e *Event, r *Record, warnings []string) {
 		return
 	}
 	s.Passing++
-	if d := pause(strategy.At(s.Strategy, s.Policy.Strategies).Backoff, r.Failure.Class, s.Passing, e.Seed); d > 0 {
+	kind := strategy.At(s.Strategy, s.Policy.Strategies).Backoff
+	if d := waitAfterTransient(kind, r.Failure.Class, s.Passing, e.Seed); d > 0 {
 		s.Status = Waiting
-		c.Kind, c.Until, c.Why = Wait, s.until(e, d), "backoff after "+string(r.Failure.Class)
+		c.Kind, c.Until, c.Why = Wait, s.waitEnd(e, d), "backoff after "+string(r.Failure.Class)
 	}
 }
 
-// choose takes the next strategy after a failed iteration.
-func (s *State) choose(r *Record) (why string, rewind int) {
-	f, name, elsewhere := r.Failure, s.Strategy, s.elsewhere(r.Failure)
+// chooseStrategy takes the next strategy after a failed iteration.
+func (s *State) chooseStrategy(r *Record) (why string, rewind int) {
+	f, name, elsewhere := r.Failure, s.Strategy, s.fallbackCures(r.Failure)
 	switch {
 	case s.Policy.Strategy != "":
 	case elsewhere:
 		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
 	default:
-		s.use(f.Class)
-		at := s.situation(r)
+		s.markUsed(f.Class)
+		at := s.situationAfter(r)
 		c := strategy.Next(&at)
 		name, why = c.Name, c.Why
 	}
-	s.adopt(name)
+	s.setStrategy(name)
 	s.Trial = Trial{}
-	if at := s.situation(r); !elsewhere && (at.Ineffective(name) != "" || !at.Reaches(name, r.timedOut())) {
+	at := s.situationAfter(r)
+	if hasEffect := at.ReasonIneffective(name) == "" && at.Reaches(name, r.timedOut()); !hasEffect && !elsewhere {
 		return why, rewind // it shows nothing
 	}
-	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: f.Kind == failure.Transient || elsewhere}
+	transient := f.Kind == failure.Transient || elsewhere
+	s.Trial = Trial{Use: strategy.Use{Class: f.Class, Strategy: name}, Transient: transient}
 	if s.canRewind(r) && strategy.At(name, s.Policy.Strategies).Rewind {
 		rewind = s.Best.Number
 	}
@@ -71,9 +74,9 @@ func (r *Record) timedOut() bool {
 		slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Status == GateTimedOut })
 }
 
-// elsewhere is true for a failure that ends the run, but not with another agent:
-// a quota of the provider that nobody knows to come back.
-func (s *State) elsewhere(f *failure.Analysis) bool {
+// fallbackCures: an exhausted quota without a known end stops the run, but not
+// while there is another agent.
+func (s *State) fallbackCures(f *failure.Analysis) bool {
 	moves := s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback
 	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider && moves &&
 		s.Fallback < len(s.Policy.Fallback)
@@ -81,9 +84,9 @@ func (s *State) elsewhere(f *failure.Analysis) bool {
 
 const maxUsed = 100
 
-// use notes that the current strategy failed for a class. While there is
+// markUsed notes that the current strategy failed for a class. While there is
 // another fallback agent, moving on to it is not used up.
-func (s *State) use(class failure.Class) {
+func (s *State) markUsed(class failure.Class) {
 	u := strategy.Use{Class: class, Strategy: s.Strategy}
 	movesOn := s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback)
 	if movesOn || slices.Contains(s.Used, u) {
@@ -93,8 +96,8 @@ func (s *State) use(class failure.Class) {
 	s.Used = append(append(make([]strategy.Use, 0, len(s.Used)-from+1), s.Used[from:]...), u)
 }
 
-// situation is what a strategy is chosen from.
-func (s *State) situation(r *Record) strategy.Situation {
+// situationAfter gathers what a strategy is chosen by.
+func (s *State) situationAfter(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
 	ofAgent := r.Steps != nil && r.Steps.Agent
 	fixed := slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Name == f.Step && g.Fixed })
@@ -115,45 +118,45 @@ func (s *State) canRewind(r *Record) bool {
 	return s.Policy.Kind != Workflow && s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
 }
 
-// adopt makes a strategy the current one. One that moves on to the next agent
+// setStrategy makes a strategy the current one. One that moves on to the next agent
 // does so each time; after the last comes the first again.
-func (s *State) adopt(name string) {
+func (s *State) setStrategy(name string) {
 	s.Strategy = name
 	if n := len(s.Policy.Fallback); n > 0 && strategy.At(name, s.Policy.Strategies).Fallback {
 		s.Fallback, s.Left = (s.Fallback+1)%(n+1), nil
 	}
 }
 
-// credit judges the strategy on trial by the iteration that ended, before
+// creditTrial judges the strategy on trial by the iteration that ended, before
 // anything else is made of that.
-func (s *State) credit(r *Record, at time.Time) []strategy.Credit {
+func (s *State) creditTrial(r *Record, at time.Time) []strategy.Credit {
 	t := s.Trial
 	if t.Strategy == "" {
 		return nil
 	}
-	success, known := s.helped(&t, r)
+	success, known := s.judgeTrial(&t, r)
 	if r.Outcome == Waited && !known {
-		return nil // the iteration goes on
+		return nil // the iteration continues
 	}
 	s.Trial = Trial{}
 	if !known {
 		return nil
 	}
 	if success && t.Transient {
-		s.keep(t.Strategy)
+		s.keepStrategy(t.Strategy)
 	}
 	c := strategy.Credit{Class: t.Class, Strategy: t.Strategy, Success: success}
 	s.Learned = strategy.Learn(s.Learned, c, strategy.Day(at))
 	return []strategy.Credit{c}
 }
 
-// helped says whether a strategy helped, where the iteration tells.
+// judgeTrial decides whether a strategy helped; known is false where the iteration does not show it.
 //
 // Against a failure of the work: the iteration succeeded, or its gates got
 // further than any before. Against a transient failure: nothing transient came
-// again, whatever became of the work. What a person, a crash or a limit cut off,
-// what only a person can cure, and an iteration that did nothing tell nothing.
-func (s *State) helped(t *Trial, r *Record) (success, known bool) {
+// again, even if the work failed. What a person, a crash or a limit cut off, what
+// only a person can cure, and an iteration that did nothing show nothing.
+func (s *State) judgeTrial(t *Trial, r *Record) (success, known bool) {
 	f := r.Failure
 	switch r.Outcome {
 	case Success:
@@ -177,9 +180,9 @@ func (s *State) helped(t *Trial, r *Record) (success, known bool) {
 	}
 }
 
-// keep lets the settings of a strategy stay in force that helped against a
+// keepStrategy lets the settings of a strategy stay in force that helped against a
 // transient failure. The newest is the last.
-func (s *State) keep(name string) {
+func (s *State) keepStrategy(name string) {
 	if !strategy.At(name, s.Policy.Strategies).Lasting() {
 		return
 	}
@@ -187,12 +190,12 @@ func (s *State) keep(name string) {
 	s.Kept = append(s.Kept, name)
 }
 
-// resting is the strategy of a run whose work goes well.
-func (s *State) resting() string {
+// strategyAfterSuccess is the strategy of a run whose work goes well.
+func (s *State) strategyAfterSuccess() string {
 	if n := len(s.Kept); n > 0 {
 		return s.Kept[n-1]
 	}
-	return s.Policy.first()
+	return s.Policy.firstStrategy()
 }
 
 // settings are those of the current strategy and of the kept ones together.
@@ -207,8 +210,8 @@ func (s *State) inForce() settings {
 	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor, timeout: st.Timeout}
 	for _, name := range s.Kept {
 		k := strategy.At(name, p.Strategies)
-		in.wall, in.factor = max(in.wall, k.Wall(p.IterationTimeout, p.IterationCeiling)), max(in.factor, k.TimeoutFactor)
-		in.timeout = max(in.timeout, k.Timeout)
+		in.wall = max(in.wall, k.Wall(p.IterationTimeout, p.IterationCeiling))
+		in.factor, in.timeout = max(in.factor, k.TimeoutFactor), max(in.timeout, k.Timeout)
 		if k.Parallelism > 0 && k.Parallelism < st.Parallelism {
 			in.parallelism = k.Parallelism
 		}
@@ -220,10 +223,10 @@ func (s *State) inForce() settings {
 // patience or less load cures.
 const outageFactor = 5
 
-// pause is the n-th wait in a row after a transient failure. An iteration
+// waitAfterTransient is the n-th wait in a row after a transient failure. An iteration
 // costs money and minutes, so an exponential one grows faster than the wait for
 // a provider, of which nothing but the question is lost: four times each.
-func pause(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.Duration {
+func waitAfterTransient(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.Duration {
 	if kind == strategy.Exponential {
 		n = 2*n - 1
 	}

@@ -5,18 +5,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 )
 
-// controlled is true for work that iteration control decides about: a controlled
+// isControlled reports whether iteration control decides: about a controlled
 // procedure or task, and a workflow whose policy has settings for it.
-func (s *State) controlled() bool {
-	return s.Policy.Kind == Controlled || s.Policy.Kind == Workflow && s.Policy.Control != nil
+func (s *State) isControlled() bool {
+	controlledWorkflow := s.Policy.Kind == Workflow && s.Policy.Control != nil
+	return controlledWorkflow || s.Policy.Kind == Controlled
 }
 
 // Breaker is how many failures in a row stop the run; 0 for no such number.
-func (s *State) Breaker() int { return s.counts(GuardBreaker) }
+func (s *State) Breaker() int { return s.guardLimit(GuardBreaker) }
 
-// control are the settings of iteration control for this run. The maximum is
+// controlSettings are the settings of iteration control for this run. The maximum is
 // the run's limit: an answer grants a fresh allowance.
-func (s *State) control() control.Settings {
+func (s *State) controlSettings() control.Settings {
 	set := control.Settings{RetryTestFail: true, RetryReviewReject: true, IncludeDiff: true, FeedbackMax: 500}
 	if s.Policy.Control != nil {
 		set = *s.Policy.Control
@@ -25,9 +26,9 @@ func (s *State) control() control.Settings {
 	return set
 }
 
-// outcome is the record as iteration control sees it.
-func (s *State) outcome(r *Record) control.Outcome {
-	now := control.Attempt{Number: s.Iteration, Tests: r.tests(), Review: control.Undecided}
+// controlOutcome is the record as iteration control sees it.
+func (s *State) controlOutcome(r *Record) control.Outcome {
+	now := control.Attempt{Number: s.Iteration, Tests: r.testVerdict(), Review: control.Undecided}
 	o := control.Outcome{Attempt: now, Failure: r.Failure}
 	if v := r.Review; v != nil {
 		o.Review, o.Said, o.Found = v.Verdict, v.Summary, v.Items
@@ -35,12 +36,13 @@ func (s *State) outcome(r *Record) control.Outcome {
 	return o
 }
 
-// tests says how the verification of an iteration ended. Gates alone never
+// testVerdict is how the verification of an iteration ended. Gates alone never
 // pass: at least one that is required did, after an agent that ended well.
-func (r *Record) tests() control.Tests {
+func (r *Record) testVerdict() control.Tests {
 	if t := r.Steps; t != nil { // the steps of a workflow are its tests, beside the gates
+		onlyRejected := r.Failure == nil || r.isRejected()
 		switch {
-		case t.Complete && !r.RedGate() && (r.Failure == nil || r.rejected()):
+		case t.Complete && !r.RedGate() && onlyRejected:
 			return control.Passed
 		case r.Outcome == Failed:
 			return control.Failed
@@ -56,31 +58,31 @@ func (r *Record) tests() control.Tests {
 	return control.NotTested
 }
 
-// passes is the end of controlled work: the tests pass, and so does the review.
-func (s *State) passes(r *Record) *Command {
+// endIfPassing is the end of controlled work: the tests pass, and so does the review.
+func (s *State) endIfPassing(r *Record) *Command {
 	if s.Policy.Kind != Controlled {
 		return nil
 	}
-	if action, _ := control.Decide(s.outcome(r).Attempt, s.control()); action != control.Proceed {
+	if action, _ := control.Decide(s.controlOutcome(r).Attempt, s.controlSettings()); action != control.Proceed {
 		return nil
 	}
-	return &Command{Status: Completed, Why: r.approval("the gates pass")}
+	return &Command{Status: Completed, Why: r.withApproval("the gates pass")}
 }
 
-// escalates asks a person where nothing else can decide: the review of work
+// escalateIfUndecided asks a person where nothing else can decide: the review of work
 // that is green otherwise has no verdict, or controlled work must not be tried
 // again by itself.
-func (s *State) escalates(r *Record) *Command {
-	if r.Outcome == Waited || r.cut() {
+func (s *State) escalateIfUndecided(r *Record) *Command {
+	if r.Outcome == Waited || r.wasCutOff() {
 		return nil
 	}
-	if !s.controlled() {
+	if !s.isControlled() {
 		if !s.Policy.Review || !r.awaitsReview() {
 			return nil
 		}
 		return s.askControl(r, "the review has not decided")
 	}
-	switch action, why := control.Decide(s.outcome(r).Attempt, s.control()); action {
+	switch action, why := control.Decide(s.controlOutcome(r).Attempt, s.controlSettings()); action {
 	case control.Review:
 		return s.askControl(r, "the review has not decided")
 	case control.Escalate:
@@ -94,18 +96,18 @@ func (s *State) escalates(r *Record) *Command {
 
 // askControl is an escalation with the facts in conflict and the options.
 func (s *State) askControl(r *Record, why string) *Command {
-	o := s.offer("")
+	o := s.offerAfter("")
 	o.TestStays = r.TestProtected
-	q := control.Ask(s.Iteration, s.outcome(r), o)
-	return &Command{Status: Pending, Why: why, Question: s.question(q.Text, q.Choices)}
+	q := control.Ask(s.Iteration, s.controlOutcome(r), o)
+	return &Command{Status: Pending, Why: why, Question: s.newQuestion(q.Text, q.Choices)}
 }
 
-// bounded cuts the feedback of controlled work to what iteration control allows.
-func (s *State) bounded(f *Feedback, r *Record) {
-	if !s.controlled() || r.Outcome != Failed || r.Failure == nil {
+// boundFeedback cuts the feedback of controlled work to what iteration control allows.
+func (s *State) boundFeedback(f *Feedback, r *Record) {
+	if !s.isControlled() || r.Outcome != Failed || r.Failure == nil {
 		return
 	}
-	advice := control.Advise(s.outcome(r), s.control())
+	advice := control.Advise(s.controlOutcome(r), s.controlSettings())
 	f.Items, f.Dropped = make([]failure.Item, 0, len(advice.Items)), advice.Dropped
 	f.Summary = advice.Summary
 	for _, found := range advice.Items {
@@ -113,12 +115,12 @@ func (s *State) bounded(f *Feedback, r *Record) {
 	}
 }
 
-// GivenUp is why a run has failed when a person chose that: it waits for nobody.
+// GivenUp is the reason of a run that a person let fail: it does not wait.
 const GivenUp = "given up by a person"
 
-// chosen carries out an option of the question that was asked, and reports
+// carryOutChoice carries out an option of the question that was asked, and reports
 // false when that is to try again.
-func (s *State) chosen(choice control.Choice) bool {
+func (s *State) carryOutChoice(choice control.Choice) bool {
 	c := &Command{}
 	switch choice.Do { // the others go on
 	case control.Accept:
@@ -130,12 +132,12 @@ func (s *State) chosen(choice control.Choice) bool {
 	default:
 		return false
 	}
-	s.finish(c)
+	s.finishSession(c)
 	return true
 }
 
-// choice is option n of the question, 1-based; false when there is none.
-func (s *State) choice(n int) (control.Choice, bool) {
+// choiceAt is option n of the question, 1-based; false when there is none.
+func (s *State) choiceAt(n int) (control.Choice, bool) {
 	if s.Question == nil || n < 1 || n > len(s.Question.Choices) {
 		return control.Choice{}, false
 	}

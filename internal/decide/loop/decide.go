@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 )
 
-// decide is the order of the stop decision after each iteration: stop asked →
+// decideIteration is the order of the stop decision after each iteration: stop asked →
 // BLOCKED → COMPLETE with passing gates → PENDING → hard limits → guards →
 // wait → strategy → next.
-func (s *State) decide(e *Event) {
+func (s *State) decideIteration(e *Event) {
 	r := *e.Record
 	if r.Failure == nil {
 		r.Failure = r.Review.Rejection()
@@ -26,86 +26,86 @@ func (s *State) decide(e *Event) {
 		r.Outcome = Neutral
 	}
 	if r.Outcome != Waited {
-		s.told(e.Messages)
+		s.rememberMessages(e.Messages)
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
-		s.worked(r.Agent)
+		s.forgetLeft(r.Agent)
 	} else {
 		s.Attempts++
 	}
 	if s.mustReview(&r) {
 		s.PendingReview = &PendingReview{Record: r}
-		s.review(e, "the work is green")
+		s.issueReview(e, "the work is green")
 		return
 	}
-	s.settle(e, &r)
+	s.decideJudged(e, &r)
 }
 
-// settle decides by an iteration that is judged, its review included.
-func (s *State) settle(e *Event, r *Record) {
-	learned := s.credit(r, e.At)
-	s.remember(r)
-	s.follow(e, r)
+// decideJudged decides by an iteration that is judged, its review included.
+func (s *State) decideJudged(e *Event, r *Record) {
+	learned := s.creditTrial(r, e.At)
+	s.recordIteration(r)
+	s.issueFollowUp(e, r)
 	s.Command.Learned = learned
 }
 
-// follow issues the command that follows from an iteration.
-func (s *State) follow(e *Event, r *Record) {
-	if c := s.ending(r); c != nil {
+// issueFollowUp issues the command that follows from an iteration.
+func (s *State) issueFollowUp(e *Event, r *Record) {
+	if c := s.endingAfter(r); c != nil {
 		c.Warnings = append(c.Warnings, r.uncountedNote()...)
-		s.conclude(c, r)
+		s.finishWithFeedback(c, r)
 		return
 	}
-	warnings := s.warnings(r)
-	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.nearTime() != ""
-	if c := s.guard(r); c != nil {
+	warnings := s.warningsAfter(r)
+	s.Warned, s.Late = s.Warned || s.nearCost(), s.Late || s.NearTime() != ""
+	if c := s.endByGuard(r); c != nil {
 		if c.Guard != GuardStuck && c.Guard != GuardStandstill {
 			c.Warnings = warnings
 		}
-		s.conclude(c, r)
+		s.finishWithFeedback(c, r)
 		return
 	}
 	if r.Outcome == Waited {
-		s.wait(e, r)
+		s.waitForProvider(e, r)
 		return
 	}
-	if c := s.permanent(r); c != nil {
-		s.conclude(c, r)
+	if c := s.endIfPermanent(r); c != nil {
+		s.finishWithFeedback(c, r)
 		return
 	}
 	if s.PauseAsked {
-		s.finish(&Command{Status: Paused, Why: "paused at the end of the iteration"})
+		s.finishSession(&Command{Status: Paused, Why: "paused at the end of the iteration"})
 		return
 	}
-	s.again(e, r, warnings)
+	s.chooseAndIssue(e, r, warnings)
 }
 
-// conclude ends the run with an iteration that no other one follows. A question
+// finishWithFeedback ends the run with an iteration that no other one follows. A question
 // keeps what must be repaired, for the prompt after its answer.
-func (s *State) conclude(c *Command, r *Record) {
+func (s *State) finishWithFeedback(c *Command, r *Record) {
 	if q := c.Question; q != nil {
-		f := s.feedback(r)
+		f := s.feedbackOn(r)
 		q.Items, q.Step = f.Items, f.Step
 	}
-	s.finish(c)
+	s.finishSession(c)
 }
 
-// ending is the end that a person, the agent or a hard limit makes of the run;
+// endingAfter is the end that a person, the agent or a hard limit makes of the run;
 // nil when it may go on.
-func (s *State) ending(r *Record) *Command {
+func (s *State) endingAfter(r *Record) *Command {
 	if s.StopAsked != NoCause {
 		return stopCommand(s.StopAsked)
 	}
-	if r.Exit.Ended == EndedStop { // nobody asked the run
+	if r.Exit.Ended == EndedStop { // and the run was not asked to stop
 		return &Command{Status: Interrupted, Why: "its agent was ended by another process"}
 	}
-	if c := s.signalled(r); c != nil {
+	if c := s.endBySignal(r); c != nil {
 		return c
 	}
-	if c := s.escalates(r); c != nil {
+	if c := s.escalateIfUndecided(r); c != nil {
 		return c
 	}
-	return s.limits(r)
+	return s.endByLimits(r)
 }
 
 // Valid is true when the signals of an iteration count: it was not ended by
@@ -114,8 +114,8 @@ func (r *Record) Valid() bool {
 	return r.Exit.Ended == NotEnded && r.Exit.Terminal != TerminalMissing && r.Exit.Signal == ""
 }
 
-// Green says whether every required gate ran in this iteration and passed, and
-// how many required gates there were. Tampering is red, whatever the gates say.
+// Green reports whether every required gate ran in this iteration and passed, and
+// how many there were. Tampering is red, whatever the gates say.
 func (r *Record) Green() (ok bool, required int) {
 	if !r.Verified || len(r.Tampered) > 0 {
 		return false, 0
@@ -139,22 +139,21 @@ func (r *Record) RedGate() bool {
 	return len(r.Tampered) > 0 || slices.ContainsFunc(r.Gates, red)
 }
 
-// cut is true when pawl, not the agent, ended the iteration, and for no fault
-// of the agent's.
-func (r *Record) cut() bool {
+// wasCutOff: pawl ended the iteration, and for no fault of the agent's.
+func (r *Record) wasCutOff() bool {
 	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
 }
 
-// claims is true when the agent said anything by a signal that counts.
-func (r *Record) claims() bool {
+// hasClaim: the agent gave a signal that counts.
+func (r *Record) hasClaim() bool {
 	says := r.Signal.Kind != signal.None || r.Progress >= 0
 	return says && r.Valid()
 }
 
-// Completes says whether the iteration ends the work: COMPLETE with passing
+// Completes reports whether the iteration ends the work: COMPLETE with passing
 // gates and, where there was a review, its approval. With a non-zero exit at least one required gate must have passed.
 func (r *Record) Completes() (ok bool, warning string) {
-	if !r.claimsComplete() || !r.approved() {
+	if !r.claimsComplete() || !r.passesReview() {
 		return false, ""
 	}
 	green, required := r.Green()
@@ -174,30 +173,30 @@ func (r *Record) Completes() (ok bool, warning string) {
 
 func (r *Record) claimsComplete() bool { return r.Valid() && r.Signal.Kind == signal.Complete }
 
-// Judge says what an iteration was for the loop.
+// Judge classifies an iteration.
 func (r *Record) Judge() Outcome {
 	switch {
 	case r.onlyAsks():
 		return Asked
-	case r.RedGate() || r.rejected():
+	case r.RedGate() || r.isRejected():
 		return Failed
-	case r.cut():
+	case r.wasCutOff():
 		return Neutral
 	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
 		return Neutral
-	case slices.Contains([]Ended{EndedRetries, EndedRequests}, r.Exit.Ended) && r.limited():
+	case slices.Contains([]Ended{EndedRetries, EndedRequests}, r.Exit.Ended) && r.metProviderLimit():
 		return Waited // the agent was waiting itself
 	case r.Exit.Ended == EndedDay:
 		return Waited // for the next day
 	case r.Exit.Ended != NotEnded:
 		return Failed
 	case r.Steps != nil:
-		return r.Steps.outcome(r)
+		return r.Steps.judgeSteps(r)
 	}
 	if ok, _ := r.Completes(); ok {
 		return Success
 	}
-	if r.limited() {
+	if r.metProviderLimit() {
 		return Waited
 	}
 	switch {
@@ -205,7 +204,7 @@ func (r *Record) Judge() Outcome {
 		return Failed
 	case r.Valid() && r.Signal.Kind == signal.Failure:
 		return Failed
-	case r.TreeKnown && r.TreeBefore == r.TreeAfter && r.Commits == 0 && !r.claims():
+	case r.TreeKnown && r.TreeBefore == r.TreeAfter && r.Commits == 0 && !r.hasClaim():
 		return Neutral
 	}
 	return Success
@@ -218,21 +217,21 @@ func (r *Record) onlyAsks() bool {
 	return asks && !differs && len(r.Files) == 0 && r.Commits == 0 && len(r.Tampered) == 0
 }
 
-// limited is true when a limit of the provider stopped the agent, which passes.
-func (r *Record) limited() bool {
+// metProviderLimit: a limit of the provider, which will be over, stopped the agent.
+func (r *Record) metProviderLimit() bool {
 	f := r.Failure
 	return f != nil && f.Provider && f.Kind == failure.Transient
 }
 
-// remember folds the record into the guards and the history. An attempt that
+// recordIteration folds the record into the guards and the history. An attempt that
 // a limit of the provider cut off is no iteration.
-func (s *State) remember(r *Record) {
+func (s *State) recordIteration(r *Record) {
 	if r.Outcome == Waited {
 		return
 	}
 	sight := Sight{
 		Outcome: r.Outcome, Score: r.Score, Files: r.Files, TreeKnown: r.TreeKnown, TreeBefore: r.TreeBefore,
-		TreeAfter: r.TreeAfter, Commits: r.Commits, Progress: -1, Claim: r.claims(), Silent: r.Output == 0,
+		TreeAfter: r.TreeAfter, Commits: r.Commits, Progress: -1, Claim: r.hasClaim(), Silent: r.Output == 0,
 	}
 	if len(r.Flagged) > 0 {
 		sight.Files = append(append([]string(nil), r.Flagged...), r.Files...)
@@ -242,19 +241,19 @@ func (s *State) remember(r *Record) {
 	}
 	s.Changed = s.Changed || !r.TreeKnown || r.TreeBefore != r.TreeAfter
 	past := &Past{Number: r.Number, Strategy: r.Strategy, Outcome: r.Outcome, Score: r.Score}
-	past.Cut = r.cut() || s.StopAsked != NoCause
+	past.Cut = r.wasCutOff() || s.StopAsked != NoCause
 	if f := r.Failure; f != nil && r.Outcome == Failed {
 		sight.Fingerprint = f.Fingerprint
 		past.Class, past.Fingerprint, past.Summary = string(f.Class), f.Fingerprint, f.Summary
-		o := s.outcome(r)
+		o := s.controlOutcome(r)
 		past.Where = o.Where()
-		if !r.rejected() {
+		if !r.isRejected() {
 			past.Step = f.Step
 		}
 		if found := control.FromAnalysis(f); len(found) > 0 && past.Step != "" {
 			past.Found = found[0].String()
 		}
-		if s.controlled() {
+		if s.isControlled() {
 			past.Summary, past.Found = o.Summary(), ""
 		}
 	}
@@ -273,7 +272,7 @@ func (s *State) remember(r *Record) {
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)
-	if w := r.wrong(); w != "" || r.Verified {
+	if w := r.reasonNotSuccess(); w != "" || r.Verified {
 		s.Wrong = w
 	}
 	passed, required := r.Green()
@@ -283,28 +282,31 @@ func (s *State) remember(r *Record) {
 	}
 	// The last of the best: what came after an equal one is not to be lost. A green one
 	// beats all that are not.
-	better := r.Score >= 0 && r.Score >= s.Best.Score && (green || !s.Best.Green)
-	if r.Snapshot != "" && (green && r.Score >= 0 && !s.Best.Green || better) {
+	isBest := green
+	if green == s.Best.Green {
+		isBest = r.Score >= s.Best.Score
+	}
+	if r.Snapshot != "" && r.Score >= 0 && isBest {
 		s.Best = Best{Number: r.Number, Score: r.Score, Snapshot: r.Snapshot, Green: green}
 	}
 }
 
 const maxRecent = 10
 
-// signalled is the end that the agent's own signal makes; nil for none.
-func (s *State) signalled(r *Record) *Command {
+// endBySignal is the end that the agent's own signal makes; nil for none.
+func (s *State) endBySignal(r *Record) *Command {
 	if !r.Valid() {
 		return nil
 	}
 	if r.Signal.Kind == signal.Blocked {
 		why := "the agent says that it is blocked: " + r.Signal.Text
-		return &Command{Status: Blocked, Why: why, Question: s.ask(why, "")}
+		return &Command{Status: Blocked, Why: why, Question: s.askAfterStop(why, "")}
 	}
 	unreviewed := s.Policy.Review && r.Review == nil
 	if ok, warning := r.Completes(); ok && !unreviewed {
-		c := &Command{Status: Completed, Why: "COMPLETE, " + r.approval("and the gates pass")}
+		c := &Command{Status: Completed, Why: "COMPLETE, " + r.withApproval("and the gates pass")}
 		if len(r.Gates) == 0 {
-			c.Why = "COMPLETE; " + r.approval("no verification configured")
+			c.Why = "COMPLETE; " + r.withApproval("no verification configured")
 		}
 		if warning != "" {
 			c.Warnings = []string{warning}
@@ -314,22 +316,23 @@ func (s *State) signalled(r *Record) *Command {
 		}
 		return c
 	}
-	if c := s.passes(r); c != nil {
+	if c := s.endIfPassing(r); c != nil {
 		return c
 	}
-	if c := s.stepped(r); c != nil {
+	if c := s.endBySteps(r); c != nil {
 		return c
 	}
 	if r.Signal.Kind == signal.Pending {
-		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: s.question(r.Signal.Text, nil)}
+		q := s.newQuestion(r.Signal.Text, nil)
+		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: q}
 	}
 	return nil
 }
 
-// limits are the hard ones: iterations, wall clock, cost. r is the iteration
+// endByLimits asks the hard limits: iterations, wall clock, cost. r is the iteration
 // that just ended, nil between two sessions. One that waits for its review is
 // used up already: the review is no further iteration.
-func (s *State) limits(r *Record) *Command {
+func (s *State) endByLimits(r *Record) *Command {
 	p := &s.Policy
 	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
 	if used && !p.Once {
@@ -342,7 +345,7 @@ func (s *State) limits(r *Record) *Command {
 		return timedOut("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
-		return timedOut(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.short())
+		return timedOut(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.limitText())
 	}
 	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
 		return timedOut(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
@@ -350,12 +353,12 @@ func (s *State) limits(r *Record) *Command {
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
 		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration",
-			s.Spent.Cost, p.MaxCost.short())
+			s.Spent.Cost, p.MaxCost.limitText())
 	}
 	if c := s.taskCost(); c != nil {
 		return c
 	}
-	if c := s.counted(); c != nil {
+	if c := s.endByCounts(); c != nil {
 		return c
 	}
 	if s.spentForNext(r) {
@@ -371,36 +374,37 @@ func timedOut(format string, args ...any) *Command {
 	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
 }
 
-// guard asks the guards in their order.
-func (s *State) guard(r *Record) *Command {
+// endByGuard asks the guards in their order.
+func (s *State) endByGuard(r *Record) *Command {
 	if r.Outcome == Waited {
 		return nil
 	}
 	g := &s.Guards
 	for _, ask := range []func() (Trip, bool){
-		func() (Trip, bool) { return g.Breaker(s.counts(GuardBreaker)) },
+		func() (Trip, bool) { return g.Breaker(s.guardLimit(GuardBreaker)) },
 		g.Regression,
-		func() (Trip, bool) { return g.Thrash(s.counts(GuardThrashing)) },
+		func() (Trip, bool) { return g.Thrash(s.guardLimit(GuardThrashing)) },
 		g.Oscillate,
-		func() (Trip, bool) { return g.Repeat(s.counts(GuardRepeated)) },
+		func() (Trip, bool) { return g.Repeat(s.guardLimit(GuardRepeated)) },
 	} {
 		if t, tripped := ask(); tripped {
-			return s.tripped(t)
+			return s.tripCommand(t)
 		}
 	}
-	return s.stuck(r)
+	return s.endIfStuck(r)
 }
 
-// counts is the number of attempts at which a guard stops the run; 0 for none. Under iteration
+// guardLimit is the number of attempts at which a guard stops the run; 0 for none. Under iteration
 // control its maximum rules, and no guard that counts attempts comes before it.
-func (s *State) counts(guard string) int {
-	if at := s.threshold(guard); at != nil && (!s.controlled() || s.Limit <= 0) {
-		return *at
+func (s *State) guardLimit(guard string) int {
+	at, controlRules := s.thresholdOf(guard), s.isControlled() && s.Limit > 0
+	if at == nil || controlRules {
+		return 0
 	}
-	return 0
+	return *at
 }
 
-func (s *State) tripped(t Trip) *Command {
+func (s *State) tripCommand(t Trip) *Command {
 	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
 	if last := s.lastSummary(); last != "" {
 		c.Why += "; last failure: " + last
@@ -411,11 +415,11 @@ func (s *State) tripped(t Trip) *Command {
 	case Workflow:
 		c.Status = FailedRun
 	}
-	c.Question = s.ask(t.Message, t.Guard)
+	c.Question = s.askAfterStop(t.Message, t.Guard)
 	return c
 }
 
-// lastSummary is what failed last; "" nothing.
+// lastSummary is of the last failure; "" without one.
 func (s *State) lastSummary() string {
 	for _, p := range slices.Backward(s.Recent) {
 		if p.Outcome == Failed {
@@ -425,14 +429,14 @@ func (s *State) lastSummary() string {
 	return ""
 }
 
-// stuck pauses a loop without progress when the policy says so, or when nothing else would ever
+// endIfStuck pauses a loop without progress when the policy says so, or when nothing else would ever
 // end the run: a procedure without a maximum. At the limit it asks a person in any case.
-func (s *State) stuck(r *Record) *Command {
+func (s *State) endIfStuck(r *Record) *Command {
 	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)
 	if !tripped {
-		t, tripped = s.Guards.Idling(p.Stuck, r.uncounted())
+		t, tripped = s.Guards.Idling(p.Stuck, r.reasonUncounted())
 	}
 	status := Paused
 	if pauses := p.PauseOnStuck || endless; !tripped || !pauses {
@@ -445,15 +449,16 @@ func (s *State) stuck(r *Record) *Command {
 		}
 	}
 	return &Command{
-		Status: status, Why: t.Message, Guard: t.Guard, Message: t.Message, Question: s.ask(t.Message, t.Guard),
+		Status: status, Why: t.Message, Guard: t.Guard, Message: t.Message,
+		Question: s.askAfterStop(t.Message, t.Guard),
 	}
 }
 
-// permanent ends a run whose failure only a person can cure, instead of
+// endIfPermanent ends a run whose failure only a person can cure, instead of
 // burning iterations on it.
-func (s *State) permanent(r *Record) *Command {
+func (s *State) endIfPermanent(r *Record) *Command {
 	f := r.Failure
-	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.elsewhere(f) {
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.fallbackCures(f) {
 		return nil
 	}
 	// A guard's own words say what to do as well.
@@ -463,32 +468,32 @@ func (s *State) permanent(r *Record) *Command {
 	// A board offers what helps; before the first deed there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.
 	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
-		o := s.offer("")
+		o := s.offerAfter("")
 		o.Cured = string(f.Class)
-		c.Question = s.question(c.Why, control.Choices(o))
+		c.Question = s.newQuestion(c.Why, control.Choices(o))
 	}
 	return c
 }
 
-// warnings are what a person should see of an iteration that did not end the run.
-func (s *State) warnings(r *Record) []string {
+// warningsAfter lists the warnings about an iteration that did not end the run.
+func (s *State) warningsAfter(r *Record) []string {
 	w := r.uncountedNote()
 	switch {
 	case !r.claimsComplete():
-	case r.rejected():
+	case r.isRejected():
 		w = append(w, "the agent claimed COMPLETE, but the review rejects the work; the claim does not count")
 	default:
 		w = append(w, "the agent claimed COMPLETE, but verification does not pass; the claim does not count")
 	}
 	if t, tripped := s.Guards.Stuck(s.Policy.Stuck); tripped && s.Guards.Still == s.Policy.Stuck {
 		w = append(w, t.Message)
-	} else if t, tripped := s.Guards.Idling(s.Policy.Stuck, r.uncounted()); tripped && s.Guards.Idle == s.Policy.Stuck {
+	} else if t, idles := s.Guards.Idling(s.Policy.Stuck, r.reasonUncounted()); idles && s.Guards.Idle == s.Policy.Stuck {
 		w = append(w, t.Message)
 	}
 	if s.nearCost() && !s.Warned {
-		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.short()))
+		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.limitText()))
 	}
-	if near := s.nearTime(); near != "" && !s.Late && !r.WarnedRunTime {
+	if near := s.NearTime(); near != "" && !s.Late && !r.WarnedRunTime {
 		w = append(w, near)
 	}
 	return append(w, s.nearIteration(r)...)

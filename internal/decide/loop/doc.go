@@ -6,6 +6,6 @@
 // machine, inside a distributed engine and in a simulation.
 //
 // A guard is a count in [Guards] that Observe keeps, a method that says whether
-// it trips, and a threshold in [Policy]. State.guard asks them in their order.
-// Scores, trees and files come to it as a [Sight], which State.remember makes.
+// it trips, and a threshold in [Policy]. State.endByGuard asks them in their order.
+// Scores, trees and files come to it as a [Sight], which State.recordIteration makes.
 package loop

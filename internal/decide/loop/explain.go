@@ -15,9 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 )
 
-// feedback is what the next prompt says about this iteration.
-func (s *State) feedback(r *Record) *Feedback {
-	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.tried(r.Number)}
+// feedbackOn makes the next prompt's text about an iteration.
+func (s *State) feedbackOn(r *Record) *Feedback {
+	f := &Feedback{Iteration: r.Number, Malformed: r.Malformed, Tried: s.failuresBefore(r.Number)}
 	told := r.Outcome == Failed || r.Outcome == Asked
 	if a := r.Failure; a != nil && told {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
@@ -26,14 +26,14 @@ func (s *State) feedback(r *Record) *Feedback {
 			f.Notes = append(f.Notes, advice)
 		}
 	}
-	s.bounded(f, r)
+	s.boundFeedback(f, r)
 	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
 		f.Notes = append(f.Notes, again)
 	}
 	if nudge := s.Guards.nudge(s.Policy.Stuck); nudge != "" {
 		f.Notes = append(f.Notes, nudge)
 	}
-	if r.cut() {
+	if r.wasCutOff() {
 		f.Notes = append(f.Notes, noteCut)
 	}
 	if r.Exit.Ended == EndedTimeout && r.Outcome != Failed {
@@ -55,8 +55,8 @@ func (r *Record) exitOf(gate string) int {
 	return 0
 }
 
-// sameAgain says that the last iterations failed alike, so that the next agent is not
-// told word for word what the one before was told; "" when they did not.
+// sameAgain notes that the last iterations failed alike, so that the prompts of two
+// agents differ; "" when they did not.
 func (s *State) sameAgain() string {
 	n, last := 0, ""
 	for _, p := range slices.Backward(s.Recent) {
@@ -87,9 +87,9 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// thrown says of a feedback what is true after its iteration's files were put back to
-// those of the best one: its items are about files that are not there any more.
-func (s *State) thrown(f *Feedback) {
+// noteRewind rewrites a feedback whose iteration's files were replaced by those of the
+// best one: its items are about files that are not there any more.
+func (s *State) noteRewind(f *Feedback) {
 	was := cmp.Or(f.Summary, "it failed")
 	f.Summary, f.Step, f.ExitCode, f.Items, f.Dropped = "", "", 0, nil, 0
 	note := fmt.Sprintf("The files are as iteration %d left them, the best so far", s.Best.Number)
@@ -101,9 +101,9 @@ func (s *State) thrown(f *Feedback) {
 	f.Notes = append(f.Notes, note+".", fmt.Sprintf("What iteration %d did was thrown away: %s", f.Iteration, was))
 }
 
-// instructed adds what the strategy of the next iteration asks for. A fixed own
+// withInstruction adds what the strategy of the next iteration asks for. A fixed own
 // strategy speaks in the first prompt too; the built-in ones speak of a failure.
-func (s *State) instructed(f *Feedback) *Feedback {
+func (s *State) withInstruction(f *Feedback) *Feedback {
 	if s.Strategy == strategy.Default {
 		return f // nothing is kept, too: that would be the strategy
 	}
@@ -125,12 +125,12 @@ func (s *State) instructed(f *Feedback) *Feedback {
 
 const noteCut = "The iteration before this one was interrupted; its changes may be incomplete."
 
-// lastFeedback is what a resumed run still knows.
+// lastFeedback rebuilds the feedback of a resumed run.
 func (s *State) lastFeedback() *Feedback {
 	f := &Feedback{}
 	if n := len(s.Recent); n > 0 {
 		last := s.Recent[n-1]
-		f.Iteration, f.Summary, f.Tried = last.Number, last.Summary, s.tried(last.Number)
+		f.Iteration, f.Summary, f.Tried = last.Number, last.Summary, s.failuresBefore(last.Number)
 		if last.Cut {
 			f.Notes = append(f.Notes, noteCut)
 		}
@@ -143,18 +143,18 @@ func (s *State) lastFeedback() *Feedback {
 
 const maxTried = 5
 
-// tried has a line for each failed iteration before number, oldest first.
-func (s *State) tried(number int) []string {
+// failuresBefore has a line for each failed iteration before number, oldest first.
+func (s *State) failuresBefore(number int) []string {
 	var lines []string
 	for _, p := range s.Recent {
 		if p.Outcome == Failed && p.Number < number {
-			lines = append(lines, p.line())
+			lines = append(lines, p.summaryLine())
 		}
 	}
 	return lines[max(0, len(lines)-maxTried):]
 }
 
-func (p *Past) line() string {
+func (p *Past) summaryLine() string {
 	text, how := cmp.Or(p.Summary, p.Found, string(p.Outcome)), p.Strategy
 	if p.Step != "" {
 		how += ", check " + p.Step
@@ -167,24 +167,24 @@ func (p *Past) line() string {
 	return fmt.Sprintf("Iteration %d (%s): %s", p.Number, how, text)
 }
 
-// ask is a question after anything that stopped the loop; guard is the one that did.
-func (s *State) ask(text, guard string) *Question {
-	if hint := s.hint(guard); hint != "" {
-		text += s.saved() + "\n\n" + hint
+// askAfterStop is a question after anything that stopped the loop; guard is the one that did.
+func (s *State) askAfterStop(text, guard string) *Question {
+	if hint := s.hintFor(guard); hint != "" {
+		text += s.savingsText() + "\n\n" + hint
 	}
-	return s.question(text+"\n\nHow should it go on?", control.Choices(s.offer(guard)))
+	return s.newQuestion(text+"\n\nHow should it go on?", control.Choices(s.offerAfter(guard)))
 }
 
-// question makes an escalation from what was tried. Without choices any
+// newQuestion makes an escalation from what was tried. Without choices any
 // answer is for the agent.
-func (s *State) question(text string, choices []control.Choice) *Question {
-	q := &Question{Text: text, Choices: choices, NoDiff: s.controlled() && !s.control().IncludeDiff}
+func (s *State) newQuestion(text string, choices []control.Choice) *Question {
+	q := &Question{Text: text, Choices: choices, NoDiff: s.isControlled() && !s.controlSettings().IncludeDiff}
 	for _, c := range choices {
 		q.Options = append(q.Options, c.Text)
 	}
 	var history []control.Past
 	for _, p := range s.Recent {
-		q.Attempts = append(q.Attempts, p.line())
+		q.Attempts = append(q.Attempts, p.summaryLine())
 		if p.Outcome == Failed {
 			history = append(history, control.Past{
 				Class: failure.Class(p.Class), Fingerprint: p.Fingerprint, Summary: p.Summary, Where: p.Where,
@@ -203,8 +203,8 @@ var (
 	ErrAtLimit     = errors.New("the run is at its limit")
 )
 
-// CanResume says why a Resumed event with that policy would change nothing;
-// nil means that the run goes on.
+// CanResume returns the reason for which a Resumed event with that policy would
+// change nothing; nil means that the run resumes.
 func (s State) CanResume(p *Policy) error {
 	switch s.Status {
 	case Completed, "":
@@ -214,8 +214,8 @@ func (s State) CanResume(p *Policy) error {
 	case Pending:
 		return ErrNeedsAnswer
 	}
-	s.renew(p) // on a copy
-	if c := s.limits(nil); c != nil {
+	s.renewPolicy(p) // on a copy
+	if c := s.endByLimits(nil); c != nil {
 		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
 	}
 	return nil
@@ -244,8 +244,8 @@ func Money(cost MicroUSD, known, partial bool) string {
 // Money shows the cost with "≥" where it is not all of it.
 func (s *Spent) Money() string { return Money(s.Cost, s.CostKnown, s.CostPartial) }
 
-// short shows a limit: whole dollars without cents.
-func (m MicroUSD) short() string {
+// limitText shows a limit: whole dollars without cents.
+func (m MicroUSD) limitText() string {
 	if m%1_000_000 == 0 {
 		return fmt.Sprintf("$%d", int64(m)/1_000_000)
 	}
@@ -287,7 +287,7 @@ type StepAnswer struct {
 	Text     string `json:"text"`
 }
 
-// AnswerTo is what a person answered to a step; ok is false where nothing was.
+// AnswerTo is a person's answer to a step; ok is false without one.
 func (f *Feedback) AnswerTo(step string) (a StepAnswer, ok bool) {
 	if f == nil {
 		return a, false
@@ -304,11 +304,12 @@ const hintStuck = "What often helps: the work may be done, or the goal unclear. 
 
 // hints say what a person may look at first, by the guard that stopped the loop.
 var hints = map[string]string{
-	GuardBreaker: "What often helps: run the red gate yourself. If the task is too large, split it; if the gate expects " +
-		"something else than the task says, tell which is right.",
-	GuardRegression: "What often helps: each attempt made it worse, so go back to the best one and name another approach.",
-	GuardThrashing: "What often helps: the same file is changed again and again, so its design may stand in the way. Say " +
-		"where the code belongs, or have it split first.",
+	GuardBreaker: "What often helps: run the red gate yourself. If the task is too large, split it; if the gate " +
+		"expects something else than the task says, tell which is right.",
+	GuardRegression: "What often helps: each attempt made it worse, so go back to the best one and name another " +
+		"approach.",
+	GuardThrashing: "What often helps: the same file is changed again and again, so its design may stand in the way. " +
+		"Say where the code belongs, or have it split first.",
 	GuardOscillation: "What often helps: two approaches undo each other. Decide for one of them.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a fixture, a protected file, or what the test expects.",
@@ -316,8 +317,8 @@ var hints = map[string]string{
 	GuardStandstill: hintStuck,
 }
 
-// hint is what a person may look at first. Where no check judges, no advice is about one.
-func (s *State) hint(guard string) string {
+// hintFor names a first thing to look at. Where no check judges, no advice is about one.
+func (s *State) hintFor(guard string) string {
 	checked := slices.ContainsFunc(s.Recent, func(p *Past) bool { return p.Step != "" || p.Score >= 0 })
 	if hint := unchecked[guard]; hint != "" && !checked {
 		return hint
@@ -327,14 +328,14 @@ func (s *State) hint(guard string) string {
 
 // unchecked are the hints for work that no check has judged.
 var unchecked = map[string]string{
-	GuardBreaker: "What often helps: read what the agent printed last (pawl logs). If the task is too large, split it; if " +
-		"something that it needs is missing here, say so.",
+	GuardBreaker: "What often helps: read what the agent printed last (pawl logs). If the task is too large, split " +
+		"it; if something that it needs is missing here, say so.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a program, a login.",
 }
 
-// offer is what helps where the loop stands; guard is the one that stopped it, "" none.
-func (s *State) offer(guard string) control.Offer {
+// offerAfter lists the choices that help now; guard is the one that stopped the loop, "" none.
+func (s *State) offerAfter(guard string) control.Offer {
 	o := control.Offer{}
 	if n := len(s.Recent); n > 0 && s.Policy.Kind != Workflow {
 		last := s.Recent[n-1]
@@ -343,30 +344,30 @@ func (s *State) offer(guard string) control.Offer {
 		}
 		o.Kept = s.Green
 	}
-	if at := s.threshold(guard); at != nil {
+	if at := s.thresholdOf(guard); at != nil {
 		o.Limit = fmt.Sprintf("%s from %d to %d", guard, *at, 2**at)
 	}
 	return o
 }
 
-// saved says what the iterations that are left would have taken, by those before; "" for
+// savingsText estimates, by the iterations before, the time and cost of those that are left; "" for
 // none.
-func (s *State) saved() string {
+func (s *State) savingsText() string {
 	left := s.Limit - s.Iteration
 	if left <= 0 || s.Iteration == 0 {
 		return ""
 	}
 	took := s.Spent.Active / time.Duration(s.Iteration) * time.Duration(left)
-	text := fmt.Sprintf("\n\nEnded with %d of %d iterations left: as the ones before went, that saves %s", left, s.Limit,
-		Duration(took))
+	text := fmt.Sprintf("\n\nEnded with %d of %d iterations left: as the ones before went, that saves %s",
+		left, s.Limit, Duration(took))
 	if s.Spent.Cost > 0 {
 		text += " and " + (s.Spent.Cost / MicroUSD(s.Iteration) * MicroUSD(left)).String()
 	}
 	return text + "."
 }
 
-// threshold is that of a guard; nil for one that has none.
-func (s *State) threshold(guard string) *int {
+// thresholdOf a guard; nil for one that has none.
+func (s *State) thresholdOf(guard string) *int {
 	switch guard {
 	case GuardBreaker:
 		return &s.Policy.FailureThreshold
@@ -385,7 +386,7 @@ func (s *State) threshold(guard string) *int {
 // raiseGuard lets the guard that stopped the run count to twice as many, also when
 // the run is resumed later.
 func (s *State) raiseGuard(guard string) {
-	if at := s.threshold(guard); at != nil {
+	if at := s.thresholdOf(guard); at != nil {
 		*at *= 2
 		s.Raised = maps.Clone(s.Raised)
 		if s.Raised == nil {
@@ -395,11 +396,11 @@ func (s *State) raiseGuard(guard string) {
 	}
 }
 
-// keepRaised holds what a person raised against the configuration as it is now, but
+// keepRaised applies the thresholds that a person raised to the present configuration, but
 // for a guard that is off there.
 func (s *State) keepRaised() {
 	for guard, to := range s.Raised { // order does not show: each has a threshold of its own
-		if at := s.threshold(guard); at != nil && *at > 0 {
+		if at := s.thresholdOf(guard); at != nil && *at > 0 {
 			*at = max(*at, to)
 		}
 	}
@@ -424,43 +425,45 @@ const (
 	maxSaidLine  = 200  // bytes of an older one, and of its question
 )
 
-// remembers adds what a person said. It stays in every later prompt: the newest as it
+// addMemory adds what a person said. It stays in every later prompt: the newest as it
 // was said, older ones as one line.
-func (s *State) remembers(said ...Said) {
+func (s *State) addMemory(said ...Said) {
 	list := append([]Said(nil), s.Memory...) // states share what they have
 	for _, one := range said {
-		one.Text = cut(strings.TrimSpace(one.Text), maxSaidText)
-		one.Question = cut(strings.TrimSpace(one.Question), maxSaidAsked)
+		one.Text = cutText(strings.TrimSpace(one.Text), maxSaidText)
+		one.Question = cutText(strings.TrimSpace(one.Question), maxSaidAsked)
 		if one.Text != "" {
 			list = append(list, one)
 		}
 	}
 	list = list[max(0, len(list)-maxSaid):]
 	for i := range max(0, len(list)-maxWhole) {
-		list[i].Question, list[i].Text = line(list[i].Question), line(list[i].Text)
+		list[i].Question, list[i].Text = oneLine(list[i].Question), oneLine(list[i].Text)
 	}
 	s.Memory = list
 }
 
-// told takes in the messages that an iteration's prompt had.
-func (s *State) told(messages []string) {
+// rememberMessages adds those that an iteration's prompt had.
+func (s *State) rememberMessages(messages []string) {
 	for _, text := range messages {
-		s.remembers(Said{Iteration: s.Iteration, Text: text})
+		s.addMemory(Said{Iteration: s.Iteration, Text: text})
 	}
 }
 
-// inherits takes over what was said in the earlier runs of the task.
-func (s *State) inherits(said []Said) {
+// inheritMemory takes over what was said in the earlier runs of the task.
+func (s *State) inheritMemory(said []Said) {
 	for _, one := range said {
 		one.Iteration = 0
-		s.remembers(one)
+		s.addMemory(one)
 	}
 }
 
-func line(text string) string { return cut(strings.Join(strings.Fields(text), " "), maxSaidLine) }
+func oneLine(text string) string {
+	return cutText(strings.Join(strings.Fields(text), " "), maxSaidLine)
+}
 
-// answers are what an answered question adds to the memory.
-func (f *Feedback) answers() []Said {
+// asMemory lists the answers to add to the memory.
+func (f *Feedback) asMemory() []Said {
 	list := lists.Each(f.Answers, func(a StepAnswer) Said { return Said{f.Iteration, a.Step, a.Question, a.Text} })
 	if f.Answer != "" {
 		list = append(list, Said{f.Iteration, f.Asker, f.Question, f.Answer})
@@ -468,10 +471,10 @@ func (f *Feedback) answers() []Said {
 	return list
 }
 
-// Earlier is what was said before the answers that the feedback has itself.
+// Earlier is the memory without the answers that the feedback has itself.
 func (f *Feedback) Earlier(memory []Said) []Said {
 	if f == nil {
 		return memory
 	}
-	return memory[:max(0, len(memory)-len(f.answers()))]
+	return memory[:max(0, len(memory)-len(f.asMemory()))]
 }

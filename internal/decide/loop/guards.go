@@ -167,7 +167,7 @@ type Trip struct {
 	Message string // what was seen, for a person
 }
 
-func trip(guard, format string, args ...any) (Trip, bool) {
+func newTrip(guard, format string, args ...any) (Trip, bool) {
 	return Trip{guard, fmt.Sprintf(format, args...)}, true
 }
 
@@ -176,7 +176,7 @@ func CheckMax(next, maximum int) (Trip, bool) {
 	if next <= maximum {
 		return Trip{}, false
 	}
-	return trip(GuardMaxIterations, "Iteration %d exceeds maximum of %d. Circuit breaker triggered.", next, maximum)
+	return newTrip(GuardMaxIterations, "Iteration %d exceeds maximum of %d. Circuit breaker triggered.", next, maximum)
 }
 
 // Breaker trips at threshold failed iterations in a row; 0 is off.
@@ -184,7 +184,7 @@ func (g *Guards) Breaker(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Failures < threshold {
 		return Trip{}, false
 	}
-	return trip(GuardBreaker, "Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). "+
+	return newTrip(GuardBreaker, "Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). "+
 		"Manual intervention required.", g.Failures, threshold)
 }
 
@@ -195,12 +195,11 @@ func (g *Guards) Regression() (Trip, bool) {
 	if declining := falling || g.Declines >= 3; !declining || g.Scored < 3 {
 		return Trip{}, false
 	}
-	return trip(GuardRegression, "Quality regression detected: Validation scores declined %d consecutive times. "+
+	return newTrip(GuardRegression, "Quality regression detected: Validation scores declined %d consecutive times. "+
 		"Consider changing approach.", g.ConsecutiveDeclines())
 }
 
-// ConsecutiveDeclines is what is reported of declines: at most 2, and 0 for fewer
-// than three scores.
+// ConsecutiveDeclines is at most 2, and 0 for fewer than three scores.
 func (g *Guards) ConsecutiveDeclines() int {
 	if g.Scored < 3 {
 		return 0
@@ -221,7 +220,7 @@ func (g *Guards) Thrash(threshold int) (Trip, bool) {
 	if len(files) > 3 {
 		shown += "..."
 	}
-	return trip(GuardThrashing, "Thrashing detected: %d file(s) modified %d+ times without progress: %s",
+	return newTrip(GuardThrashing, "Thrashing detected: %d file(s) modified %d+ times without progress: %s",
 		len(files), threshold, shown)
 }
 
@@ -241,8 +240,8 @@ func (g *Guards) Oscillate() (Trip, bool) {
 	if g.Returns < 2 {
 		return Trip{}, false
 	}
-	return trip(GuardOscillation, "Oscillation detected: the files went back to a state that had already failed, %d times. "+
-		"Consider changing approach.", g.Returns)
+	return newTrip(GuardOscillation, "Oscillation detected: the files went back to a state that had already failed, "+
+		"%d times. Consider changing approach.", g.Returns)
 }
 
 // Repeat trips when one failure came in threshold iterations; 0 is off.
@@ -252,8 +251,8 @@ func (g *Guards) Repeat(threshold int) (Trip, bool) {
 	}
 	for _, p := range g.Prints {
 		if p.N >= threshold {
-			return trip(GuardRepeated, "Repeated failure detected: the same failure in %d iterations, whatever was tried "+
-				"(fingerprint %s).", p.N, p.Name)
+			return newTrip(GuardRepeated, "Repeated failure detected: the same failure in %d iterations, whatever was "+
+				"tried (fingerprint %s).", p.N, p.Name)
 		}
 	}
 	return Trip{}, false
@@ -264,8 +263,8 @@ func (g *Guards) Stuck(threshold int) (Trip, bool) {
 	if threshold <= 0 || g.Still < threshold {
 		return Trip{}, false
 	}
-	return trip(GuardStuck, "No progress in %d iterations: no new commit, no new state of the files, no better score, "+
-		"no higher PROGRESS.", g.Still)
+	return newTrip(GuardStuck, "No progress in %d iterations: no new commit, no new state of the files, no better "+
+		"score, no higher PROGRESS.", g.Still)
 }
 
 // Idling trips after threshold iterations that did nothing at all; 0 is off.
@@ -275,10 +274,10 @@ func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
 		return Trip{}, false
 	}
 	if uncounted != "" {
-		return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing, and "+
-			"what it said did not count. %s", g.Idle, uncounted)
+		return newTrip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed "+
+			"nothing, and what it said did not count. %s", g.Idle, uncounted)
 	}
-	return trip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
+	return newTrip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
 		"claimed nothing.", g.Idle)
 }
 
@@ -287,20 +286,21 @@ func (g *Guards) Standstill(limit int) (Trip, bool) {
 	if limit <= 0 || g.Stands < limit {
 		return Trip{}, false
 	}
-	return trip(GuardStandstill, "The loop stands still: %d iterations in a row brought no new commit, no new state of the files, "+
-		"no better score and no higher PROGRESS.", g.Stands)
+	return newTrip(GuardStandstill, "The loop stands still: %d iterations in a row brought no new commit, no new "+
+		"state of the files, no better score and no higher PROGRESS.", g.Stands)
 }
 
 // nudges stand in the prompts of an agent without progress, one after the other: the same words
 // again bring the same answer again.
 var nudges = []string{
-	"%d iterations have brought no progress. Do something else than before: name the assumption that was wrong, and act " +
-		"on another.",
-	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not done, " +
-		"and do only that.",
-	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair just that.",
-	"After %d iterations without progress: if the work is done, say so by the signal for that; if something is missing that you " +
-		"cannot get, say what, by the signal for being blocked.",
+	"%d iterations have brought no progress. Do something else than before: name the assumption that was wrong, and " +
+		"act on another.",
+	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not " +
+		"done, and do only that.",
+	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair just " +
+		"that.",
+	"After %d iterations without progress: if the work is done, say so by the signal for that; if something is " +
+		"missing that you cannot get, say what, by the signal for being blocked.",
 }
 
 // nudge returns the sentence for the next prompt; "" below the threshold.

@@ -19,10 +19,10 @@ import (
 //     is over, from the next iteration on.
 //   - No agent under a limit is moved on to; when all are, the first that
 //     comes back is waited for.
-//   - In a workflow nobody waits before it is a step's turn: commands and steps by
+//   - In a workflow only a step whose turn it is waits: commands and steps by
 //     other agents go on, and a step whose agent is under a limit fails by it.
-//   - A person who resumes or answers is taken at their word: the next
-//     iteration tries, whatever is known.
+//   - After a person resumed or answered, the next iteration tries even under a
+//     known limit.
 
 // Limited is a limit of an agent's provider that is known when an event comes
 // in, met by this run or another.
@@ -48,8 +48,8 @@ type Left struct {
 	Times int           `json:"times"` // in a row
 }
 
-// known is what is known of an agent's limit, whether it is over or not.
-func (e *Event) known(agent string) (Limited, bool) {
+// knownLimit is an agent's limit, over or not.
+func (e *Event) knownLimit(agent string) (Limited, bool) {
 	for _, l := range e.Limited {
 		if l.Agent == agent {
 			return l, true
@@ -60,12 +60,11 @@ func (e *Event) known(agent string) (Limited, bool) {
 
 // limitOf is the limit that keeps an agent from working now.
 func (e *Event) limitOf(agent string) (Limited, bool) {
-	l, ok := e.known(agent)
+	l, ok := e.knownLimit(agent)
 	return l, ok && l.Until.After(e.At)
 }
 
-// what names the limit.
-func (l *Limited) what() string {
+func (l *Limited) limitName() string {
 	if l.Day != "" {
 		return l.Day
 	}
@@ -82,9 +81,9 @@ func (l *Limited) what() string {
 }
 
 // Reason is the limit and how it is known.
-func (l *Limited) Reason() string { return l.what() + l.source() }
+func (l *Limited) Reason() string { return l.limitName() + l.sourceText() }
 
-func (l *Limited) source() string {
+func (l *Limited) sourceText() string {
 	text := ""
 	if l.Run != "" {
 		text = ", met by run " + l.Run
@@ -95,9 +94,9 @@ func (l *Limited) source() string {
 	return text
 }
 
-// share replaces an iteration or a review whose agent is under a limit by a wait,
+// applyKnownLimits replaces an iteration or a review whose agent is under a limit by a wait,
 // or gives it to another agent.
-func (s *State) share(e *Event) {
+func (s *State) applyKnownLimits(e *Event) {
 	c := s.Command
 	if c.Kind != Run && c.Kind != RunReview {
 		return
@@ -120,7 +119,7 @@ func (s *State) share(e *Event) {
 		s.takeTryBack()
 		s.delayReview(e, &l)
 	} else {
-		s.limit(e, &l)
+		s.answerLimit(e, &l)
 	}
 	to := &s.Command
 	s.Seq, to.Seq, to.Warnings, to.Learned = c.Seq, c.Seq, c.Warnings, c.Learned
@@ -139,18 +138,18 @@ func (s *State) takeTryBack() {
 	}
 }
 
-// throttled answers a command that could not be begun: another run met a limit in
+// commandThrottled answers a command that could not be begun: another run met a limit in
 // the meantime, or was quicker to try whether one is over. With a text the run rests:
 // a person has to put something in order first.
-func (s *State) throttled(e *Event) {
+func (s *State) commandThrottled(e *Event) {
 	kinds := []CommandKind{Run, RunReview}
 	if s.Status != Running || e.For != s.Command.Seq || !slices.Contains(kinds, s.Command.Kind) {
 		return
 	}
-	s.tick(e.At)
+	s.advanceClock(e.At)
 	c := s.Command
 	if e.Text != "" {
-		s.finish(&Command{Status: Paused, Why: e.Text})
+		s.finishSession(&Command{Status: Paused, Why: e.Text})
 		return
 	}
 	if s.StopAsked != NoCause || s.PauseAsked {
@@ -161,23 +160,23 @@ func (s *State) throttled(e *Event) {
 		if s.StopAsked != NoCause {
 			end = stopCommand(s.StopAsked)
 		}
-		s.finish(end)
+		s.finishSession(end)
 		return
 	}
 	c.Warnings, c.Learned, c.Insist = nil, nil, false
-	s.issue(&c)
+	s.issueCommand(&c)
 }
 
-// limit answers a limit of the agent whose turn it is: the next agent, a
+// answerLimit answers a limit of the agent whose turn it is: the next agent, a
 // question, or a wait.
-func (s *State) limit(e *Event, l *Limited) {
+func (s *State) answerLimit(e *Event, l *Limited) {
 	p := &s.Policy
 	tooMany := p.MaxWaits >= 0 && s.Waits > p.MaxWaits
 	long := p.MaxWait > 0 && l.Probe == "" && l.Until.Sub(e.At) > p.MaxWait
 	wants := long || s.movesOn(e, l, tooMany)
 	leaves := wants && s.mayLeave(l)
 	if leaves {
-		if to, free := s.free(e, l.Agent); free {
+		if to, free := s.firstFreeAgent(e, l.Agent); free {
 			s.moveOn(e, l, to, long)
 			return
 		}
@@ -187,35 +186,35 @@ func (s *State) limit(e *Event, l *Limited) {
 		return
 	}
 	if leaves {
-		l = s.earliest(e, l)
+		l = s.turnToEarliest(e, l)
 	}
 	if p.MaxWait > 0 && l.Until.Sub(e.At) > p.MaxWait {
 		s.longWait(l)
 		return
 	}
 	if p.Kind == Task && l.Probe == "" && l.Until.Sub(e.At) > worthLeaving {
-		s.rest(l, l.lasts()) // its slot is free for a task whose provider answers
+		s.restUntilLimit(l, l.untilText()) // its slot is free for a task whose provider answers
 		return
 	}
 	s.Status = Waiting
 	c := &s.Command
-	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration,
+	s.issueCommand(&Command{
+		Kind: Wait, Until: s.waitEnd(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration,
 		Attempt: c.Attempt, Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 	})
 }
 
 // restFor ends the session after too many tries of a provider: the run goes on when
-// that answers, and nobody is asked.
+// that answers, and no person is asked.
 func (s *State) restFor(l *Limited) {
 	why := fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits)
-	s.rest(l, why)
+	s.restUntilLimit(l, why)
 }
 
-func (s *State) rest(l *Limited, why string) {
+func (s *State) restUntilLimit(l *Limited, why string) {
 	s.Waits = 0
-	s.finish(&Command{Status: Paused, Why: why, Agent: l.Agent, Until: l.Until, Limited: true})
+	s.finishSession(&Command{Status: Paused, Why: why, Agent: l.Agent, Until: l.Until, Limited: true})
 }
 
 // longWait is for a limit that lasts longer than may be waited: a task rests until
@@ -223,30 +222,29 @@ func (s *State) rest(l *Limited, why string) {
 func (s *State) longWait(l *Limited) {
 	why := s.tooLong(l)
 	if s.Policy.Kind == Task {
-		s.rest(l, why)
+		s.restUntilLimit(l, why)
 		return
 	}
-	q := s.question(why+". How should it go on?", control.Choices(s.offer("")))
-	s.finish(&Command{Status: Pending, Why: why, Question: q})
+	q := s.newQuestion(why+". How should it go on?", control.Choices(s.offerAfter("")))
+	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
 }
 
 func (s *State) tooLong(l *Limited) string {
-	return fmt.Sprintf("%s, which is longer than max_wait (%s)", l.lasts(), Duration(s.Policy.MaxWait))
+	return fmt.Sprintf("%s, which is longer than max_wait (%s)", l.untilText(), Duration(s.Policy.MaxWait))
 }
 
-// lasts says of what the limit is, and until when.
-func (l *Limited) lasts() string {
-	return fmt.Sprintf("%s until %s%s", l.what(), l.Until.Format("2006-01-02 15:04"), l.source())
+// untilText names the limit and its end.
+func (l *Limited) untilText() string {
+	return fmt.Sprintf("%s until %s%s", l.limitName(), l.Until.Format("2006-01-02 15:04"), l.sourceText())
 }
 
 // worthLeaving is a wait that takes longer than another agent's start is worth, or
 // that a task's slot is kept for.
 const worthLeaving = time.Minute
 
-// movesOn says whether a limit is answered by the next agent instead of a wait:
-// at once when the strategy in force says so, or where that was learned to
-// help; after some waits where nobody knows how long it will be; and when
-// there were too many waits.
+// movesOn reports whether the next agent answers a limit instead of a wait: at
+// once when the strategy in force says so, or where that was learned to help;
+// after some waits where the end is not known; and when there were too many waits.
 func (s *State) movesOn(e *Event, l *Limited, tooMany bool) bool {
 	p := &s.Policy
 	if strategy.At(s.Strategy, p.Strategies).Fallback {
@@ -265,16 +263,16 @@ func (s *State) movesOn(e *Event, l *Limited, tooMany bool) bool {
 	return l.Times >= patience
 }
 
-// at is the n-th agent: the default one, then the fallback agents.
-func (p *Policy) at(n int) string {
+// agentAt is the n-th agent: the default one, then the fallback agents.
+func (p *Policy) agentAt(n int) string {
 	if n > 0 && n <= len(p.Fallback) {
 		return p.Fallback[n-1]
 	}
 	return p.Agent
 }
 
-// home is the agent that the run would use if there were no limits.
-func (s *State) home() int {
+// homeAgent is the agent that the run would use if there were no limits.
+func (s *State) homeAgent() int {
 	if len(s.Left) > 0 {
 		return s.Left[0].Agent
 	}
@@ -283,38 +281,38 @@ func (s *State) home() int {
 
 // mayLeave is false when the limited agent is a fixed strategy's own.
 func (s *State) mayLeave(l *Limited) bool {
-	return l.Agent == s.Policy.at(s.Fallback) || s.Policy.Strategy == ""
+	return l.Agent == s.Policy.agentAt(s.Fallback) || s.Policy.Strategy == ""
 }
 
-// back is when the n-th agent can work again, as far as is known; not after
-// e.At if it can.
-func (s *State) back(e *Event, n int) Limited {
-	l, _ := e.limitOf(s.Policy.at(n))
+// limitAt is the known limit of the n-th agent; its Until is not after e.At if it can
+// work.
+func (s *State) limitAt(e *Event, n int) Limited {
+	l, _ := e.limitOf(s.Policy.agentAt(n))
 	for _, left := range s.Left {
 		if left.Agent == n && left.Until.After(l.Until) {
-			l = Limited{Agent: s.Policy.at(n), Class: left.Class, Until: left.Until, Named: true}
+			l = Limited{Agent: s.Policy.agentAt(n), Class: left.Class, Until: left.Until, Named: true}
 		}
 	}
 	return l
 }
 
-// free is the first agent from home on that is not the one named and under no
+// firstFreeAgent is the first agent from home on that is not the one named and under no
 // limit.
-func (s *State) free(e *Event, not string) (n int, ok bool) {
-	for n := s.home(); n <= len(s.Policy.Fallback); n++ {
-		if s.Policy.at(n) != not && !s.back(e, n).Until.After(e.At) {
+func (s *State) firstFreeAgent(e *Event, not string) (n int, ok bool) {
+	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
+		if s.Policy.agentAt(n) != not && !s.limitAt(e, n).Until.After(e.At) {
 			return n, true
 		}
 	}
 	return 0, false
 }
 
-// earliest is the limit that is over first, of l and those of the agents that
+// turnToEarliest is the limit that is over first, of l and those of the agents that
 // the run may use. Its agent becomes the one whose turn it is.
-func (s *State) earliest(e *Event, l *Limited) *Limited {
+func (s *State) turnToEarliest(e *Event, l *Limited) *Limited {
 	first, at := *l, -1
-	for n := s.home(); n <= len(s.Policy.Fallback); n++ {
-		if b := s.back(e, n); b.Agent != l.Agent && b.Until.After(e.At) && b.Until.Before(first.Until) {
+	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
+		if b := s.limitAt(e, n); b.Agent != l.Agent && b.Until.After(e.At) && b.Until.Before(first.Until) {
 			first, at = b, n
 		}
 	}
@@ -327,10 +325,10 @@ func (s *State) earliest(e *Event, l *Limited) *Limited {
 // turnTo makes the n-th agent the one whose turn it is, and notes that l made
 // the run leave another.
 func (s *State) turnTo(e *Event, l *Limited, n int) {
-	if l.Agent != s.Policy.at(s.Fallback) { // a strategy's own agent
-		s.Strategy = s.resting()
+	if l.Agent != s.Policy.agentAt(s.Fallback) { // a strategy's own agent
+		s.Strategy = s.strategyAfterSuccess()
 	} else if n != s.Fallback {
-		s.leave(e, l)
+		s.recordLeft(e, l)
 	}
 	s.Fallback = n
 }
@@ -341,8 +339,8 @@ const (
 	maxAway = time.Hour
 )
 
-// leave records when the run can return to the agent that it leaves.
-func (s *State) leave(e *Event, l *Limited) {
+// recordLeft records when the run can return to the agent that it leaves.
+func (s *State) recordLeft(e *Event, l *Limited) {
 	now := Left{Agent: s.Fallback, Class: l.Class, Until: l.Until, Times: 1}
 	left := slices.Clone(s.Left)
 	i := slices.IndexFunc(left, func(one Left) bool { return one.Agent == s.Fallback })
@@ -363,31 +361,31 @@ func (s *State) leave(e *Event, l *Limited) {
 // goBack gives the iteration that was issued to the agent that a limit made
 // the run leave, once that is over, and says whether it did.
 func (s *State) goBack(e *Event) bool {
-	if len(s.Left) == 0 || s.Command.Agent != s.Policy.at(s.Fallback) {
+	if len(s.Left) == 0 || s.Command.Agent != s.Policy.agentAt(s.Fallback) {
 		return false
 	}
-	n, ok := s.free(e, "")
+	n, ok := s.firstFreeAgent(e, "")
 	if !ok || n >= s.Fallback {
 		return false
 	}
 	s.Fallback = n
-	s.Command.Agent = s.agent()
+	s.Command.Agent = s.chosenAgent()
 	s.Command.StrategyWhy = "the limit of " + s.Command.Agent + " is over"
 	return true
 }
 
-// worked forgets that agents were left, as far as an iteration that was not
+// forgetLeft forgets that agents were left, as far as an iteration that was not
 // cut off by a limit shows: of the agent that did it, and of all when that is
 // the run's own.
-func (s *State) worked(agent string) {
+func (s *State) forgetLeft(agent string) {
 	if len(s.Left) == 0 {
 		return
 	}
-	if agent == s.Policy.at(s.home()) {
+	if agent == s.Policy.agentAt(s.homeAgent()) {
 		s.Left = nil
 		return
 	}
-	s.Left = slices.DeleteFunc(slices.Clone(s.Left), func(l Left) bool { return s.Policy.at(l.Agent) == agent })
+	s.Left = slices.DeleteFunc(slices.Clone(s.Left), func(l Left) bool { return s.Policy.agentAt(l.Agent) == agent })
 }
 
 // moveOn gives the iteration to the n-th agent because of l.

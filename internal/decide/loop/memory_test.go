@@ -12,7 +12,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var s State
 	long := strings.Repeat("a word\n", 2000)
 	for i := range 100 {
-		s.remembers(Said{Iteration: i, Question: "which?\n" + long, Text: fmt.Sprintf("answer %d\n%s", i, long)})
+		s.addMemory(Said{Iteration: i, Question: "which?\n" + long, Text: fmt.Sprintf("answer %d\n%s", i, long)})
 	}
 	if len(s.Memory) != maxSaid || s.Memory[maxSaid-1].Iteration != 99 {
 		t.Fatalf("%d are kept, the last of iteration %d", len(s.Memory), s.Memory[len(s.Memory)-1].Iteration)
@@ -32,10 +32,10 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMemoryIsNotShared(t *testing.T) {
 	var s State
 	for i := range maxWhole {
-		s.remembers(Said{Text: fmt.Sprintf("one\n%d", i)})
+		s.addMemory(Said{Text: fmt.Sprintf("one\n%d", i)})
 	}
 	before := s
-	s.remembers(Said{Text: "more"})
+	s.addMemory(Said{Text: "more"})
 	if before.Memory[0].Text != "one\n0" || s.Memory[0].Text != "one 0" {
 		t.Errorf("before %q, after %q", before.Memory[0].Text, s.Memory[0].Text)
 	}

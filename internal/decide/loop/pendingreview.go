@@ -34,35 +34,35 @@ const maxReverted = 100
 // maxSilent is how many reviews without a verdict make a person's.
 const maxSilent = 2
 
-// approval adds to why a run ended who approved its work, if anybody did.
-func (r *Record) approval(why string) string {
+// withApproval adds the reviewer to a reason, if one approved the work.
+func (r *Record) withApproval(why string) string {
 	if r.Review == nil || r.Review.Verdict != Approved {
 		return why
 	}
-	return strings.TrimPrefix(why, "and ") + ", and " + r.Review.by() + " approves"
+	return strings.TrimPrefix(why, "and ") + ", and " + r.Review.reviewerName() + " approves"
 }
 
-func (v *Review) by() string {
+func (v *Review) reviewerName() string {
 	if v.Agent == Person {
 		return "a person"
 	}
 	return cmp.Or(v.Agent, "the review")
 }
 
-// mustReview is true for green work that would end the run.
+// mustReview: green work that would end the run is reviewed first.
 func (s *State) mustReview(r *Record) bool {
 	if !s.Policy.Review || r.Review != nil || s.StopAsked != NoCause || !r.Valid() || r.Signal.Kind == signal.Blocked {
 		return false
 	}
-	if s.Policy.Kind == Controlled && r.tests() == control.Passed {
+	if s.Policy.Kind == Controlled && r.testVerdict() == control.Passed {
 		return true
 	}
 	ok, _ := r.Completes()
 	return ok || r.allDone()
 }
 
-// review issues the pending review, or what stands in its way.
-func (s *State) review(e *Event, why string) {
+// issueReview issues the pending review, or what stands in its way.
+func (s *State) issueReview(e *Event, why string) {
 	h := *s.PendingReview
 	r := &h.Record
 	decided := r.Review != nil && r.Review.Verdict != Undecided
@@ -74,8 +74,8 @@ func (s *State) review(e *Event, why string) {
 		s.askReview("the work is green and waits for a review")
 		return
 	}
-	if c := s.limits(nil); c != nil {
-		s.finish(c)
+	if c := s.endByLimits(nil); c != nil {
+		s.finishSession(c)
 		return
 	}
 	limits := s.reviewBounds(r)
@@ -86,22 +86,16 @@ func (s *State) review(e *Event, why string) {
 	h.Tries++
 	s.PendingReview = &h
 	s.Status = Running
-	s.issue(&Command{
+	s.issueCommand(&Command{
 		Kind: RunReview, Why: why, Iteration: r.Number, Attempt: r.Attempt, Review: h.Tries,
-		Agent: s.reviewer(r), Strategy: r.Strategy, Limits: limits,
+		Agent: s.reviewerOf(r), Strategy: r.Strategy, Limits: limits,
 	})
 }
 
-// reviewer is the program that reviews: another than the author's where one is
-// named.
-func (s *State) reviewer(r *Record) string {
-	if s.Policy.Reviewer != "" {
-		return s.Policy.Reviewer
-	}
-	return r.Agent
-}
+// reviewerOf is the author's program unless another is named.
+func (s *State) reviewerOf(r *Record) string { return cmp.Or(s.Policy.Reviewer, r.Agent) }
 
-// reviewBounds are what the iteration and the run have left.
+// reviewBounds are the rest of the limits of the iteration and the run.
 func (s *State) reviewBounds(r *Record) CommandLimits {
 	p := &s.Policy
 	spent, calls, tokens := max(0, r.Cost), max(0, r.Calls), max(0, r.TokensIn)+max(0, r.TokensOut)
@@ -109,24 +103,25 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 		spent, calls = spent+max(0, v.Cost), calls+max(0, v.Calls)
 		tokens += max(0, v.TokensIn) + max(0, v.TokensOut)
 	}
-	l := CommandLimits{Wall: p.IterationTimeout, Idle: p.IdleTimeout, Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
+	l := CommandLimits{Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls}
+	l.Wall, l.Idle = p.IterationTimeout, p.IdleTimeout
 	if l.Cost >= 0 {
 		l.Cost = max(0, l.Cost-spent)
 	}
 	if l.Calls >= 0 {
 		l.Calls = max(0, l.Calls-calls)
 	}
-	l.Tokens = remains(p.Tokens.Iteration, tokens)
-	return s.within(l)
+	l.Tokens = leftOf(p.Tokens.Iteration, tokens)
+	return s.withinRun(l)
 }
 
-// reviewed takes how one try of a review ended.
-func (s *State) reviewed(e *Event) {
+// reviewEnded takes how one try of a review ended.
+func (s *State) reviewEnded(e *Event) {
 	awaited := s.Status == Running && s.Command.Kind == RunReview && e.For == s.Command.Seq
 	if !awaited || e.Review == nil || s.PendingReview == nil {
 		return
 	}
-	s.tick(e.At)
+	s.advanceClock(e.At)
 	s.spendReview(e.Review)
 	h := *s.PendingReview
 	h.Record = WithReview(h.Record, *e.Review)
@@ -135,9 +130,9 @@ func (s *State) reviewed(e *Event) {
 	v := h.Record.Review
 	switch {
 	case s.StopAsked != NoCause:
-		s.finish(stopCommand(s.StopAsked))
+		s.finishSession(stopCommand(s.StopAsked))
 	case v.Ended == EndedStop:
-		s.finish(stopCommand(CauseStop))
+		s.finishSession(stopCommand(CauseStop))
 	case v.Verdict != Undecided:
 		s.reviewOver(e, &h.Record)
 	case v.Failure != nil && v.Failure.Provider && v.Failure.Kind == failure.Transient:
@@ -158,21 +153,21 @@ func (s *State) silentReview(e *Event, v *Review) {
 	case h.Silent >= maxSilent:
 		s.askReview("there is no verdict: " + v.Summary)
 	case s.PauseAsked:
-		s.finish(&Command{Status: Paused, Why: "paused before the review is tried again"})
+		s.finishSession(&Command{Status: Paused, Why: "paused before the review is tried again"})
 	default:
-		s.review(e, "once more: "+v.Summary)
+		s.issueReview(e, "once more: "+v.Summary)
 	}
 }
 
-// waitForReview answers a limit of the reviewer's provider as [State.wait]
+// waitForReview answers a limit of the reviewer's provider as [State.waitForProvider]
 // answers one of the author's, but no other program takes the review over.
 func (s *State) waitForReview(e *Event, v *Review) {
 	s.Waits++
 	if s.PauseAsked {
-		s.finish(&Command{Status: Paused, Why: "paused while the review waits"})
+		s.finishSession(&Command{Status: Paused, Why: "paused while the review waits"})
 		return
 	}
-	l := s.met(e, &Record{Agent: v.Agent, Failure: v.Failure})
+	l := s.limitMet(e, &Record{Agent: v.Agent, Failure: v.Failure})
 	s.delayReview(e, &l)
 }
 
@@ -184,7 +179,7 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	}
 	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
 		if s.Policy.Kind == Task {
-			s.rest(l, s.tooLong(l))
+			s.restUntilLimit(l, s.tooLong(l))
 			return
 		}
 		s.askReview("there is no review: " + s.tooLong(l))
@@ -192,8 +187,8 @@ func (s *State) delayReview(e *Event, l *Limited) {
 	}
 	s.Status = Waiting
 	c := &s.Command
-	s.issue(&Command{
-		Kind: Wait, Until: s.until(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
+	s.issueCommand(&Command{
+		Kind: Wait, Until: s.waitEnd(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy, Limited: true,
 	})
@@ -208,13 +203,13 @@ func (s *State) reviewOver(e *Event, r *Record) {
 		done.Review = nil
 	}
 	done.Outcome = done.Judge()
-	s.settle(e, &done)
+	s.decideJudged(e, &done)
 }
 
 // askReview asks a person for the verdict.
 func (s *State) askReview(why string) {
-	q := s.question(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
-	s.finish(&Command{Status: Pending, Why: why, Question: q})
+	q := s.newQuestion(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
+	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
 }
 
 // Answer is what a person says about work that waits for its review.
@@ -241,15 +236,15 @@ func ReadAnswer(text string) (a Answer, ok bool) {
 	return a, false
 }
 
-// verdict is the answer to the question about a pending review: a choice with what
+// personsVerdict is the answer to the question about a pending review: a choice with what
 // the person added, or words. ok is false for what decides nothing.
-func (s *State) verdict(e *Event) (a Answer, ok bool) {
+func (s *State) personsVerdict(e *Event) (a Answer, ok bool) {
 	if e.Choice == 0 {
 		a, ok = ReadAnswer(e.Text)
 		asksAgent := a.Do == control.ReviewAgain && s.Policy.Reviewer == Person // there is none
 		return a, ok && !asksAgent
 	}
-	c, ok := s.choice(e.Choice)
+	c, ok := s.choiceAt(e.Choice)
 	a = Answer{c.Do, strings.TrimSpace(e.Text)}
 	wordless := a.Do == control.TryAgain && a.Text == ""
 	return a, ok && !wordless
@@ -259,28 +254,28 @@ func (s *State) verdict(e *Event) (a Answer, ok bool) {
 // guards anew and grants a fresh allowance. Anything but a verdict changes
 // nothing.
 func (s *State) personReviewed(e *Event) {
-	a, ok := s.verdict(e)
+	a, ok := s.personsVerdict(e)
 	if !ok {
 		return
 	}
 	if s.chosenOver(a) {
 		return
 	}
-	s.raise(e.Policy)
-	s.rearm()
+	s.raiseLimits(e.Policy)
+	s.rearmGuards()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	h := *s.PendingReview
 	h.Silent = 0
 	if a.Do != control.ReviewAgain {
-		h.Record = WithReview(h.Record, a.review())
+		h.Record = WithReview(h.Record, a.asReview())
 		h.Record.Outcome = h.Record.Judge()
 		e.judged = &h.Record
 	}
 	if a.Do == control.TryAgain {
-		s.remembers(Said{Iteration: h.Record.Number, Question: "Is the work good?", Text: a.Text})
+		s.addMemory(Said{Iteration: h.Record.Number, Question: "Is the work good?", Text: a.Text})
 	}
 	s.PendingReview = &h
-	s.review(e, "a person asks for it again")
+	s.issueReview(e, "a person asks for it again")
 }
 
 // chosenOver ends the run without a verdict, when that was chosen: the next
@@ -290,16 +285,16 @@ func (s *State) chosenOver(a Answer) bool {
 		return false
 	}
 	s.PendingReview = nil
-	return s.chosen(control.Choice{Do: a.Do})
+	return s.carryOutChoice(control.Choice{Do: a.Do})
 }
 
-// review is the person's verdict as a review.
-func (a Answer) review() Review {
+// asReview is the person's verdict as a review.
+func (a Answer) asReview() Review {
 	v := Review{Verdict: Approved, Agent: Person, CostSource: "none", Summary: firstLine(a.Text)}
 	if a.Do == control.TryAgain {
 		v.Verdict, v.Items = Rejected, control.FromReview(a.Text)
 		if len(v.Items) == 0 && v.Summary != a.Text {
-			v.Items = []Finding{{Item: failure.Item{Message: cut(a.Text, maxFinding)}, Severity: failure.Medium}}
+			v.Items = []Finding{{Item: failure.Item{Message: cutText(a.Text, maxFinding)}, Severity: failure.Medium}}
 		}
 	}
 	return v
@@ -318,17 +313,17 @@ func ReviewBy(agent, message string) Review {
 		v.Verdict, v.Summary = Rejected, firstLine(said.Signal.Text)
 		v.Items = control.Listed(message)
 		if v.Summary != said.Signal.Text {
-			whole := Finding{Item: failure.Item{Message: cut(said.Signal.Text, maxFinding)}, Severity: failure.Medium}
-			v.Items = append([]Finding{whole}, v.Items[:min(len(v.Items), maxFindings-1)]...)
+			whole := failure.Item{Message: cutText(said.Signal.Text, maxFinding)}
+			rest := v.Items[:min(len(v.Items), maxFindings-1)]
+			v.Items = append([]Finding{{Item: whole, Severity: failure.Medium}}, rest...)
 		}
 	default:
-		v.Summary = silence(agent, said)
+		v.Summary = reasonNoVerdict(agent, said)
 	}
 	return v
 }
 
-// silence says why a message holds no verdict.
-func silence(agent string, said signal.Reading) string {
+func reasonNoVerdict(agent string, said signal.Reading) string {
 	switch {
 	case said.Signal.Text != "":
 		return firstLine(agent + " answered " + strings.ToUpper(string(said.Signal.Kind)) + ": " + said.Signal.Text)

@@ -66,7 +66,7 @@ func (v *Review) Rejection() *failure.Analysis {
 	control.Sort(found)
 	a := &failure.Analysis{
 		Class: failure.Validation, Kind: failure.Work, Severity: cmp.Or(control.Priority(found), failure.Medium),
-		Summary: v.outcome().Summary(), Step: "review", Actions: []string{"Do what the review asks for."},
+		Summary: v.asOutcome().Summary(), Step: "review", Actions: []string{"Do what the review asks for."},
 	}
 	for _, f := range found {
 		a.Items = append(a.Items, f.Item)
@@ -75,22 +75,19 @@ func (v *Review) Rejection() *failure.Analysis {
 	return a
 }
 
-func (v *Review) outcome() *control.Outcome {
+func (v *Review) asOutcome() *control.Outcome {
 	now := control.Attempt{Tests: control.Passed, Review: v.Verdict}
 	return &control.Outcome{Attempt: now, Said: v.Summary, Found: v.Items}
 }
 
-// approved is true when no review stands in the way of the record's work.
-func (r *Record) approved() bool { return r.Review == nil || r.Review.Verdict == Approved }
+// passesReview: it was approved, or no review was asked for.
+func (r *Record) passesReview() bool { return r.Review == nil || r.Review.Verdict == Approved }
 
-// reviewed is true when a review approves.
-func (r *Record) reviewed() bool { return r.Review != nil && r.Review.Verdict == Approved }
+func (r *Record) isApproved() bool { return r.Review != nil && r.Review.Verdict == Approved }
 
-// rejected is true when a review says that the work is not good.
-func (r *Record) rejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
+func (r *Record) isRejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
 
-// awaitsReview is true for work that would be complete, but for the verdict of
-// the review.
+// awaitsReview: only the review's verdict is missing for the work to be complete.
 func (r *Record) awaitsReview() bool {
 	if r.Review != nil && r.Review.Verdict != Undecided {
 		return false
@@ -113,15 +110,13 @@ const (
 // firstLine is the first line of a text, at most 200 bytes.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return cut(strings.TrimSpace(line), maxReason)
+	return cutText(strings.TrimSpace(line), maxReason)
 }
 
 const maxReason = 200 // bytes of a review's summary
 
-// cut is the first bytes of a text, at most limit with the mark of the cut.
-func cut(text string, limit int) string {
-	return fault.Cut(text, limit-len("…"))
-}
+// cutText is the first bytes of a text, at most limit with the mark of the cut.
+func cutText(text string, limit int) string { return fault.Cut(text, limit-len("…")) }
 
 var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
 

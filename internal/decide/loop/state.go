@@ -13,7 +13,7 @@ type Kind string
 
 // The kinds of policy.
 const (
-	Procedure  Kind = "procedure"  // goes on until its maximum; COMPLETE with passing gates ends it earlier
+	Procedure  Kind = "procedure"  // iterates until its maximum; COMPLETE with passing gates ends it earlier
 	Task       Kind = "task"       // ends with COMPLETE and passing gates
 	Workflow   Kind = "workflow"   // ends when all steps are complete
 	Controlled Kind = "controlled" // ends with gates passed and review approved; asks at its maximum
@@ -153,7 +153,7 @@ type State struct {
 	Best   Best   `json:"best"`
 	// Green is the last iteration whose required gates all passed, with a snapshot; 0 is none.
 	Green int `json:"green,omitempty"`
-	// Changed says that an iteration changed a file, or that nobody can see whether one did.
+	// Changed: an iteration changed a file, or it cannot be seen whether one did.
 	Changed bool `json:"changed,omitempty"`
 	// Recent are the last 10 iterations. States share them: they never change.
 	Recent []*Past `json:"recent,omitempty"`

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +18,9 @@ import (
 // its slices and pointers share with the state before.
 func Step(s State, e Event) (State, Command) {
 	before := s.Seq
-	s.take(&e)
+	s.applyEvent(&e)
 	if s.Seq != before {
-		s.share(&e)
+		s.applyKnownLimits(&e)
 		c := s.Command
 		c.Record = e.judged
 		return s, c
@@ -30,26 +31,26 @@ func Step(s State, e Event) (State, Command) {
 	return s, Command{}
 }
 
-// take changes s and issues at most one command.
-func (s *State) take(e *Event) {
+// applyEvent changes s and issues at most one command.
+func (s *State) applyEvent(e *Event) {
 	switch e.Kind {
 	case Started:
-		s.start(e)
+		s.runStarted(e)
 	case IterationEnded, Recovered:
 		s.iterationEnded(e)
 	case Reviewed:
-		s.reviewed(e)
+		s.reviewEnded(e)
 	case WaitOver:
 		s.waitOver(e)
 	case Throttled:
-		s.throttled(e)
+		s.commandThrottled(e)
 	case Answered:
-		s.answered(e)
+		s.personAnswered(e)
 	case Resumed:
-		s.resumed(e)
+		s.runResumed(e)
 	case Raised:
 		if s.Status.Active() {
-			s.raise(e.Policy)
+			s.raiseLimits(e.Policy)
 			e.noted = true
 		}
 	case PauseAsked:
@@ -59,7 +60,7 @@ func (s *State) take(e *Event) {
 	}
 }
 
-func (s *State) start(e *Event) {
+func (s *State) runStarted(e *Event) {
 	if s.Status != "" || e.Policy == nil {
 		return
 	}
@@ -67,13 +68,13 @@ func (s *State) start(e *Event) {
 	s.Limit = s.Policy.MaxIterations
 	s.StartedAt, s.LastAt = e.At, e.At
 	s.Learned = strategy.Faded(e.Learned, strategy.Day(e.At))
-	s.adopt(s.Policy.first())
-	s.inherits(e.Memory)
+	s.setStrategy(s.Policy.firstStrategy())
+	s.inheritMemory(e.Memory)
 	s.Best = Best{Score: -1}
 	s.Status = Running
 	endless := s.Limit == 0 && s.Policy.Kind == Procedure
 	if s.Limit <= 0 && !endless {
-		s.finish(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
+		s.finishSession(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
 		return
 	}
 	s.goOn(nil)
@@ -81,44 +82,39 @@ func (s *State) start(e *Event) {
 
 // goOn issues the next iteration, unless a limit is reached.
 func (s *State) goOn(f *Feedback) {
-	if c := s.limits(nil); c != nil {
-		s.finish(c)
+	if c := s.endByLimits(nil); c != nil {
+		s.finishSession(c)
 		return
 	}
-	s.next(f)
+	s.issueIteration(f)
 }
 
-// first is the strategy that a run starts with.
-func (p *Policy) first() string {
-	if p.Strategy != "" {
-		return p.Strategy
-	}
-	return strategy.Default
-}
+// firstStrategy is the one that a run starts with.
+func (p *Policy) firstStrategy() string { return cmp.Or(p.Strategy, strategy.Default) }
 
 func (s *State) iterationEnded(e *Event) {
 	if s.Status != Running || s.Command.Kind != Run || e.For != s.Command.Seq || e.Record == nil {
 		return
 	}
-	s.spend(e)
-	s.decide(e)
+	s.spendIteration(e)
+	s.decideIteration(e)
 }
 
-// spend adds up what the record used; nothing that was paid is forgotten.
-func (s *State) spend(e *Event) {
+// spendIteration adds up what the record used; nothing that was paid is forgotten.
+func (s *State) spendIteration(e *Event) {
 	r := e.Record
-	s.tick(e.At)
-	s.pay(r.Elapsed, r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls)
+	s.advanceClock(e.At)
+	s.addSpent(r.Elapsed, r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls)
 	if r.Review != nil {
 		s.spendReview(r.Review)
 	}
 }
 
 func (s *State) spendReview(v *Review) {
-	s.pay(v.Elapsed, v.Cost, v.CostSource, v.TokensIn, v.TokensOut, v.Calls)
+	s.addSpent(v.Elapsed, v.Cost, v.CostSource, v.TokensIn, v.TokensOut, v.Calls)
 }
 
-func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out int64, calls int) {
+func (s *State) addSpent(elapsed time.Duration, cost MicroUSD, source string, in, out int64, calls int) {
 	s.Spent.Active += max(0, elapsed)
 	s.Spent.Cost += max(0, cost)
 	s.Spent.CostKnown = s.Spent.CostKnown || CostKnown(source)
@@ -130,8 +126,8 @@ func (s *State) pay(elapsed time.Duration, cost MicroUSD, source string, in, out
 	s.Spent.Calls += max(0, calls)
 }
 
-// tick lets the wall clock of an active run go on to at.
-func (s *State) tick(at time.Time) {
+// advanceClock counts the wall time of an active run up to at.
+func (s *State) advanceClock(at time.Time) {
 	if d := at.Sub(s.LastAt); d > 0 {
 		s.Spent.Wall += d
 		s.LastAt = at
@@ -142,21 +138,21 @@ func (s *State) waitOver(e *Event) {
 	if s.Status != Waiting || e.For != s.Command.Seq {
 		return
 	}
-	s.tick(e.At)
-	if c := s.limits(nil); c != nil {
-		s.finish(c)
+	s.advanceClock(e.At)
+	if c := s.endByLimits(nil); c != nil {
+		s.finishSession(c)
 		return
 	}
 	if s.PendingReview != nil {
-		s.review(e, "the wait is over")
+		s.issueReview(e, "the wait is over")
 		return
 	}
 	s.Status = Running
 	run := s.Command
 	run.Kind, run.Why, run.Until, run.Attempt = Run, "the wait is over", time.Time{}, s.Attempts+1
-	run.Agent, run.Strategy, run.Limits = s.agent(), s.Strategy, s.bounds()
+	run.Agent, run.Strategy, run.Limits = s.chosenAgent(), s.Strategy, s.iterationLimits()
 	run.Warnings, run.Learned = nil, nil
-	s.issue(&run)
+	s.issueCommand(&run)
 }
 
 func (s *State) pauseAsked(e *Event) {
@@ -165,7 +161,7 @@ func (s *State) pauseAsked(e *Event) {
 		e.noted = !s.PauseAsked
 		s.PauseAsked = true
 	case Waiting:
-		s.finish(&Command{Status: Paused, Why: "paused while waiting"})
+		s.finishSession(&Command{Status: Paused, Why: "paused while waiting"})
 	}
 }
 
@@ -178,10 +174,10 @@ func (s *State) stopAsked(e *Event) {
 			s.StopAsked, e.noted = e.Cause, true
 		}
 	case Waiting:
-		s.tick(e.At)
-		s.finish(stopCommand(e.Cause))
+		s.advanceClock(e.At)
+		s.finishSession(stopCommand(e.Cause))
 	case Pending, Paused:
-		s.finish(stopCommand(e.Cause))
+		s.finishSession(stopCommand(e.Cause))
 	}
 }
 
@@ -205,7 +201,7 @@ func stopCommand(c Cause) *Command {
 	return &Command{Status: Interrupted, Why: "interrupted"}
 }
 
-func (s *State) answered(e *Event) {
+func (s *State) personAnswered(e *Event) {
 	switch s.Status {
 	case Pending, Blocked, Aborted, FailedRun, Paused:
 	default:
@@ -217,19 +213,19 @@ func (s *State) answered(e *Event) {
 	}
 	f, chosen := &Feedback{Iteration: s.Iteration, Answer: e.Text}, control.Choice{}
 	if len(e.Replies) > 0 {
-		if f.Answers = s.Question.replied(e.Replies); len(f.Answers) == 0 {
+		if f.Answers = s.Question.answersFrom(e.Replies); len(f.Answers) == 0 {
 			return
 		}
 	}
 	if e.Choice != 0 {
-		choice, ok := s.choice(e.Choice)
-		if !ok || s.chosen(choice) {
+		choice, ok := s.choiceAt(e.Choice)
+		if !ok || s.carryOutChoice(choice) {
 			return
 		}
 		f.Answer, chosen = strings.TrimSpace(choice.Answer+"\n"+e.Text), choice
 	}
 	q, guard := s.Question, s.Command.Guard
-	s.rearm()
+	s.rearmGuards()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	if chosen.Do == control.Raise {
 		s.raiseGuard(guard)
@@ -237,8 +233,8 @@ func (s *State) answered(e *Event) {
 	if q != nil {
 		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
 	}
-	s.remembers(f.answers()...)
-	f.Tried = s.tried(s.Iteration)
+	s.addMemory(f.asMemory()...)
+	f.Tried = s.failuresBefore(s.Iteration)
 	for _, p := range slices.Backward(s.Recent) {
 		if p.Outcome != Asked { // the work is as that one left it
 			f.Summary = p.Summary
@@ -247,7 +243,7 @@ func (s *State) answered(e *Event) {
 	}
 	back := chosen.Do == control.GoBack && s.Best.Number == chosen.To
 	if back {
-		s.thrown(f)
+		s.noteRewind(f)
 	}
 	s.goOn(f)
 	if back && s.Command.Kind == Run {
@@ -255,25 +251,25 @@ func (s *State) answered(e *Event) {
 	}
 }
 
-// resumed lets a run at rest go on. One whose pawl died is not at rest: its
-// command goes on, under the limits of now.
-func (s *State) resumed(e *Event) {
+// runResumed continues a run at rest. One whose pawl died is not at rest: its
+// command continues, under the present limits.
+func (s *State) runResumed(e *Event) {
 	if s.Status.Active() {
-		s.raise(e.Policy)
+		s.raiseLimits(e.Policy)
 		return
 	}
 	if s.CanResume(e.Policy) != nil {
 		return
 	}
 	q := s.Question
-	s.renew(e.Policy)
+	s.renewPolicy(e.Policy)
 	if s.Question != nil { // paused by a guard, which counts from here
 		s.Guards, s.Question = Guards{}, nil
 	}
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	s.StopAsked, s.PauseAsked = NoCause, false
 	if s.PendingReview != nil {
-		s.review(e, "the run goes on with its review")
+		s.issueReview(e, "the run goes on with its review")
 		return
 	}
 	f := s.lastFeedback()
@@ -292,38 +288,38 @@ func (s *State) Discard(why string) {
 	s.Question, s.PendingReview = nil, nil
 }
 
-// rearm lets the guards count from here and grants a fresh allowance of
+// rearmGuards lets the guards count from here and grants a fresh allowance of
 // iterations. Cost, numbering and history stay.
-func (s *State) rearm() {
+func (s *State) rearmGuards() {
 	s.Guards = Guards{}
 	s.Waits = 0
 	s.Used, s.Trial, s.Kept = nil, Trial{}, nil
 	s.Question = nil
-	s.Strategy = s.Policy.first()
+	s.Strategy = s.Policy.firstStrategy()
 	s.StopAsked, s.PauseAsked = NoCause, false
 	if s.Policy.MaxIterations > 0 {
 		s.Limit = max(s.Limit, s.Iteration+s.Policy.MaxIterations)
 	}
 }
 
-// renew takes the policy of now; after an end that a person had to look at
+// renewPolicy takes the policy of now; after an end that a person had to look at
 // the run is armed anew first, so that a maximum that was named holds. A maximum
 // that is not used up holds too: only a run that has reached it gets more.
-func (s *State) renew(p *Policy) {
+func (s *State) renewPolicy(p *Policy) {
 	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
 		limit := s.Limit
-		s.rearm()
+		s.rearmGuards()
 		if limit > s.Iteration {
 			s.Limit = limit
 		}
 	}
-	s.raise(p)
+	s.raiseLimits(p)
 	s.onceMore()
 }
 
-// raise takes the limits of the policy as it is now. A maximum that was named
+// raiseLimits takes the limits of the policy as it is now. A maximum that was named
 // anew is the highest number from now on.
-func (s *State) raise(p *Policy) {
+func (s *State) raiseLimits(p *Policy) {
 	if p == nil {
 		return
 	}
@@ -340,62 +336,62 @@ func (s *State) raise(p *Policy) {
 	}
 }
 
-// issue makes c the command that is being carried out.
-func (s *State) issue(c *Command) {
+// issueCommand makes c the command that is being carried out.
+func (s *State) issueCommand(c *Command) {
 	s.Seq++
 	s.Command = *c
 	s.Command.Seq = s.Seq
 }
 
-// finish ends this session of the run with c.Status. Ask is for a question
-// that must be answered before the run goes on.
-func (s *State) finish(c *Command) {
+// finishSession ends this session of the run with c.Status. Ask is for a question
+// that must be answered before the run continues.
+func (s *State) finishSession(c *Command) {
 	c.Kind = Finish
 	if c.Status == Pending {
 		c.Kind = Ask
 	}
 	s.Status, s.Why, s.Question = c.Status, c.Why, c.Question
 	s.StopAsked, s.PauseAsked = NoCause, false
-	s.issue(c)
+	s.issueCommand(c)
 }
 
-// next issues the next iteration.
-func (s *State) next(f *Feedback) {
+// issueIteration issues the next iteration.
+func (s *State) issueIteration(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
 	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.inForce()
-	s.issue(&Command{
-		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		Feedback: s.instructed(f), Limits: s.bounds(), SkipOptional: st.SkipOptional,
+	s.issueCommand(&Command{
+		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.chosenAgent(), Strategy: s.Strategy,
+		Feedback: s.withInstruction(f), Limits: s.iterationLimits(), SkipOptional: st.SkipOptional,
 		GateFactor: in.factor, Parallelism: in.parallelism,
 	})
 	s.forSteps(in.timeout, st.UseCache)
 }
 
-// agent is the program for the next iteration.
-func (s *State) agent() string {
+// chosenAgent is the program for the next iteration.
+func (s *State) chosenAgent() string {
 	switch st := strategy.At(s.Strategy, s.Policy.Strategies); {
 	case st.Agent != "":
 		return st.Agent
 	case st.Stronger && s.Policy.Stronger != "":
 		return s.Policy.Stronger
 	}
-	return s.Policy.at(s.Fallback)
+	return s.Policy.agentAt(s.Fallback)
 }
 
-// bounds are the limits of one iteration: its own, and what is left of the run's.
-func (s *State) bounds() CommandLimits {
+// iterationLimits are the limits of one iteration: its own, and what is left of the run's.
+func (s *State) iterationLimits() CommandLimits {
 	p := &s.Policy
 	in := s.inForce()
-	return s.within(CommandLimits{
+	return s.withinRun(CommandLimits{
 		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)),
 		Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
 	})
 }
 
-// within holds limits to what is left of the run's.
-func (s *State) within(l CommandLimits) CommandLimits {
+// withinRun holds limits to what is left of the run's.
+func (s *State) withinRun(l CommandLimits) CommandLimits {
 	p := &s.Policy
 	if l.Wall > 0 {
 		l.WallOf = "iteration_timeout " + Duration(l.Wall)
@@ -407,8 +403,8 @@ func (s *State) within(l CommandLimits) CommandLimits {
 		{"timeout of the run", p.Timeout, s.Spent.Wall}, {"task_timeout", p.TaskTimeout, s.Spent.Active},
 		{"time that the safety level allows,", p.MaxDuration, s.Spent.Active},
 	} {
-		left := remaining(one.limit, one.spent)
-		if least(l.Wall, left) != l.Wall {
+		left := remainingTime(one.limit, one.spent)
+		if leastTime(l.Wall, left) != l.Wall {
 			l.Wall, l.WallOf = left, one.name+" "+Duration(one.limit)
 		}
 	}
@@ -417,24 +413,27 @@ func (s *State) within(l CommandLimits) CommandLimits {
 	if more && left >= 0 {
 		l.Cost = left
 	}
-	l.Tokens = fewer(l.Tokens, p.Tokens.left(s.Spent.tokens()))
-	if left := p.Calls.left(int64(s.Spent.Calls)); left != nil && (l.Calls < 0 || int64(l.Calls) > *left) {
-		l.Calls = int(*left)
+	l.Tokens = smallerLimit(l.Tokens, p.Tokens.leftFor(s.Spent.tokens()))
+	calls := p.Calls.leftFor(int64(s.Spent.Calls))
+	if calls != nil && l.Calls < 0 {
+		l.Calls = int(*calls)
+	} else if calls != nil {
+		l.Calls = min(l.Calls, int(*calls))
 	}
 	return l
 }
 
-// remaining is what is left of a limit; 0 stays no limit, and a used-up limit
-// leaves a millisecond, never none.
-func remaining(limit, spent time.Duration) time.Duration {
+// remainingTime under a limit; 0 stays no limit, and a used-up limit leaves a
+// millisecond, never none.
+func remainingTime(limit, spent time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
 	return max(limit-spent, time.Millisecond)
 }
 
-// least is the smaller of two limits of which 0 is none.
-func least(a, b time.Duration) time.Duration {
+// leastTime is the smaller of two limits of which 0 is none.
+func leastTime(a, b time.Duration) time.Duration {
 	switch {
 	case a <= 0:
 		return b

@@ -50,8 +50,8 @@ func (q *Question) Asked() []Asks {
 	return []Asks{{q.Asker, q.Text}}
 }
 
-// replied are the answers that a person gave to the steps that ask.
-func (q *Question) replied(replies []Asks) []StepAnswer {
+// answersFrom are the answers that a person gave to the steps that ask.
+func (q *Question) answersFrom(replies []Asks) []StepAnswer {
 	var list []StepAnswer
 	for _, asked := range q.Asked() {
 		for _, r := range replies {
@@ -76,10 +76,10 @@ func (t *Steps) String() string {
 	return text
 }
 
-// outcome is what the steps make of an iteration that ended by itself.
-func (t *Steps) outcome(r *Record) Outcome {
+// judgeSteps classifies an iteration that ended by itself.
+func (t *Steps) judgeSteps(r *Record) Outcome {
 	switch {
-	case r.limited():
+	case r.metProviderLimit():
 		return Waited
 	case r.Failure != nil:
 		return Failed
@@ -91,21 +91,21 @@ func (t *Steps) outcome(r *Record) Outcome {
 	return Success
 }
 
-// stepped is the end, or the rest, that a workflow's steps bring about; nil
-// when it goes on. What failed is tried again before a person is asked.
-func (s *State) stepped(r *Record) *Command {
+// endBySteps ends a workflow, or lets it rest, by its steps; nil when it continues.
+// What failed is tried again before a person is asked.
+func (s *State) endBySteps(r *Record) *Command {
 	t := r.Steps
 	switch {
 	case t == nil || r.Failure != nil:
 		return nil
-	case t.Complete && s.Policy.Review && !r.reviewed():
-		return nil // it is asked for when the run goes on
+	case t.Complete && s.Policy.Review && !r.isApproved():
+		return nil // the review follows
 	case t.Complete:
-		return &Command{Status: Completed, Why: r.approval(t.String())}
+		return &Command{Status: Completed, Why: r.withApproval(t.String())}
 	case s.PauseAsked && t.Pausing:
 		return &Command{Status: Paused, Why: "paused: " + t.String()}
 	case t.Asks != nil:
-		q := s.question(t.Asks.Text, nil)
+		q := s.newQuestion(t.Asks.Text, nil)
 		q.Asker, q.Open = t.Asks.Step, t.Open
 		why := fmt.Sprintf("step %s asks: %s", t.Asks.Step, t.Asks.Text)
 		if n := len(t.Open) - 1; n > 0 {
@@ -135,7 +135,7 @@ func (r *Record) StepWord() string {
 	switch f := r.Failure; {
 	case f == nil || f.Step == "":
 		return ""
-	case r.rejected():
+	case r.isRejected():
 		return "the review"
 	case r.RedGate() && f.Class != failure.Tampering:
 		return "gate " + f.Step
@@ -159,7 +159,7 @@ func (s *State) onceMore() {
 	}
 }
 
-// cutOff is whether a person ended the last iteration before it came to anything.
+// cutOff: a person ended the last iteration before it had a result.
 func (s *State) cutOff() bool {
 	if s.Limit == 0 || len(s.Recent) == 0 || !slices.Contains([]Status{Interrupted, Stopped}, s.Status) {
 		return false

@@ -25,7 +25,7 @@ func (m MicroUSD) Dollars(known bool) *float64 {
 // called, too, is not known.
 const CostPartial = "partial"
 
-// CostKnown is true for the sources that know a cost, or a part of it.
+// CostKnown reports whether a source knows a cost, or a part of it.
 func CostKnown(source string) bool { return source != "none" && source != "" }
 
 // GateStatus is how one gate ended.
@@ -60,8 +60,7 @@ type Gate struct {
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Flaky is true for a gate that could not judge, and passed on the same tree when it
-// ran again.
+// Flaky: the gate could not judge, and passed on the same tree when it ran again.
 func (g *Gate) Flaky() bool { return g.Tries > 1 && g.Status == GatePassed }
 
 // Ended says why pawl ended a process that had not ended by itself.
@@ -176,7 +175,7 @@ type Record struct {
 	Models []ModelUse `json:"models,omitempty"`
 	Output int64      `json:"output_bytes"`
 
-	// WarnedTime and WarnedRunTime: while the agent worked a person was told that 80 % of
+	// WarnedTime and WarnedRunTime: while the agent worked a person was warned that 80 % of
 	// the iteration's time, or of the run's, was used.
 	WarnedTime    bool `json:"warned_time,omitempty"`
 	WarnedRunTime bool `json:"warned_run_time,omitempty"`
@@ -265,8 +264,8 @@ type Event struct {
 	// Replies are answers to steps that ask, by step; then Text is none.
 	Replies []Asks `json:"replies,omitempty"`
 	Cause   Cause  `json:"cause,omitempty"`
-	// Limited are the limits of the providers of the run's agents that are known,
-	// one an agent at most, whoever met them; those that are just over, too.
+	// Limited are the known limits of the providers of the run's agents, one an agent
+	// at most, met by any run; those that are just over, too.
 	Limited []Limited `json:"limited,omitempty"`
 	// Messages are those that the iteration's prompt had; Memory is what was said in
 	// the earlier runs of the task, for a start.
@@ -285,7 +284,7 @@ type Event struct {
 type CommandKind string
 
 // The commands. NoCommand: nothing changed. Noted: the state is to be stored, and
-// the command under way goes on.
+// the command under way continues.
 const (
 	NoCommand CommandKind = ""
 	Noted     CommandKind = "noted"
@@ -328,7 +327,7 @@ type Command struct {
 	Until time.Time `json:"until,omitzero"`
 	// Limited: it waits for the provider of Agent.
 	Limited bool `json:"limited,omitempty"`
-	// Settled: pawl ends the run since somebody else settled its task.
+	// Settled: pawl ends the run since its task was decided by another process.
 	Settled bool `json:"settled,omitempty"`
 	// Insist starts the agent although a limit of its provider is known.
 	Insist bool `json:"insist,omitempty"`
@@ -358,7 +357,7 @@ type CommandLimits struct {
 	Tokens *int64        `json:"tokens,omitempty"` // nil is no limit
 }
 
-// Decision is what followed from an event, for whoever keeps a run's state in
+// Decision is what followed from an event, for a caller that keeps a run's state in
 // another place than where its commands are carried out. What is stored outlives
 // the code: fields can be added or removed, but their names must not change.
 type Decision struct {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -26,7 +27,7 @@ type DayLimits struct {
 	Calls  *int64    `json:"calls,omitempty"`
 }
 
-// None is whether nothing is limited.
+// None: nothing is limited.
 func (l DayLimits) None() bool { return l == DayLimits{} }
 
 // Over names the limit that leaves no room for more after used, and says what is used of
@@ -37,7 +38,7 @@ func (l DayLimits) Over(used, more Use) (key, words string) {
 	case l.Cost != nil && full(int64(*l.Cost), int64(used.Cost), int64(more.Cost)):
 		return "limits.per_day of " + l.Cost.String(), "all runs have spent " + used.Cost.String() + " today"
 	case l.Tokens != nil && full(*l.Tokens, used.Tokens, more.Tokens):
-		return fmt.Sprint("limits.tokens.per_day of ", *l.Tokens), fmt.Sprintf("all runs have used %d today", used.Tokens)
+		return fmt.Sprint("limits.tokens.per_day of ", *l.Tokens), fmt.Sprint("all runs have used ", used.Tokens, " today")
 	case l.Calls != nil && full(*l.Calls, used.Calls, more.Calls):
 		return fmt.Sprint("limits.calls.per_day of ", *l.Calls), fmt.Sprintf("all runs have made %d today", used.Calls)
 	}
@@ -53,33 +54,31 @@ type Counts struct {
 	Others int64 `json:"others,omitempty"`
 }
 
-// left is the smallest of what an iteration may use after its run has used that much;
-// nil is any number.
-func (c *Counts) left(used int64) *int64 {
-	return fewer(c.Iteration, fewer(remains(c.Run, used), remains(c.Task, used+c.Others)))
+// leftFor an iteration after its run has used that much; nil is any number.
+func (c *Counts) leftFor(used int64) *int64 {
+	return smallerLimit(c.Iteration, smallerLimit(leftOf(c.Run, used), leftOf(c.Task, used+c.Others)))
 }
 
-func remains(limit *int64, used int64) *int64 {
+func leftOf(limit *int64, used int64) *int64 {
 	if limit == nil {
 		return nil
 	}
-	left := max(0, *limit-used)
-	return &left
+	return new(max(0, *limit-used))
 }
 
-// fewer is the smaller of two limits of which nil is none.
-func fewer(a, b *int64) *int64 {
-	if a == nil || b != nil && *b < *a {
-		return b
+// smallerLimit: nil is no limit.
+func smallerLimit(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
 	}
-	return a
+	return new(min(*a, *b))
 }
 
 // Lower holds the run to what something that it is part of has left; nil is any number.
-func (c *Counts) Lower(left *int64) { c.Run = fewer(c.Run, left) }
+func (c *Counts) Lower(left *int64) { c.Run = smallerLimit(c.Run, left) }
 
-// over ends a run that has used up its tokens or calls, or those of its task.
-func (c *Counts) over(what string, used int64) *Command {
+// endIfUsedUp ends a run that has used up its tokens or calls, or those of its task.
+func (c *Counts) endIfUsedUp(what string, used int64) *Command {
 	switch {
 	case c.Run != nil && used >= *c.Run:
 		return timedOut("limits.%s.per_run of %d is reached: the run has used %d", what, *c.Run, used)
@@ -92,25 +91,24 @@ func (c *Counts) over(what string, used int64) *Command {
 
 // Share gives a run its part of what is left of its task's limits, which racers share.
 func (p *Policy) Share(racers int) {
-	p.MaxTaskCost = share(p.MaxTaskCost, p.TaskCost, racers)
-	p.Tokens.Task = share(p.Tokens.Task, p.Tokens.Others, racers)
-	p.Calls.Task = share(p.Calls.Task, p.Calls.Others, racers)
+	p.MaxTaskCost = racerShare(p.MaxTaskCost, p.TaskCost, racers)
+	p.Tokens.Task = racerShare(p.Tokens.Task, p.Tokens.Others, racers)
+	p.Calls.Task = racerShare(p.Calls.Task, p.Calls.Others, racers)
 }
 
-func share[N int64 | MicroUSD](limit *N, used N, racers int) *N {
+func racerShare[N int64 | MicroUSD](limit *N, used N, racers int) *N {
 	if limit == nil {
 		return nil
 	}
-	part := used + max(0, *limit-used)/N(max(1, racers))
-	return &part
+	return new(used + max(0, *limit-used)/N(max(1, racers)))
 }
 
-// counted ends a run that has used up its tokens or calls.
-func (s *State) counted() *Command {
-	if c := s.Policy.Tokens.over("tokens", s.Spent.tokens()); c != nil {
+// endByCounts ends a run that has used up its tokens or calls.
+func (s *State) endByCounts() *Command {
+	if c := s.Policy.Tokens.endIfUsedUp("tokens", s.Spent.tokens()); c != nil {
 		return c
 	}
-	return s.Policy.Calls.over("calls", int64(s.Spent.Calls))
+	return s.Policy.Calls.endIfUsedUp("calls", int64(s.Spent.Calls))
 }
 
 func (s *Spent) tokens() int64 { return s.TokensIn + s.TokensOut }
@@ -124,7 +122,8 @@ func (s *State) spentForNext(r *Record) bool {
 		return false
 	}
 	had := s.costLeft(s.Spent.Cost - r.Cost)
-	return had >= 0 && (s.Policy.MaxIterationCost < 0 || had <= s.Policy.MaxIterationCost)
+	fits := s.Policy.MaxIterationCost < 0 || had <= s.Policy.MaxIterationCost
+	return had >= 0 && fits
 }
 
 // taskCost ends a run of a task whose runs have together cost what they may.
@@ -136,7 +135,7 @@ func (s *State) taskCost() *Command {
 	return timedOut("%s is reached: all runs of this task have cost %s", s.costLimit(), p.TaskCost+s.Spent.Cost)
 }
 
-// costLeft is what a run that cost spent may still cost; [NoLimit] is any amount.
+// costLeft to a run that has cost spent; [NoLimit] is any amount.
 func (s *State) costLeft(spent MicroUSD) MicroUSD {
 	p, left := &s.Policy, MicroUSD(NoLimit)
 	if p.MaxCost >= 0 {
@@ -155,10 +154,11 @@ func (s *State) costLeft(spent MicroUSD) MicroUSD {
 // costLimit names the limit of money that holds.
 func (s *State) costLimit() string {
 	p := &s.Policy
-	if l := p.MaxTaskCost; l != nil && (p.MaxCost < 0 || *l-p.TaskCost < p.MaxCost) {
-		return "limits.per_task of " + l.short()
+	l := p.MaxTaskCost
+	if runHolds := l == nil || p.MaxCost >= 0 && *l-p.TaskCost >= p.MaxCost; runHolds {
+		return "the limit " + p.MaxCost.limitText()
 	}
-	return "the limit " + p.MaxCost.short()
+	return "limits.per_task of " + l.limitText()
 }
 
 // Duration shows a time as documents do: 45.2s under a minute, 2m16s above.

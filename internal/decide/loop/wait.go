@@ -14,23 +14,23 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// wait answers a limit of the model provider that the run met: wait until the
-// named time, else back off; see [State.limit] for when the next agent takes over.
-func (s *State) wait(e *Event, r *Record) {
+// waitForProvider answers a limit of the model provider that the run met: wait until the
+// named time, else back off; see [State.answerLimit] for when the next agent takes over.
+func (s *State) waitForProvider(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {
-		s.finish(&Command{Status: Paused, Why: "paused at the end of the attempt"})
+		s.finishSession(&Command{Status: Paused, Why: "paused at the end of the attempt"})
 		return
 	}
-	l := s.met(e, r)
-	s.limit(e, &l)
+	l := s.limitMet(e, r)
+	s.answerLimit(e, &l)
 }
 
-// met is the limit that an attempt met. If the limit has no known end, the wait
+// limitMet is the limit that an attempt met. If the limit has no known end, the wait
 // depends on how often all runs met it in a row.
-func (s *State) met(e *Event, r *Record) Limited {
+func (s *State) limitMet(e *Event, r *Record) Limited {
 	l := Limited{Agent: r.Agent, Class: r.Failure.Class, Until: r.Failure.WaitUntil, Times: s.Waits}
-	if known, ok := e.known(r.Agent); ok {
+	if known, ok := e.knownLimit(r.Agent); ok {
 		l.Times, l.Day = max(l.Times, known.Times+1), known.Day
 	}
 	if t := r.Steps; t != nil && t.Limited != r.Agent {
@@ -43,18 +43,18 @@ func (s *State) met(e *Event, r *Record) Limited {
 	return l
 }
 
-// until is the end of a wait of d, at the latest the end of the run's time.
-func (s *State) until(e *Event, d time.Duration) time.Time {
-	return e.At.Add(least(d, remaining(s.Policy.Timeout, s.Spent.Wall)))
+// waitEnd is the end of a wait of d, at the latest the end of the run's time.
+func (s *State) waitEnd(e *Event, d time.Duration) time.Time {
+	return e.At.Add(leastTime(d, remainingTime(s.Policy.Timeout, s.Spent.Wall)))
 }
 
 // nextAgent gives the iteration to the agent whose turn it is now.
 func (s *State) nextAgent(why string) {
 	c := &s.Command
-	s.issue(&Command{
-		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.agent(), Strategy: s.Strategy,
-		StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback, Limits: s.bounds(),
-		SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
+	s.issueCommand(&Command{
+		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.chosenAgent(),
+		Strategy: s.Strategy, StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback,
+		Limits: s.iterationLimits(), SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
 		StepTimeout: c.StepTimeout, Fresh: c.Fresh,
 	})
 }
@@ -96,7 +96,7 @@ func (s *State) atMaximum(r *Record) *Command {
 			return &Command{Status: Exhausted, Why: why + "; the agent has not said that the task is complete"}
 		}
 		return &Command{Status: Completed, Why: why}
-	case s.controlled():
+	case s.isControlled():
 		if r == nil {
 			r = &Record{}
 		}
@@ -105,9 +105,8 @@ func (s *State) atMaximum(r *Record) *Command {
 	return &Command{Status: TimedOut, Why: why}
 }
 
-// wrong says what keeps an iteration from being a success that a procedure may end
-// with; "" when nothing does.
-func (r *Record) wrong() string {
+// reasonNotSuccess keeps a procedure from ending with this iteration; "" when there is none.
+func (r *Record) reasonNotSuccess() string {
 	what := ""
 	if r.Failure != nil && r.Failure.Summary != "" {
 		what = ": " + r.Failure.Summary
@@ -115,7 +114,7 @@ func (r *Record) wrong() string {
 	switch {
 	case len(r.Tampered) > 0:
 		return "a protected file was changed: " + r.Tampered[0]
-	case r.rejected():
+	case r.isRejected():
 		return "the review rejects the last iteration" + what
 	case r.RedGate():
 		return r.redGates() + what

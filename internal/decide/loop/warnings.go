@@ -5,16 +5,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 )
 
-// This file has what a person is told at 80 % of a limit and of words that did not
-// count, and what the agent is told of secrets.
+// This file has the warnings at 80 % of a limit and about signals that did not
+// count, and the note to the agent about secrets.
 
-func (s *State) nearCost() bool {
-	return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost))
-}
+func (s *State) nearCost() bool { return safety.Near(int64(s.Spent.Cost), int64(s.Policy.MaxCost)) }
 
 // runTime is a limit on the time of a run, and what is used of it.
 type runTime struct {
@@ -30,23 +29,20 @@ func (s *State) runTimes() []runTime {
 	}
 }
 
-// near is said at 80 % of the limit.
-func (t *runTime) near() string {
+// nearText is said at 80 % of the limit.
+func (t *runTime) nearText() string {
 	return fmt.Sprintf("%s %s is over 80 %% of the limit %s", t.what, Duration(t.used), Duration(t.limit))
 }
 
-// nearTime says which limit on the run's time is near; "" when none is.
-func (s *State) nearTime() string {
+// NearTime says which limit on the time of the run is near; "" when none is.
+func (s *State) NearTime() string {
 	for _, one := range s.runTimes() {
 		if safety.Near(int64(one.used), int64(one.limit)) {
-			return one.near()
+			return one.nearText()
 		}
 	}
 	return ""
 }
-
-// NearTime says which limit on the time of the run is near; "" when none is.
-func (s *State) NearTime() string { return s.nearTime() }
 
 // TimeNear is when, after the beginning of an iteration, a limit on time is near.
 type TimeNear struct {
@@ -56,14 +52,15 @@ type TimeNear struct {
 }
 
 // TimesNear are the limits on time that the iteration of the open command comes near if
-// it lasts: its own, and the first of the run's unless a person was told of one before.
+// it lasts: its own, and the first of the run's unless a person was warned of one before.
 func (s *State) TimesNear() (list []TimeNear) {
 	c := &s.Command
 	const eighty = 5 // a fifth less
 	if wall := s.inForce().wall; wall > 0 {
 		after := wall - wall/eighty
-		const near = "iteration %d has run for %s, 80 %% of the limit %s for one"
-		list = append(list, TimeNear{After: after, Text: fmt.Sprintf(near, c.Iteration, Duration(after), Duration(wall))})
+		text := fmt.Sprintf("iteration %d has run for %s, 80 %% of the limit %s for one",
+			c.Iteration, Duration(after), Duration(wall))
+		list = append(list, TimeNear{After: after, Text: text})
 	}
 	if s.Late {
 		return list
@@ -76,7 +73,7 @@ func (s *State) TimesNear() (list []TimeNear) {
 			continue
 		}
 		one.used += after
-		first = &TimeNear{After: after, Text: one.near(), OfRun: true}
+		first = &TimeNear{After: after, Text: one.nearText(), OfRun: true}
 	}
 	if first != nil {
 		list = append(list, *first)
@@ -97,7 +94,7 @@ func (s *State) nearIteration(r *Record) []string {
 			w = append(w, fmt.Sprintf("iteration %d %s, over 80 %% of the limit %s for one", r.Number, did, most))
 		}
 	}
-	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.short())
+	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.limitText())
 	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
 		fmt.Sprint(p.MaxIterationCalls))
 	if most := p.Tokens.Iteration; most != nil {
@@ -111,18 +108,18 @@ func (s *State) nearIteration(r *Record) []string {
 	return w
 }
 
-// uncounted is why nothing that the agent said counts as a signal; "" when one
-// counts, or nothing was like one.
-func (r *Record) uncounted() string {
+// reasonUncounted: no signal of the agent counts; "" when one does, or nothing was
+// like one.
+func (r *Record) reasonUncounted() string {
 	if !r.Valid() || r.Signal.Kind != signal.None || len(r.Malformed) == 0 {
 		return ""
 	}
 	return r.Malformed[0]
 }
 
-// uncountedNote tells a person what is in the agent's next prompt, too.
+// uncountedNote shows a person what is in the agent's next prompt, too.
 func (r *Record) uncountedNote() []string {
-	if why := r.uncounted(); why != "" {
+	if why := r.reasonUncounted(); why != "" {
 		return []string{"no signal in the agent's last message counts: " + why}
 	}
 	return nil
@@ -132,10 +129,9 @@ func (r *Record) uncountedNote() []string {
 // has the secret itself.
 func secretNote(secrets []safety.Secret) string {
 	const most = 5
-	var places []string
-	for _, one := range secrets[:min(len(secrets), most)] {
-		places = append(places, fmt.Sprintf("%s:%d (%s)", one.File, one.Line, one.Kind))
-	}
+	places := lists.Each(secrets[:min(len(secrets), most)], func(one safety.Secret) string {
+		return fmt.Sprintf("%s:%d (%s)", one.File, one.Line, one.Kind)
+	})
 	more := ""
 	if n := len(secrets) - most; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)

@@ -18,26 +18,26 @@ const (
 	maxNotes = 20
 )
 
-// feedback renders the results of the iterations before, with that many of its
+// feedbackText renders the results of the iterations before, with that many of its
 // items. It is empty without a feedback, or for one that says nothing.
-func feedback(in *Input, items int) string {
+func feedbackText(in *Input, items int) string {
 	f := in.Feedback
 	if f == nil {
 		return ""
 	}
 	parts := []string{
-		in.verdict(), itemList(f.Items, items, f.Dropped), list("Tried before, without success:", f.Tried, maxTried),
-		instruction(f), answer(f), list("Notes:", f.Notes, maxNotes),
-		list("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
+		in.verdictLine(), itemList(f.Items, items, f.Dropped), bulletList("Tried before, without success:", f.Tried, maxTried),
+		instructionText(f), answerText(f), bulletList("Notes:", f.Notes, maxNotes),
+		bulletList("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
 	}
-	return joined(parts...)
+	return joinParts(parts...)
 }
 
-// Messages are what people said to the agent, each on its own.
+// Messages renders those of people to the agent, each on its own.
 func Messages(texts []string) string {
 	var parts []string
 	for _, m := range texts {
-		if text := quote(m, "", maxCase); text != "" {
+		if text := blockQuote(m, "", maxCase); text != "" {
 			parts = append(parts, "A person left you a message:\n"+text)
 		}
 	}
@@ -47,8 +47,8 @@ func Messages(texts []string) string {
 // wholeSaid is how many of a person's words are shown as they were said.
 const wholeSaid = 5
 
-// Remembered is what people said in this work so far, the newest first; older ones are
-// a line each.
+// Remembered renders the earlier answers and messages of people, the newest first; older
+// ones are a line each.
 func Remembered(said []loop.Said) string {
 	var parts, lines []string
 	for i := len(said) - 1; i >= 0; i-- {
@@ -62,7 +62,7 @@ func Remembered(said []loop.Said) string {
 		return ""
 	}
 	const heading = "What people said before, the newest first. It holds until a person says otherwise."
-	return joined(heading, strings.Join(parts, "\n\n"), list("And before that:", lines, len(lines)))
+	return joinParts(heading, strings.Join(parts, "\n\n"), bulletList("And before that:", lines, len(lines)))
 }
 
 func saidBefore(s loop.Said) string {
@@ -70,18 +70,18 @@ func saidBefore(s loop.Said) string {
 	if s.Iteration > 0 {
 		when = fmt.Sprintf("After iteration %d", s.Iteration)
 	}
-	text, question := quote(s.Text, "", maxCase), quote(s.Question, "", maxQuote)
+	text, question := blockQuote(s.Text, "", maxCase), blockQuote(s.Question, "", maxQuote)
 	if question == "" {
 		return when + " a person said:\n" + text
 	}
 	return when + " a person was asked:\n" + question + "\n\nand answered:\n" + text
 }
 
-// joined are the parts that say something.
-func joined(parts ...string) string { return strings.Join(lists.NonEmpty(parts...), "\n\n") }
+// joinParts are the parts that say something.
+func joinParts(parts ...string) string { return strings.Join(lists.NonEmpty(parts...), "\n\n") }
 
-// verdict is the first line: which iteration, which gate, what.
-func (in *Input) verdict() string {
+// verdictLine is the first line: which iteration, which gate, what.
+func (in *Input) verdictLine() string {
 	f := in.Feedback
 	summary, step := oneLine(f.Summary), oneLine(f.Step)
 	if summary == "" && step == "" {
@@ -148,7 +148,7 @@ func writeItem(b *strings.Builder, item failure.Item) {
 		line += ": " + message
 	}
 	b.WriteString("- " + line + "\n")
-	if rest := quote(more, "  ", maxQuote); rest != "" {
+	if rest := blockQuote(more, "  ", maxQuote); rest != "" {
 		b.WriteString(rest + "\n")
 	}
 	if item.Compares(item.Message) {
@@ -163,7 +163,7 @@ func writeValue(b *strings.Builder, name, value string) {
 	switch {
 	case value == "":
 	case strings.Contains(value, "\n"):
-		if text := quote(value, "    ", maxQuote); text != "" {
+		if text := blockQuote(value, "    ", maxQuote); text != "" {
 			b.WriteString("  " + name + ":\n" + text + "\n")
 		}
 	default:
@@ -173,8 +173,8 @@ func writeValue(b *strings.Builder, name, value string) {
 	}
 }
 
-// list is a heading and at most limit lines, the last ones.
-func list(heading string, lines []string, limit int) string {
+// bulletList is a heading and at most limit lines, the last ones.
+func bulletList(heading string, lines []string, limit int) string {
 	var b strings.Builder
 	for _, line := range lines[max(0, len(lines)-limit):] {
 		if text := oneLine(line); text != "" {
@@ -187,9 +187,9 @@ func list(heading string, lines []string, limit int) string {
 	return heading + b.String()
 }
 
-// instruction says how this iteration is to differ.
-func instruction(f *loop.Feedback) string {
-	text := prose(f.Instruction)
+// instructionText says how this iteration is to differ.
+func instructionText(f *loop.Feedback) string {
+	text := quoteHeadings(f.Instruction)
 	if text == "" {
 		return ""
 	}
@@ -199,13 +199,13 @@ func instruction(f *loop.Feedback) string {
 	return "This time:\n" + text
 }
 
-// answer has a person's words, with the question that they belong to.
-func answer(f *loop.Feedback) string {
-	text := quote(f.Answer, "", maxCase)
+// answerText has a person's words, with the question that they belong to.
+func answerText(f *loop.Feedback) string {
+	text := blockQuote(f.Answer, "", maxCase)
 	if text == "" {
 		return ""
 	}
-	if question := quote(f.Question, "", maxQuote); question != "" {
+	if question := blockQuote(f.Question, "", maxQuote); question != "" {
 		return "A person was asked:\n" + question + "\n\nand answered:\n" + text
 	}
 	return "A person said:\n" + text
@@ -228,18 +228,18 @@ const (
 func oneLine(text string) string {
 	// Cut before the work on it, which a text of megabytes is not worth. Tags
 	// come last: with its white space gone, something may become one.
-	text = strings.Join(strings.Fields(bounded(text, 4*maxLine)), " ")
+	text = strings.Join(strings.Fields(cutMarked(text, 4*maxLine)), " ")
 	text = strings.ReplaceAll(signal.Neutralise(text), "```", "'''")
-	if forges(text) {
+	if forgesHeading(text) {
 		text = strings.TrimSpace(strings.TrimLeft(text, "#"))
 	}
-	return bounded(text, maxLine)
+	return cutMarked(text, maxLine)
 }
 
-// quote sets a text of several lines off as a block quote of about limit
+// blockQuote sets a text of several lines off as a block quote of about limit
 // bytes, each line behind the prefix and a quote sign.
-func quote(text, prefix string, limit int) string {
-	text = strings.TrimSpace(signal.Neutralise(bounded(text, limit)))
+func blockQuote(text, prefix string, limit int) string {
+	text = strings.TrimSpace(signal.Neutralise(cutMarked(text, limit)))
 	if text == "" {
 		return ""
 	}
@@ -252,14 +252,14 @@ var headings = [...]string{
 	"REVIEW", "TASK", "CHECKS", "CHANGE", "VERDICT",
 }
 
-// prose keeps the lines of a text, but quotes one that is a heading of the
+// quoteHeadings keeps the lines of a text, but quotes one that is a heading of the
 // prompt, and closes a code fence that would swallow what follows.
-func prose(text string) string {
-	text = strings.TrimSpace(signal.Neutralise(bounded(text, maxCase)))
+func quoteHeadings(text string) string {
+	text = strings.TrimSpace(signal.Neutralise(cutMarked(text, maxCase)))
 	fence := signal.OpenFence("", text)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if forges(line) {
+		if forgesHeading(line) {
 			lines[i] = "> " + line
 		}
 	}
@@ -269,8 +269,8 @@ func prose(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// forges is true for a line that looks like a heading of ours.
-func forges(line string) bool {
+// forgesHeading: the line looks like a heading of ours.
+func forgesHeading(line string) bool {
 	name := strings.TrimSpace(line)
 	rest := strings.TrimLeft(name, "#")
 	if level := len(name) - len(rest); level == 0 || level > 2 {
@@ -285,8 +285,8 @@ func forges(line string) bool {
 	return strings.EqualFold(rest, strings.TrimPrefix(title, "# "))
 }
 
-// bounded cuts a text to at most limit bytes and marks the cut.
-func bounded(text string, limit int) string {
+// cutMarked cuts a text to at most limit bytes and marks the cut.
+func cutMarked(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

@@ -1,4 +1,4 @@
-// Package prompt makes what an agent is told in one iteration: the fragments
+// Package prompt makes the prompt of one iteration: the fragments
 // of the four OODA phases, the user's context, what went wrong before, and
 // the protocol of completion.
 //
@@ -12,9 +12,11 @@ import (
 	"embed"
 	_ "embed"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -72,7 +74,7 @@ type Input struct {
 	Rules []string
 
 	// Reviewer looks at green work before it counts: an agent's name, or
-	// [loop.Person]; empty is nobody.
+	// [loop.Person]; empty is none.
 	Reviewer string
 
 	Case                 Case
@@ -109,37 +111,37 @@ func Compose(in Input) (Prompt, error) {
 	if in.Feedback != nil {
 		items = min(len(in.Feedback.Items), maxItems)
 	}
-	p, err := compose(in, items)
-	if err == nil && p.Over && p.Tokens-in.Budget > Tokens(feedback(&in, items)) {
-		return compose(in, 0) // all of the feedback would not be enough
+	p, err := composePrompt(in, items)
+	if err == nil && p.Over && p.Tokens-in.Budget > Tokens(feedbackText(&in, items)) {
+		return composePrompt(in, 0) // all of the feedback would not be enough
 	}
 	for err == nil && p.Over && items > 0 {
 		items--
-		p, err = compose(in, items)
+		p, err = composePrompt(in, items)
 	}
 	return p, err
 }
 
-// compose makes the prompt with that many items of the feedback.
-func compose(in Input, items int) (Prompt, error) {
-	told := joined(Messages(in.Messages), feedback(&in, items), Remembered(in.Feedback.Earlier(in.Said)))
+// composePrompt makes the prompt with that many items of the feedback.
+func composePrompt(in Input, items int) (Prompt, error) {
+	told := joinParts(Messages(in.Messages), feedbackText(&in, items), Remembered(in.Feedback.Earlier(in.Said)))
 	d := newData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")
-	b.section("TASK", strings.TrimSpace(in.Work))
-	b.section("CONTEXT", context(in.Context))
+	b.addSection("TASK", strings.TrimSpace(in.Work))
+	b.addSection("CONTEXT", contextText(in.Context))
 	for _, phase := range [...]struct {
 		name      string
 		fragments []Fragment
 	}{{"OBSERVE", in.Observe}, {"ORIENT", in.Orient}, {"DECIDE", in.Decide}, {"ACT", in.Act}} {
-		text, err := d.phase(phase.fragments)
+		text, err := d.joinPhase(phase.fragments)
 		if err != nil {
 			return Prompt{}, err
 		}
-		b.section(phase.name, text)
+		b.addSection(phase.name, text)
 	}
-	b.section("FEEDBACK", told)
-	b.section("COMPLETION", completion(in))
+	b.addSection("FEEDBACK", told)
+	b.addSection("COMPLETION", completionText(in))
 	text := b.text.String()
 	p := Prompt{Text: text, Tokens: Tokens(text)}
 	p.Over = in.Budget > 0 && p.Tokens > in.Budget
@@ -155,8 +157,8 @@ const title = "# OODA Loop Iteration"
 // builder puts sections one below the other.
 type builder struct{ text strings.Builder }
 
-// section adds a section; an empty one is left out.
-func (b *builder) section(name, text string) {
+// addSection adds a section; an empty one is left out.
+func (b *builder) addSection(name, text string) {
 	if text == "" {
 		return
 	}
@@ -165,8 +167,8 @@ func (b *builder) section(name, text string) {
 	b.text.WriteByte('\n')
 }
 
-// context lists the items, each below where it comes from.
-func context(items []Item) string {
+// contextText lists the items, each below where it comes from.
+func contextText(items []Item) string {
 	var parts []string
 	for _, item := range items {
 		text := strings.TrimSpace(item.Text)
@@ -180,11 +182,11 @@ func context(items []Item) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// phase joins the fragments of one phase.
-func (d *data) phase(fragments []Fragment) (string, error) {
+// joinPhase joins the fragments of one phase.
+func (d *data) joinPhase(fragments []Fragment) (string, error) {
 	var parts []string
 	for _, f := range fragments {
-		text, err := expand(f, d)
+		text, err := expandFragment(f, d)
 		if err != nil {
 			return "", err
 		}
@@ -216,26 +218,22 @@ func Builtin(name string) (string, bool) {
 // Builtins returns the names of all of these fragments, sorted.
 func Builtins() []string {
 	var names []string
-	for _, phase := range entries("builtin") {
-		for _, file := range entries(builtinFolder + phase) {
+	for _, phase := range fileNames("builtin") {
+		for _, file := range fileNames(builtinFolder + phase) {
 			names = append(names, phase+"/"+strings.TrimSuffix(file, builtinSuffix))
 		}
 	}
 	return names
 }
 
-// entries lists a folder. The files are part of the program, so reading one
+// fileNames lists a folder. The files are part of the program, so reading one
 // that there is cannot fail.
-func entries(folder string) []string {
+func fileNames(folder string) []string {
 	list, _ := builtins.ReadDir(folder)
-	names := make([]string, 0, len(list))
-	for _, entry := range list {
-		names = append(names, entry.Name())
-	}
-	return names
+	return lists.Each(list, fs.DirEntry.Name)
 }
 
-// DryRun is what --dry-run prints: three lines about the prompt, a blank
+// DryRun makes the output of --dry-run: three lines about the prompt, a blank
 // line, and the prompt as the agent would get it. A budget of 0 is none.
 func DryRun(p Prompt, procedure, command string, budget int) string {
 	limit := "no"
@@ -257,21 +255,21 @@ var protocolText string
 // an agent that echoes it says nothing.
 var protocol = strings.TrimSpace(protocolText)
 
-// completion is the last section: where the loop stands, how to end, and what
+// completionText is the last section: where the loop stands, how to end, and what
 // is checked then.
-func completion(in Input) string {
-	parts := []string{position(in), protocol, checks(in)}
-	if rules := list("What else holds:", in.Rules, maxRules); rules != "" {
+func completionText(in Input) string {
+	parts := []string{positionText(in), protocol, gatesText(in)}
+	if rules := bulletList("What else holds:", in.Rules, maxRules); rules != "" {
 		parts = append(parts, rules)
 	}
-	if r := reviewed(in.Reviewer); r != "" {
+	if r := reviewerNote(in.Reviewer); r != "" {
 		parts = append(parts, r)
 	}
 	return strings.Join(parts, "\n\n")
 }
 
-// reviewed says who looks at the work when it is green.
-func reviewed(reviewer string) string {
+// reviewerNote says who looks at the work when it is green.
+func reviewerNote(reviewer string) string {
 	who := "another agent (" + oneLine(reviewer) + ")"
 	switch reviewer {
 	case "":
@@ -283,7 +281,7 @@ func reviewed(reviewer string) string {
 		"began. It counts only when that review approves."
 }
 
-func position(in Input) string {
+func positionText(in Input) string {
 	const fresh = "You start without a memory of the ones before: what the next one must know has to be in files."
 	switch {
 	case in.Iteration <= 0:
@@ -294,21 +292,21 @@ func position(in Input) string {
 	return fmt.Sprintf("This is iteration %d. %s", in.Iteration, fresh)
 }
 
-// checks names the gates.
-func checks(in Input) string {
+// gatesText names the gates.
+func gatesText(in Input) string {
 	switch {
 	case len(in.Gates) > 0:
-		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not weaken " +
-			"them."
-		return list("These checks run when you have ended, in this order:", firstGates(in.commands()), maxGates+1) + "\n\n" + rule
+		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not " +
+			"weaken them."
+		return bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1) + "\n\n" + rule
 	case in.NoGates:
 		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."
 	}
 	return "Checks may run when you have ended. A COMPLETE is accepted only if they are green."
 }
 
-// commands are the checks by name and command.
-func (in *Input) commands() []string {
+// gateLines are the checks by name and command.
+func (in *Input) gateLines() []string {
 	lines := make([]string, len(in.Gates))
 	for i, name := range in.Gates {
 		lines[i] = oneLine(name)

@@ -168,8 +168,8 @@ func FuzzReadPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = max(0, min(limit, 1<<20))
 		p := readPatch(text)
-		_ = p.listing()
-		if got := p.text(limit); len(got) > limit+100*len(p.files) {
+		_ = p.listFiles()
+		if got := p.patchText(limit); len(got) > limit+100*len(p.files) {
 			t.Errorf("%d bytes of at most %d for %d files", len(got), limit, len(p.files))
 		}
 	})

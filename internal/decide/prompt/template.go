@@ -38,7 +38,7 @@ func newData(in Input, told string) *data {
 		Case: Case{
 			ID:          oneLine(in.Case.ID),
 			Title:       oneLine(in.Case.Title),
-			Description: prose(in.Case.Description),
+			Description: quoteHeadings(in.Case.Description),
 			Acceptance:  oneLines(in.Case.Acceptance),
 			Tags:        oneLines(in.Case.Tags),
 		},
@@ -50,54 +50,51 @@ func newData(in Input, told string) *data {
 	}
 }
 
-func oneLines(texts []string) []string {
-	return lists.Each(texts, oneLine)
-}
+func oneLines(texts []string) []string { return lists.Each(texts, oneLine) }
 
 // Expand returns one fragment's text, its template carried out, for a prompt
 // that is no iteration's, such as a review's. The error is as in [Compose].
 func Expand(f Fragment, in Input) (string, error) {
-	text, err := expand(f, newData(in, feedback(&in, maxItems)))
+	text, err := expandFragment(f, newData(in, feedbackText(&in, maxItems)))
 	return strings.TrimSpace(text), err
 }
 
-// expand returns the fragment's text, its template carried out.
-func expand(f Fragment, d *data) (string, error) {
+// expandFragment returns the fragment's text, its template carried out.
+func expandFragment(f Fragment, d *data) (string, error) {
 	if !isTemplate(f.Text) {
 		return f.Text, nil
 	}
-	t, err := parsed(f.Name, f.Text)
+	t, err := parseTemplate(f.Name, f.Text)
 	if err != nil {
 		return "", err
 	}
-	return execute(t, f.Name, d)
+	return executeTemplate(t, f.Name, d)
 }
 
 func isTemplate(text string) bool { return strings.Contains(text, "{{") }
 
-// CheckTemplate says whether a fragment is fine, for the time when the
-// configuration is loaded. A fragment without "{{" always is. The error has the
-// fragment's name and line: a mistake in the template, or a field that there is
-// not. It is tried on a first iteration and a later one.
+// CheckTemplate tries a fragment on a first iteration and a later one, when the
+// configuration is loaded. The error has the fragment's name and line: a mistake in
+// the template, or a field that there is not.
 func CheckTemplate(name, text string) error {
 	if !isTemplate(text) {
 		return nil
 	}
-	t, err := parsed(name, text)
+	t, err := parseTemplate(name, text)
 	if err != nil {
 		return err
 	}
-	for _, sample := range samples() {
-		if _, err := execute(t, name, sample); err != nil {
+	for _, sample := range sampleData() {
+		if _, err := executeTemplate(t, name, sample); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// samples are a first iteration of a procedure and a later one of a case, so
+// sampleData are a first iteration of a procedure and a later one of a case, so
 // that both sides of a condition are tried.
-func samples() []*data {
+func sampleData() []*data {
 	return []*data{
 		{Procedure: "build", Iteration: 1, Run: "01J0", Agent: "claude"},
 		{
@@ -112,17 +109,17 @@ func samples() []*data {
 	}
 }
 
-// parsed reads a template.
-func parsed(name, text string) (*template.Template, error) {
-	t, err := template.New(name).Option("missingkey=error").
-		Funcs(template.FuncMap{"join": func(sep string, list []string) string { return strings.Join(list, sep) }}).Parse(text)
+// parseTemplate reads a template.
+func parseTemplate(name, text string) (*template.Template, error) {
+	join := func(sep string, list []string) string { return strings.Join(list, sep) }
+	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"join": join}).Parse(text)
 	if err != nil {
 		return nil, templateError(name, err)
 	}
 	return t, nil
 }
 
-func execute(t *template.Template, name string, d *data) (string, error) {
+func executeTemplate(t *template.Template, name string, d *data) (string, error) {
 	var out limited
 	if err := t.Execute(&out, d); err != nil {
 		return "", templateError(name, err)
@@ -155,11 +152,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// fieldNames are what a template may ask for.
+// fieldNames that a template may use.
 func fieldNames(t reflect.Type) string {
-	names := make([]string, 0, t.NumField())
-	for i := range t.NumField() {
-		names = append(names, "."+t.Field(i).Name)
-	}
+	names := lists.Each(reflect.VisibleFields(t), func(f reflect.StructField) string { return "." + f.Name })
 	return strings.Join(names, ", ")
 }

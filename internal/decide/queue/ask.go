@@ -180,7 +180,7 @@ func (e *Entry) forgetAttempts() {
 	e.Attempts, e.Outrun, e.Solved, e.Plain, e.Problem, e.RedOn, e.Apart = 0, 0, "", false, nil, "", ""
 }
 
-// dropEntry says that an entry leaves; its work stays where it is.
+// dropEntry removes an entry; its work stays where it is.
 func (s *State) dropEntry(e *Entry, why string) {
 	s.addNote(NoteDropped, e.ID, why)
 	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // InOrder is the queue as it would land now: what is ready first, then the rest.
@@ -39,7 +40,7 @@ func compareReady(a, b *Entry) int {
 	return cmp.Or(aged, cmp.Compare(a.Order, b.Order), strings.Compare(a.ID, b.ID))
 }
 
-// isReady is true for an entry that can be tried now.
+// isReady: the entry can be tried now.
 func (e *Entry) isReady(now time.Time) bool {
 	return e.Status == Waiting && len(e.Needs) == 0 && !now.Before(e.Until)
 }
@@ -74,14 +75,11 @@ func (s *State) chooseBatch(now time.Time) ([]string, string) {
 	if s.Policy.Propose {
 		most = min(most, 1)
 	}
-	chosen := make([]string, 0, min(len(list), most))
-	for _, e := range list[:min(len(list), most)] {
-		chosen = append(chosen, e.ID)
-	}
+	chosen := lists.Each(list[:min(len(list), most)], func(e Entry) string { return e.ID })
 	return chosen, fmt.Sprintf("%d of %d that are ready", len(chosen), len(list))
 }
 
-// mostOfBatch gives the most entries of the next batch. Whoever wants each alone gets that.
+// mostOfBatch is the most entries of the next batch: one where each is to be tried alone.
 func (s *State) mostOfBatch() int {
 	if s.Unverified && s.Policy.Batch > 1 {
 		return min(s.Policy.Batch*UnverifiedBatches, MaxBatch)

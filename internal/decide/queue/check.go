@@ -18,7 +18,7 @@ const (
 	lastAsk  = 3 * time.Minute
 )
 
-// mustCheck is true for a tree that is green here, and has to be at the forge.
+// mustCheck: a tree that is green here has to be green at the forge, too.
 func (s *State) mustCheck(tree string) bool { return s.Policy.Checks && tree != s.Checked }
 
 // askForgeToCheck gives the batch, which is green here, to the forge.
@@ -94,20 +94,20 @@ func (s *State) isFull() bool {
 	return n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target || s.Checking[0].Theirs != ""
 }
 
-// InCheck is true for an entry whose work the forge checks now.
+// InCheck: the forge checks the work of the entry now.
 func (s *State) InCheck(id string) bool { return s.checkOf(id) >= 0 }
 
 func (s *State) checkOf(id string) int {
 	return slices.IndexFunc(s.Checking, func(b Batch) bool { return slices.Contains(b.IDs, id) })
 }
 
-// canTry is true for an entry that can be in the next batch.
+// canTry: the entry can be in the next batch.
 func (s *State) canTry(e *Entry, now time.Time) bool {
 	apart := e.Apart != "" && e.Apart == s.baseOfNext()
 	return e.isReady(now) && !apart && !s.InCheck(e.ID)
 }
 
-// setApart keeps of a batch that it does not go with what the forge checks. Nobody is
+// setApart records that a batch does not go with what the forge checks. No entry is
 // blamed: each is tried again once that has landed, or has not.
 func (s *State) setApart(b *Batch) {
 	for _, id := range b.IDs {

@@ -16,7 +16,7 @@ type Class string
 
 // The classes.
 const (
-	Simple  Class = "simple"  // a rule settles it, and the gates judge
+	Simple  Class = "simple"  // a rule resolves it, and the gates judge
 	Medium  Class = "medium"  // for an agent that knows both intents
 	Complex Class = "complex" // for a person
 )
@@ -25,7 +25,7 @@ const (
 // for a person.
 const MediumLines = 20
 
-// Conflict is what of a merge git could not settle. Paths beyond [MaxFiles]
+// Conflict is the part of a merge that git could not do. Paths beyond [MaxFiles]
 // are counted in More only.
 type Conflict struct {
 	Files []File `json:"files"`
@@ -48,8 +48,8 @@ type File struct {
 	// Created: both sides made the file, so there is no common text.
 	Created bool   `json:"created,omitempty"`
 	Hunks   []Hunk `json:"hunks,omitempty"`
-	// Regenerate is the command that makes the file anew, so that nobody merges
-	// its lines. See [File.Regenerable].
+	// Regenerate is the command that makes the file anew, so that its lines need not
+	// be merged. See [File.Regenerable].
 	Regenerate string `json:"regenerate,omitempty"`
 }
 
@@ -78,8 +78,8 @@ type Hunk struct {
 // sizeOfHunk counts the lines of its longer side.
 func (h *Hunk) sizeOfHunk() int { return max(len(h.Ours), len(h.Theirs)) }
 
-// Classify says how hard a conflict is: as hard as its hardest file, and as
-// long as all those together that no rule settles.
+// Classify rates a conflict: as hard as its hardest file, and as long as all
+// those together that no rule resolves.
 func Classify(c Conflict) (Class, string) {
 	if len(c.Files) == 0 {
 		return Complex, "git does not say where"
@@ -116,12 +116,12 @@ func Classify(c Conflict) (Class, string) {
 	return Medium, why
 }
 
-// Paths are those of its files.
+// Paths of its files.
 func (c *Conflict) Paths() []string {
 	return lists.Each(c.Files, func(one File) string { return one.Path })
 }
 
-// Structural says why a conflict is about more than lines; "" when it is not.
+// Structural is the reason why a conflict is about more than lines; "" when it is not.
 func (f *File) Structural() string {
 	switch {
 	case f.Binary:

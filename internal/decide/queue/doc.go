@@ -4,8 +4,8 @@
 //
 // [Step] takes a [State] and an [Event] and returns the state after it and one
 // [Command], as the kernel of a run does. Beside the command, each entry whose
-// status is [Resolving] has a run of its own, which whoever performs keeps
-// going; its end comes back as an event.
+// status is [Resolving] has a run of its own, which the performer keeps going;
+// its end comes back as an event.
 //
 //	           choose            merged             green
 //	(idle) ───────────▶ prepare ───────▶ verify ───────────▶ land ──▶ foresee ──▶ push
@@ -21,8 +21,8 @@
 //   - G3 what is landed is what was verified, the same commit and tree;
 //   - G5 oldest first within a priority; one that was passed over [AgeLimit]
 //     times goes before all others, so nothing starves;
-//   - G6 a conflict is settled only where both sides stay in, or where one side
-//     changed nothing but blanks; everything settled is verified again;
+//   - G6 a rule resolves a conflict only where both sides stay in, or where one side
+//     changed nothing but blanks; what it resolved is verified again;
 //   - G7 a red target stops the queue with one alarm and blames no entry.
 //
 // The package never reads a clock, a repository or a database, and starts

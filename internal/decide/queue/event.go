@@ -16,7 +16,7 @@ const (
 	Asked     EventKind = "asked"     // Ask
 	Prepared  EventKind = "prepared"  // Prepared
 	Verified  EventKind = "verified"  // Verdict
-	Checked   EventKind = "checked"   // Verdict: the forge's, of the first that it checks; none while that goes on
+	Checked   EventKind = "checked"   // Verdict: the forge's, of the first that it checks; none while it checks
 	Landed    EventKind = "landed"    // the target is at the batch's head
 	Refused   EventKind = "refused"   // Refusal: it could not be landed
 	Foreseen  EventKind = "foreseen"  // Ahead
@@ -41,7 +41,7 @@ type Event struct {
 	Facts      *Facts      `json:"facts,omitempty"`
 	Entry      *Entry      `json:"entry,omitempty"`
 	Done       bool        `json:"done,omitempty"` // of Added: the task is on the target already
-	Busy       bool        `json:"busy,omitempty"` // of Checked: a check goes on
+	Busy       bool        `json:"busy,omitempty"` // of Checked: a check is under way
 	Ask        *Ask        `json:"ask,omitempty"`
 	Prepared   *Prepare    `json:"prepared,omitempty"`
 	Verdict    *Verdict    `json:"verdict,omitempty"`
@@ -74,10 +74,10 @@ type Facts struct {
 	Lost []string `json:"lost,omitempty"`
 }
 
-// Wish is what a person can ask.
+// Wish is a request of a person.
 type Wish string
 
-// The wishes. Those without an id are about the whole queue.
+// The requests. Those without an id are about the whole queue.
 const (
 	WishHold    Wish = "hold"
 	WishRelease Wish = "release"
@@ -90,12 +90,12 @@ const (
 	WishLook    Wish = "look"   // at what the forge says of requests and checks
 )
 
-// Ask is one wish.
+// Ask is one request.
 type Ask struct {
 	Wish Wish   `json:"wish"`
 	ID   string `json:"id,omitempty"`
 	Why  string `json:"why,omitempty"`
-	// Of settle: Commit replaces From, the entry's commit that the person saw.
+	// Of [WishSettle]: Commit replaces From, the entry's commit that the person saw.
 	From   string `json:"from,omitempty"`
 	Commit string `json:"commit,omitempty"`
 }
@@ -113,7 +113,7 @@ type Merged struct {
 	ID     string `json:"id"`
 	Commit string `json:"commit,omitempty"`
 	Empty  bool   `json:"empty,omitempty"` // nothing is left of its change: Commit is what it was merged onto
-	// Settled are the paths whose simple conflict was settled by rule.
+	// Settled are the paths whose simple conflict a rule resolved.
 	Settled []string `json:"settled,omitempty"`
 	// Regenerated are the paths that Commands made anew.
 	Regenerated []string `json:"regenerated,omitempty"`
@@ -196,7 +196,7 @@ type Request struct {
 	// Behind: the target has moved since it was brought up to date.
 	Behind bool `json:"behind,omitempty"`
 	// Said is what people who may write want changed, and Red what its checks
-	// complain about. Heard names what is in them.
+	// complain about. Heard has the ids of what is in them.
 	Said  string   `json:"said,omitempty"`
 	Red   string   `json:"red,omitempty"`
 	Heard []string `json:"heard,omitempty"`

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// handOutConflict gives a conflict that no rule settles to an agent or a person.
+// handOutConflict gives a conflict that no rule resolves to an agent or a person.
 func (s *State) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	class, why := Classify(*c)
 	if class == Simple {
-		class = Medium // what a rule settled was red, or could not be settled after all
+		class = Medium // what a rule resolved was red, or could not be resolved after all
 	}
 	why = fmt.Sprintf("it conflicts with %s: %s", branchName(s.Target), why)
 	if c.Regenerating != "" {
@@ -74,8 +74,8 @@ func (s *State) parkEntry(e *Entry, why string, p *Problem, now time.Time) {
 	s.moveEntry(e.ID, MoveBlocked, why)
 }
 
-// endOverdue takes a parked entry about which nobody answered. One that leaves
-// loses its status.
+// endOverdue ends the wait of a parked entry about which no person answered. One that
+// leaves loses its status.
 func (s *State) endOverdue(e *Entry, now time.Time) {
 	switch s.Policy.Action {
 	case Skip:
@@ -126,7 +126,8 @@ func (s *State) proposedEntries() []string {
 // isProposed is true while somebody may merge the entry's pull request. A parked
 // one may still be merged as it is.
 func (e *Entry) isProposed() bool {
-	return e.Status == Proposed || e.Status == Parked && e.Request != ""
+	parkedRequest := e.Status == Parked && e.Request != ""
+	return parkedRequest || e.Status == Proposed
 }
 
 // takeProposals takes in what became of pull requests. Merged is done, with the

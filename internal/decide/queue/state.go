@@ -40,13 +40,13 @@ type Policy struct {
 	Push    bool          `json:"push"`          // push the target after a landing
 	Propose bool          `json:"propose"`       // land by pull requests
 	Ask     bool          `json:"ask,omitempty"` // hold what is added until a person lets it land
-	// Checks: what is green here has to be green at the forge too. Key tells verdicts by
-	// other gates apart.
+	// Checks: what is green here has to be green at the forge too. Key differs
+	// for verdicts by other gates.
 	Checks bool   `json:"checks,omitempty"`
 	Key    string `json:"key,omitempty"`
 }
 
-// Action is what becomes of a parked entry when nobody answered in time.
+// Action is taken on a parked entry without an answer in time.
 type Action string
 
 // The actions.
@@ -85,7 +85,7 @@ type Entry struct {
 	Outrun int `json:"outrun,omitempty"`
 	// Solved is the target's commit that an agent brought Commit together with.
 	Solved string `json:"solved,omitempty"`
-	// Plain: what was settled by rule or made anew was red, so a conflict goes to an agent.
+	// Plain: what a rule resolved or a command made anew was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
 	// Problem is what an agent or a person has to solve.
 	Problem *Problem `json:"problem,omitempty"`
@@ -93,7 +93,7 @@ type Entry struct {
 	Ahead []string `json:"ahead,omitempty"`
 	// Request is its open pull request.
 	Request string `json:"request,omitempty"`
-	// Heard names what was said about it that an agent has been told, the last
+	// Heard has the ids of comments that an agent's prompt has had, the last
 	// [heardLimit]; Seen is the state of it that was looked at last.
 	Heard []string `json:"heard,omitempty"`
 	Seen  string   `json:"seen,omitempty"`
@@ -138,8 +138,8 @@ type Stop struct {
 	Theirs string `json:"theirs,omitempty"`
 }
 
-// awaitsTarget is true when the queue goes on by itself once the target, or what its
-// remote has, has changed.
+// awaitsTarget: the queue resumes by itself once the target, or what its remote has,
+// has changed.
 func (s *Stop) awaitsTarget() bool {
 	return s.Cause == RedTarget || s.Cause == Missing || s.Cause == Diverged
 }
@@ -210,7 +210,7 @@ type State struct {
 	// Ignored is the remote's commit that a person resumed the queue over.
 	Ignored  string `json:"ignored,omitempty"`
 	Stumbles int    `json:"stumbles,omitempty"` // in a row: pawl could not do its part
-	// Stumbled is the command at which that was.
+	// Stumbled is the command that failed so.
 	Stumbled CommandKind   `json:"stumbled,omitempty"`
 	Rest     time.Time     `json:"rest,omitzero"` // nothing is begun before, after a stumble
 	Due      []CommandKind `json:"due,omitempty"` // what follows a landing, in order
@@ -299,7 +299,7 @@ const (
 	NoteLanded    NoteKind = "landed"
 	NoteConflict  NoteKind = "conflict"       // an entry does not merge
 	NoteAhead     NoteKind = "conflict_ahead" // it will not, once it is its turn
-	NoteSettled   NoteKind = "settled"        // a simple conflict was settled by rule
+	NoteSettled   NoteKind = "settled"        // a rule resolved a simple conflict
 	NoteMany      NoteKind = "many"           // it adds many files
 	NoteMade      NoteKind = "regenerated"    // files in conflict were made anew by their command
 	NoteKept      NoteKind = "protected"      // protected files stay as the target has them

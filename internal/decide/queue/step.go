@@ -46,8 +46,8 @@ func Step(s State, e Event) (State, Command) {
 	return s, s.Command
 }
 
-// setBack moves what is waited for when the clock was set back since the last
-// step, and nobody saw it: else a wait of seconds would be one of hours.
+// setBack moves the ends of waits when the clock was set back unseen since the last
+// step: else a wait of seconds would be one of hours.
 func (s *State) setBack(now time.Time) {
 	by := now.Sub(s.Stepped)
 	if s.Stepped.IsZero() || by >= 0 {
@@ -243,8 +243,8 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	case before == "" || f.Tip == before:
 	case !f.Past && !known:
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
-		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; look at "+
-			"it, then: pawl queue resume",
+		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; "+
+			"look at it, then: pawl queue resume",
 			name, shortCommit(f.Tip), shortCommit(before)), f.Tip, now)
 		s.warnOfLost(f.Lost)
 		return false
@@ -410,10 +410,10 @@ func (s *State) dropBatch() { s.Batch, s.Due = nil, nil }
 
 // stopQueue makes the queue stand still, with one alarm.
 func (s *State) stopQueue(cause Cause, why, tip string, now time.Time) {
-	same := s.Stop != nil && s.Stop.Cause == cause
-	if same && (s.Stop.Tip == tip || cause == Diverged) {
+	switch same := s.Stop != nil && s.Stop.Cause == cause; {
+	case same && s.Stop.Tip == tip, same && cause == Diverged:
 		now = s.Stop.Since
-	} else {
+	default:
 		s.addNote(NoteStopped, "", why)
 	}
 	s.Stop = &Stop{Cause: cause, Why: why, Tip: tip, Since: now}

@@ -18,9 +18,7 @@ const (
 func (s *State) redTarget() bool { return s.Stop != nil && s.Stop.Cause == RedTarget }
 
 // Repairing is true while the queue tries what may repair the target.
-func (s *State) Repairing() bool {
-	return s.redTarget() && s.Batch != nil && !s.Batch.Target
-}
+func (s *State) Repairing() bool { return s.redTarget() && s.Batch != nil && !s.Batch.Target }
 
 // verifyTarget has the gates run on the target itself, when somebody waits for
 // that, or when a red one is due once more. It is false when neither is so.
@@ -69,15 +67,15 @@ func (s *State) judgeTarget(v *Verdict, now time.Time) {
 	s.nextCommand(now)
 }
 
-// alarmText names the commit, whose it is, and the gate. A check that is not reported is
-// nobody's, and so is what passes.
+// alarmText names the commit, whose it is, and the gate. A check that is not reported has
+// no author, and neither has what passes.
 func (s *State) alarmText(v *Verdict, tip string) string {
 	if v.Absent {
-		return fmt.Sprintf("%s cannot be judged: %s; repair that, then: pawl queue resume", branchName(s.Target), v.Summary)
+		return branchName(s.Target) + " cannot be judged: " + v.Summary + "; repair that, then: pawl queue resume"
 	}
 	if v.Transient {
-		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, and goes on "+
-			"when that is back", branchName(s.Target), v.Summary)
+		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, "+
+			"and goes on when that is back", branchName(s.Target), v.Summary)
 	}
 	at := ""
 	if v.By != "" {
@@ -97,7 +95,8 @@ func (s *State) nextRepair(now time.Time) ([]string, string) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		tried := e.RedOn == s.Stop.Tip
-		if !tried && e.isReady(now) && (first == nil || compareReady(e, first) < 0) {
+		before := first == nil || compareReady(e, first) < 0
+		if before && !tried && e.isReady(now) {
 			first = e
 		}
 	}
@@ -107,7 +106,7 @@ func (s *State) nextRepair(now time.Time) ([]string, string) {
 	return []string{first.ID}, "does it repair the target"
 }
 
-// repairsNothing keeps of a batch that it left the target red, and blames nobody.
+// repairsNothing records that a batch left the target red, and blames no entry.
 func (s *State) repairsNothing(b *Batch) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
@@ -172,8 +171,8 @@ func (s *State) takePush(e *Event) {
 	s.nextCommand(e.At)
 }
 
-// askToJoin has what the remote has brought together with the target, in a batch of
-// its own: nothing that waits is blamed for it.
+// askToJoin makes a batch of its own that joins the remote's commits with the target:
+// nothing that waits is blamed for it.
 func (s *State) askToJoin(now time.Time) bool {
 	if s.Theirs == "" || s.Stop != nil || len(s.Checking) > 0 {
 		return false
@@ -191,9 +190,9 @@ func (s *State) askToJoin(now time.Time) bool {
 // redTogether is for a target and its remote that are red together.
 func (s *State) redTogether(b *Batch, now time.Time) {
 	s.dropBatch()
-	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together they are "+
-		"red: %s; repair that, and the queue goes on", branchName(s.Target), shortCommit(b.Tip), shortCommit(b.Theirs),
-		b.Red), b.Tip, now)
+	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together "+
+		"they are red: %s; repair that, and the queue goes on",
+		branchName(s.Target), shortCommit(b.Tip), shortCommit(b.Theirs), b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
 	s.nextCommand(now)
 }

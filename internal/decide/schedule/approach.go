@@ -20,11 +20,11 @@ type StartMode string
 const (
 	Fresh  StartMode = "fresh"  // a new run, with its own allowance
 	GoOn   StartMode = "go on"  // the run that is there is resumed
-	Answer StartMode = "answer" // the run that is there goes on with what a person answered
+	Answer StartMode = "answer" // the run that is there resumes with a person's answer
 	Accept StartMode = "accept" // nothing runs: the work of its run is taken as it is
 )
 
-// Past is what is known of a task that is to be taken up.
+// Past is what is known of a task that is to be started again.
 type Past struct {
 	History []board.Entry
 	// Run is the state of its last run; nil when there was none.
@@ -41,8 +41,8 @@ type Past struct {
 	Sent bool
 }
 
-// Approach decides how a task is taken up. A retry, a redo and a rollback begin
-// anew; what was stopped, crashed, unblocked or given more room goes on, with
+// Approach decides how a task is started. A retry, a redo and a rollback begin
+// anew; what was stopped, crashed, unblocked or given more room resumes, with
 // its history, its cost and what it has spent.
 func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if p.Run == nil {
@@ -85,11 +85,10 @@ func lastReopening(history []board.Entry) board.Action {
 	return ""
 }
 
-// Retried is true for a task that a person has begin anew, whatever its
-// workspace holds.
+// Retried: a person has the task begin anew, even if its workspace holds work.
 func Retried(history []board.Entry) bool { return lastReopening(history) == board.Retry }
 
-// Since is when a task got a status last; zero for never.
+// Since the time at which a task got a status last; zero for never.
 func Since(history []board.Entry, s board.Status) time.Time {
 	for _, e := range slices.Backward(history) {
 		if e.To == s && e.From != s {
@@ -99,7 +98,7 @@ func Since(history []board.Entry, s board.Status) time.Time {
 	return time.Time{}
 }
 
-// Found is an active task at the start of the autopilot, whose loop nobody drives.
+// Found is an active task at the start of the autopilot, whose loop no process drives.
 type Found struct {
 	Case     string
 	ActiveAt time.Time // when it became active
@@ -123,8 +122,8 @@ type Recovery struct {
 }
 
 // Recover decides about tasks that a crash left active. At most slots of them
-// are adopted: agents that still run, and runs that had ended and whose end
-// nobody has taken note of; the rest goes back to pending.
+// are adopted: agents that still run, and runs that had ended and whose end is
+// not recorded; the rest goes back to pending.
 func Recover(found []Found, slots int) []Recovery {
 	list := make([]Recovery, len(found))
 	for i, f := range found {
@@ -166,15 +165,15 @@ func Racers(tags, settings []string) []string {
 	return names[:min(len(names), board.MaxRacers)]
 }
 
-// RaceTrouble says what is wrong with the tag of a task that says who races for it; ""
-// is nothing.
+// RaceTrouble describes a fault in the tag of a task that names its racers; "" is none.
 func RaceTrouble(tags []string) string {
 	for _, t := range tags {
 		list, ok := strings.CutPrefix(t, board.RaceTag)
 		if !ok {
 			continue
 		}
-		wrong := fmt.Sprintf("with the tag %.60q nobody races: write race:2 to race:%d, or race:claude+codex", t, board.MaxRacers)
+		wrong := fmt.Sprintf("with the tag %.60q nobody races: write race:2 to race:%d, or race:claude+codex",
+			t, board.MaxRacers)
 		names := strings.Split(list, "+")
 		n, err := strconv.Atoi(list)
 		switch {
@@ -189,9 +188,9 @@ func RaceTrouble(tags []string) string {
 	return ""
 }
 
-// PicksBest reports whether a race for a task goes on until all of its agents have
-// ended, and the best work wins: as its tag says, pick:best or pick:first, else as the
-// settings do.
+// PicksBest reports whether a race for a task lasts until all of its agents have
+// ended, and the best work wins: by its tag, pick:best or pick:first, else by the
+// settings.
 func PicksBest(tags []string, setting bool) bool {
 	for _, t := range tags {
 		if how, ok := strings.CutPrefix(t, board.PickTag); ok {
@@ -218,8 +217,8 @@ func (m Merit) Beats(other Merit) bool {
 		cmp.Compare(m.Files, other.Files)) < 0
 }
 
-// RacedFor reports whether a race for a task is over: its work was verified once. It
-// goes on alone then, with the agent that won.
+// RacedFor reports whether a race for a task is over: its work was verified once. The
+// agent that won continues alone then.
 func RacedFor(history []board.Entry) bool {
 	return slices.ContainsFunc(history, func(e board.Entry) bool { return e.Action == board.Verify })
 }

@@ -13,7 +13,7 @@
 // State and event go into [Step], state and one command come out, with its
 // reason in words. Who carries the command out answers with an event, so that
 // there is never more than one command in the air; only [Rest] waits for
-// whatever comes next. Times and what the board holds come in with events.
+// any event. Times and what the board holds come in with events.
 //
 // The package never reads a clock, a file or the database, never starts
 // anything, and knows nothing of workspaces and queues but that they exist.

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// This file tells a fault of the environment from the faults of tasks. When the
+// This file separates faults of the environment from faults of tasks. When the
 // first iterations of three tasks in a row fail in the same way, before their
 // changes can matter, something that all of them need may be missing: nothing new
 // is started. When a later iteration of one fails in that way too, the autopilot
@@ -123,8 +123,8 @@ func joinWithAnd(ids []string) string {
 
 // adviceFor names what a person can set or do against a fault of the environment.
 func adviceFor(c failure.Class) string {
-	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, workspace.setup " +
-		"runs commands (npm ci); both reach kept workspaces at the next start."
+	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, " +
+		"workspace.setup runs commands (npm ci); both reach kept workspaces at the next start."
 	switch c {
 	case failure.Network, failure.ServiceUnavailable:
 		return "Start the service that they need, or have workspace.setup start what it needs."
@@ -155,7 +155,7 @@ func (s *State) noteLimit(e *Event) {
 		s.Tells = append(s.Tells, e.Why+": tasks wait for it, and go on by themselves")
 	case e.Why == "" && i >= 0:
 		took := s.At.Sub(s.Outages[i].Since)
-		s.Tells = append(s.Tells, fmt.Sprintf("the provider of %s answers again, after %s", e.Named, loop.Duration(took)))
+		s.Tells = append(s.Tells, "the provider of "+e.Named+" answers again, after "+loop.Duration(took))
 		s.Outages = slices.Delete(s.Outages, i, i+1)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// nextCommand gives the first thing to be done: what ended is settled before anything
-// starts, and a person is told at once.
+// nextCommand gives the first thing to be done: what ended is recorded before anything
+// starts, and alerts come first.
 func (s *State) nextCommand() Command {
 	if s.Phase == "" || s.Phase == Finished {
 		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
@@ -131,7 +131,7 @@ func (s *State) dropChosen() {
 	s.Slots = slices.DeleteFunc(s.Slots, func(l Slot) bool { return l.Phase == "" })
 }
 
-// reasonTargetReached names which target of the sprint is reached; "" when it goes on. What
+// reasonTargetReached names which target of the sprint is reached; "" when none is. What
 // runs already counts for a number of tasks: no more is started than needed.
 func (s *State) reasonTargetReached() string {
 	switch n := s.Settings.Count; {

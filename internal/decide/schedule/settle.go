@@ -19,8 +19,8 @@ type Outcome struct {
 	Secrets string `json:"secrets,omitempty"`
 	// Hold asks for a person's review whatever the settings say, and why.
 	Hold string `json:"hold,omitempty"`
-	// NotStarted is true when the run could not be begun or taken up, or with a status,
-	// when what it came to could not be stored: the next start tries that again.
+	// NotStarted is true when the run could not be begun or resumed, or with a status,
+	// when its result could not be stored: the next start tries that again.
 	NotStarted bool `json:"not_started,omitempty"`
 	// Machine: any task would have met that now, so it is not the task's.
 	Machine bool `json:"machine,omitempty"`
@@ -33,7 +33,7 @@ type Outcome struct {
 	Until Time `json:"until,omitzero"`
 	// Taken is true when another process drives the run now.
 	Taken bool `json:"taken,omitempty"`
-	// Settled is true when pawl stopped it since somebody else had settled its task.
+	// Settled is true when pawl stopped it since another process had decided its task.
 	Settled bool `json:"settled,omitempty"`
 }
 
@@ -56,12 +56,12 @@ type Settlement struct {
 	// Queue: the work goes to the merge queue. Review: a person decides first.
 	Queue  bool `json:"queue,omitempty"`
 	Review bool `json:"review,omitempty"`
-	// Alert is what a person is told; "" nothing.
+	// Alert is for a person; "" none.
 	Alert string `json:"alert,omitempty"`
 	// Failed counts for the errors in a row, Worked ends them.
 	Failed bool `json:"failed,omitempty"`
 	Worked bool `json:"worked,omitempty"`
-	// Later is when a task that waits for a provider is to be taken up again.
+	// Later is when a task that waits for a provider is to be resumed.
 	Later Time `json:"later,omitzero"`
 	// Bench keeps the task out of the slots until a person says otherwise.
 	Bench bool `json:"bench,omitempty"`
@@ -69,10 +69,11 @@ type Settlement struct {
 
 // endsBadly is true when the task has failed, reached a limit, or was stopped by a guard.
 func (v Settlement) endsBadly() bool {
-	return v.Action == board.Fail || v.Action == board.Expire || v.Action == board.Block && v.Failed
+	isFailedBlock := v.Action == board.Block && v.Failed
+	return isFailedBlock || v.Action == board.Fail || v.Action == board.Expire
 }
 
-// Judge says what becomes of a task when its run has ended: whether it is done,
+// Judge decides about a task whose run has ended: whether it is done,
 // failed, blocked or starts again, and what counts as an error in a row.
 func Judge(o Outcome, m Manner) Settlement {
 	switch {

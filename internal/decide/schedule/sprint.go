@@ -61,7 +61,7 @@ func (s *SprintStats) Begun(id string, at time.Time) {
 	s.TaskStats = append(s.TaskStats, TaskStat{TaskID: id, StartedAt: at.UnixMilli()})
 }
 
-// Settled takes note of what became of a task.
+// Settled records the decision about a task.
 func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.Time) {
 	t := s.findTask(id)
 	if t == nil {
@@ -119,8 +119,8 @@ func NextTimeOfDay(now time.Time, hour, minute int) time.Time {
 // Health is what is known of the target by itself.
 type Health string
 
-// The healths. Nobody verifies the target while the queue stands still for
-// another reason than a red one: tasks start on it as on a green one.
+// The healths. The target is not verified while the queue stands still for another
+// reason than a red one: tasks start on it as on a green one.
 const (
 	Unknown  Health = ""
 	Green    Health = "green"
@@ -134,7 +134,7 @@ type Target struct {
 	Why    string `json:"why,omitempty"` // of a red one: the commit, whose it is, and the gate
 }
 
-// Stuck is true while nothing lands on the target, and goes on once that is repaired.
+// Stuck is true while nothing lands on the target before that is repaired.
 func (t Target) Stuck() bool { return t.Health == Red || t.Health == Diverged }
 
 // verifyAgain is after how long a verdict that did not come is asked for again.
@@ -200,7 +200,7 @@ func (s *State) awaitsTarget() bool {
 // startsWhenVerified is true while ready tasks start by themselves once the target lets them.
 func (s *State) startsWhenVerified() bool { return s.reasonTargetAwaited() != "" && s.Mode == Auto }
 
-// targetTime is when something is to be done about the target; zero for never.
+// targetTime is the next time to act on the target; zero for never.
 func (s *State) targetTime() time.Time {
 	switch {
 	case !s.VerifyAt.IsZero():
@@ -211,7 +211,7 @@ func (s *State) targetTime() time.Time {
 	return time.Time{}
 }
 
-// targetWait says that a target is waited for, and how long; "" it is not.
+// targetWait explains for what and how long the target is waited for; "" it is not.
 func (s *State) targetWait() string {
 	if !s.Counts.Target.Stuck() || !s.awaitsTarget() {
 		return ""

@@ -38,7 +38,7 @@ type Settings struct {
 	PauseOnError   bool `json:"pause_on_error"`  // any failed task pauses
 	// PauseLimit is how long a pause after errors lasts; 0 is without end.
 	PauseLimit time.Duration `json:"pause_limit,omitempty"`
-	Count      int           `json:"count,omitempty"`      // sprint: nothing starts after so many completed tasks; 0 is no such target
+	Count      int           `json:"count,omitempty"`      // sprint: completed tasks after which nothing starts; 0 is no such target
 	Batch      bool          `json:"batch,omitempty"`      // green work waits for the review after the sprint
 	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
 	MaxStarts  int           `json:"max_starts,omitempty"` // tries before a task has failed; 0 is [DefaultStarts]
@@ -79,7 +79,7 @@ type Slot struct {
 	// Gone says what somebody else made of the task meanwhile: its run is to end,
 	// and means nothing any more.
 	Gone string `json:"gone,omitempty"`
-	// End is what its run came to, until that is settled.
+	// End is the result of its run, until that is recorded.
 	End *Outcome `json:"end,omitempty"`
 }
 
@@ -165,9 +165,9 @@ type State struct {
 
 	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
 	Killed bool       `json:"killed,omitempty"`
-	Alerts []string   `json:"alerts,omitempty"` // to be told
-	// Outages are limits of providers that runs wait for, Tells what is to be said
-	// of them.
+	Alerts []string   `json:"alerts,omitempty"` // not yet shown
+	// Outages are limits of providers that runs wait for, Tells the notices about
+	// them.
 	Outages []Outage  `json:"outages,omitempty"`
 	Tells   []string  `json:"tells,omitempty"`
 	At      time.Time `json:"at"`
@@ -225,8 +225,8 @@ func (s *State) Excluded() []string {
 	return ids
 }
 
-// TakenOver is the state by which another process goes on with an autopilot. The runs that go
-// on are those of adopt; what was about to be stored is found on the board.
+// TakenOver is the state by which another process continues an autopilot. The runs that
+// continue are those of adopt; what was about to be stored is found on the board.
 func TakenOver(s State, adopt []string) State {
 	s = s.cloneLists()
 	s.Slots, s.Adopt = nil, adopt[:min(len(adopt), max(0, s.Settings.MaxParallel))]
@@ -254,7 +254,7 @@ const (
 	Changed    EventKind = "changed"     // the board or the queue is not what it was
 	Landed     EventKind = "landed"      // Case
 	Limited    EventKind = "limited"     // Named: the agent that a provider limits, Why; without a Why it answers again
-	Gone       EventKind = "gone"        // Case, Why: it has a slot, and somebody else settled it
+	Gone       EventKind = "gone"        // Case, Why: it has a slot, and another process decided it
 	Woken      EventKind = "woken"       // the time of a rest is over
 	Did        EventKind = "did"         // answers every other command
 )
@@ -266,7 +266,7 @@ type Fault string
 const (
 	OfTask    Fault = "task"    // another try may fail alike: it counts
 	OfBoard   Fault = "board"   // the task is not ready any more
-	OfMachine Fault = "machine" // the database, the disk, or what nobody knows: nothing is started for a while
+	OfMachine Fault = "machine" // the database, the disk, or an unknown one: nothing is started for a while
 )
 
 // Ask is what a person wants.
@@ -312,13 +312,13 @@ const (
 	Pick   CommandKind = "pick"   // Case: only that one; else Exclude; Repairs: only what repairs the target
 	Verify CommandKind = "verify" // the target, by the queue
 	Count  CommandKind = "count"  // what the board and the queue hold
-	Start  CommandKind = "start"  // Case; Adopt: its run goes on already
+	Start  CommandKind = "start"  // Case; Adopt: its run is there already
 	Settle CommandKind = "settle" // Case, Settlement
 	Pause  CommandKind = "pause"  // Case: its run is to rest at the end of its iteration
 	Resume CommandKind = "resume" // Case: its run is to go on
 	Stop   CommandKind = "stop"   // Case, Cause, Kill
-	Alert  CommandKind = "alert"  // Why is what a person is told
-	Tell   CommandKind = "tell"   // Why is what happened; nobody has to act
+	Alert  CommandKind = "alert"  // Why is shown to a person
+	Tell   CommandKind = "tell"   // Why is what happened; no action is needed
 	Rest   CommandKind = "rest"   // until an event, or Until
 	Finish CommandKind = "finish" // Exit
 )

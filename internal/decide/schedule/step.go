@@ -250,7 +250,7 @@ func (s *State) countOutcome(o Outcome, v Settlement, tries int) {
 
 // afterError pauses when too much has failed.
 func (s *State) afterError(end Outcome, v Settlement) {
-	if s.Phase != Running || !v.Failed && !v.endsBadly() {
+	if failed := v.Failed || v.endsBadly(); s.Phase != Running || !failed {
 		return
 	}
 	switch most := s.Settings.ErrorThreshold; {
@@ -296,7 +296,8 @@ func (s *State) judgeSlot(l *Slot) Settlement {
 		Gone: l.Gone, Tries: s.startsFailed(l.Case) + 1, Starts: s.Settings.MaxStarts,
 	}
 	m.Starts = cmp.Or(m.Starts, DefaultStarts)
-	if most := s.Settings.ErrorThreshold; most > 0 && s.Errors+1 >= most && (m.Tries == 1 || l.End.Setup) {
+	isFirst := m.Tries == 1 || l.End.Setup
+	if most := s.Settings.ErrorThreshold; isFirst && most > 0 && s.Errors+1 >= most {
 		m.Starts = m.Tries + 1 // the pause that follows is enough
 	}
 	return Judge(*l.End, m)
@@ -346,7 +347,7 @@ func (s *State) stopFor(cause loop.Cause, kill bool) {
 		s.Killed = true
 		for i := range s.Slots {
 			if s.Slots[i].Phase == Ending {
-				s.Slots[i].Phase = Working // to be told again
+				s.Slots[i].Phase = Working // its stop is sent again
 			}
 		}
 	}

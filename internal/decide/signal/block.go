@@ -82,9 +82,7 @@ func (b *blocks) placeLine(line string) (where place, sure bool) {
 
 // hasOpenFence is true when a fence is open at the end of the message. Which
 // lines were inside of it cannot be known then.
-func (b *blocks) hasOpenFence() bool {
-	return b.fence.size > 0 || len(b.nested) > 0 || b.lost
-}
+func (b *blocks) hasOpenFence() bool { return b.fence.size > 0 || len(b.nested) > 0 || b.lost }
 
 // cutIndent measures the white space before the text, in columns, and cuts
 // off that behind it.
@@ -190,11 +188,9 @@ func OpenFence(open, text string) string {
 // afterListMarker cuts off the list markers that text starts with.
 func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
 
-// startsBlock is true for a heading or a list item: a quotation does not
-// reach over these.
-func startsBlock(text string) bool {
-	return text[0] == '#' || markers().MatchString(text)
-}
+// startsBlock: the line is a heading or a list item, over which a quotation does
+// not reach.
+func startsBlock(text string) bool { return text[0] == '#' || markers().MatchString(text) }
 
 // htmlBlocks hide what they hold from a reader or show it as somebody
 // else's words.
@@ -237,9 +233,7 @@ func (b *blocks) endHTML(text string) {
 
 // inCode is true when the byte at i stands behind an odd number of backticks
 // in its line.
-func inCode(text string, i int) bool {
-	return strings.Count(text[:i], "`")%2 == 1
-}
+func inCode(text string, i int) bool { return strings.Count(text[:i], "`")%2 == 1 }
 
 // span follows quotations and inline code over the lines of one paragraph.
 type span struct {

@@ -244,8 +244,8 @@ func (r *reader) warnOfNearSignal(text string) {
 			r.addWarning("%s did not count: it %s.", w.name, fault)
 			return
 		}
-		r.addWarning("%s did not count. Print it bare and alone on its line: in upper case, directly between an opening and a "+
-			"closing tag that are alike, with nothing around it.", w.name)
+		r.addWarning("%s did not count. Print it bare and alone on its line: in upper case, directly between an "+
+			"opening and a closing tag that are alike, with nothing around it.", w.name)
 	case closed && isAlone(text[:t.start], behind):
 		r.addWarning("the tags hold no signal word; use %s.", wordList)
 	}

@@ -33,12 +33,12 @@ const (
 //   - in a code fence, indented code, a block quote, an HTML comment or a
 //     pre, code or blockquote element,
 //   - as a list item or with decoration around it, such as bold: that is
-//     malformed, and the agent is told.
+//     malformed, and the next prompt says so.
 //
 // A claim of success (COMPLETE, APPROVE) is held to more. It does not count
 // while a quotation or inline code of the same paragraph is open, within
 // fences that only a nested reading sees, nor anywhere in a message with a
-// fence that is never closed: there nobody can know what was quoted. A message
+// fence that is never closed: there it is not known what was quoted. A message
 // that was cut off within a fence, at either end, is such a one.
 func Read(message string) Reading {
 	r := reader{out: Reading{Progress: -1}}
@@ -144,8 +144,8 @@ func (r *reader) withdrawClaims() {
 		r.out.All = nil
 	}
 	r.out.Malformed = r.out.Malformed[:min(len(r.out.Malformed), maxMalformed-1)]
-	r.addMalformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never closed: "+
-		"close every fence, then print the signal behind it.", r.claims))
+	r.addMalformed(fmt.Sprintf("The signal on line %d did not count, because a code fence in the message is never "+
+		"closed: close every fence, then print the signal behind it.", r.claims))
 }
 
 func (r *reader) addMalformed(sentence string) {
@@ -155,11 +155,11 @@ func (r *reader) addMalformed(sentence string) {
 }
 
 // addMention remembers a signal that was quoted or talked about. That is no
-// mistake, so it is told only when the message has nothing else.
+// mistake, so it is a warning only when the message has nothing else.
 func (r *reader) addMention(how string) {
 	if r.mention == "" {
-		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a line "+
-			"of its own.", r.number, how)
+		r.mention = fmt.Sprintf("A signal on line %d was %s, so nothing counted. If it was meant, print it alone on a "+
+			"line of its own.", r.number, how)
 	}
 }
 
@@ -233,16 +233,14 @@ const c1Lead = 0xc2
 // Of more than 1 MiB the end is kept, from the start of a line; should one
 // line be longer, it is cut and marked with an ellipsis. So a cut never makes
 // a line of its own out of the end of a sentence.
-func FinalOfText(output string) string {
-	return lastPart(carryOutCodes(output), maxFinal)
-}
+func FinalOfText(output string) string { return lastPart(carryOutCodes(output), maxFinal) }
 
 // lastPart keeps at most limit bytes from the end.
 func lastPart(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	// The byte before the part tells whether it starts a line.
+	// The byte before the part shows whether it starts a line.
 	part := s[len(s)-limit-1:]
 	if i := strings.IndexByte(part, '\n'); i >= 0 && i+1 < len(part) {
 		return part[i+1:]

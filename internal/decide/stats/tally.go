@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// By is what statistics are told apart by.
+// By is what statistics are grouped by.
 type By string
 
-// What they can be told apart by.
+// The groupings.
 const (
 	All    By = ""
 	Day    By = "day"
@@ -76,18 +76,18 @@ type Tally struct {
 func (t *Tally) Add(o Tally) {
 	t.add(o.Counts)
 	t.Elapsed += o.Elapsed
-	t.Fastest, t.Slowest = least(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
+	t.Fastest, t.Slowest = leastNonZero(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
 	t.Cost += o.Cost
 	t.CostKnown += o.CostKnown
 	t.Waited += o.Waited
 	t.Asked += o.Asked
 	t.Worked += o.Worked
 	t.TaskIterations += o.TaskIterations
-	t.Fewest, t.Most = least(t.Fewest, o.Fewest), max(t.Most, o.Most)
+	t.Fewest, t.Most = leastNonZero(t.Fewest, o.Fewest), max(t.Most, o.Most)
 }
 
-// least is the smaller one of those that are not zero.
-func least[T cmp.Ordered](a, b T) T {
+// leastNonZero is the smaller one of those that are not zero.
+func leastNonZero[T cmp.Ordered](a, b T) T {
 	var none T
 	if a == none || b == none {
 		return max(a, b)
@@ -107,14 +107,12 @@ func Sum(list []Tally) Tally {
 // MeanIterations is how many iterations a task took that a loop worked on and
 // that landed; ok is false without one.
 func (t Tally) MeanIterations() (mean float64, ok bool) {
-	return ratio(t.TaskIterations, t.Worked)
+	return ratioOf(t.TaskIterations, t.Worked)
 }
 
 // RetrySuccess is the share of the iterations after a failed one that
 // succeeded, 0 to 1; ok is false when there was none.
-func (t Tally) RetrySuccess() (share float64, ok bool) {
-	return ratio(t.Cured, t.Retries)
-}
+func (t Tally) RetrySuccess() (share float64, ok bool) { return ratioOf(t.Cured, t.Retries) }
 
 // MeanElapsed is how long an iteration took; ok is false when there was none.
 func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {
@@ -124,7 +122,7 @@ func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {
 	return t.Elapsed / time.Duration(t.Iterations), true
 }
 
-func ratio(part, of int) (float64, bool) {
+func ratioOf(part, of int) (float64, bool) {
 	if of == 0 {
 		return 0, false
 	}
@@ -137,7 +135,7 @@ type Span struct {
 	Offset time.Duration
 }
 
-// Spans are those of a zone that touch a time from since until a time, the
+// Spans lists those of a zone that touch a time from since until a time, the
 // first one first. A day in which the clocks change has two of them, and is 23
 // or 25 hours long.
 func Spans(since, until time.Time, zone *time.Location) []Span {
@@ -155,7 +153,7 @@ func Spans(since, until time.Time, zone *time.Location) []Span {
 	return slices.Clip(spans)
 }
 
-// Since is when the first of the last days began, today included.
+// Since returns the begin of the first of the last days, today included.
 func Since(now time.Time, days int, zone *time.Location) time.Time {
 	y, m, d := now.In(zone).Date()
 	return time.Date(y, m, d-days+1, 0, 0, 0, 0, zone)

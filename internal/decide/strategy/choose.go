@@ -57,23 +57,23 @@ type Choice struct {
 // one's, or the first other one; and when all are used up, the candidates in
 // turn. Where there is none, the strategy stays.
 func Next(s *Situation) Choice {
-	made, others, not := s.candidates()
+	made, others, not := s.listCandidates()
 	for i := range made {
-		if c := &made[i]; !s.used(c.Name) {
-			return s.choice(c, "made for ", ", not tried yet", not)
+		if c := &made[i]; !s.hasFailed(c.Name) {
+			return s.choiceOf(c, "made for ", ", not tried yet", not)
 		}
 	}
-	if c := s.other(others); c != nil {
+	if c := s.nextUntried(others); c != nil {
 		if len(made) > 0 {
-			return s.choice(c, "every strategy for ", " was tried; here is another", not)
+			return s.choiceOf(c, "every strategy for ", " was tried; here is another", not)
 		}
 		if len(not) > 0 {
-			return s.choice(c, "what is made for ", " has no effect here; here is another", not)
+			return s.choiceOf(c, "what is made for ", " has no effect here; here is another", not)
 		}
-		return s.choice(c, "no strategy is made for ", "; here is another", nil)
+		return s.choiceOf(c, "no strategy is made for ", "; here is another", nil)
 	}
 	if len(made) == 0 {
-		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + notFirst(not, lowest)}
+		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + reasonsPassedOver(not, lowest)}
 	}
 	next := &made[0]
 	for i := range made {
@@ -81,13 +81,13 @@ func Next(s *Situation) Choice {
 			next = &made[(i+1)%len(made)]
 		}
 	}
-	return s.choice(next, "every strategy for ", " was tried; starting over", not)
+	return s.choiceOf(next, "every strategy for ", " was tried; starting over", not)
 }
 
-// choice says why c is taken: two pieces around the class, what was learned of
+// choiceOf explains why c is taken: two pieces around the class, what was learned of
 // it, and what was passed over.
-func (s *Situation) choice(c *ranked, before, after string, not []passed) Choice {
-	return Choice{c.Name, before + string(s.Class) + after + c.record(s) + notFirst(not, c.Priority)}
+func (s *Situation) choiceOf(c *ranked, before, after string, not []passed) Choice {
+	return Choice{c.Name, before + string(s.Class) + after + c.recordText(s) + reasonsPassedOver(not, c.Priority)}
 }
 
 // ranked is a candidate with its place in the order.
@@ -102,23 +102,23 @@ type passed struct {
 	why string
 }
 
-// candidates are the strategies made for the class, the others for failures of
+// listCandidates are the strategies made for the class, the others for failures of
 // its kind, and those made for it that have no effect here.
-func (s *Situation) candidates() (made, others []ranked, not []passed) {
-	for _, c := range append(pointers(builtin[1:]), pointers(s.Own)...) {
+func (s *Situation) listCandidates() (made, others []ranked, not []passed) {
+	for _, c := range append(toPointers(builtin[1:]), toPointers(s.Own)...) {
 		fits := s.madeFor(c)
-		if !fits && !s.serves(c) {
+		if !fits && !s.servesKind(c) {
 			continue
 		}
-		why := s.ineffective(c)
+		why := s.reasonIneffective(c)
 		switch {
 		case why != "" && fits:
 			not = append(not, passed{c, why})
 		case why != "":
 		case fits:
-			made = append(made, ranked{c, s.rank(c)})
+			made = append(made, ranked{c, s.rankOf(c)})
 		default:
-			others = append(others, ranked{c, s.rank(c)})
+			others = append(others, ranked{c, s.rankOf(c)})
 		}
 	}
 	slices.SortStableFunc(made, bestFirst)
@@ -126,7 +126,7 @@ func (s *Situation) candidates() (made, others []ranked, not []passed) {
 	return made, others, not
 }
 
-func pointers(list []Strategy) []*Strategy {
+func toPointers(list []Strategy) []*Strategy {
 	all := make([]*Strategy, len(list))
 	for i := range list {
 		all[i] = &list[i]
@@ -134,7 +134,7 @@ func pointers(list []Strategy) []*Strategy {
 	return all
 }
 
-// madeFor is true for a strategy that names the class. The built-in ones for
+// madeFor: the strategy names the class. The built-in ones for
 // work are not for a failure that the same again may cure, e.g. a flaky test.
 func (s *Situation) madeFor(c *Strategy) bool {
 	if s.Optional {
@@ -146,36 +146,36 @@ func (s *Situation) madeFor(c *Strategy) bool {
 	return slices.Contains(c.Classes, s.Class)
 }
 
-// serves is true for a strategy against failures of the same kind.
-func (s *Situation) serves(c *Strategy) bool {
+// servesKind: the strategy is against failures of the same kind.
+func (s *Situation) servesKind(c *Strategy) bool {
 	if s.Transient {
 		useless := c.Parallelism == 1 && Outage(s.Class) // less at once does not bring a service back
 		helps := c.forPassing() || c.SkipOptional
 		return helps && !useless
 	}
 	if slices.Contains(failure.Unanswered(), s.Class) {
-		return false // the next attempt is told what to do otherwise; only another model helps more
+		return false // the next prompt says what to do otherwise; only another model helps more
 	}
-	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !passing(k) })
+	return slices.ContainsFunc(c.Classes, func(k failure.Class) bool { return !isPassing(k) })
 }
 
-func (c *Strategy) forPassing() bool { return slices.ContainsFunc(c.Classes, passing) }
+func (c *Strategy) forPassing() bool { return slices.ContainsFunc(c.Classes, isPassing) }
 
-// ineffective says why a strategy would change nothing here; "" when it would.
+// reasonIneffective: the strategy would change nothing here; "" when it would.
 // Of several settings one with an effect is enough; an instruction counts only
 // where it is not about such a setting.
-func (s *Situation) ineffective(c *Strategy) string {
+func (s *Situation) reasonIneffective(c *Strategy) string {
 	why := ""
 	for _, setting := range [...]struct {
 		asks bool
 		why  string // it has no effect; "" when it has
 	}{
-		{c.Fallback, unless(s.CanFallback, "agents.fallback names no agent", s.sameGate())},
-		{c.Agent != "", s.sameGate()},
-		{c.Stronger, unless(s.CanStronger, "agents.stronger names no agent", unless(!s.Unheard, unheard, ""))},
-		{c.Rewind, unless(s.CanRewind, "there is no better snapshot to go back to", "")},
-		{c.SkipOptional, unless(s.HasOptional, "nothing here is optional", "")},
-		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.noLonger(c)},
+		{c.Fallback, reasonUnless(s.CanFallback, "agents.fallback names no agent", s.reasonSameGate())},
+		{c.Agent != "", s.reasonSameGate()},
+		{c.Stronger, reasonUnless(s.CanStronger, "agents.stronger names no agent", reasonUnless(!s.Unheard, unheard, ""))},
+		{c.Rewind, reasonUnless(s.CanRewind, "there is no better snapshot to go back to", "")},
+		{c.SkipOptional, reasonUnless(s.HasOptional, "nothing here is optional", "")},
+		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.reasonNoLonger(c)},
 		{s.Steps && c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism, ""},
 		{s.Steps && c.Timeout > builtin[0].Timeout, ""},
 		{s.Steps && !c.UseCache && !c.Fallback, ""},
@@ -198,49 +198,51 @@ func (s *Situation) ineffective(c *Strategy) string {
 
 const unheard = "what failed is a command, and no agent is told"
 
-// unless is why when can is false, else otherwise.
-func unless(can bool, why, otherwise string) string {
+func reasonUnless(can bool, why, otherwise string) string {
 	if can {
 		return otherwise
 	}
 	return why
 }
 
-// sameGate says why another agent has no effect; "" when it has.
-func (s *Situation) sameGate() string {
+func (s *Situation) reasonSameGate() string {
 	if s.Gate && s.Transient {
 		return "another agent does not change a gate"
 	}
 	return ""
 }
 
-// Ineffective says why the strategy of that name would change nothing here; ""
-// when it would, or when there is none.
-func (s *Situation) Ineffective(name string) string {
-	c := find(name, s.Own)
+// ReasonIneffective finds the strategy by name: it would change nothing here; "" when it
+// would, or when there is none.
+func (s *Situation) ReasonIneffective(name string) string {
+	c := findStrategy(name, s.Own)
 	if c == nil || name == Default {
 		return ""
 	}
-	return s.ineffective(c)
+	return s.reasonIneffective(c)
 }
 
-// Reaches tells whether the settings of a strategy are about what failed, so that another end of the next
-// iteration may be their doing. timedOut is whether a time limit ended what failed.
+// Reaches reports whether the settings of a strategy are about what failed, so that another end of the next
+// iteration may come from them. timedOut: a time limit ended what failed.
 func (s *Situation) Reaches(name string, timedOut bool) bool {
-	c := find(name, s.Own)
+	c := findStrategy(name, s.Own)
 	if c == nil || name == Default {
 		return false
 	}
 	longer := c.TimeoutFactor > 1 || c.TimeoutFloor > 0 || c.Timeout > builtin[0].Timeout
 	fewer := c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
 	crowded := s.Class == failure.ResourceExhausted || s.Class == failure.PortConflict || s.Class == failure.RateLimit
-	return timedOut && longer || c.Fallback && !s.Gate || (c.Stronger || c.Agent != "" || c.Rewind) && !s.Unheard && !s.Transient ||
-		c.Agent != "" && !s.Gate || c.SkipOptional && (s.Optional || s.HasOptional) || fewer && crowded ||
-		c.Instruction != "" && !s.Unheard && (!s.Transient || !s.Gate)
+	betterWork, transientGate := c.Stronger || c.Agent != "" || c.Rewind, s.Transient && s.Gate
+	hasOptional := s.Optional || s.HasOptional
+	switch {
+	case timedOut && longer, c.Fallback && !s.Gate, betterWork && !s.Unheard && !s.Transient, c.Agent != "" && !s.Gate,
+		c.SkipOptional && hasOptional, fewer && crowded, c.Instruction != "" && !s.Unheard && !transientGate:
+		return true
+	}
+	return false
 }
 
-// noLonger says why a strategy gives no more time; "" when it does.
-func (s *Situation) noLonger(c *Strategy) string {
+func (s *Situation) reasonNoLonger(c *Strategy) string {
 	switch ofGates := s.Gate || s.Steps; {
 	case s.Fixed:
 		return "the time limit is the gate's own"
@@ -256,15 +258,15 @@ func (s *Situation) noLonger(c *Strategy) string {
 	return "its timeout is not above iteration_timeout"
 }
 
-// rank is a strategy's place in the order of the mode; higher is first.
-func (s *Situation) rank(c *Strategy) int {
+// rankOf is a strategy's place in the order of the mode; higher is first.
+func (s *Situation) rankOf(c *Strategy) int {
 	switch s.Mode {
 	case Conservative:
 		return c.Priority
 	case Aggressive:
-		return found(s.Learned, s.Class, c.Name).Wins
+		return tallyOf(s.Learned, s.Class, c.Name).Wins
 	default:
-		return estimate(found(s.Learned, s.Class, c.Name), c.Priority) / c.price()
+		return successChance(tallyOf(s.Learned, s.Class, c.Name), c.Priority) / c.costFactor()
 	}
 }
 
@@ -273,14 +275,14 @@ func bestFirst(a, b ranked) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.Priority, a.Priority))
 }
 
-// other is the first untried one below the current priority, else the first
+// nextUntried is the first untried one below the current priority, else the first
 // untried one that is not the current.
-func (s *Situation) other(list []ranked) *ranked {
+func (s *Situation) nextUntried(list []ranked) *ranked {
 	current := At(s.Current, s.Own).Priority
 	var first *ranked
 	for i := range list {
 		c := &list[i]
-		if c.Name == s.Current || s.used(c.Name) {
+		if c.Name == s.Current || s.hasFailed(c.Name) {
 			continue
 		}
 		if c.Priority < current {
@@ -293,22 +295,22 @@ func (s *Situation) other(list []ranked) *ranked {
 	return first
 }
 
-func (s *Situation) used(name string) bool {
+func (s *Situation) hasFailed(name string) bool {
 	return slices.Contains(s.Failed, Use{s.Class, name})
 }
 
-// record is what was learned, where the mode looks at it.
-func (r *ranked) record(s *Situation) string {
+// recordText is what was learned, where the mode looks at it.
+func (r *ranked) recordText(s *Situation) string {
 	if s.Mode == Conservative || len(s.Learned) == 0 {
 		return ""
 	}
-	return found(s.Learned, s.Class, r.Name).record()
+	return tallyOf(s.Learned, s.Class, r.Name).recordText()
 }
 
 const lowest = -1 << 30
 
-// notFirst says why strategies above a priority were not taken.
-func notFirst(not []passed, priority int) string {
+// reasonsPassedOver lists those of the strategies above a priority.
+func reasonsPassedOver(not []passed, priority int) string {
 	text := ""
 	for _, p := range not {
 		if p.Priority > priority {
@@ -329,7 +331,7 @@ func Patience(m Mode, class failure.Class, learned []Tally) int {
 		return 1
 	default:
 	}
-	if t := found(learned, class, FallbackProviders); t.weight() >= 2*one && t.Rate() >= 700 {
+	if t := tallyOf(learned, class, FallbackProviders); t.weight() >= 2*one && t.Rate() >= 700 {
 		return 1
 	}
 	return 3

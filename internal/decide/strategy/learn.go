@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -49,7 +50,7 @@ func Learn(list []Tally, c Credit, day int) []Tally {
 		if t.Class != c.Class {
 			continue
 		}
-		t.age(day)
+		t.fadeTo(day)
 		t.Wins -= (t.Wins + fade - 1) / fade
 		t.Losses -= (t.Losses + fade - 1) / fade
 		if t.Strategy == c.Strategy {
@@ -65,7 +66,7 @@ func Learn(list []Tally, c Credit, day int) []Tally {
 	} else {
 		out[at].Losses += one
 	}
-	return bounded(out)
+	return dropLightest(out)
 }
 
 // Faded returns the tallies as they count on that day, without those of which
@@ -73,30 +74,26 @@ func Learn(list []Tally, c Credit, day int) []Tally {
 func Faded(list []Tally, day int) []Tally {
 	out := make([]Tally, 0, len(list))
 	for _, t := range list {
-		t.age(day)
+		t.fadeTo(day)
 		if t.Wins+t.Losses > 0 {
 			out = append(out, t)
 		}
 	}
-	return bounded(out)
+	return dropLightest(out)
 }
 
-func bounded(list []Tally) []Tally {
+func dropLightest(list []Tally) []Tally {
 	for len(list) > maxTallies {
-		least := 0
-		for i := range list {
-			if list[i].weight() < list[least].weight() {
-				least = i
-			}
-		}
-		list = append(list[:least], list[least+1:]...)
+		least := slices.MinFunc(list, func(a, b Tally) int { return a.weight() - b.weight() })
+		i := slices.Index(list, least)
+		list = slices.Delete(list, i, i+1)
 	}
 	return list
 }
 
-// age lets evidence fade with the days that passed. A clock that was set back
+// fadeTo lets evidence fade with the days that passed. A clock that was set back
 // changes nothing.
-func (t *Tally) age(day int) {
+func (t *Tally) fadeTo(day int) {
 	// A hand in the database: nothing ever counts more than fade.
 	t.Wins, t.Losses = min(max(t.Wins, 0), fade*one), min(max(t.Losses, 0), fade*one)
 	halves := (day - t.Day) / halfLife
@@ -118,9 +115,9 @@ func (t Tally) Rate() int {
 	return t.Wins * 1000 / t.weight()
 }
 
-// found returns the tally of a strategy for a class; the zero one when nothing
+// tallyOf returns the tally of a strategy for a class; the zero one when nothing
 // was learned.
-func found(list []Tally, class failure.Class, name string) Tally {
+func tallyOf(list []Tally, class failure.Class, name string) Tally {
 	for i := range list {
 		if list[i].Class == class && list[i].Strategy == name {
 			return list[i]
@@ -137,28 +134,28 @@ const (
 	priorStep   = 30  // per mille, of each point of priority
 )
 
-// estimate is the chance of success in per mille: the prior, weighed with what
+// successChance is the chance of success in per mille: the prior, weighed with what
 // was learned.
-func estimate(t Tally, priority int) int {
+func successChance(t Tally, priority int) int {
 	prior := min(max(priorLeast+priorStep*priority, 50), 950)
 	return (1000*t.Wins + prior*priorWeight) / (t.weight() + priorWeight)
 }
 
-// price is what an iteration under the strategy costs, the default agent's
+// costFactor is what an iteration under the strategy costs, the default agent's
 // being one. Of two that help as often the cheaper one comes first, and in a
 // row of tries the best order is that of chance by price.
-func (c *Strategy) price() int {
+func (c *Strategy) costFactor() int {
 	if c.Stronger {
 		return 3
 	}
 	return 1
 }
 
-// enoughToTell is how many uses tell whether a strategy helps: of fewer, chance does.
+// enoughToTell is how many uses show whether a strategy helps: fewer may be chance.
 const enoughToTell = 5
 
-// record says in words what was learned; "" when nothing was.
-func (t Tally) record() string {
+// recordText says in words what was learned; "" when nothing was.
+func (t Tally) recordText() string {
 	uses, helped := (t.weight()+one/2)/one, (t.Wins+one/2)/one
 	switch {
 	case uses == 0:

@@ -1,10 +1,10 @@
-// Package strategy says how the next iteration differs from the last: which
+// Package strategy decides how the next iteration differs from the last: which
 // strategy is tried for which class of failure, what each one changes, and
 // what was learned of it in the iterations before.
 //
 // The package is pure: it reads no clock, file or database, and the same
-// situation always gives the same choice. A [Strategy] is data; whoever
-// performs the iteration makes its settings take effect.
+// situation always gives the same choice. A [Strategy] is data; the performer
+// of the iteration makes its settings take effect.
 package strategy
 
 import (
@@ -88,7 +88,7 @@ func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
 	return d
 }
 
-// Lasting is true for a strategy with settings that stay in force when it helped
+// Lasting: the strategy has settings that stay in force when it helped
 // against a transient failure: time and parallelism. What made them needful, a
 // slow service or a small machine, lasts longer than one iteration.
 func (c *Strategy) Lasting() bool {
@@ -98,15 +98,15 @@ func (c *Strategy) Lasting() bool {
 
 // Lookup returns the strategy of that name: a built-in one, or one of own.
 func Lookup(name string, own []Strategy) (Strategy, bool) {
-	if c := find(name, own); c != nil {
+	if c := findStrategy(name, own); c != nil {
 		return *c, true
 	}
 	return Strategy{}, false
 }
 
-// find returns a pointer, so that a decision copies nothing. What it points to
+// findStrategy returns a pointer, so that a decision copies nothing. What it points to
 // is not to be changed.
-func find(name string, own []Strategy) *Strategy {
+func findStrategy(name string, own []Strategy) *Strategy {
 	for i := range builtin {
 		if builtin[i].Name == name {
 			return &builtin[i]
@@ -123,14 +123,14 @@ func find(name string, own []Strategy) *Strategy {
 // At returns the strategy of that name, the default one where there is none.
 // It is shared: it must not be changed.
 func At(name string, own []Strategy) *Strategy {
-	if c := find(name, own); c != nil {
+	if c := findStrategy(name, own); c != nil {
 		return c
 	}
 	return &builtin[0]
 }
 
-// BuiltIn is true for the name of a built-in strategy.
-func BuiltIn(name string) bool { return find(name, nil) != nil }
+// BuiltIn reports whether a built-in strategy has the name.
+func BuiltIn(name string) bool { return findStrategy(name, nil) != nil }
 
 // Names lists the built-in strategies, highest priority first.
 func Names() []string {
@@ -151,8 +151,8 @@ var builtin = []Strategy{
 	{
 		Name: "diagnose", Description: "Find the root cause before any edit", Priority: 9, Classes: workClasses, work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, UseCache: true,
-		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write down in " +
-			"one sentence what causes it. Then make the smallest change that removes that cause.",
+		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write " +
+			"down in one sentence what causes it. Then make the smallest change that removes that cause.",
 	},
 	{
 		Name: "aggressive-timeout", Description: "Increase timeouts for slow operations", Priority: 8,
@@ -169,8 +169,8 @@ var builtin = []Strategy{
 		Name: "reduced-parallelism", Description: "Execute steps sequentially to avoid resource contention", Priority: 6,
 		Classes: []failure.Class{failure.ResourceExhausted, failure.PortConflict},
 		Timeout: 5 * time.Minute, Backoff: Linear, Parallelism: 1, UseCache: true,
-		Instruction: "Run one thing at a time: tests with one worker, builds with one job, and end what you started before " +
-			"you start the next.",
+		Instruction: "Run one thing at a time: tests with one worker, builds with one job, and end what you started " +
+			"before you start the next.",
 	},
 	{
 		Name: "skip-optional", Description: "Skip optional steps to reach completion", Priority: 5,
@@ -180,8 +180,8 @@ var builtin = []Strategy{
 		Name: "rewind", Description: "Put the files back to the best snapshot and try another way",
 		Priority: 4, Classes: workClasses, work: true,
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, Rewind: true, UseCache: true,
-		Instruction: "The files were put back to the best state so far, because what came after it made things worse. " +
-			"Do not repeat what was tried; take another way.",
+		Instruction: "The files were put back to the best state so far, because what came after it made things " +
+			"worse. Do not repeat what was tried; take another way.",
 	},
 	{
 		Name: "stronger-agent", Description: "Use agents.stronger", Priority: 3, Classes: append(failure.Unanswered(),
@@ -199,9 +199,9 @@ var workClasses = []failure.Class{
 	failure.Crash, failure.Dependency, failure.Validation, failure.GitState, failure.NoProgress, failure.Unknown,
 }
 
-// passing says whether a class of failure is one that is waited out or gone
-// round, rather than worked on.
-func passing(c failure.Class) bool {
+// isPassing: a failure of the class is waited out or gone round, rather than worked
+// on.
+func isPassing(c failure.Class) bool {
 	switch c {
 	case failure.Timeout, failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable,
 		failure.ResourceExhausted, failure.PortConflict:
@@ -211,8 +211,7 @@ func passing(c failure.Class) bool {
 	}
 }
 
-// Outage says whether a class of failure is that of a service that is away for
-// a while: time cures it, not less load.
+// Outage: a service is away for a while, and time cures it, not less load.
 func Outage(c failure.Class) bool {
 	switch c {
 	case failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:

@@ -157,7 +157,7 @@ func TestOwnStrategies(t *testing.T) {
 	if got := strategy.Next(s); got.Name != "diagnose" {
 		t.Errorf("%+v", got)
 	}
-	if why := s.Ineffective("slow"); why == "" {
+	if why := s.ReasonIneffective("slow"); why == "" {
 		t.Error("a timeout that shortens has an effect")
 	}
 	if _, ok := strategy.Lookup("format", s.Own); !ok {

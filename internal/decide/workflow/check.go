@@ -36,8 +36,8 @@ func (c *checker) checkIDs() {
 	case n == 0:
 		c.addFault("steps", "a workflow needs at least one step")
 	case n > MaxSteps:
-		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a step "+
-			"`workflow: FILE`", MaxSteps, n)
+		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a "+
+			"step `workflow: FILE`", MaxSteps, n)
 	}
 	for i, s := range c.file.Steps {
 		first, taken := c.number[s.ID]
@@ -87,7 +87,7 @@ func (c *checker) resolveNeeds() bool {
 	if len(c.faults) > 0 {
 		return false
 	}
-	if cycle := c.g.sort(); cycle != nil {
+	if cycle := c.g.sortSteps(); cycle != nil {
 		at := c.file.Steps[cycle[0]]
 		k := slices.Index(at.Needs, c.g.ids[cycle[1]])
 		c.addFault(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOf(cycle))
@@ -109,17 +109,17 @@ func (c *checker) checkSize() {
 	for _, s := range c.file.Steps {
 		n := 1
 		if s.Matrix != nil {
-			n = s.Matrix.size()
+			n = s.Matrix.countCombinations()
 			if n <= MaxMatrix {
-				n = len(s.Matrix.combinations())
+				n = len(s.Matrix.listCombinations())
 			}
 			switch {
 			case n > MaxMatrix:
 				c.addFault(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values",
 					MaxMatrix, labelOfStep(s))
 			case n == 0:
-				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or entries under "+
-					"include", labelOfStep(s))
+				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or "+
+					"entries under include", labelOfStep(s))
 			}
 		}
 		if total += n; total > MaxInstances {
@@ -290,7 +290,7 @@ func (c *checker) matrixName(at where, name string) *expressionError {
 	if at.step < 0 || c.file.Steps[at.step].Matrix == nil {
 		return &expressionError{message: "matrix is known in steps that have one"}
 	}
-	names := c.file.Steps[at.step].Matrix.names()
+	names := c.file.Steps[at.step].Matrix.axisNames()
 	if !slices.Contains(names, name) {
 		return &expressionError{message: fmt.Sprintf("the matrix has no %q", name), word: name, among: names}
 	}

@@ -141,8 +141,8 @@ func (loose) Visit(n *ast.Node) {
 	}
 }
 
-// eval gives the expression its value. It touches nothing.
-func (e *expression) eval(v *Values) (out any, err error) {
+// evaluate gives the expression its value. It touches nothing.
+func (e *expression) evaluate(v *Values) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("cannot evaluate %q: %v", e.source, p)
@@ -228,8 +228,8 @@ var functions = []function{
 	{"_endsWith", "endsWith", func(a ...any) (any, error) {
 		return strings.HasSuffix(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
 	}, new(func(any, any) bool)},
-	{"_format", "format", format, new(func(string, ...any) string)},
-	{"_join", "join", join, new(func(any, ...string) string)},
+	{"_format", "format", formatText, new(func(string, ...any) string)},
+	{"_join", "join", joinList, new(func(any, ...string) string)},
 	{"_toJSON", "toJSON", func(a ...any) (any, error) {
 		data, err := json.MarshalIndent(a[0], "", "  ")
 		return string(data), err
@@ -335,8 +335,8 @@ func containsLoose(a ...any) (any, error) {
 	return strings.Contains(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
 }
 
-// format puts its arguments for {0}, {1} …; {{ and }} are braces.
-func format(a ...any) (any, error) {
+// formatText puts its arguments for {0}, {1} …; {{ and }} are braces.
+func formatText(a ...any) (any, error) {
 	text := asText(a[0])
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -363,7 +363,7 @@ func format(a ...any) (any, error) {
 	return b.String(), nil
 }
 
-func join(a ...any) (any, error) {
+func joinList(a ...any) (any, error) {
 	separator := ","
 	if len(a) > 1 {
 		separator = asText(a[1])

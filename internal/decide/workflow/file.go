@@ -9,7 +9,7 @@ const (
 	MaxInstances = 5000 // instances of all steps
 )
 
-// File is a workflow as it was written, with the dialects' names settled.
+// File is a workflow as it was written, with one name where the dialects have several.
 type File struct {
 	Name        string
 	Description string
@@ -41,7 +41,7 @@ type Kind string
 // The kinds of steps.
 const (
 	Run       Kind = "run"       // a command line, for the shell
-	Agent     Kind = "agent"     // an agent and what it is told
+	Agent     Kind = "agent"     // an agent and its prompt
 	Procedure Kind = "procedure" // a procedure of pawl.yaml
 	Ask       Kind = "ask"       // a question to a person
 	Nested    Kind = "workflow"  // another workflow file

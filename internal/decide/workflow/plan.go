@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // DefaultParallelism is how many steps run at once where nothing says so.
@@ -104,7 +106,7 @@ func (p *Plan) expandSteps(g *graph) {
 		step := p.Steps[s]
 		combinations := [][]Pair{nil}
 		if step.Matrix != nil {
-			combinations = step.Matrix.combinations()
+			combinations = step.Matrix.listCombinations()
 		}
 		var needs []int
 		for _, n := range g.needs[s] {
@@ -140,7 +142,7 @@ func (p *Plan) Width() int {
 	return width
 }
 
-// Multiplier is what the wait is multiplied with after each attempt, per mille.
+// Multiplier of the wait after each attempt, per mille.
 func (r Retry) Multiplier() int {
 	switch {
 	case r.Factor > 0:
@@ -219,9 +221,9 @@ type graph struct {
 	order []int // each step after all that it needs
 }
 
-// sort finds the order, or returns the steps of a cycle, the first again at its
+// sortSteps finds the order, or returns the steps of a cycle, the first again at its
 // end. It is the first that is found from the top of the file.
-func (g *graph) sort() (cycle []int) {
+func (g *graph) sortSteps() (cycle []int) {
 	done := make([]bool, len(g.ids))
 	var path []int
 	var visit func(step int) []int
@@ -289,8 +291,8 @@ func (g *graph) stepsBefore() [][]bool {
 	return all
 }
 
-// size is how many combinations the axes have, at most MaxMatrix+1.
-func (m *Matrix) size() int {
+// countCombinations is how many combinations the axes have, at most MaxMatrix+1.
+func (m *Matrix) countCombinations() int {
 	n := 1
 	for _, a := range m.Axes {
 		if n *= len(a.Values); n > MaxMatrix {
@@ -303,10 +305,10 @@ func (m *Matrix) size() int {
 	return n
 }
 
-// combinations are the instances of a step, as GitHub Actions makes them: all
+// listCombinations are the instances of a step, as GitHub Actions makes them: all
 // combinations of the axes, less the excluded ones; an included entry adds its
 // names to those that it agrees with on every axis, else it is one more.
-func (m *Matrix) combinations() [][]Pair {
+func (m *Matrix) listCombinations() [][]Pair {
 	var out [][]Pair
 	if len(m.Axes) > 0 {
 		out = [][]Pair{nil}
@@ -375,12 +377,9 @@ func extendPairs(c, with []Pair, axes []Axis) []Pair {
 	return c
 }
 
-// names are all names that an instance may have.
-func (m *Matrix) names() []string {
-	var out []string
-	for _, a := range m.Axes {
-		out = append(out, a.Name)
-	}
+// axisNames are all names that an instance may have.
+func (m *Matrix) axisNames() []string {
+	out := lists.Each(m.Axes, func(a Axis) string { return a.Name })
 	for _, in := range m.Include {
 		for _, p := range in {
 			if !slices.Contains(out, p.Name) {

@@ -23,16 +23,16 @@ type rewriter struct {
 
 func (r *rewriter) emitText(text string, at int) {
 	for _, c := range text {
-		r.put(c, at)
+		r.putRune(c, at)
 	}
 }
 
-func (r *rewriter) put(c rune, at int) {
+func (r *rewriter) putRune(c rune, at int) {
 	r.out = append(r.out, c)
 	r.from = append(r.from, at)
 }
 
-func (r *rewriter) peek(ahead int) rune {
+func (r *rewriter) peekRune(ahead int) rune {
 	if r.at+ahead < len(r.in) {
 		return r.in[r.at+ahead]
 	}
@@ -55,7 +55,7 @@ func (r *rewriter) rewriteAll() error {
 		case unicode.IsDigit(c):
 			r.readNumber()
 		default:
-			r.put(c, r.at)
+			r.putRune(c, r.at)
 			r.at++
 		}
 		if err != nil {
@@ -75,11 +75,11 @@ func wordPart(c rune) bool  { return wordStart(c) || strings.ContainsRune("-0123
 // readNumber copies a number with what sticks to it, so that 1e5 is no name.
 func (r *rewriter) readNumber() {
 	sticks := func(c rune) bool {
-		point := c == '.' && unicode.IsDigit(r.peek(1))
+		point := c == '.' && unicode.IsDigit(r.peekRune(1))
 		return point || c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c)
 	}
 	for r.at < len(r.in) && sticks(r.in[r.at]) {
-		r.put(r.in[r.at], r.at)
+		r.putRune(r.in[r.at], r.at)
 		r.at++
 	}
 }
@@ -100,7 +100,7 @@ func (r *rewriter) readText() (string, error) {
 	for r.at++; r.at < len(r.in); r.at++ {
 		c := r.in[r.at]
 		switch {
-		case c == quote && quote == '\'' && r.peek(1) == quote:
+		case c == quote && quote == '\'' && r.peekRune(1) == quote:
 			r.at++
 			b.WriteRune(quote)
 		case c == quote:
@@ -174,7 +174,7 @@ func (r *rewriter) readName() error {
 	for i, p := range path[1:] {
 		ofStep := slices.Contains([]string{"steps", "needs"}, path[0])
 		if i == 1 && ofStep && !strings.ContainsFunc(p, notLetter) {
-			r.put('.', ends[i+1])
+			r.putRune('.', ends[i+1])
 			r.emitText(p, ends[i+1])
 			continue
 		}
@@ -187,26 +187,26 @@ func (r *rewriter) readName() error {
 // peekPastBlanks looks at the next character that is none.
 func (r *rewriter) peekPastBlanks() rune {
 	i := 0
-	for r.peek(i) == ' ' || r.peek(i) == '\t' || r.peek(i) == '\n' {
+	for r.peekRune(i) == ' ' || r.peekRune(i) == '\t' || r.peekRune(i) == '\n' {
 		i++
 	}
-	return r.peek(i)
+	return r.peekRune(i)
 }
 
 // readMember reads .word or ['word'], if one of them comes next.
 func (r *rewriter) readMember() (at int, word string, ok bool, err error) {
 	switch {
-	case r.peek(0) == '.' && wordStart(r.peek(1)):
+	case r.peekRune(0) == '.' && wordStart(r.peekRune(1)):
 		r.at++
 		at = r.at
 		return at, r.readWord(), true, nil
-	case r.peek(0) == '[' && strings.ContainsRune(`'"`, r.peek(1)):
+	case r.peekRune(0) == '[' && strings.ContainsRune(`'"`, r.peekRune(1)):
 		at = r.at
 		r.at++
 		if word, err = r.readText(); err != nil {
 			return at, "", false, err
 		}
-		if r.peek(0) != ']' {
+		if r.peekRune(0) != ']' {
 			return at, "", false, &expressionError{offset: r.at, message: "] is missing"}
 		}
 		r.at++

@@ -26,7 +26,7 @@ type Condition struct {
 	expr *expression
 }
 
-// AsksStatus is true for a condition that holds, or may hold, after a failure:
+// AsksStatus: the condition holds, or may hold, after a failure:
 // it asks success(), failure(), always() or cancelled() itself.
 func (c Condition) AsksStatus() bool { return c.expr != nil && c.expr.status }
 
@@ -79,7 +79,7 @@ func (t Text) Fill(v Values) (string, error) {
 	for _, p := range t.parts {
 		text := p.text
 		if p.expr != nil {
-			value, err := p.expr.eval(&v)
+			value, err := p.expr.evaluate(&v)
 			if err != nil {
 				return "", err
 			}
@@ -101,7 +101,7 @@ func (c Condition) Holds(v Values) (bool, error) {
 	if c.expr == nil {
 		return true, nil
 	}
-	value, err := c.expr.eval(&v)
+	value, err := c.expr.evaluate(&v)
 	return isTruthy(value), err
 }
 

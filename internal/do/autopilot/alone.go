@@ -38,8 +38,8 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 		return notBegun(err), queue.Entry{}
 	}
 	heard, stop := context.WithCancel(ctx)
-	p.working.Go(func() { p.ignore(heard) })
-	outcome := p.work(ctx, ctx, l)
+	p.working.Go(func() { p.discardInbox(heard) })
+	outcome := p.workSlot(ctx, ctx, l)
 	stop()
 	p.working.Wait()
 	if err := o.Store.DropSlot(context.WithoutCancel(ctx), id); err != nil {
@@ -75,8 +75,8 @@ func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
 	return newSlot(c, adopt), err
 }
 
-// ignore takes what a slot sends to its owner, which is elsewhere.
-func (p *pilot) ignore(ctx context.Context) {
+// discardInbox takes what a slot sends to its owner, which is elsewhere.
+func (p *pilot) discardInbox(ctx context.Context) {
 	for {
 		select {
 		case <-p.inbox:

@@ -41,26 +41,26 @@ type pilot struct {
 	command schedule.Command // what follows from it
 	steps   int              // of the kernel
 	over    <-chan struct{}  // of the context; nil once the kernel knows
-	left    bool             // another process goes on
+	left    bool             // another process continues
 	quit    func()           // leaves what the slots wait for
-	saved   string           // the stored state, to tell whether it changed
+	saved   string           // the stored state, to see whether it changed
 	slots   map[string]*slot
 	// leaving are closed when the workspaces of tasks that landed are given back.
 	leaving map[string]chan struct{}
 	queue   *merge.Queue
 	kernel  engine.Kernel // of the slot's run, where that is elsewhere; nil is the engine's own
 	green   string        // the target's commit that is known to be green; "" none
-	// inbox has what slots and queue tell.
+	// inbox has the events of slots and queue.
 	inbox chan schedule.Event
 	// pending are events of the owner's own.
 	pending []schedule.Event
 	version int64 // of the database, as last seen
-	// verifies: the target's verdict was asked for, and a person told.
+	// verifies: the target's verdict was asked for, and a notice given.
 	verifies bool
 	deaf     bool   // what is asked could not be read last time
-	rested   string // why nothing was done, as last told
+	rested   string // why nothing was done, in the last notice
 	sprint   *schedule.SprintStats
-	room     pool.Room // on the disk, as last told
+	room     pool.Room // on the disk, in the last notice
 	lost     error     // the database was taken away
 	agents   agents
 
@@ -79,7 +79,7 @@ const lookIdle = time.Second
 // another autopilot of the repository lives it refuses with a
 // [store.RunningError]. What a crash left is put in order first.
 func Run(ctx context.Context, o Options) (Result, error) {
-	p, err := begin(ctx, o)
+	p, err := beginPilot(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -90,20 +90,20 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		if o.GoOn {
 			p.handOn(ctx)
 		} else {
-			p.leave(ctx, schedule.Command{Why: err.Error(), Exit: 1})
+			p.storeEnd(ctx, schedule.Command{Why: err.Error(), Exit: 1})
 		}
 		return Result{}, err
 	}
-	p.working.Go(func() { p.land(landing) })
+	p.working.Go(func() { p.workQueue(landing) })
 	if o.Sweep != nil {
-		p.working.Go(func() { p.sweep(landing) })
+		p.working.Go(func() { p.sweepRegularly(landing) })
 	}
 	if o.Sync != nil {
-		p.sync(ctx, syncLimit)
+		p.syncIssues(ctx, syncLimit)
 		p.working.Go(func() { p.syncBeside(landing) })
 	}
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
-	c := p.drive(ctx, adopt)
+	c := p.driveUntilEnd(ctx, adopt)
 	stopLanding()
 	if p.left {
 		p.quit()
@@ -112,11 +112,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{Why: "another process goes on with the autopilot"}, nil
 	}
 	p.working.Wait()
-	p.drain(context.WithoutCancel(ctx))
+	p.drainLanded(context.WithoutCancel(ctx))
 	if o.Sync != nil {
-		p.sync(context.WithoutCancel(ctx), lastSync)
+		p.syncIssues(context.WithoutCancel(ctx), lastSync)
 	}
-	return p.finish(ctx, c), p.lost
+	return p.finishSession(ctx, c), p.lost
 }
 
 // prepareAll puts in order what a crash left, and opens the queue.
@@ -127,21 +127,21 @@ func (p *pilot) prepareAll(ctx, landing context.Context) (adopt []string, err er
 	if p.o.Remote != "" { // the target is not the branch of this clone
 		p.o.Base = p.queue.Tip
 	}
-	if adopt, err = p.recover(ctx); err != nil {
+	if adopt, err = p.recoverActive(ctx); err != nil {
 		return nil, err
 	}
 	// What waits in the queue is tried anew, and counts as on its way, before
 	// anything is decided from what the queue holds.
 	if _, err := p.queue.Absorb(ctx); err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
-	p.tidy(ctx)
+	p.tidyWorkspaces(ctx)
 	p.warnDisk()
 	return adopt, p.startSprint(ctx)
 }
 
-// begin makes this process the autopilot of the repository.
-func begin(ctx context.Context, o Options) (*pilot, error) {
+// beginPilot makes this process the autopilot of the repository.
+func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	self, err := process.Self()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell who drives the autopilot: %v", err)
@@ -163,19 +163,19 @@ func begin(ctx context.Context, o Options) (*pilot, error) {
 		},
 	}
 	if o.GoOn {
-		err = p.inherit(ctx)
+		err = p.inheritState(ctx)
 		return p, err
 	}
 	if o.Elsewhere != nil && o.HandsOn {
-		p.row.Options = encode(handed{o.Filter, o.Sprint, o.Asked})
+		p.row.Options = encodeJSON(handed{o.Filter, o.Sprint, o.Asked})
 	}
 	p.row, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
 	return p, err
 }
 
-// drive works until the end, and returns the command that ended it. What is to
+// driveUntilEnd works until the end, and returns the command that ended it. What is to
 // be stored is stored also at the end, so ctx ends nothing by itself.
-func (p *pilot) drive(ctx context.Context, adopt []string) schedule.Command {
+func (p *pilot) driveUntilEnd(ctx context.Context, adopt []string) schedule.Command {
 	began := schedule.Event{Kind: schedule.Began, Settings: p.o.Settings, Cases: adopt}
 	if p.o.GoOn {
 		p.state = schedule.TakenOver(p.state, adopt)
@@ -194,12 +194,12 @@ func (p *pilot) drive(ctx context.Context, adopt []string) schedule.Command {
 	return p.command
 }
 
-// Command is what the kernel wants done now. A rest is waited for beside the
+// Command of the kernel that is due now. A rest is waited for beside the
 // owner; anything else is done at once.
 func (p *pilot) Command() (drive.Command[schedule.Event], bool) {
 	c := p.command
 	d := drive.Command[schedule.Event]{Seq: p.steps, Alone: c.Kind != schedule.Rest}
-	d.Do = func(ctx context.Context) schedule.Event { return p.perform(ctx, c) }
+	d.Do = func(ctx context.Context) schedule.Event { return p.performCommand(ctx, c) }
 	if c.Kind == schedule.Rest {
 		d.Do = func(ctx context.Context) schedule.Event {
 			drive.Sleep(ctx, c.Until)
@@ -219,31 +219,31 @@ func (p *pilot) Take(ctx context.Context, e schedule.Event) error {
 	p.state, p.command = schedule.Step(p.state, e)
 	p.steps++
 	if p.command.Kind == schedule.Rest {
-		p.save(ctx)
-		p.rest(p.command)
+		p.saveState(ctx)
+		p.notifyRest(p.command)
 	}
 	return nil
 }
 
-// drain takes what landed while nobody waited for it any more: the queue tells
-// of a landing after the board has it.
-func (p *pilot) drain(ctx context.Context) {
+// drainLanded takes the landings that came after the last command: the queue's event
+// follows the change on the board.
+func (p *pilot) drainLanded(ctx context.Context) {
 	for {
 		select {
 		case e := <-p.inbox:
 			if e.Kind == schedule.Landed {
-				p.landed(ctx, e.Case, true)
+				p.recordLanded(ctx, e.Case, true)
 				p.state, _ = schedule.Step(p.state, e)
 			}
 		default:
-			p.tidy(ctx)
+			p.tidyWorkspaces(ctx)
 			return
 		}
 	}
 }
 
-// save stores the state, if it is another than the stored one.
-func (p *pilot) save(ctx context.Context) {
+// saveState stores the state, if it is another than the stored one.
+func (p *pilot) saveState(ctx context.Context) {
 	s := p.state
 	s.At = time.Time{}
 	data, err := json.Marshal(s)
@@ -253,14 +253,14 @@ func (p *pilot) save(ctx context.Context) {
 	if string(data) == p.saved {
 		return
 	}
-	p.turned(s)
+	p.notifyPause(s)
 	p.row.Phase, p.row.Mode, p.row.Why = string(s.Phase), string(s.Mode), s.Why
 	p.row.UpdatedAt, p.row.State = time.Now(), data
 	err = p.o.Store.SaveAutopilot(ctx, p.row)
 	switch {
 	case err == nil:
 		p.saved = string(data)
-	case p.replaced(err):
+	case p.isReplaced(err):
 	case errors.Is(err, store.ErrNotOwner):
 		p.pending = append(p.pending, stopEvent(loop.CauseStop, true))
 	default:
@@ -268,8 +268,8 @@ func (p *pilot) save(ctx context.Context) {
 	}
 }
 
-// turned tells that the autopilot has paused, or goes on.
-func (p *pilot) turned(s schedule.State) {
+// notifyPause: the autopilot has paused, or resumes.
+func (p *pilot) notifyPause(s schedule.State) {
 	was := schedule.Phase(p.row.Phase)
 	switch {
 	case s.Phase == schedule.Paused && was != schedule.Paused:
@@ -279,8 +279,8 @@ func (p *pilot) turned(s schedule.State) {
 	}
 }
 
-// rest says why nothing is to be done, when the reason is another.
-func (p *pilot) rest(c schedule.Command) {
+// notifyRest gives the reason why nothing is to be done, when it is another.
+func (p *pilot) notifyRest(c schedule.Command) {
 	if c.Why == p.rested {
 		return
 	}
@@ -340,11 +340,11 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)
 	if err == nil {
 		p.version = v // else it is looked again
-	} else if !p.replaced(err) && !p.deaf {
+	} else if !p.isReplaced(err) && !p.deaf {
 		p.o.Log.Warn(err.Error())
 	}
 	p.deaf = err != nil
-	events := lists.Each(rows, asked)
+	events := lists.Each(rows, controlEvent)
 	events = append(events, p.lookForGone(ctx)...)
 	outdated := p.state.Dry != "" || p.state.Stale
 	if len(events) == 0 && outdated {
@@ -367,14 +367,14 @@ func (p *pilot) lookForGone(ctx context.Context) (events []schedule.Event) {
 	for _, id := range slices.Sorted(maps.Keys(p.slots)) {
 		if l := p.slots[id]; !l.gone && !active[id] {
 			l.gone = true
-			events = append(events, schedule.Event{Kind: schedule.Gone, Case: id, Why: p.became(ctx, id)})
+			events = append(events, schedule.Event{Kind: schedule.Gone, Case: id, Why: p.currentStatus(ctx, id)})
 		}
 	}
 	return events
 }
 
-// became says what somebody made of a task.
-func (p *pilot) became(ctx context.Context, id string) string {
+// currentStatus explains how a task stands by now.
+func (p *pilot) currentStatus(ctx context.Context, id string) string {
 	c, err := p.o.Store.Case(ctx, id)
 	if err != nil {
 		return err.Error()
@@ -386,8 +386,8 @@ func stopEvent(cause loop.Cause, kill bool) schedule.Event {
 	return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskStop, Cause: cause, Kill: kill}
 }
 
-// asked is a wish as an event.
-func asked(r store.AutopilotControl) schedule.Event {
+// controlEvent makes an event of a request.
+func controlEvent(r store.AutopilotControl) schedule.Event {
 	e := schedule.Event{Kind: schedule.Asked}
 	switch r.Kind {
 	case store.AutopilotPause:
@@ -404,12 +404,12 @@ func asked(r store.AutopilotControl) schedule.Event {
 	return e
 }
 
-// send gives an event to the owner, who takes all until the slots are empty.
-func (p *pilot) send(ctx context.Context, e schedule.Event) {
+// sendEvent gives an event to the owner, who takes all until the slots are empty.
+func (p *pilot) sendEvent(ctx context.Context, e schedule.Event) {
 	select {
 	case p.inbox <- e:
 		return
-	default: // it is full, or nobody waits any more
+	default: // it is full, or no longer read
 	}
 	select {
 	case p.inbox <- e:
@@ -425,15 +425,17 @@ func (p *pilot) notify(n Notice) {
 	p.o.Notify(n)
 }
 
-// finish gives the autopilot up, and says what it came to.
-func (p *pilot) finish(ctx context.Context, c schedule.Command) Result {
+func (p *pilot) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, Case: id, Text: text}) }
+
+// finishSession gives the autopilot up, and returns its result.
+func (p *pilot) finishSession(ctx context.Context, c schedule.Command) Result {
 	p.endSprint(ctx)
-	p.leave(ctx, c)
+	p.storeEnd(ctx, c)
 	p.notify(Notice{Kind: Over, Text: c.Why, Sprint: p.o.Sprint != nil})
 	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
 }
 
-func (p *pilot) leave(ctx context.Context, c schedule.Command) {
+func (p *pilot) storeEnd(ctx context.Context, c schedule.Command) {
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	p.row.Phase, p.row.Why, p.row.Exit, p.row.UpdatedAt, p.row.EndedAt = string(schedule.Finished), c.Why,

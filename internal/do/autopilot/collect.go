@@ -16,15 +16,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
 
-// collect makes of a complete run what can land.
-func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
+// collectWork makes of a complete run what can land.
+func (p *pilot) collectWork(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
 	run := l.runID()
-	commit, err := p.o.Pool.Collect(ctx, w, message(l.task, run))
+	commit, err := p.o.Pool.Collect(ctx, w, commitMessage(l.task, run))
 	if err == nil {
-		o.Secrets, err = p.secrets(ctx, run)
+		o.Secrets, err = p.secretsIn(ctx, run)
 	}
 	if err == nil && p.o.Remote != "" {
-		err = p.o.push(ctx, l.task.ID, commit)
+		err = p.o.pushWork(ctx, l.task.ID, commit)
 	}
 	switch {
 	case errors.Is(err, pool.ErrRefused):
@@ -37,7 +37,7 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold
 	if o.Hold == "" && !o.Empty {
-		o.Hold = p.runsItself(ctx, w.Base, commit)
+		o.Hold = p.reasonToConfirm(ctx, w.Base, commit)
 	}
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
@@ -45,9 +45,9 @@ func (p *pilot) collect(ctx context.Context, l *slot, w pool.Workspace, s loop.S
 	}
 }
 
-// runsItself says why a person has to see the work before it lands: it changes what
-// programs of theirs run by themselves. "" is that it does not.
-func (p *pilot) runsItself(ctx context.Context, base, commit string) string {
+// reasonToConfirm: a person has to see the work before it lands, since it changes what
+// programs of theirs run by themselves. "" when it does not.
+func (p *pilot) reasonToConfirm(ctx context.Context, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
 	var found []string
 	if err == nil {
@@ -70,14 +70,14 @@ func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
 	}
 }
 
-// message is that of the commit of what was not committed.
-func message(c board.Case, run string) string {
+// commitMessage is for the commit of what was not committed.
+func commitMessage(c board.Case, run string) string {
 	return fmt.Sprintf("%s: %s\n\nPawl-Task: %s\nPawl-Run: %s\n", c.ID, c.Title, c.ID, run)
 }
 
-// secrets says where the work may hold a secret that it still has: what the
-// last iteration found.
-func (p *pilot) secrets(ctx context.Context, run string) (string, error) {
+// secretsIn lists places where the work may still hold a secret, by the last
+// iteration.
+func (p *pilot) secretsIn(ctx context.Context, run string) (string, error) {
 	list, err := p.o.Store.LastIterations(ctx, run, 1)
 	if err != nil || len(list) == 0 {
 		return "", err

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// earlierAttempts is what an agent should know of earlier attempts at its task.
+// earlierAttempts are prompt items about those at the task.
 func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 	last store.Run) ([]prompt.Item, error) {
 	var items []prompt.Item
@@ -27,7 +27,8 @@ func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 	}
 	for i, r := range reviews {
 		if r.Decision == store.Redo && r.Feedback != "" {
-			items = append(items, prompt.Item{Source: fmt.Sprintf("Previous Review Feedback (%d)", i+1), Text: r.Feedback})
+			source := fmt.Sprintf("Previous Review Feedback (%d)", i+1)
+			items = append(items, prompt.Item{Source: source, Text: r.Feedback})
 		}
 	}
 	row, _, err := p.o.Store.Queue(ctx, p.queue.Target())
@@ -48,10 +49,10 @@ func (p *pilot) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 	if err != nil {
 		return nil, err
 	}
-	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: left(t, past, records)}), nil
+	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: attemptText(t, past, records)}), nil
 }
 
-// hintOf is what a person said with the last retry; "" for nothing.
+// hintOf finds a person's hint with the last retry; "" for none.
 func hintOf(history []board.Entry) string {
 	for _, e := range slices.Backward(history) {
 		if e.Action == board.Retry {
@@ -61,11 +62,11 @@ func hintOf(history []board.Entry) string {
 	return ""
 }
 
-// left tells what an earlier attempt came to, and what it left behind.
-func left(t Task, past schedule.Past, records []loop.Record) string {
+// attemptText describes how an earlier attempt ended, and what it left behind.
+func attemptText(t Task, past schedule.Past, records []loop.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This task was worked on before, in %s. ", fault.Numbered(past.Run.Iteration, "iteration"))
-	b.WriteString(ending(past))
+	b.WriteString(endingOf(past))
 	if t.Workspace.Kept {
 		b.WriteString(" The files are as it left them: look at `git status` and `git log` before you begin.")
 	} else {
@@ -88,8 +89,7 @@ func left(t Task, past schedule.Past, records []loop.Record) string {
 	return b.String()
 }
 
-// ending says how the earlier attempt ended.
-func ending(past schedule.Past) string {
+func endingOf(past schedule.Past) string {
 	for i := len(past.History) - 1; i >= 0; i-- {
 		switch e := past.History[i]; e.Action {
 		case board.Crash:
@@ -105,8 +105,8 @@ func ending(past schedule.Past) string {
 	return fmt.Sprintf("It is %s.", past.Run.Status)
 }
 
-// activity is what a notice says of a slot, in a few words; "" nothing.
-func activity(n engine.Notice) string {
+// activityOf a slot by a notice, in a few words; "" nothing.
+func activityOf(n engine.Notice) string {
 	switch n.Kind {
 	case engine.IterationStarted:
 		return fmt.Sprintf("iteration %d starts", n.Command.Iteration)

@@ -20,7 +20,7 @@ func TestLeft(t *testing.T) {
 		History: []board.Entry{{Action: board.Start, To: board.Active}, {Action: board.Crash, From: board.Active, To: board.Pending}},
 	}
 	records := []loop.Record{{Number: 4, Files: []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}, Failure: &failure.Analysis{Summary: "2 tests failed"}}}
-	text := left(Task{Case: board.Case{Retries: 1}, Workspace: pool.Workspace{Kept: true}}, past, records)
+	text := attemptText(Task{Case: board.Case{Retries: 1}, Workspace: pool.Workspace{Kept: true}}, past, records)
 	for _, want := range []string{
 		"worked on before, in 4 iterations", "cut off: pawl was gone", "The files are as it left them", "Iteration 4 was the last",
 		"a, b, c, d, e, f, g, h and 2 more", "it failed: 2 tests failed", "This is attempt 2.",
@@ -30,7 +30,7 @@ func TestLeft(t *testing.T) {
 		}
 	}
 	past.History = []board.Entry{{Action: board.Block, To: board.Blocked, Why: "no key."}, {Action: board.Unblock, From: board.Blocked, To: board.Pending}}
-	text = left(Task{}, past, nil)
+	text = attemptText(Task{}, past, nil)
 	if !strings.Contains(text, "It ended blocked: no key. Its files are gone") {
 		t.Errorf("a block and a lost workspace are told as:\n%s", text)
 	}
@@ -60,7 +60,7 @@ func TestDoes(t *testing.T) {
 	l := newSlot(board.Case{ID: "task-001"}, false)
 	at := time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
 	says := func(after time.Duration, text string) string {
-		return l.does(engine.Notice{Kind: engine.AgentEvent, At: at.Add(after), Event: agent.Event{Kind: agent.Text, Text: text}})
+		return l.activityToSave(engine.Notice{Kind: engine.AgentEvent, At: at.Add(after), Event: agent.Event{Kind: agent.Text, Text: text}})
 	}
 	if got := says(0, "first\nline two"); got != "line two" {
 		t.Errorf("the first is %q", got)
@@ -71,13 +71,13 @@ func TestDoes(t *testing.T) {
 	if got := says(600*time.Millisecond, "third"); got != "" {
 		t.Errorf("what comes at once is stored: %q", got)
 	}
-	if got := l.does(engine.Notice{Kind: engine.Tick, At: at.Add(time.Second)}); got != "third" {
+	if got := l.activityToSave(engine.Notice{Kind: engine.Tick, At: at.Add(time.Second)}); got != "third" {
 		t.Errorf("the tick stores %q, want the last", got)
 	}
-	if got := l.does(engine.Notice{Kind: engine.Tick, At: at.Add(2 * time.Second)}); got != "" {
+	if got := l.activityToSave(engine.Notice{Kind: engine.Tick, At: at.Add(2 * time.Second)}); got != "" {
 		t.Errorf("a tick without news stores %q", got)
 	}
-	if got := l.does(engine.Notice{Kind: engine.GateStarted, At: at.Add(2 * time.Second), Gate: loop.Gate{Name: "tests"}}); got != "check tests" {
+	if got := l.activityToSave(engine.Notice{Kind: engine.GateStarted, At: at.Add(2 * time.Second), Gate: loop.Gate{Name: "tests"}}); got != "check tests" {
 		t.Errorf("a check is %q", got)
 	}
 }

@@ -30,19 +30,19 @@ type Offer struct {
 	// Drain is how long a worker that ends waits for iterations to end.
 	Drain   time.Duration
 	Version string // of the program
-	// Begins is called when the worker has its folder for itself; nil is nobody.
+	// Begins is called when the worker has its folder for itself; nil is not called.
 	Begins func() `json:"-"`
 }
 
 // Elsewhere has tasks worked by other processes, which share the database.
 type Elsewhere interface {
-	// Work has a task worked until its run rests, or joins who works it already. It
-	// begins at the commit base; "" is where the worker's checkout is. It goes on with
-	// run, or takes note of its end; "" begins anew. asked is for its plan; see [Options].
+	// Work has a task worked until its run rests, or joins a worker that works it. It
+	// begins at the commit base; "" is where the worker's checkout is. It continues run,
+	// or takes note of its end; "" begins anew. asked is for its plan; see [Options].
 	Work(
 		ctx context.Context, task board.Case, base, run string, asked map[string]string,
 	) (schedule.Outcome, queue.Entry, error)
-	// Look has what the database asks of the task's run heard, also while it waits.
+	// Look has the task's run read its requests in the database, also while it waits.
 	Look(ctx context.Context, task string) error
 	// Works is true while a task is worked, or waits for a worker.
 	Works(ctx context.Context, task string) (bool, error)
@@ -70,7 +70,7 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	ended := make(chan elsewhere, 1)
 	go func() {
 		var e elsewhere
-		e.outcome, e.err = p.order(work, l)
+		e.outcome, e.err = p.orderWork(work, l)
 		ended <- e
 	}()
 	tick := time.NewTicker(lookEvery)
@@ -88,17 +88,17 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 		case <-l.pauses:
 			asked = store.Control{Kind: store.ControlPause}
 		case <-l.kill:
-			return p.kill(ctx, l, cancel, ended)
+			return p.killRemote(ctx, l, cancel, ended)
 		case <-tick.C:
 			if asked.Kind == "" {
 				continue
 			}
-			begun, err := p.ask(ctx, l.task.ID, &asked)
+			begun, err := p.forwardControl(ctx, l.task.ID, &asked)
 			switch {
 			case err != nil:
 				p.o.Log.Warn(err.Error()) // it is asked again
 			case !begun && asked.Kind == store.ControlStop:
-				return p.kill(ctx, l, cancel, ended)
+				return p.killRemote(ctx, l, cancel, ended)
 			default:
 				asked = store.Control{}
 			}
@@ -106,8 +106,8 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	}
 }
 
-// order has the work of a slot done, and brings it here.
-func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
+// orderWork has the work of a slot done, and brings it here.
+func (p *pilot) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
 	base, run, id := "", "", l.task.ID
 	if l.adopt { // it may end before it is joined
 		last, err := p.o.Store.Latest(ctx, p.o.Root, id)
@@ -117,33 +117,33 @@ func (p *pilot) order(ctx context.Context, l *slot) (o schedule.Outcome, err err
 		run = last.ID
 	}
 	if p.o.Remote != "" {
-		if base, err = p.base(ctx); err == nil {
+		if base, err = p.baseCommit(ctx); err == nil {
 			err = p.o.Repo.PushWork(ctx, p.o.Remote, id, base)
 		}
 	}
 	if err == nil {
 		task := l.task
 		if p.o.Store.Board() == "" {
-			task.Tags = nil // they tell machines apart, and there is one
+			task.Tags = nil // they choose between machines, and there is one
 		}
 		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
 	}
-	if o.Taken { // by a worker that lost the task to the engine, and with it to whoever is next
+	if o.Taken { // by a worker that lost the task to the engine, and so to the next worker
 		o = schedule.Outcome{NotStarted: true, Machine: true, Why: o.Why}
 	}
 	if err != nil || p.o.Remote == "" || l.result.Commit == "" {
 		return o, err
 	}
-	found, err := p.o.fetch(ctx, id, l.result.Commit)
+	found, err := p.o.fetchWork(ctx, id, l.result.Commit)
 	if err == nil && !found {
 		err = fmt.Errorf("%s does not have commit %s, which is the work of %s", p.o.Remote, l.result.Commit, id)
 	}
 	return o, err
 }
 
-// ask hands something on to the run of a task; false when it has none that is at work. What
-// names a run is stored, and the engine was not told of it.
-func (p *pilot) ask(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
+// forwardControl passes a request on to the run of a task; false when it has none that is at work. One
+// that names a run is stored, and the engine does not have it yet.
+func (p *pilot) forwardControl(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
 	if what.Run != "" {
 		return true, p.o.Elsewhere.Look(ctx, task)
 	}
@@ -164,7 +164,7 @@ func (p *pilot) ask(ctx context.Context, task string, what *store.Control) (begu
 	return true, p.o.Elsewhere.Look(ctx, task)
 }
 
-func (p *pilot) kill(ctx context.Context, l *slot, cancel context.CancelFunc, ended <-chan elsewhere) schedule.Outcome {
+func (p *pilot) killRemote(ctx context.Context, l *slot, cancel func(), ended <-chan elsewhere) schedule.Outcome {
 	if err := p.o.Elsewhere.Kill(ctx, l.task.ID); err != nil {
 		p.o.Log.Warn(err.Error())
 	}

@@ -42,7 +42,7 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	p := &pilot{o: Options{Store: db, Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}}
-	o, err := p.order(t.Context(), newSlot(board.Case{ID: "task-001"}, false))
+	o, err := p.orderWork(t.Context(), newSlot(board.Case{ID: "task-001"}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAskedWhileTheEngineIsAway(t *testing.T) {
 	p := &pilot{o: Options{Store: db, Elsewhere: answers{look: errors.New("away")}}}
 	what := store.Control{Kind: store.ControlStop}
 	for range 3 {
-		if begun, err := p.ask(t.Context(), "task-001", &what); !begun || err == nil {
+		if begun, err := p.forwardControl(t.Context(), "task-001", &what); !begun || err == nil {
 			t.Errorf("its run has begun: %v; %v", begun, err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestIdle(t *testing.T) {
 		{Case: "task-001", Why: "m1: no room", Until: soon}, {Case: "task-002", Why: "stopped by pawl stop"}, {Case: "task-003"},
 		{Case: "task-009"},
 	}}
-	row := store.Autopilot{Session: "s", State: encode(state), Options: encode(handed{}), Phase: "running"}
+	row := store.Autopilot{Session: "s", State: encodeJSON(state), Options: encodeJSON(handed{}), Phase: "running"}
 	if _, err := db.TakeAutopilot(t.Context(), row, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}

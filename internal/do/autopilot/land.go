@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// land works the merge queue until ctx ends.
-func (p *pilot) land(ctx context.Context) {
+// workQueue works the merge queue until ctx ends.
+func (p *pilot) workQueue(ctx context.Context) {
 	if err := p.queue.Work(ctx); err != nil && ctx.Err() == nil {
-		p.notify(Notice{Kind: Warning, Text: fmt.Sprintf("the merge queue ended: %v", err)})
+		p.warnAbout("", fmt.Sprintf("the merge queue ended: %v", err))
 	}
 }
 
@@ -26,7 +26,7 @@ func (p *pilot) onQueueNote(ctx context.Context, n queue.Note) {
 		e = schedule.Event{Kind: schedule.Landed, Case: n.ID}
 	}
 	p.notify(Notice{Kind: QueueNote, Case: n.ID, Text: n.Text, Note: n})
-	p.send(ctx, e)
+	p.sendEvent(ctx, e)
 }
 
 // landedBeside takes note of a task whose work is on its target, without letting a
@@ -49,21 +49,21 @@ func (p *pilot) landedBeside(ctx context.Context, id string) {
 		}
 		p.freeing.Lock()
 		defer p.freeing.Unlock()
-		p.landed(ctx, id, idle)
+		p.recordLanded(ctx, id, idle)
 	})
 }
 
-// landed takes note of a task whose work is on its target, and gives its
-// workspace back if nobody works in it.
-func (p *pilot) landed(ctx context.Context, id string, idle bool) {
+// recordLanded takes note of a task whose work is on its target, and gives its
+// workspace back if it is idle.
+func (p *pilot) recordLanded(ctx context.Context, id string, idle bool) {
 	c, err := p.o.Store.Case(ctx, id)
 	if err == nil && idle {
-		err = p.free(ctx, id)
+		err = p.freeWorkspace(ctx, id)
 	}
 	if err != nil {
-		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
+		p.warnAbout(id, err.Error())
 	}
-	p.journal(ctx, journal.Autopilot, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
+	p.addEvent(ctx, journal.Autopilot, journal.TaskLanded, journal.Task{Case: id, Title: c.Title})
 	p.notify(Notice{Kind: Landed, Case: id, Title: c.Title})
 }
 
@@ -137,7 +137,7 @@ func queueLeft(ctx context.Context, db *store.Store, target string, now time.Tim
 	return left, nil
 }
 
-// healthOf is what a queue knows of its target.
+// healthOf the target, by its queue.
 func healthOf(s *queue.State) schedule.Target {
 	switch {
 	case s.Stop == nil:

@@ -50,13 +50,13 @@ type Options struct {
 	Pool *pool.Pool
 	// Elsewhere works the tasks of the slots; nil works them here.
 	Elsewhere Elsewhere
-	// HandsOn: when this process ends another one goes on; see [StandBy]. GoOn: this one
-	// goes on with the autopilot that is on.
+	// HandsOn: when this process ends another one continues; see [StandBy]. GoOn: this one
+	// continues the autopilot that is on.
 	HandsOn, GoOn bool
 	// Remote is the remote by which work travels to other machines and back; "" where
 	// all share this checkout. Worker names this one among them.
 	Remote, Worker string
-	// Queue opens the merge queue, which tells what it does.
+	// Queue opens the merge queue, which calls tell with what it does.
 	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	Accounts *ratelimit.Store
 	// Sweep removes what is over; it is called now and then, beside the work.
@@ -68,8 +68,7 @@ type Options struct {
 	// Claim says at the issue of a task that work on it begins, or why it must not: another
 	// board does it. Nil is no issues.
 	Claim func(ctx context.Context, c board.Case) (why string, err error)
-	// Notify is told what happens, one notice at a time; it must be quick. Nil
-	// tells nobody.
+	// Notify gets one notice at a time; it must be quick. Nil is not called.
 	Notify func(Notice)
 	Log    *slog.Logger
 	// Stops are causes from outside, e.g. signals: the first ends agents with
@@ -111,7 +110,7 @@ const (
 	GoesOn     NoticeKind = "goes on"
 	Checkpoint NoticeKind = "checkpoint" // Text: the ref that keeps the target
 	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
-	Told       NoticeKind = "told"       // Text: what happened that nobody has to act on
+	Told       NoticeKind = "told"       // Text: what happened that needs no action
 	TargetRed  NoticeKind = "target red" // Text: what is waited for
 	Warning    NoticeKind = "warning"    // Text
 	Recovered  NoticeKind = "recovered"  // Case, Text

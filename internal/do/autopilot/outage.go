@@ -24,9 +24,9 @@ type agents struct {
 	usual    string            // who works on a task that does not say
 }
 
-// learn takes note of a plan. Where another agent takes over when one is limited, no
+// addPlan records a plan's agent. Where another agent takes over when one is limited, no
 // task waits for one.
-func (a *agents) learn(t Task, p *engine.Plan) {
+func (a *agents) addPlan(t Task, p *engine.Plan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	name := p.Policy.Agent
@@ -41,35 +41,34 @@ func (a *agents) learn(t Task, p *engine.Plan) {
 	}
 }
 
-// known is true when a task was planned before.
-func (a *agents) known() bool {
+func (a *agents) hasPlanned() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.usual != "" || len(a.accounts) > 0
 }
 
-// plan plans a task. An agent's program that was there before may be being updated: it
+// planTask plans a task. An agent's program that was there before may be being updated: it
 // is waited for.
-func (p *pilot) plan(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
+func (p *pilot) planTask(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
 	plan, tree, err := p.o.Plan(ctx, task)
-	if errors.Is(err, engine.ErrNoProgram) && p.agents.known() {
-		p.notify(Notice{Kind: Warning, Case: task.Case.ID, Text: fmt.Sprintf("%v; it may be being updated, so it is waited "+
-			"for (%s at most)", err, loop.Duration(engine.AwayFor))})
+	if errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned() {
+		p.warnAbout(task.Case.ID, fmt.Sprintf("%v; it may be being updated, so it is "+
+			"waited for (%s at most)", err, loop.Duration(engine.AwayFor)))
 	}
-	for by := time.Now().Add(engine.AwayFor); errors.Is(err, engine.ErrNoProgram) && p.agents.known(); {
+	for by := time.Now().Add(engine.AwayFor); errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned(); {
 		if time.Now().After(by) || !process.Sleep(ready, time.Second) {
 			break
 		}
 		plan, tree, err = p.o.Plan(ctx, task)
 	}
 	if err == nil {
-		p.agents.learn(task, &plan)
+		p.agents.addPlan(task, &plan)
 	}
 	return plan, tree, err
 }
 
-// limited are the agents that may not be called now, and when the first one may.
-func (a *agents) limited(known *ratelimit.Store, now time.Time) (names []string, usual bool, until time.Time) {
+// limitedNow lists the agents that may not be called, and when the first one may.
+func (a *agents) limitedNow(known *ratelimit.Store, now time.Time) (names []string, usual bool, until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, account := range a.accounts {
@@ -89,10 +88,10 @@ func (a *agents) limited(known *ratelimit.Store, now time.Time) (names []string,
 	return names, usual, until
 }
 
-// served chooses a task whose agent may be called now. Where all that are ready wait
+// chooseServed chooses a task whose agent may be called now. Where all that are ready wait
 // for a provider the event says until when.
-func (p *pilot) served(ctx context.Context, exclude []string, e *schedule.Event) (board.Choice, bool, error) {
-	names, usual, until := p.agents.limited(p.o.Accounts, time.Now())
+func (p *pilot) chooseServed(ctx context.Context, exclude []string, e *schedule.Event) (board.Choice, bool, error) {
+	names, usual, until := p.agents.limitedNow(p.o.Accounts, time.Now())
 	if len(names) == 0 {
 		return p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)
 	}

@@ -19,12 +19,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// perform carries out a command, and gives the event that answers it. It never
+// performCommand carries out a command, and gives the event that answers it. It never
 // waits for a run.
-func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event {
+func (p *pilot) performCommand(ctx context.Context, c schedule.Command) schedule.Event {
 	switch c.Kind {
 	case schedule.Pick:
-		return p.pick(ctx, c)
+		return p.pickTask(ctx, c)
 	case schedule.Verify:
 		if !p.verifies {
 			p.verifies = true
@@ -34,29 +34,29 @@ func (p *pilot) perform(ctx context.Context, c schedule.Command) schedule.Event 
 			p.o.Log.Warn(err.Error()) // it is asked again
 		}
 	case schedule.Count:
-		return schedule.Event{Kind: schedule.Counted, Counts: p.counts(ctx)}
+		return schedule.Event{Kind: schedule.Counted, Counts: p.countBoard(ctx)}
 	case schedule.Start:
-		return p.start(ctx, c)
+		return p.startTask(ctx, c)
 	case schedule.Settle:
-		return p.settle(ctx, c)
+		return p.storeOutcome(ctx, c)
 	case schedule.Pause:
-		p.slots[c.Case].pause()
+		p.slots[c.Case].askPause()
 	case schedule.Resume:
 		l := p.slots[c.Case]
-		l.drain()
-		p.spawn(ctx, l)
+		l.forgetAsks()
+		p.startSlot(ctx, l)
 	case schedule.Stop:
-		p.stop(c)
+		p.stopSlot(c)
 	case schedule.Tell:
 		p.notify(Notice{Kind: Told, Text: c.Why})
 	case schedule.Alert:
-		p.alert(ctx, c.Why)
+		p.raiseAlert(ctx, c.Why)
 	}
 	return schedule.Event{Kind: schedule.Did}
 }
 
-// counts are what the board and the queue hold; what cannot be read counts as it did.
-func (p *pilot) counts(ctx context.Context) schedule.Counts {
+// countBoard counts what the board and the queue hold; what cannot be read counts as it did.
+func (p *pilot) countBoard(ctx context.Context) schedule.Counts {
 	n := p.state.Counts
 	// The queue is read first: a task that it gives to a person just now counts twice, not never.
 	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
@@ -73,9 +73,9 @@ func (p *pilot) counts(ctx context.Context) schedule.Counts {
 	return n
 }
 
-// pick looks for the task to start next.
-func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
-	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Repairs: c.Repairs, Counts: p.counts(ctx)}
+// pickTask looks for the task to start next.
+func (p *pilot) pickTask(ctx context.Context, c schedule.Command) schedule.Event {
+	e := schedule.Event{Kind: schedule.Picked, Named: c.Case, Repairs: c.Repairs, Counts: p.countBoard(ctx)}
 	if c.Case != "" {
 		one, err := p.o.Store.Case(ctx, c.Case)
 		switch {
@@ -88,12 +88,12 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 		}
 		return e
 	}
-	exclude, lacking, err := p.unserved(ctx, c.Exclude)
+	exclude, lacking, err := p.excludeUnserved(ctx, c.Exclude)
 	if err != nil {
 		e.Why = err.Error()
 		return e
 	}
-	next, ok, err := p.served(ctx, exclude, &e)
+	next, ok, err := p.chooseServed(ctx, exclude, &e)
 	if e.Counts.Ready = 0; ok {
 		e.Counts.Ready = 1
 		p.compareBase(ctx, &e.Counts.Target)
@@ -114,9 +114,9 @@ func (p *pilot) pick(ctx context.Context, c schedule.Command) schedule.Event {
 	return e
 }
 
-// unserved adds to the tasks that are passed over those that no worker may work on,
+// excludeUnserved adds to the tasks that are passed over those that no worker may work on,
 // and says why.
-func (p *pilot) unserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
+func (p *pilot) excludeUnserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
 	if p.o.Elsewhere == nil {
 		return exclude, "", nil
 	}
@@ -153,8 +153,8 @@ func notReady(c board.Case) string {
 	return c.NotReady()
 }
 
-// start makes the task active, and lets its slot work.
-func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
+// startTask makes the task active, and lets its slot work.
+func (p *pilot) startTask(ctx context.Context, c schedule.Command) schedule.Event {
 	one, err := p.o.Store.Case(ctx, c.Case)
 	if err == nil && !c.Adopt {
 		change := board.Change{Action: board.Start, By: board.Pawl, Why: c.Why, At: time.Now()}
@@ -167,23 +167,23 @@ func (p *pilot) start(ctx context.Context, c schedule.Command) schedule.Event {
 	one.ID = c.Case // also where the board could not be read
 	l := newSlot(one, c.Adopt)
 	p.slots[c.Case] = l
-	if err != nil { // the slot is settled like any other: the change may have been stored all the same
+	if err != nil { // the slot ends like any other: the change may have been stored all the same
 		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
 	}
 	if p.sprint != nil {
 		p.sprint.Begun(one.ID, l.since)
 		p.saveSprint(ctx)
 	}
-	p.journal(ctx, journal.Autopilot, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
+	p.addEvent(ctx, journal.Autopilot, journal.TaskStarted, journal.Task{Case: one.ID, Title: one.Title, Why: c.Why})
 	p.saveSlot(ctx, l, "starting")
 	p.notify(Notice{Kind: TaskBegan, Case: one.ID, Title: one.Title, Text: c.Why})
 	p.warnDisk()
-	p.spawn(ctx, l)
+	p.startSlot(ctx, l)
 	return schedule.Event{Kind: schedule.Started, Case: c.Case}
 }
 
-// spawn lets a slot work. What asks it to stop comes through the slot.
-func (p *pilot) spawn(ctx context.Context, l *slot) {
+// startSlot lets a slot work. What asks it to stop comes through the slot.
+func (p *pilot) startSlot(ctx context.Context, l *slot) {
 	if l.cancel != nil { // of the session before a pause
 		l.cancel()
 	}
@@ -195,16 +195,17 @@ func (p *pilot) spawn(ctx context.Context, l *slot) {
 		if left != nil {
 			<-left
 		}
-		o := p.work(ctx, ready, l)
+		o := p.workSlot(ctx, ready, l)
 		if o.NotStarted {
 			fault := schedule.OfTask
 			if o.Machine {
 				fault = schedule.OfMachine
 			}
-			p.send(ctx, schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault, Outcome: o})
+			e := schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault, Outcome: o}
+			p.sendEvent(ctx, e)
 			return
 		}
-		p.send(ctx, schedule.Event{Kind: schedule.Ended, Case: l.task.ID, Outcome: o})
+		p.sendEvent(ctx, schedule.Event{Kind: schedule.Ended, Case: l.task.ID, Outcome: o})
 	})
 }
 
@@ -223,27 +224,27 @@ func faultOf(err error) schedule.Fault {
 	return schedule.OfMachine
 }
 
-func (p *pilot) stop(c schedule.Command) {
+func (p *pilot) stopSlot(c schedule.Command) {
 	l := p.slots[c.Case]
 	cause := c.Cause
 	// it is no stop of this run alone, also when that reads it late
 	if cause == loop.NoCause || cause == loop.CauseStop {
 		cause = loop.CauseAutopilot
 	}
-	l.stop(cause, c.Kill)
+	l.askStop(cause, c.Kill)
 }
 
-// settle stores what becomes of a task whose run ended. The order counts: what
+// storeOutcome stores the decision about a task whose run ended. The order counts: what
 // is to land is in the queue before the board says that it is verified.
-func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
+func (p *pilot) storeOutcome(ctx context.Context, c schedule.Command) schedule.Event {
 	e := schedule.Event{Kind: schedule.Settled, Case: c.Case, Counts: p.state.Counts}
 	l, v := p.slots[c.Case], c.Settlement
-	if err := p.store(ctx, l, v); err != nil {
+	if err := p.storeSettlement(ctx, l, v); err != nil {
 		e.Fault, e.Why = schedule.OfMachine, err.Error()
 		return e
 	}
 	if p.sprint != nil {
-		p.sprint.Settled(c.Case, v, l.iterations(), time.Now())
+		p.sprint.Settled(c.Case, v, l.iterationCount(), time.Now())
 		p.saveSprint(ctx)
 	}
 	if l.cancel != nil { // it worked
@@ -251,25 +252,26 @@ func (p *pilot) settle(ctx context.Context, c schedule.Command) schedule.Event {
 	}
 	delete(p.slots, c.Case)
 	if l.gone {
-		p.clear(ctx, c.Case)
+		p.freeIfDone(ctx, c.Case)
 	}
 	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
-	p.journal(ctx, journal.Autopilot, journal.TaskSettled,
+	p.addEvent(ctx, journal.Autopilot, journal.TaskSettled,
 		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
 	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
 	return e
 }
 
-// store is the part of a settlement that has to be stored. It may be done
-// again. What the board refuses has been settled by somebody else.
-func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error {
+// storeSettlement is safe to repeat. What the board refuses was decided by another
+// process.
+func (p *pilot) storeSettlement(ctx context.Context, l *slot, v schedule.Settlement) error {
 	change := board.Change{Action: v.Action, By: board.Pawl, Why: v.Why, At: time.Now()}
 	var err error
 	switch {
 	case v.Review:
-		r := store.CaseReview{Case: l.task.ID, Run: l.runID(), Work: encode(l.result), Why: v.Why, AskedAt: change.At}
+		r := store.CaseReview{Case: l.task.ID, Run: l.runID(), Why: v.Why, AskedAt: change.At}
+		r.Work = encodeJSON(l.result)
 		err = p.o.Store.AskReview(ctx, r, change)
 	case v.Queue:
 		err = p.queue.Add(ctx, l.result) // the board follows in the same transaction
@@ -277,7 +279,7 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 		_, err = p.o.Store.MoveCase(ctx, l.task.ID, change)
 	}
 	if err == nil && v.Action == board.Land {
-		err = p.free(ctx, l.task.ID)
+		err = p.freeWorkspace(ctx, l.task.ID)
 	}
 	if faultOf(err) == schedule.OfBoard {
 		p.o.Log.Warn(err.Error())
@@ -286,26 +288,26 @@ func (p *pilot) store(ctx context.Context, l *slot, v schedule.Settlement) error
 	return err
 }
 
-// clear gives the workspace back of a task that somebody else landed while its
+// freeIfDone gives the workspace back of a task that somebody else landed while its
 // run went on; what it had not landed is under a recovery ref after.
-func (p *pilot) clear(ctx context.Context, id string) {
+func (p *pilot) freeIfDone(ctx context.Context, id string) {
 	c, err := p.o.Store.Case(ctx, id)
 	if err == nil && c.Status == board.Done {
-		err = p.free(ctx, id)
+		err = p.freeWorkspace(ctx, id)
 	}
 	if err != nil && !errors.Is(err, store.ErrNoCase) {
-		p.notify(Notice{Kind: Warning, Case: id, Text: err.Error()})
+		p.warnAbout(id, err.Error())
 	}
 }
 
-func (p *pilot) alert(ctx context.Context, text string) {
-	p.journal(ctx, journal.Autopilot, journal.Alerted, journal.Notice{Text: text})
+func (p *pilot) raiseAlert(ctx context.Context, text string) {
+	p.addEvent(ctx, journal.Autopilot, journal.Alerted, journal.Notice{Text: text})
 	p.o.Log.Warn(text)
 	p.notify(Notice{Kind: Alert, Text: text})
 }
 
-// journal stores an event of the autopilot, or of a run that this process need not own.
-func (p *pilot) journal(ctx context.Context, of, kind string, data any) {
+// addEvent stores an event of the autopilot, or of a run that this process need not own.
+func (p *pilot) addEvent(ctx context.Context, of, kind string, data any) {
 	if _, err := journal.Append(ctx, p.o.Store, of, time.Now(), kind, data); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
@@ -313,7 +315,7 @@ func (p *pilot) journal(ctx context.Context, of, kind string, data any) {
 
 // saveSlot stores what happens in a slot. It may be called by the slot too.
 func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
-	if who := l.label(); who != "" {
+	if who := l.racerLabel(); who != "" {
 		activity = who + ": " + activity
 	}
 	row := store.Slot{
@@ -324,8 +326,8 @@ func (p *pilot) saveSlot(ctx context.Context, l *slot, activity string) {
 	}
 }
 
-// encode is for our own structs, which always encode.
-func encode(v any) json.RawMessage {
+// encodeJSON is for our own structs, which always encode.
+func encodeJSON(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("cannot encode: %v", err))

@@ -21,7 +21,7 @@ import (
 // slot, a run and a workspace beside them, with names as [board.RacerName] makes
 // them. The first whose work is verified wins, and the others are stopped; where the
 // best is picked, all are waited for. The winner's run and workspace become the task's
-// in one transaction, and it goes on as if it had been alone. Until then a crash
+// in one transaction, and it continues as if it had been alone. Until then a crash
 // leaves runs that the next start finds and weighs again.
 
 // racer is one that takes part.
@@ -36,13 +36,13 @@ type racer struct {
 	absent bool // it could not begin
 }
 
-func (r *racer) won() bool { return r.err == nil && r.state.Status == loop.Completed }
+func (r *racer) hasWon() bool { return r.err == nil && r.state.Status == loop.Completed }
 
-// racers are the agents that are to race for the task of a slot; one that works
+// racersFor are the agents that are to race for the task of a slot; one that works
 // alone is the winner of an earlier race.
-func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
+func (p *pilot) racersFor(ctx context.Context, l *slot) ([]string, error) {
 	if trouble := schedule.RaceTrouble(l.task.Tags); trouble != "" {
-		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: trouble})
+		p.warnAbout(l.task.ID, trouble)
 	}
 	names := schedule.Racers(l.task.Tags, p.o.Race)
 	if len(names) < 2 || p.kernel != nil {
@@ -76,7 +76,7 @@ func (p *pilot) racers(ctx context.Context, l *slot) ([]string, error) {
 	return nil, nil
 }
 
-// allEnded reports whether nobody is to be waited for, now that the task's own run is
+// allEnded reports whether no racer is to be waited for, now that the task's own run is
 // complete: a crash may have come before the best was picked.
 func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
 	if !p.picksBest(l) {
@@ -96,7 +96,7 @@ func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
 
 func (p *pilot) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
 
-// endRacer ends what the last run of a name still has running, when nobody drives it.
+// endRacer ends what the last run of a name still has running, when no process drives it.
 func (p *pilot) endRacer(ctx context.Context, name string) error {
 	return endLeft(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
 }
@@ -112,8 +112,8 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 	return engine.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
 }
 
-// race has several agents work on a task, and gives it what the winner made.
-func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
+// runRace has several agents work on a task, and gives it what the winner made.
+func (p *pilot) runRace(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
 	all, err := p.lineUp(ctx, l, agents)
 	if err != nil {
 		return notBegun(err)
@@ -126,7 +126,7 @@ func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) sched
 	if winner == nil {
 		return p.noWinner(ctx, all)
 	}
-	if err := p.crown(ctx, l, all[0], winner); err != nil {
+	if err := p.adoptWinner(ctx, l, all[0], winner); err != nil {
 		for _, r := range all {
 			p.releaseRacer(ctx, r, pool.Keep("its race could not be ended"))
 		}
@@ -137,10 +137,10 @@ func (p *pilot) race(ctx, ready context.Context, l *slot, agents []string) sched
 			p.releaseRacer(ctx, r, pool.GivenUp("another agent has won the race"))
 		}
 	}
-	won := winner.label()
+	won := winner.racerLabel()
 	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
 	l.setRun(winner.state, winner.runID())
-	o := p.ended(ctx, l, winner.w, winner.state, nil)
+	o := p.endAttempt(ctx, l, winner.w, winner.state, nil)
 	how, n := "was the first", 0
 	if p.picksBest(l) {
 		how = "did best"
@@ -183,16 +183,16 @@ func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer,
 				return nil, err
 			}
 		}
+		r.adopt = past.Run != nil && l.adopt
 		if s := past.Run; s != nil && schedule.Stands(history, *s, past.RestedAt) {
-			r.past = s
+			r.past, r.adopt = s, true
 		}
-		r.adopt = past.Run != nil && (l.adopt || r.past != nil)
 		all = append(all, r)
 	}
 	return all, nil
 }
 
-// runAll lets the racers run until one has won, or none goes on. It returns when
+// runAll lets the racers run until one has won, or all have ended. It returns when
 // all have ended. Where the first had won before a crash, the others do not start again.
 func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
 	start, best := all, p.picksBest(l)
@@ -214,7 +214,7 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 			others = append(others, r.slot)
 		}
 		go func() {
-			r.w, r.state, r.err = p.attempt(ctx, begin, r.slot)
+			r.w, r.state, r.err = p.attemptRun(ctx, begin, r.slot)
 			ended <- r
 		}()
 	}
@@ -224,9 +224,9 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 		r := <-ended
 		if r.err != nil && winner == nil && ready.Err() == nil {
 			r.absent = true
-			p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: r.label() + " does not race: " + r.err.Error()})
+			p.warnAbout(l.task.ID, r.racerLabel()+" does not race: "+r.err.Error())
 		}
-		if winner == nil && !best && r.won() {
+		if winner == nil && !best && r.hasWon() {
 			winner = r
 			for _, r := range start {
 				r.stopRun(loop.CauseRaced)
@@ -237,23 +237,23 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 	for _, r := range start {
 		r.cancel()
 	}
-	l.drain()
+	l.forgetAsks()
 	if best {
-		winner = p.best(ctx, start)
+		winner = p.bestRacer(ctx, start)
 	}
 	return winner, nil
 }
 
-// best is the one whose verified work is the best; nil where there is none. Of equals
+// bestRacer is the one whose verified work is the best; nil where there is none. Of equals
 // it is the one that is named first.
-func (p *pilot) best(ctx context.Context, all []*racer) (best *racer) {
+func (p *pilot) bestRacer(ctx context.Context, all []*racer) (best *racer) {
 	for _, r := range all {
-		if !r.won() {
+		if !r.hasWon() {
 			continue
 		}
 		var err error
-		if r.merit, err = p.merit(ctx, r); err != nil {
-			p.notify(Notice{Kind: Warning, Case: r.task.ID, Text: "cannot judge the work of " + r.label() + ": " + err.Error()})
+		if r.merit, err = p.meritOf(ctx, r); err != nil {
+			p.warnAbout(r.task.ID, "cannot judge the work of "+r.racerLabel()+": "+err.Error())
 		}
 		if best == nil || r.merit.Beats(best.merit) {
 			best = r
@@ -262,8 +262,8 @@ func (p *pilot) best(ctx context.Context, all []*racer) (best *racer) {
 	return best
 }
 
-// merit is that of what the last iteration of a racer left.
-func (p *pilot) merit(ctx context.Context, r *racer) (schedule.Merit, error) {
+// meritOf what the last iteration of a racer left.
+func (p *pilot) meritOf(ctx context.Context, r *racer) (schedule.Merit, error) {
 	m := schedule.Merit{Score: -1}
 	last, err := p.o.Store.LastIterations(ctx, r.runID(), 1)
 	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
@@ -277,8 +277,8 @@ func (p *pilot) merit(ctx context.Context, r *racer) (schedule.Merit, error) {
 	return schedule.Merit{Score: last[0].Score, Files: stat.Files, Lines: stat.Added + stat.Deleted}, err
 }
 
-// crown makes what a racer has the task's.
-func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
+// adoptWinner makes what a racer has the task's.
+func (p *pilot) adoptWinner(ctx context.Context, l *slot, first, r *racer) error {
 	if r == first {
 		return nil
 	}
@@ -293,8 +293,8 @@ func (p *pilot) crown(ctx context.Context, l *slot, first, r *racer) error {
 	return nil
 }
 
-// noWinner is what a race comes to in which nobody's work was verified. Where a
-// run goes on later, so does the race; else it is what the first racer came to.
+// noWinner is the outcome of a race in which no work was verified. Where a run
+// resumes later, so does the race; else it is the outcome of the first racer.
 func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
 	first, rests := all[0], all[0]
 	for _, r := range all {
@@ -306,11 +306,11 @@ func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
 	var outcome schedule.Outcome
 	why := ""
 	for _, r := range all {
-		o := p.ended(ctx, r.slot, r.w, r.state, r.err)
+		o := p.endAttempt(ctx, r.slot, r.w, r.state, r.err)
 		if r == rests {
 			outcome = o
 		} else if r != first {
-			why += fmt.Sprintf("; %s is %s: %s", r.label(), cmp.Or(string(o.Status), "not at work"), o.Why)
+			why += fmt.Sprintf("; %s is %s: %s", r.racerLabel(), cmp.Or(string(o.Status), "not at work"), o.Why)
 		}
 	}
 	outcome.Why += why
@@ -320,19 +320,19 @@ func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
 // releaseRacer gives a workspace back, where there is one.
 func (p *pilot) releaseRacer(ctx context.Context, r *racer, how pool.How) {
 	if r.w.ID != "" {
-		p.release(ctx, r.w, how)
+		p.releaseWorkspace(ctx, r.w, how)
 	}
 }
 
-// label tells one that races from the others; "" is for one that works alone.
-func (l *slot) label() string {
+// racerLabel names one that races; "" is for one that works alone.
+func (l *slot) racerLabel() string {
 	if l.racers < 2 {
 		return ""
 	}
 	return cmp.Or(l.agent, l.name)
 }
 
-func (l *slot) others() []*slot {
+func (l *slot) otherRacers() []*slot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.also

@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// recover puts in order what a crash left: tasks that are active although
-// nobody drives them. It returns those whose runs go on in slots.
-func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
+// recoverActive puts in order what a crash left: tasks that are active although
+// no process drives them. It returns those whose runs continue in slots.
+func (p *pilot) recoverActive(ctx context.Context) (adopt []string, err error) {
 	active, err := p.o.Store.Cases(ctx, store.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
 	if err == nil {
 		err = p.endStrays(ctx, active)
@@ -43,7 +43,7 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 	found := make([]schedule.Found, 0, len(active))
 	runs := map[string]string{}
 	for _, c := range active {
-		f, run, err := p.find(ctx, c)
+		f, run, err := p.findLast(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -63,15 +63,15 @@ func (p *pilot) recover(ctx context.Context) (adopt []string, err error) {
 	return adopt, nil
 }
 
-// byHand is true for the owner of a run that no worker drives.
+// byHand: the owner of the run is alive, and no worker.
 func byHand(o store.Owner, workers []store.Worker) bool {
 	return o.PID != 0 && engine.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
 		return w.PID == o.PID && w.Host == o.Host
 	})
 }
 
-// endLost ends the runs whose end the database has lost: their tasks are settled, and nobody
-// takes them up again.
+// endLost ends the runs whose end the database has lost: their tasks are decided, and they
+// do not resume.
 func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
 	runs, err := p.o.Store.Runs(ctx, store.RunQuery{Active: true})
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
 		task := board.TaskOf(r.Name)
 		c, err := p.o.Store.Case(ctx, task)
 		if settled := []board.Status{board.Done, board.Review}; err != nil || !slices.Contains(settled, c.Status) {
-			continue // it goes on, or nobody asks for it
+			continue // it continues, or is not asked for
 		}
 		works, err := p.o.Elsewhere.Works(ctx, task)
 		if err == nil && !works {
@@ -122,9 +122,9 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 	return nil
 }
 
-// find looks at the last run of an active task. While an agent that races for it is
+// findLast looks at the last run of an active task. While an agent that races for it is
 // still running, it is that one's.
-func (p *pilot) find(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
+func (p *pilot) findLast(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
 	f := schedule.Found{Case: c.ID}
 	history, err := p.o.Store.CaseHistory(ctx, c.ID)
 	if err != nil {
@@ -168,13 +168,13 @@ func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (st
 	return run, err
 }
 
-// begin starts a run, or goes on with the last one. What one that cannot go on still has
+// beginRun starts a run, or resumes the last one. What one that cannot be resumed still has
 // running is ended.
-func (p *pilot) begin(
+func (p *pilot) beginRun(
 	ctx context.Context, l *slot, o engine.Options, mode schedule.StartMode, past schedule.Past, last store.Run,
 ) (*engine.Driver, error) {
 	if mode == schedule.GoOn || mode == schedule.Answer {
-		e, err := p.goOn(ctx, last.ID, mode, &o.Plan.Policy)
+		e, err := p.resumption(ctx, last.ID, mode, &o.Plan.Policy)
 		if err != nil {
 			return nil, err
 		}
@@ -185,14 +185,13 @@ func (p *pilot) begin(
 			return nil, err
 		}
 	}
-	if err := p.others(ctx, l, &o.Plan.Policy, ""); err != nil {
+	if err := p.setOthersUse(ctx, l, &o.Plan.Policy, ""); err != nil {
 		return nil, err
 	}
 	return engine.Start(ctx, o)
 }
 
-// goOn is the event by which a run goes on.
-func (p *pilot) goOn(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
+func (p *pilot) resumption(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
 	e := loop.Event{Kind: loop.Resumed, Policy: pol}
 	if mode != schedule.Answer {
 		return e, nil
@@ -233,7 +232,8 @@ func (p *pilot) giveBack(ctx context.Context, r schedule.Recovery, run string) e
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
 		}
 	}
-	_, err := p.o.Store.MoveCase(ctx, r.Case, board.Change{Action: r.Action, By: board.Pawl, Why: r.Why, At: time.Now()})
+	change := board.Change{Action: r.Action, By: board.Pawl, Why: r.Why, At: time.Now()}
+	_, err := p.o.Store.MoveCase(ctx, r.Case, change)
 	if faultOf(err) == schedule.OfBoard {
 		return nil
 	}

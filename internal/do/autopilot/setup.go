@@ -25,10 +25,10 @@ const setupWithin = 30 * time.Minute
 // errSetup is that a command of workspace.setup failed.
 var errSetup = errors.New("setting the workspace up")
 
-// longStep is how long a step before a run takes until it is told.
+// longStep is how long a step before a run takes until there is a notice.
 const longStep = 3 * time.Second
 
-// takesLong tells what is being done for a task, unless it ends soon.
+// takesLong gives a notice of what is being done for a task, unless it ends soon.
 func (p *pilot) takesLong(task, what string) (end func()) {
 	timer := time.AfterFunc(longStep, func() { p.notify(Notice{Kind: Told, Case: task, Text: task + ": " + what}) })
 	return func() { timer.Stop() }
@@ -38,7 +38,7 @@ func (p *pilot) takesLong(task, what string) (end func()) {
 // under a supervisor of their own.
 func (p *pilot) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
 	for _, note := range w.Notes {
-		p.notify(Notice{Kind: Warning, Case: w.ID, Text: note})
+		p.warnAbout(w.ID, note)
 	}
 	if len(w.Setup) == 0 {
 		return nil

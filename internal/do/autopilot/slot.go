@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// slot works on one task. What the owner wants of it comes through channels;
-// what it tells is guarded.
+// slot works on one task. Requests of the owner come through channels; what the
+// owner reads is guarded.
 type slot struct {
 	task   board.Case
 	name   string  // of its run and its workspace: the task's, or that of a racer
@@ -26,8 +26,8 @@ type slot struct {
 	racers int     // that it is one of; below 2 it is no race
 	also   []*slot // those that race with it
 	lead   *slot   // whose run people see first, for one that races beside it
-	adopt  bool    // its run goes on, or has ended, since before this autopilot
-	gone   bool    // somebody else settled the task; the owner's
+	adopt  bool    // its run continues, or has ended, since before this autopilot
+	gone   bool    // another process decided the task; the owner's
 	since  time.Time
 
 	stops  chan loop.Cause
@@ -58,10 +58,10 @@ func newSlot(c board.Case, adopt bool) *slot {
 	}
 }
 
-// pause asks the run to rest at the end of its iteration.
-func (l *slot) pause() {
-	for _, r := range l.others() {
-		r.pause()
+// askPause asks the run to rest at the end of its iteration.
+func (l *slot) askPause() {
+	for _, r := range l.otherRacers() {
+		r.askPause()
 	}
 	select {
 	case l.pauses <- struct{}{}:
@@ -69,8 +69,8 @@ func (l *slot) pause() {
 	}
 }
 
-// drain forgets what was asked of the run before.
-func (l *slot) drain() {
+// forgetAsks forgets what was asked of the run before.
+func (l *slot) forgetAsks() {
 	for {
 		select {
 		case <-l.pauses:
@@ -81,10 +81,10 @@ func (l *slot) drain() {
 	}
 }
 
-// stop asks the run to end, at once with kill.
-func (l *slot) stop(cause loop.Cause, kill bool) {
-	for _, r := range l.others() {
-		r.stop(cause, kill)
+// askStop asks the run to end, at once with kill.
+func (l *slot) askStop(cause loop.Cause, kill bool) {
+	for _, r := range l.otherRacers() {
+		r.askStop(cause, kill)
 	}
 	l.stopRun(cause)
 	if l.cancel != nil {
@@ -109,7 +109,7 @@ func (l *slot) runID() string {
 	return l.run
 }
 
-func (l *slot) iterations() int {
+func (l *slot) iterationCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
@@ -121,75 +121,75 @@ func (l *slot) setRun(s loop.State, run string) {
 	l.run, l.count = run, s.Iteration
 }
 
-// work drives the task's run until it rests, and keeps what it came to. A done
-// ready ends what comes before the run.
-func (p *pilot) work(ctx, ready context.Context, l *slot) schedule.Outcome {
-	if why := p.claim(ready, l); why != "" {
+// workSlot drives the task's run until it rests, and keeps its result. Cancelling ready
+// ends what comes before the run.
+func (p *pilot) workSlot(ctx, ready context.Context, l *slot) schedule.Outcome {
+	if why := p.reasonClaimed(ready, l); why != "" {
 		return schedule.Outcome{Status: loop.Blocked, Why: why}
 	}
 	if p.o.Elsewhere != nil {
 		return p.workElsewhere(ctx, l)
 	}
-	racers, err := p.racers(ctx, l)
+	racers, err := p.racersFor(ctx, l)
 	if err != nil {
 		return notBegun(err)
 	}
 	if len(racers) > 1 {
-		return p.race(ctx, ready, l, racers)
+		return p.runRace(ctx, ready, l, racers)
 	}
-	w, state, err := p.attempt(ctx, ready, l)
-	return p.ended(ctx, l, w, state, err)
+	w, state, err := p.attemptRun(ctx, ready, l)
+	return p.endAttempt(ctx, l, w, state, err)
 }
 
-// attempt takes the workspace of a slot, and drives its run until it rests.
-func (p *pilot) attempt(ctx, ready context.Context, l *slot) (w pool.Workspace, state loop.State, err error) {
+// attemptRun takes the workspace of a slot, and drives its run until it rests.
+func (p *pilot) attemptRun(ctx, ready context.Context, l *slot) (w pool.Workspace, state loop.State, err error) {
 	if w, err = p.takeToWork(ready, l); err != nil {
 		return w, state, err
 	}
 	if !w.Kept && p.decidedComplete() {
 		return w, state, errAway
 	}
-	state, err = p.run(ctx, ready, l, w)
-	for err == nil && state.Status == loop.TimedOut && p.raised(ctx, l) {
-		state, err = p.run(ctx, ready, l, w)
+	state, err = p.driveRun(ctx, ready, l, w)
+	for err == nil && state.Status == loop.TimedOut && p.hasMoreRoom(ctx, l) {
+		state, err = p.driveRun(ctx, ready, l, w)
 	}
 	return w, state, err
 }
 
-// ended keeps what an attempt came to, and gives its workspace back.
-func (p *pilot) ended(ctx context.Context, l *slot, w pool.Workspace, state loop.State, err error) schedule.Outcome {
+// endAttempt keeps the result of an attempt, and gives its workspace back.
+func (p *pilot) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loop.State, err error) schedule.Outcome {
 	switch {
 	case err != nil && w.ID == "":
 		return notBegun(err)
 	case errors.Is(err, engine.ErrTaken):
-		p.release(ctx, w, pool.Keep("another process works in it"))
+		p.releaseWorkspace(ctx, w, pool.Keep("another process works in it"))
 		return schedule.Outcome{Taken: true, Why: err.Error()}
 	case errors.Is(err, engine.ErrWaits):
-		p.release(ctx, w, pool.Keep("its run waits"))
+		p.releaseWorkspace(ctx, w, pool.Keep("its run waits"))
 		return notBegun(err)
 	case err != nil:
-		p.release(ctx, w, pool.Keep("its run could not be started"))
+		p.releaseWorkspace(ctx, w, pool.Keep("its run could not be started"))
 		return notBegun(err)
 	}
 	l.adopt = false
 	o := schedule.Outcome{
-		Status: state.Status, Why: state.Why, Question: state.Question != nil, Guard: state.Command.Guard != "",
-		Settled: state.Command.Settled,
+		Status: s.Status, Why: s.Why, Question: s.Question != nil, Guard: s.Command.Guard != "",
+		Settled: s.Command.Settled,
 	}
-	if state.Status == loop.Paused && state.Command.Limited {
-		o.Until = state.Command.Until
+	if s.Status == loop.Paused && s.Command.Limited {
+		o.Until = s.Command.Until
 	}
-	how := pool.Keep(fmt.Sprintf("its run is %s", state.Status))
-	switch state.Status {
+	how := pool.Keep(fmt.Sprintf("its run is %s", s.Status))
+	switch s.Status {
 	case loop.Completed:
-		p.collect(ctx, l, w, state, &o)
+		p.collectWork(ctx, l, w, s, &o)
 		how = pool.Keep("its work waits to land")
 	case loop.FailedRun, loop.Blocked:
 		p.blameDisk(ctx, l, &o)
 	case loop.Interrupted, loop.Stopped:
-		how = pool.Stopped(fmt.Sprintf("its run is %s", state.Status))
+		how = pool.Stopped(fmt.Sprintf("its run is %s", s.Status))
 	}
-	p.release(ctx, w, how)
+	p.releaseWorkspace(ctx, w, how)
 	return o
 }
 
@@ -201,9 +201,9 @@ func notBegun(err error) schedule.Outcome {
 	}
 }
 
-// claim says why another board works on the issue of a task; "" it does not. Without an
+// reasonClaimed: another board works on the issue of a task; "" when none does. Without an
 // answer of the forge the work begins.
-func (p *pilot) claim(ctx context.Context, l *slot) string {
+func (p *pilot) reasonClaimed(ctx context.Context, l *slot) string {
 	if p.o.Claim == nil || l.adopt || l.task.Issue() == 0 {
 		return ""
 	}
@@ -211,28 +211,28 @@ func (p *pilot) claim(ctx context.Context, l *slot) string {
 	defer cancel()
 	why, err := p.o.Claim(bounded, l.task)
 	if err != nil && ctx.Err() == nil {
-		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: "its issue does not say that work begins: " + err.Error()})
+		p.warnAbout(l.task.ID, "its issue does not say that work begins: "+err.Error())
 	}
 	return why
 }
 
-// raised is true when a person gave the task more room while it ran.
-func (p *pilot) raised(ctx context.Context, l *slot) bool {
+// hasMoreRoom: a person raised the task's limits while it ran.
+func (p *pilot) hasMoreRoom(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
 	return err == nil && limits.At.After(l.planned)
 }
 
-// take gives the workspace of a task.
-func (p *pilot) take(ctx context.Context, id string) (pool.Workspace, error) {
-	base, err := p.base(ctx)
+// takeWorkspace gives the workspace of a task.
+func (p *pilot) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
+	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return pool.Workspace{}, err
 	}
 	return p.o.Pool.Take(ctx, id, base)
 }
 
-// base is the commit that work begins at.
-func (p *pilot) base(ctx context.Context) (string, error) {
+// baseCommit is the commit that work begins at.
+func (p *pilot) baseCommit(ctx context.Context) (string, error) {
 	base, err := p.o.Base(ctx)
 	if err == nil && base == "" {
 		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
@@ -243,22 +243,22 @@ func (p *pilot) base(ctx context.Context) (string, error) {
 // releaseLimit is how long that may take.
 const releaseLimit = time.Minute
 
-// release gives a workspace back, also of a task that is another worker's now. One that
+// releaseWorkspace gives a workspace back, also of a task that is another worker's now. One that
 // cannot be is kept by the next process that looks.
-func (p *pilot) release(ctx context.Context, w pool.Workspace, how pool.How) {
+func (p *pilot) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool.How) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
 }
 
-// free gives back the workspace of a task that has landed.
-func (p *pilot) free(ctx context.Context, id string) error {
+// freeWorkspace gives back the workspace of a task that has landed.
+func (p *pilot) freeWorkspace(ctx context.Context, id string) error {
 	if _, ok, err := p.o.Pool.Find(ctx, id); err != nil || !ok {
 		return err
 	}
-	base, err := p.base(ctx)
+	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return err
 	}
@@ -272,11 +272,10 @@ func (p *pilot) free(ctx context.Context, id string) error {
 	return p.o.Pool.Release(ctx, w, pool.Landed)
 }
 
-// run starts the task's run, or goes on with it, and returns its state when it
-// rests.
-func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
+// driveRun starts the task's run, or resumes it, and returns its state when it rests.
+func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
 	l.planned = time.Now()
-	task, past, last, err := p.prepare(ctx, l, w)
+	task, past, last, err := p.gatherTask(ctx, l, w)
 	if err != nil {
 		return loop.State{}, err
 	}
@@ -286,7 +285,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
-	plan, tree, err := p.plan(ctx, ready, task)
+	plan, tree, err := p.planTask(ctx, ready, task)
 	if err != nil {
 		return loop.State{}, err
 	}
@@ -302,14 +301,14 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	case err != nil:
 		return loop.State{}, err
 	}
-	if err := p.others(ctx, l, &plan.Policy, last.ID); err != nil {
+	if err := p.setOthersUse(ctx, l, &plan.Policy, last.ID); err != nil {
 		return loop.State{}, err
 	}
 	plan.Policy.Share(l.racers)
 	o := engine.Options{
 		Plan: plan, StateDir: p.o.StateDir, Kernel: p.kernel, Store: p.o.Store, Tree: tree, Accounts: p.o.Accounts,
 		Log:    p.o.Log,
-		Notify: func(n engine.Notice) { p.notice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
+		Notify: func(n engine.Notice) { p.onNotice(ctx, l, w, n) }, Stops: l.stops, Kill: l.kill, Pauses: l.pauses,
 	}
 	if past.Run != nil {
 		o.Memory = past.Run.Memory
@@ -328,7 +327,7 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
-	d, err := p.begin(ctx, l, o, mode, past, last)
+	d, err := p.beginRun(ctx, l, o, mode, past, last)
 	if err != nil {
 		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, mode, why)
 	}
@@ -336,9 +335,9 @@ func (p *pilot) run(ctx, ready context.Context, l *slot, w pool.Workspace) (loop
 	return d.State(), nil
 }
 
-// others sets what the runs of the task have used but one, where all of them together are
+// setOthersUse sets what the runs of the task have used but one, where all of them together are
 // limited.
-func (p *pilot) others(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
+func (p *pilot) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
 	if pol.MaxTaskCost == nil && pol.Tokens.Task == nil && pol.Calls.Task == nil {
 		return nil
 	}
@@ -347,8 +346,8 @@ func (p *pilot) others(ctx context.Context, l *slot, pol *loop.Policy, run strin
 	return err
 }
 
-// prepare gathers what is known of the task.
-func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
+// gatherTask gathers what is known of the task.
+func (p *pilot) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
 	t, past := Task{Name: l.name, Agent: l.agent, Racers: l.racers, Workspace: w, Asked: p.o.Asked}, schedule.Past{}
 	var last store.Run
 	var err error
@@ -375,7 +374,7 @@ func (p *pilot) prepare(ctx context.Context, l *slot, w pool.Workspace) (Task, s
 	return t, past, last, err
 }
 
-// pastRun is what the task's last run came to, and whether a person answered.
+// pastRun reads the result of the task's last run, and whether a person answered.
 func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
 	s, err := engine.StateOf(last)
 	if err != nil {
@@ -398,26 +397,27 @@ func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past
 // saveEvery is how often the activity of a slot is stored.
 const saveEvery = time.Second
 
-// notice passes on what the engine tells, and stores what the slot does.
-func (p *pilot) notice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
+// onNotice passes on a notice of the engine, and stores what the slot does.
+func (p *pilot) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.setRun(n.State, n.Run)
-	if text := l.does(n); text != "" {
+	if text := l.activityToSave(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
 	}
 	if n.Kind == engine.Tick {
 		return
 	}
 	if n.Kind == engine.IterationEnded && n.Record != nil {
-		p.send(ctx, schedule.Event{Kind: schedule.Iterated, Case: l.task.ID, Iteration: iteration(n.Record)})
+		p.sendEvent(ctx, schedule.Event{Kind: schedule.Iterated, Case: l.task.ID, Iteration: iterationOf(n.Record)})
 	}
-	p.tellLimit(ctx, n)
+	p.sendLimit(ctx, n)
 	p.notify(Notice{
-		Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Agent: l.label(), Engine: n, Workspace: w,
+		Kind: RunNotice, Case: l.task.ID, Title: l.task.Title, Run: n.Run, Agent: l.racerLabel(), Engine: n,
+		Workspace: w,
 	})
 }
 
-// iteration is what the kernel wants to know of one.
-func iteration(r *loop.Record) schedule.Iteration {
+// iterationOf takes from a record what the kernel needs.
+func iterationOf(r *loop.Record) schedule.Iteration {
 	i := schedule.Iteration{Number: r.Number}
 	if f := r.Failure; r.Outcome == loop.Failed && f != nil && r.Exit.Ended == loop.NotEnded {
 		i.Failure = &schedule.Failure{Fingerprint: f.Fingerprint, Class: f.Class, Step: f.Step, Summary: f.Summary}
@@ -425,8 +425,8 @@ func iteration(r *loop.Record) schedule.Iteration {
 	return i
 }
 
-// tellLimit tells the owner that a provider limits the run, or answered it.
-func (p *pilot) tellLimit(ctx context.Context, n engine.Notice) {
+// sendLimit: a provider limits the run, or answers it again.
+func (p *pilot) sendLimit(ctx context.Context, n engine.Notice) {
 	e := schedule.Event{Kind: schedule.Limited, Named: n.Command.Agent, Why: n.Command.Why}
 	switch {
 	case n.Kind == engine.WaitStarted && n.Command.Limited:
@@ -435,15 +435,15 @@ func (p *pilot) tellLimit(ctx context.Context, n engine.Notice) {
 	default:
 		return
 	}
-	p.send(context.WithoutCancel(ctx), e)
+	p.sendEvent(context.WithoutCancel(ctx), e)
 }
 
-// does is the activity that is to be stored with a notice; "" nothing. What an
+// activityToSave with a notice; "" nothing. What an
 // agent does in quick succession is left to the next tick.
-func (l *slot) does(n engine.Notice) string {
+func (l *slot) activityToSave(n engine.Notice) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if text := activity(n); text != "" {
+	if text := activityOf(n); text != "" {
 		l.doing = text
 	}
 	soon := n.Kind == engine.AgentEvent && n.At.Sub(l.savedAt) < saveEvery

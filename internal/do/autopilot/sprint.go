@@ -20,7 +20,7 @@ type Sprint struct {
 	Checkpoint bool
 }
 
-// CheckpointRef is where the target of before a sprint is kept.
+// CheckpointRef keeps the target of before a sprint.
 func CheckpointRef(id string) string { return "refs/pawl/checkpoints/" + id }
 
 // sprintFile is where the statistics of sprints are, below the root: a line at
@@ -46,7 +46,7 @@ func (p *pilot) startSprint(ctx context.Context) error {
 	}
 	p.row.Sprint = id
 	if p.o.Sprint.Checkpoint {
-		if err := p.checkpoint(ctx, id); err != nil {
+		if err := p.makeCheckpoint(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -55,8 +55,8 @@ func (p *pilot) startSprint(ctx context.Context) error {
 	return nil
 }
 
-// checkpoint keeps the target under a ref of the sprint's.
-func (p *pilot) checkpoint(ctx context.Context, id string) error {
+// makeCheckpoint keeps the target under a ref of the sprint's.
+func (p *pilot) makeCheckpoint(ctx context.Context, id string) error {
 	base, err := p.o.Base(ctx)
 	if err == nil {
 		err = p.o.Repo.UpdateRef(ctx, CheckpointRef(id), base, "", "pawl: before sprint "+id)
@@ -68,7 +68,7 @@ func (p *pilot) checkpoint(ctx context.Context, id string) error {
 	return nil
 }
 
-// closeSprints writes the statistics of sprints whose pawl died. One that goes on is taken.
+// closeSprints writes the statistics of sprints whose pawl died. One that continues is taken.
 func (p *pilot) closeSprints(ctx context.Context) error {
 	const some = 20
 	list, err := p.o.Store.Sprints(ctx, some)
@@ -89,7 +89,7 @@ func (p *pilot) closeSprints(ctx context.Context) error {
 			end = time.UnixMilli(max(end.UnixMilli(), t.StartedAt, t.CompletedAt))
 		}
 		s.End(end)
-		row.EndedAt, row.Stats = end, encode(s)
+		row.EndedAt, row.Stats = end, encodeJSON(s)
 		if err := p.o.Store.SaveSprint(ctx, row); err != nil {
 			return err
 		}
@@ -104,14 +104,14 @@ func (p *pilot) endSprint(ctx context.Context) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	p.decisions(ctx)
+	p.addDecisions(ctx)
 	p.sprint.End(time.Now())
 	p.saveSprint(ctx)
 	p.writeSprint(*p.sprint)
 }
 
 func (p *pilot) saveSprint(ctx context.Context) {
-	row := store.Sprint{ID: p.sprint.ID, StartedAt: time.UnixMilli(p.sprint.StartedAt), Stats: encode(p.sprint)}
+	row := store.Sprint{ID: p.sprint.ID, StartedAt: time.UnixMilli(p.sprint.StartedAt), Stats: encodeJSON(p.sprint)}
 	if end := p.sprint.EndedAt; end != nil {
 		row.EndedAt = time.UnixMilli(*end)
 	}
@@ -123,9 +123,9 @@ func (p *pilot) saveSprint(ctx context.Context) {
 // writeSprint appends a line. The database has the same: losing the file loses
 // nothing.
 func (p *pilot) writeSprint(s schedule.SprintStats) {
-	err := appendSprint(p.o.Root, encode(s))
+	err := appendSprint(p.o.Root, encodeJSON(s))
 	if err != nil {
-		p.notify(Notice{Kind: Warning, Text: fmt.Sprintf("the sprint's statistics are in the database only: %v", err)})
+		p.warnAbout("", fmt.Sprintf("the sprint's statistics are in the database only: %v", err))
 	}
 }
 
@@ -150,7 +150,7 @@ func NoteDecision(ctx context.Context, db *store.Store, root, id, decision strin
 		if row.EndedAt.IsZero() || !s.Decided(id, decision) {
 			continue
 		}
-		row.Stats = encode(s)
+		row.Stats = encodeJSON(s)
 		if err := db.SaveSprint(ctx, row); err != nil {
 			return err
 		}
@@ -159,8 +159,8 @@ func NoteDecision(ctx context.Context, db *store.Store, root, id, decision strin
 	return nil
 }
 
-// decisions adds what people decided while the sprint ran.
-func (p *pilot) decisions(ctx context.Context) {
+// addDecisions adds what people decided while the sprint ran.
+func (p *pilot) addDecisions(ctx context.Context) {
 	for _, t := range p.sprint.TaskStats {
 		list, err := p.o.Store.CaseReviews(ctx, t.TaskID)
 		if err != nil {

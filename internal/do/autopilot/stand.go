@@ -17,7 +17,7 @@ import (
 )
 
 // This file has the autopilot that outlives its process: what it needs is in the database
-// that several machines share, and whichever of their workers can goes on with it.
+// that several machines share, and one of their workers continues it.
 
 // handed is what another process needs beside the state, as it is stored.
 type handed struct {
@@ -26,7 +26,7 @@ type handed struct {
 	Asked  map[string]string `json:"asked,omitempty"`
 }
 
-// HandOver begins an autopilot, and leaves it to whoever stands by. While one is on it
+// HandOver begins an autopilot, and leaves it to a worker that stands by. While one is on it
 // refuses with a [store.RunningError].
 func HandOver(ctx context.Context, o Options) error {
 	now := time.Now()
@@ -34,21 +34,22 @@ func HandOver(ctx context.Context, o Options) error {
 	_, err := o.Store.TakeAutopilot(ctx, store.Autopilot{
 		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode),
 		MaxParallel: o.Settings.MaxParallel,
-		StartedAt:   now, UpdatedAt: now, State: encode(state), Options: encode(handed{o.Filter, o.Sprint, o.Asked}),
+		StartedAt:   now, UpdatedAt: now, State: encodeJSON(state),
+		Options: encodeJSON(handed{o.Filter, o.Sprint, o.Asked}),
 	}, engine.Alive)
 	return err
 }
 
 const (
-	standEvery = 2 * time.Second  // between two looks whether an autopilot has nobody
+	standEvery = 2 * time.Second  // between two looks for an autopilot without a process
 	standAgain = 10 * time.Second // after this process could not go on with it
 )
 
 // opener makes what an autopilot works with, with a store of its own, until leave is called.
 type opener = func(context.Context) (o Options, leave func(), err error)
 
-// StandBy goes on with the autopilot that is on whenever no other process drives it, and
-// hands it on when ctx is done. wait returns after that.
+// StandBy continues the autopilot that is on while no other process drives it, and hands
+// it on when ctx is done. wait returns after that.
 func StandBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) (wait func()) {
 	var standing sync.WaitGroup
 	standing.Go(func() { standBy(ctx, db, log, open) })
@@ -56,11 +57,11 @@ func StandBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 }
 
 func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) {
-	self, _ := process.Self() // nobody, where that cannot be told
+	self, _ := process.Self() // none, where that is not known
 	for ctx.Err() == nil {
 		wait := standEvery
 		a, _, err := db.Autopilot(ctx)
-		if err == nil && a.On() && (!engine.Alive(a.Owner) || a.Owner == engine.OwnerOf(self)) {
+		if driven := engine.Alive(a.Owner) && a.Owner != engine.OwnerOf(self); err == nil && a.On() && !driven {
 			err = goOn(ctx, open)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -84,8 +85,8 @@ func goOn(ctx context.Context, open opener) error {
 	return err
 }
 
-// inherit begins where the process before ended.
-func (p *pilot) inherit(ctx context.Context) (err error) {
+// inheritState begins where the process before ended.
+func (p *pilot) inheritState(ctx context.Context) (err error) {
 	if p.row, err = p.o.Store.GoOnAutopilot(ctx, p.row.Owner, engine.Alive); err != nil {
 		return err
 	}
@@ -97,14 +98,15 @@ func (p *pilot) inherit(ctx context.Context) (err error) {
 	return nil
 }
 
-// replaced is true for the error of a process whose turn is over.
-func (p *pilot) replaced(err error) bool {
-	p.left = p.left || p.row.On() && errors.Is(err, store.ErrNotOwner)
+// isReplaced: the error shows that another process owns the autopilot.
+func (p *pilot) isReplaced(err error) bool {
+	lost := p.row.On() && errors.Is(err, store.ErrNotOwner)
+	p.left = p.left || lost
 	return p.left
 }
 
-// beginsAnew is true once the database may have lost what was stored last. What it says is
-// less than what is known here then, so the autopilot is left to whoever reads it.
+// beginsAnew: the database may have lost what was stored last. It has less than what is
+// known here then, so the autopilot is left to the next that reads it.
 func (p *pilot) beginsAnew(ctx context.Context) bool {
 	if p.o.GoOn || len(p.row.Options) > 0 {
 		if again, err := p.o.Store.Restarted(ctx); err == nil && again {
@@ -116,7 +118,7 @@ func (p *pilot) beginsAnew(ctx context.Context) bool {
 
 // handOn leaves the autopilot to another process. The tasks go on.
 func (p *pilot) handOn(ctx context.Context) {
-	p.row.Owner, p.row.State = store.Owner{}, encode(p.state)
+	p.row.Owner, p.row.State = store.Owner{}, encodeJSON(p.state)
 	err := p.o.Store.SaveAutopilot(context.WithoutCancel(ctx), p.row)
 	if err != nil && !errors.Is(err, store.ErrNotOwner) {
 		p.o.Log.Warn(err.Error())

@@ -23,7 +23,7 @@ type View struct {
 	// Running: a live process drives it. Without one the rest is how the last
 	// autopilot ended, or what a crash left.
 	Running bool `json:"running"`
-	// Waits: it is on, and the next worker that is there goes on with it.
+	// Waits: it is on, and the next worker that is there continues it.
 	Waits       bool      `json:"waits,omitempty"`
 	Session     string    `json:"session,omitempty"`
 	PID         int       `json:"pid,omitempty"`
@@ -73,7 +73,7 @@ type KeptOut struct {
 // IdleOf reads why the autopilot that is on starts nothing, or not all.
 func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 	a, ok, err := db.Autopilot(ctx)
-	if err != nil || !ok || !a.On() && !engine.Alive(a.Owner) {
+	if isOn := a.On() || engine.Alive(a.Owner); err != nil || !ok || !isOn {
 		return i, err
 	}
 	var s schedule.State
@@ -82,7 +82,7 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 	}
 	i.Held, i.Until = s.Hold, s.Until
 	for _, b := range s.Bench {
-		if b.Seen || !b.Until.IsZero() && b.Until.Before(time.Now()) {
+		if lasts := b.Until.IsZero() || !b.Until.Before(time.Now()); b.Seen || !lasts {
 			continue
 		}
 		c, err := db.Case(ctx, b.Case)
@@ -99,12 +99,12 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 // Lines say it in words.
 func (i *Idle) Lines() (lines []string) {
 	if i.Held != "" {
-		lines = append(lines, fmt.Sprintf("nothing is started until %s: %s", i.Until.Local().Format(time.TimeOnly), i.Held))
+		lines = append(lines, "nothing is started until "+i.Until.Local().Format(time.TimeOnly)+": "+i.Held)
 	}
 	for _, k := range i.KeptOut {
 		switch {
 		case k.Until.IsZero():
-			lines = append(lines, fmt.Sprintf("%s is not started: %s. Give it back: pawl case start %[1]s", k.Case, k.Why))
+			lines = append(lines, k.Case+" is not started: "+k.Why+". Give it back: pawl case start "+k.Case)
 		case k.Why != i.Held:
 			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case,
 				k.Until.Local().Format(time.TimeOnly), k.Why))
@@ -335,12 +335,12 @@ func (n *Need) ofRun(r store.Run) {
 	case loop.Paused:
 		n.Asks = s.Question != nil
 	case loop.TimedOut, loop.Exhausted:
-		n.Extend = extend(&s)
+		n.Extend = extendFlags(&s)
 	}
 }
 
-// extend are the flags that give a task twice of the limit that it reached.
-func extend(s *loop.State) string {
+// extendFlags are the flags that give a task twice of the limit that it reached.
+func extendFlags(s *loop.State) string {
 	if s.Limit > 0 && s.Iteration >= s.Limit {
 		return fmt.Sprintf("--max-iterations %d", 2*s.Limit)
 	}
@@ -350,7 +350,7 @@ func extend(s *loop.State) string {
 	return ""
 }
 
-// parkedTasks are those whose changes wait in the queue for a person.
+// parkedTasks have changes that wait in the queue for a person.
 func parkedTasks(ctx context.Context, db *store.Store) (map[string]bool, error) {
 	parked := map[string]bool{}
 	targets, err := db.QueueTargets(ctx)

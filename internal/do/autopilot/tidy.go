@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// tidy removes workspaces that were kept for their time, and says what could
+// tidyWorkspaces removes workspaces that were kept for their time, and says what could
 // not be removed. It may be called beside the slots.
-func (p *pilot) tidy(ctx context.Context) {
+func (p *pilot) tidyWorkspaces(ctx context.Context) {
 	p.freeing.Lock()
 	defer p.freeing.Unlock()
-	p.mend(ctx)
+	p.mendRefs(ctx)
 	p.freeLanded(ctx)
 	all, err := p.o.Pool.Sweep(ctx)
 	if err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
 	for _, v := range all {
 		if !v.Remove {
-			p.notify(Notice{Kind: Warning, Case: v.ID, Text: fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason)})
+			p.warnAbout(v.ID, fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason))
 			continue
 		}
 		if err := Forget(p.o.StateDir, v.ID); err != nil {
@@ -34,29 +34,29 @@ func (p *pilot) tidy(ctx context.Context) {
 		}
 	}
 	if err := errors.Join(p.dropRecoveries(ctx), p.dropTravelled(ctx)); err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
 }
 
-// mend repairs refs of pawl's own, which nothing else can be looked up with.
-func (p *pilot) mend(ctx context.Context) {
+// mendRefs repairs refs of pawl's own, which nothing else can be looked up with.
+func (p *pilot) mendRefs(ctx context.Context) {
 	note, err := p.o.Pool.Mend(ctx)
 	if note != "" {
-		p.notify(Notice{Kind: Warning, Text: note})
+		p.warnAbout("", note)
 	}
 	if err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
 }
 
-// sweep removes what is over, also while the autopilot keeps running.
-func (p *pilot) sweep(ctx context.Context) {
+// sweepRegularly removes what is over, also while the autopilot keeps running.
+func (p *pilot) sweepRegularly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.o.Sweep(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn(err.Error())
 		}
 		if drive.Sleep(ctx, time.Now().Add(sweepEvery)); ctx.Err() == nil {
-			p.tidy(ctx)
+			p.tidyWorkspaces(ctx)
 		}
 	}
 }
@@ -71,17 +71,17 @@ const syncEvery = 5 * time.Minute
 // syncBeside keeps board and issues together.
 func (p *pilot) syncBeside(ctx context.Context) {
 	for drive.Sleep(ctx, time.Now().Add(syncEvery)); ctx.Err() == nil; drive.Sleep(ctx, time.Now().Add(syncEvery)) {
-		p.sync(ctx, syncLimit)
+		p.syncIssues(ctx, syncLimit)
 	}
 }
 
-// sync does so once. A forge that does not answer is asked again with the next.
-func (p *pilot) sync(ctx context.Context, limit time.Duration) {
+// syncIssues does so once. A forge that does not answer is asked again with the next.
+func (p *pilot) syncIssues(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := p.o.Sync(ctx, func(text string) { p.notify(Notice{Kind: Told, Text: text}) })
 	if err != nil && ctx.Err() == nil {
-		p.notify(Notice{Kind: Warning, Text: "issues are not read: " + err.Error()})
+		p.warnAbout("", "issues are not read: "+err.Error())
 	}
 }
 
@@ -116,17 +116,17 @@ func (p *pilot) dropRecoveries(ctx context.Context) error {
 func (p *pilot) warnDisk() {
 	room, why := p.o.Pool.Room()
 	if room > p.room && room > pool.RoomEnough {
-		p.notify(Notice{Kind: Warning, Text: why})
+		p.warnAbout("", why)
 	}
 	p.room = room
 }
 
-// freeLanded gives back the workspaces of tasks whose work landed when nobody
-// was there to do it.
+// freeLanded gives back the workspaces of tasks whose work landed while no autopilot
+// was on.
 func (p *pilot) freeLanded(ctx context.Context) {
 	all, err := p.o.Pool.List(ctx)
 	if err != nil {
-		p.notify(Notice{Kind: Warning, Text: err.Error()})
+		p.warnAbout("", err.Error())
 	}
 	for _, e := range all {
 		if e.Landed || e.Process != 0 {
@@ -138,10 +138,10 @@ func (p *pilot) freeLanded(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			err = p.free(ctx, e.ID)
+			err = p.freeWorkspace(ctx, e.ID)
 		}
 		if err != nil {
-			p.notify(Notice{Kind: Warning, Case: e.ID, Text: err.Error()})
+			p.warnAbout(e.ID, err.Error())
 		}
 	}
 }

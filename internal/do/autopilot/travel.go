@@ -27,14 +27,14 @@ import (
 // machine would go on from what was pushed before.
 const pushPatience = 10 * time.Minute
 
-// push sends a commit of a task's work to the remote, until it is there.
-func (o *Options) push(ctx context.Context, task, commit string) error {
-	return o.patiently(ctx, task, func() error { return o.Repo.PushWork(ctx, o.Remote, task, commit) })
+// pushWork sends a commit of a task's work to the remote, until it is there.
+func (o *Options) pushWork(ctx context.Context, task, commit string) error {
+	return o.retryPush(ctx, task, func() error { return o.Repo.PushWork(ctx, o.Remote, task, commit) })
 }
 
-// patiently tries to push until it works: the remote, or the database, may be away. A
+// retryPush tries to push until it works: the remote, or the database, may be away. A
 // refusal stands.
-func (o *Options) patiently(ctx context.Context, task string, push func() error) error {
+func (o *Options) retryPush(ctx context.Context, task string, push func() error) error {
 	until := time.Now().Add(pushPatience)
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		err := push()
@@ -51,10 +51,10 @@ func (o *Options) patiently(ctx context.Context, task string, push func() error)
 // possible no commit is said: the work is on this machine only, and the iteration counts.
 func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
 	pushed := &loop.Pushed{Worker: o.Worker}
-	err := o.patiently(ctx, task, func() error {
+	err := o.retryPush(ctx, task, func() error {
 		c, err := o.Store.Case(ctx, task)
 		if err == nil {
-			pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, message(c, run))
+			pushed.Base, pushed.Commit, err = o.Pool.Copy(ctx, task, commitMessage(c, run))
 		}
 		if err == nil {
 			err = o.Repo.PushWork(ctx, o.Remote, task, pushed.Commit)
@@ -68,8 +68,8 @@ func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
 	return pushed
 }
 
-// fetch brings a commit of a task's work here, to stay as its collected work does.
-func (o *Options) fetch(ctx context.Context, task, commit string) (found bool, err error) {
+// fetchWork brings a commit of a task's work here, to stay as its collected work does.
+func (o *Options) fetchWork(ctx context.Context, task, commit string) (found bool, err error) {
 	return o.Repo.FetchWork(ctx, o.Remote, task, commit, "refs/pawl/tasks/"+task)
 }
 
@@ -135,14 +135,14 @@ const lookedAt = 100
 // the workspace began at a commit that was red: what it held goes to a recovery ref.
 func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
 	if p.o.Remote != "" {
-		return p.arrive(ctx, l)
+		return p.bringWorkspace(ctx, l)
 	}
 	return p.takeHere(ctx, l)
 }
 
 func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 	defer p.takesLong(l.name, "its clone is being made")()
-	w, err := p.take(ctx, l.name)
+	w, err := p.takeWorkspace(ctx, l.name)
 	if err != nil || !w.Kept || l.adopt {
 		return w, err
 	}
@@ -150,15 +150,15 @@ func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 	if err == nil && red {
 		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
 		if err == nil {
-			p.notify(Notice{Kind: Warning, Case: w.ID, Text: "its workspace began at a commit that is red; it begins anew"})
-			w, err = p.take(ctx, l.name)
+			p.warnAbout(w.ID, "its workspace began at a commit that is red; it begins anew")
+			w, err = p.takeWorkspace(ctx, l.name)
 		}
 	}
 	return w, err
 }
 
-// beganRed is true for a task that is to begin anew, whose workspace began at a
-// commit that was red and is not the target any more.
+// beganRed: the task is to begin anew, and its workspace began at a commit that was
+// red and is not the target any more.
 func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
 	if err != nil || !schedule.Retried(history) {
@@ -170,23 +170,23 @@ func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 	return p.queue.WasRed(ctx, w.Base)
 }
 
-// arrive gives the workspace of a task that any machine may have worked on: the one
+// bringWorkspace gives the workspace of a task that any machine may have worked on: the one
 // that is here, if its work was done here last, else one made from what was pushed. It
 // is kept if it has what the last iteration left.
-func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *pilot) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace, error) {
 	id := l.task.ID
 	at, err := p.whereIs(ctx, id)
 	base, found := "", false
 	if err == nil && at.pushed != nil {
 		base = at.pushed.Base
-		found, err = p.o.fetch(ctx, id, at.pushed.Commit)
+		found, err = p.o.fetchWork(ctx, id, at.pushed.Commit)
 	}
 	if err != nil {
 		return pool.Workspace{}, err
 	}
 	here := at.holder == "" || at.holder == p.o.Worker || at.begun
-	if !here && (!found || !at.whole) {
-		p.tellLost(ctx, id, at, found)
+	if complete := found && at.whole; !here && !complete {
+		p.warnOfLost(ctx, id, at, found)
 	}
 	if found && !l.adopt {
 		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: base})
@@ -208,15 +208,15 @@ func (p *pilot) arrive(ctx context.Context, l *slot) (pool.Workspace, error) {
 	return w, err
 }
 
-// tellLost tells why the work of an iteration is done again.
-func (p *pilot) tellLost(ctx context.Context, task string, at whereabouts, found bool) {
+// warnOfLost: the work of an iteration is lost, and done again.
+func (p *pilot) warnOfLost(ctx context.Context, task string, at whereabouts, found bool) {
 	from := "begins anew"
 	if found {
 		from = "goes on from an earlier one"
 	}
 	text := fmt.Sprintf("what the last iteration left on %s is not at %s, so the work %s", at.holder, p.o.Remote, from)
-	p.notify(Notice{Kind: Warning, Case: task, Text: text})
-	p.journal(ctx, at.run, journal.Warning, journal.Notice{Text: text})
+	p.warnAbout(task, text)
+	p.addEvent(ctx, at.run, journal.Warning, journal.Notice{Text: text})
 }
 
 // decidedComplete is true when the run was decided to be complete before this worker took it up.
@@ -266,7 +266,7 @@ func (p *pilot) dropTravelled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	base, err := p.base(ctx)
+	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (p *pilot) dropTravelled(ctx context.Context) error {
 			continue
 		}
 		if err == nil || errors.Is(err, store.ErrNoCase) {
-			refs, err = p.ours(ctx, task, refs, base)
+			refs, err = p.ourRefs(ctx, task, refs, base)
 		}
 		if err != nil {
 			return err
@@ -287,8 +287,8 @@ func (p *pilot) dropTravelled(ctx context.Context) error {
 	return p.o.Repo.DropWork(ctx, p.o.Remote, over)
 }
 
-// ours are those refs of a task whose commits this board has sent, or the target has.
-func (p *pilot) ours(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+// ourRefs of a task: the commits were sent by this board, or are on the target.
+func (p *pilot) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
 	sent, err := p.o.Store.Sent(ctx, task)
 	if err != nil {
 		return nil, err

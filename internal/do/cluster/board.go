@@ -37,7 +37,7 @@ type Program struct {
 func (p Program) Join(
 	ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
 ) (autopilot.Elsewhere, func(), error) {
-	b, err := p.join(ctx, at, repo, log)
+	b, err := p.joinBoard(ctx, at, repo, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +46,7 @@ func (p Program) Join(
 
 // Inspect looks whether the engine can be reached and has the namespace.
 func (p Program) Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (s autopilot.EngineState, err error) {
-	b, err := p.join(ctx, at, repo, nil)
+	b, err := p.joinBoard(ctx, at, repo, nil)
 	if err != nil {
 		return s, err
 	}
@@ -88,14 +88,14 @@ func (p Program) Work(
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)
-		p.Lease = w.lease()
+		p.Lease = w.agentLease()
 		return p, tree, err
 	}
 	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
 		o := o
 		o.Asked = d.Asked
 		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
-		if unfit(out) && ctx.Err() == nil {
+		if isUnfit(out) && ctx.Err() == nil {
 			out.Why = host + ": " + out.Why
 			o.Log.Warn("this machine takes no new task for a minute", "task", d.Case, "error", out.Why)
 			if o.Notify != nil {
@@ -116,7 +116,7 @@ func (p Program) Work(
 	return Run(ctx, w)
 }
 
-// seenIn stores in the database what a worker has. While that is away nobody sees it.
+// seenIn stores in the database what a worker has. While that is away it is not seen.
 func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) error {
 	host, _ := os.Hostname()
 	return func(ctx context.Context, used int, drains bool) error {
@@ -143,7 +143,7 @@ type Board struct {
 	heartbeat time.Duration
 }
 
-func (p Program) join(ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger) (*Board, error) {
+func (p Program) joinBoard(ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger) (*Board, error) {
 	c, err := Dial(ctx, at, log)
 	return &Board{c, repo, p.Heartbeat}, err
 }
@@ -155,7 +155,7 @@ func (p Program) joinLater(
 ) (*Board, error) {
 	said := ""
 	for {
-		b, err := p.join(ctx, at, repo, o.Log)
+		b, err := p.joinBoard(ctx, at, repo, o.Log)
 		var away *awayError
 		switch {
 		case err == nil:
@@ -190,7 +190,7 @@ func (b *Board) Work(
 	if err == nil {
 		err = run.Get(ctx, &r)
 	}
-	for unanswered(err) && run != nil && ctx.Err() == nil { // it goes on, and is not to be given back
+	for isUnanswered(err) && run != nil && ctx.Err() == nil { // it continues, and is not to be given back
 		drive.Sleep(ctx, time.Now().Add(dialAgain))
 		err = run.Get(ctx, &r)
 	}
@@ -200,12 +200,12 @@ func (b *Board) Work(
 	return r.Outcome, r.Entry, err
 }
 
-// Look tells the workflow of a task that something was asked of its run.
+// Look signals the workflow of a task that there is a request to its run.
 func (b *Board) Look(ctx context.Context, task string) error {
 	return unlessGone(b.client.SignalWorkflow(ctx, flow.TaskID(b.repo, task), "", flow.LookName, nil))
 }
 
-// Works is true while the workflow of a task goes on.
+// Works is true until the workflow of a task ends.
 func (b *Board) Works(ctx context.Context, task string) (bool, error) {
 	w, err := b.client.DescribeWorkflowExecution(ctx, flow.TaskID(b.repo, task), "")
 	if err != nil {
@@ -228,8 +228,8 @@ func (b *Board) Kill(ctx context.Context, task string) error {
 	return unlessGone(b.client.TerminateWorkflow(ctx, flow.TaskID(b.repo, task), "", "it was ended at once"))
 }
 
-// unanswered is true for an error that says nothing about what was asked: the engine is away.
-func unanswered(err error) bool {
+// isUnanswered: the error is no answer, as the engine is away.
+func isUnanswered(err error) bool {
 	if _, away := errors.AsType[*serviceerror.Unavailable](err); away {
 		return true
 	}

@@ -64,9 +64,10 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	ctx, cancel := context.WithTimeout(ctx, dialBound)
 	defer cancel()
 	o := client.Options{
-		HostPort: a.HostPort, Namespace: a.Namespace, Logger: sdklog.NewStructuredLogger(log), DataConverter: Converter(),
+		HostPort: a.HostPort, Namespace: a.Namespace, Logger: sdklog.NewStructuredLogger(log),
+		DataConverter: Converter(),
 	}
-	if o.ConnectionOptions.TLS, err = secured(at); err != nil {
+	if o.ConnectionOptions.TLS, err = tlsConfig(at); err != nil {
 		return nil, err
 	}
 	if at.APIKey != "" {
@@ -74,11 +75,12 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	}
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
-		return nil, &awayError{fmt.Sprintf("cannot reach the engine at %s, namespace %s: %v", a.HostPort, a.Namespace, err)}
+		why := fmt.Sprintf("cannot reach the engine at %s, namespace %s: %v", a.HostPort, a.Namespace, err)
+		return nil, &awayError{why}
 	}
 	var none *serviceerror.NamespaceNotFound
 	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
-	if errors.As(err, &none) { // any other answer is told where the engine is used
+	if errors.As(err, &none) { // any other answer is reported where the engine is used
 		c.Close()
 		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).
 			Hint("Make it there: temporal operator namespace create --address %s --namespace %s", a.HostPort, a.Namespace).
@@ -87,9 +89,9 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	return c, nil
 }
 
-// secured is the TLS that files or a key ask for; nil for none. A key never goes
+// tlsConfig is the TLS that files or a key ask for; nil for none. A key never goes
 // over a line that is open.
-func secured(at autopilot.EngineAt) (*tls.Config, error) {
+func tlsConfig(at autopilot.EngineAt) (*tls.Config, error) {
 	if at.CA == "" && at.Cert == "" && at.Key == "" && at.APIKey == "" {
 		return nil, nil //nolint:nilnil // none is no error
 	}

@@ -9,8 +9,8 @@
 // A session is one task's run in a worker. It lives from order to order, and ends
 // when the run waits or rests; so the workspace, the supervisor and what the agent
 // left are used again. What the worker is about to do is written to a file before
-// it does it: a worker that starts goes on with what one before left, under the
-// engine's token, so an agent that works goes on over a restart of its worker.
+// it does it: a worker that starts adopts what one before left, under the engine's
+// token, so an agent that works survives a restart of its worker.
 //
 // A worker beats for each order. When no beat is accepted for the length of the
 // agents' lease, it ends the agent: the engine is about to give the order to

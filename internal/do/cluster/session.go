@@ -41,7 +41,7 @@ type session struct {
 	asks    *asked   // the order that it waits for; nil is none
 	seq     int      // of the decision that it carries out
 	owes    bool     // it has not answered that
-	carrier *carrier // who waits for the answer; nil is nobody
+	carrier *carrier // who waits for the answer; nil is none
 
 	// Of the driver's goroutine.
 	run     string
@@ -50,8 +50,8 @@ type session struct {
 	pushed  *loop.Pushed   // what other machines have of the work, and its tree
 	tree    string
 	waits   bool // the last command was to wait
-	lost    bool // it has been told so; nobody waits for an answer
-	told    bool // an event was told
+	lost    bool // it is known; no carrier waits for an answer
+	told    bool // an event was sent
 	refuses bool // its result is that of this machine; set before it is answered
 }
 
@@ -62,8 +62,8 @@ type carrier struct {
 	left  chan struct{} // closed when it waits no more
 }
 
-// carry notes that an order is given; under the worker's lock.
-func (s *session) carry(o flow.Order) *carrier {
+// carryOrder notes that an order is given; under the worker's lock.
+func (s *session) carryOrder(o flow.Order) *carrier {
 	c := &carrier{again: make(chan struct{}), left: make(chan struct{})}
 	c.leave = sync.OnceFunc(func() { close(c.again) })
 	s.seq, s.owes, s.carrier = -1, true, c
@@ -79,12 +79,12 @@ type asked struct {
 	seq   int       // of the state that it happened to; -1 while the workflow has none
 }
 
-// answeredBy is true for the order with what was decided on the event.
+// answeredBy: the order has the decision on the event.
 func (a *asked) answeredBy(o flow.Order) bool {
 	return o.Decision != nil && o.Decision.Event.At.Equal(a.event)
 }
 
-// isAgain is true for the order that the event was the answer to: it did not reach the engine.
+// isAgain: the event was the answer to that order, and did not reach the engine.
 func (a *asked) isAgain(o flow.Order) bool {
 	if o.Decision == nil {
 		return a.seq < 0
@@ -92,14 +92,14 @@ func (a *asked) isAgain(o flow.Order) bool {
 	return o.Decision.State.Seq == a.seq
 }
 
-// Why nobody waits for an answer.
+// Why no carrier waits for an answer.
 var (
 	errLost  = errors.New("the engine gave the task to another worker, or ended it")
 	errAgain = errors.New("the engine gave the same order again")
 )
 
-// work drives the run until it waits or rests, and gives the last answer.
-func (s *session) work() {
+// workSession drives the run until it waits or rests, and gives the last answer.
+func (s *session) workSession() {
 	defer close(s.ended)
 	outcome, entry := s.w.o.Work(s.ctx, s.first, s)
 	a := flow.Answer{Worker: s.w.name, Run: s.run}
@@ -108,24 +108,27 @@ func (s *session) work() {
 	} else {
 		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
 	}
-	if unfit(outcome) && !s.waits && s.ctx.Err() == nil {
-		s.w.slots.rest(time.Now().Add(unfitFor))
+	if isUnfit(outcome) && !s.waits && s.ctx.Err() == nil {
+		s.w.slots.restUntil(time.Now().Add(unfitFor))
 		s.refuses = !s.told && !slices.Contains(s.first.Unfit, s.w.name)
 	}
-	s.w.close(s)
+	s.w.closeSession(s)
 	if !s.lost {
-		s.answer(a)
+		s.answerOrder(a)
 	}
 }
 
-// unfit is true where a task could not be begun, and another machine may.
-func unfit(o schedule.Outcome) bool { return o.NotStarted && (o.Machine || o.Lacks) }
+// isUnfit: the task could not be begun here, and may be on another machine.
+func isUnfit(o schedule.Outcome) bool {
+	ofMachine := o.Machine || o.Lacks
+	return ofMachine && o.NotStarted
+}
 
 // unfitFor is how long a worker takes no new task after that.
 const unfitFor = time.Minute
 
-// answer ends the order that is open.
-func (s *session) answer(a flow.Answer) {
+// answerOrder ends the order that is open.
+func (s *session) answerOrder(a flow.Answer) {
 	select {
 	case s.answers <- a:
 	case <-s.ctx.Done():
@@ -136,14 +139,14 @@ func (s *session) answer(a flow.Answer) {
 func (s *session) Pending() *loop.Decision { return s.pending }
 
 // Step asks the workflow: it answers the order that is open, and waits for the
-// next one. What somebody asked while an order is carried out is told beside it.
+// next one. A request while an order is carried out is sent beside it.
 func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Event) (loop.State, loop.Command, error) {
 	if s.ctx.Err() != nil {
 		return st, loop.Command{}, context.Cause(s.ctx)
 	}
 	if p := s.pending; p != nil && e.Kind == loop.Started { // decided, and the worker died before it was stored
 		s.run = run
-		return s.follow(*p)
+		return s.followDecision(*p)
 	}
 	s.run, s.told = run, true
 	var before *loop.State
@@ -152,7 +155,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	}
 	switch e.Kind {
 	case loop.StopAsked, loop.PauseAsked, loop.Raised:
-		return s.hear(ctx, st, flow.Heard{Run: run, State: before, Event: e})
+		return s.forwardRequest(ctx, st, flow.Heard{Run: run, State: before, Event: e})
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
@@ -166,21 +169,21 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 		if before != nil {
 			a.seq = -1
 		}
-		s.w.ask(s, &a)
-		s.answer(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
-		o, err := s.next()
+		s.w.setAsked(s, &a)
+		s.answerOrder(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
+		o, err := s.nextOrder()
 		switch {
 		case err != nil:
 			return st, loop.Command{}, err
 		case a.answeredBy(o):
-			return s.follow(*o.Decision)
+			return s.followDecision(*o.Decision)
 		}
 	}
 }
 
-// next is the order that the session waits for. When none comes, another worker has it: this
+// nextOrder is the order that the session waits for. When none comes, another worker has it: this
 // one was stopped, or cut off, when it came.
-func (s *session) next() (flow.Order, error) {
+func (s *session) nextOrder() (flow.Order, error) {
 	late := time.NewTimer(s.w.o.Heartbeat)
 	defer late.Stop()
 	select {
@@ -199,19 +202,19 @@ func (s *session) next() (flow.Order, error) {
 	}
 }
 
-func (s *session) follow(d loop.Decision) (loop.State, loop.Command, error) {
+func (s *session) followDecision(d loop.Decision) (loop.State, loop.Command, error) {
 	s.known = true
 	s.waits = d.State.Status.Active() && d.State.Command.Kind == loop.Wait
 	return d.State, d.Whole(), nil
 }
 
-// hear tells the workflow what somebody asked, also when the engine is back only later.
+// forwardRequest sends a request to the workflow, also when the engine is back only later.
 // What the kernel has no use for changes nothing.
-func (s *session) hear(ctx context.Context, st loop.State, h flow.Heard) (loop.State, loop.Command, error) {
-	d, err := s.tell(ctx, h)
-	for unanswered(err) && ctx.Err() == nil && s.ctx.Err() == nil {
+func (s *session) forwardRequest(ctx context.Context, st loop.State, h flow.Heard) (loop.State, loop.Command, error) {
+	d, err := s.updateWorkflow(ctx, h)
+	for isUnanswered(err) && ctx.Err() == nil && s.ctx.Err() == nil {
 		drive.Sleep(ctx, time.Now().Add(s.w.o.beatEvery()))
-		d, err = s.tell(ctx, h)
+		d, err = s.updateWorkflow(ctx, h)
 	}
 	var refused *temporal.ApplicationError
 	switch {
@@ -220,11 +223,11 @@ func (s *session) hear(ctx context.Context, st loop.State, h flow.Heard) (loop.S
 	case err != nil:
 		return st, loop.Command{}, err
 	}
-	return s.follow(d)
+	return s.followDecision(d)
 }
 
-// tell tells the workflow what somebody asked. Told again it counts once.
-func (s *session) tell(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
+// updateWorkflow sends a request to the workflow. Sent again it counts once.
+func (s *session) updateWorkflow(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
 	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		UpdateID:   fmt.Sprintf("%s:%s:%d", h.Run, h.Event.Kind, h.Event.At.UnixNano()),
 		WorkflowID: flow.TaskID(s.w.o.Repo, s.task), UpdateName: flow.HearName, Args: []any{h},
@@ -236,8 +239,8 @@ func (s *session) tell(ctx context.Context, h flow.Heard) (d loop.Decision, err 
 	return d, err
 }
 
-// encode is for our own structs, which always encode.
-func encode(v any) []byte {
+// encodeJSON is for our own structs, which always encode.
+func encodeJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -259,20 +262,20 @@ type slots struct {
 
 func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{})} }
 
-// tuner is what limits a poller to the slots.
-func (s *slots) tuner() (worker.WorkerTuner, error) {
+// tunerOf the poller limits it to the slots.
+func (s *slots) tunerOf() (worker.WorkerTuner, error) {
 	other, err := worker.NewFixedSizeSlotSupplier(1)
 	if err != nil {
 		return nil, err
 	}
 	return worker.NewCompositeTuner(worker.CompositeTunerOptions{
-		WorkflowSlotSupplier: other, ActivitySlotSupplier: s, LocalActivitySlotSupplier: other, NexusSlotSupplier: other,
-		SessionActivitySlotSupplier: other,
+		WorkflowSlotSupplier: other, ActivitySlotSupplier: s, LocalActivitySlotSupplier: other,
+		NexusSlotSupplier: other, SessionActivitySlotSupplier: other,
 	})
 }
 
-// take takes a slot; with limited only if there is room.
-func (s *slots) take(limited bool) bool {
+// takeSlot takes a slot; with limited only if there is room.
+func (s *slots) takeSlot(limited bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := s.taken >= s.most || time.Now().Before(s.rests)
@@ -283,7 +286,7 @@ func (s *slots) take(limited bool) bool {
 	return true
 }
 
-func (s *slots) give() {
+func (s *slots) giveSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken--
@@ -291,22 +294,22 @@ func (s *slots) give() {
 	s.freed = make(chan struct{})
 }
 
-// rest leaves no room for another task until a time.
-func (s *slots) rest(until time.Time) {
+// restUntil leaves no room for another task until a time.
+func (s *slots) restUntil(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rests = until
 }
 
-// close leaves no room for more.
-func (s *slots) close() {
+// closeSlots leaves no room for more.
+func (s *slots) closeSlots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = 0
 }
 
-// used is how many are taken.
-func (s *slots) used() int {
+// usedSlots is how many are taken.
+func (s *slots) usedSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken
@@ -353,8 +356,8 @@ func (s *slots) MaxSlots() int {
 // owner is the file in a worker's folder that says which process it is.
 const owner = "owner"
 
-// own notes that this process is the worker of a folder, which it has locked.
-func own(dir string) error {
+// noteOwner notes that this process is the worker of a folder, which it has locked.
+func noteOwner(dir string) error {
 	self, err := process.Self()
 	if err != nil {
 		return err
@@ -388,7 +391,7 @@ func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks 
 	if _, err := os.Stat(dir); err != nil {
 		return false, nil, nil
 	}
-	lock, err := only(ctx, dir)
+	lock, err := lockFolder(ctx, dir)
 	if err != nil {
 		return worked, nil, err
 	}
@@ -406,7 +409,7 @@ func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks 
 	return worked, tasks, err
 }
 
-// openOrders are those that a worker left in its folder, by their files.
+// openOrders lists those that a worker left in its folder, by their files.
 func openOrders(dir string) (map[string]openOrder, error) {
 	left, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

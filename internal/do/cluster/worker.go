@@ -46,22 +46,22 @@ type Options struct {
 	Work func(ctx context.Context, o flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry)
 	// Push sends what an iteration left to other machines; nil where there are none.
 	Push func(ctx context.Context, task, run string) *loop.Pushed
-	// Seen is told now and then what the worker has. It must be quick. Its error ends the
+	// Seen gets now and then what the worker has. It must be quick. Its error ends the
 	// worker: a [store.TwinError].
 	Seen func(ctx context.Context, used int, drains bool) error
-	// Waits is told why the worker does not begin yet.
+	// Waits gets the reason why the worker does not begin yet.
 	Waits func(why error)
-	// Gone is told that the worker of the folder has ended.
+	// Gone is called when the worker of the folder has ended.
 	Gone func(ctx context.Context)
 	// Heartbeat is that of the orders.
 	Heartbeat time.Duration
 	Log       *slog.Logger
 }
 
-// lease is how long an agent goes on without its worker: 90 seconds of 120.
-func (o *Options) lease() time.Duration { return o.Heartbeat * 3 / 4 }
+// agentLease is how long an agent works without its worker: 90 seconds of 120.
+func (o *Options) agentLease() time.Duration { return o.Heartbeat * 3 / 4 }
 
-// cutOff is how long a worker goes on with an order while it does not hear the engine: 150
+// cutOff is how long a worker works at an order without an answer of the engine: 150
 // seconds of 120. The engine waits for it half of a heartbeat longer than that is.
 func (o *Options) cutOff() time.Duration { return o.Heartbeat * 5 / 4 }
 
@@ -99,8 +99,8 @@ type openOrder struct {
 
 // Run works until ctx is done. Then it begins nothing new, and returns when what runs
 // has come to the end of its iteration, or [autopilot.Offer.Drain] is over: what still
-// runs then goes on under its lease, and a worker that starts with the same folder goes
-// on with it. So the process has to end after it.
+// runs then continues under its lease, and a worker that starts with the same folder
+// adopts it. So the process has to end after it.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the worker's folder: %v", err)
 	}
-	lock, err := only(ctx, o.Dir)
+	lock, err := lockFolder(ctx, o.Dir)
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func Run(ctx context.Context, o Options) error {
 	if o.Gone != nil {
 		defer o.Gone(context.WithoutCancel(ctx))
 	}
-	if err := own(o.Dir); err != nil {
+	if err := noteOwner(o.Dir); err != nil {
 		return err
 	}
-	if err := o.arrive(ctx); err != nil {
+	if err := o.announceWorker(ctx); err != nil {
 		return err
 	}
 	name, err := nameOf(o.Dir)
@@ -130,16 +130,16 @@ func Run(ctx context.Context, o Options) error {
 		o.Offer.Begins()
 	}
 	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}}
-	if err := w.adopt(ctx); err != nil {
+	if err := w.adoptOrders(ctx); err != nil {
 		return err
 	}
-	return w.poll(ctx)
+	return w.pollQueues(ctx)
 }
 
-// arrive says that the worker is there. Where another machine has its name it waits until that
-// one is heard of again, which is an error, or is gone: it may be this one, before it was
+// announceWorker stores that the worker is there. Where another machine has its name it waits until that
+// one beats again, which is an error, or is gone: it may be this one, before it was
 // started again.
-func (o *Options) arrive(ctx context.Context) error {
+func (o *Options) announceWorker(ctx context.Context) error {
 	for heard := (time.Time{}); o.Seen != nil; {
 		err := o.Seen(ctx, 0, false)
 		twin, ok := errors.AsType[*store.TwinError](err)
@@ -159,29 +159,30 @@ func (o *Options) arrive(ctx context.Context) error {
 	return nil
 }
 
-// refuseTwin says what to do about two machines that are one by name.
+// refuseTwin advises what to do about two machines that are one by name.
 func refuseTwin(t *store.TwinError) error {
 	return fault.Refuse("%v", t).
 		Hint("Give each machine a host name of its own, then start the worker: hostnamectl set-hostname NAME")
 }
 
-// poll takes orders from the queues until ctx is done.
-func (w *Worker) poll(ctx context.Context) error {
+// pollQueues takes orders from the queues until ctx is done.
+func (w *Worker) pollQueues(ctx context.Context) error {
 	q := flow.QueuesOf(w.o.Repo)
-	limited, err := w.slots.tuner()
+	limited, err := w.slots.tunerOf()
 	if err != nil {
 		return err
 	}
 	board := worker.New(w.o.Engine, q.Board, worker.Options{LocalActivityWorkerOnly: true})
 	board.RegisterWorkflowWithOptions(flow.Task, workflow.RegisterOptions{Name: flow.TaskName})
 	sent := min(w.o.Offer.Drain, sending)
-	own := worker.New(w.o.Engine, q.Worker(w.name), worker.Options{DisableWorkflowWorker: true, WorkerStopTimeout: sent})
+	options := worker.Options{DisableWorkflowWorker: true, WorkerStopTimeout: sent}
+	own := worker.New(w.o.Engine, q.Worker(w.name), options)
 	own.RegisterActivityWithOptions(w.performOwn, activity.RegisterOptions{Name: flow.PerformName})
 	anyones := []worker.Worker{}
 	for _, queue := range q.Serves(w.o.Offer.Labels) {
 		one := worker.New(w.o.Engine, queue,
 			worker.Options{DisableWorkflowWorker: true, Tuner: limited, WorkerStopTimeout: sent})
-		one.RegisterActivityWithOptions(w.perform, activity.RegisterOptions{Name: flow.PerformName})
+		one.RegisterActivityWithOptions(w.performOrder, activity.RegisterOptions{Name: flow.PerformName})
 		anyones = append(anyones, one)
 	}
 	all := append([]worker.Worker{board, own}, anyones...)
@@ -190,7 +191,7 @@ func (w *Worker) poll(ctx context.Context) error {
 			return fmt.Errorf("cannot take orders from the engine: %v", err)
 		}
 	}
-	err = w.attend(ctx)
+	err = w.showWorker(ctx)
 	for _, one := range all {
 		one.Stop()
 	}
@@ -203,13 +204,13 @@ const sending = 5 * time.Second
 // seenEvery is how often a worker says what it has.
 const seenEvery = 20 * time.Second
 
-// attend says what the worker has until ctx is done, and while what it has begun ends.
-func (w *Worker) attend(ctx context.Context) error {
-	if err := w.beSeen(ctx); err != nil {
+// showWorker reports what the worker has until ctx is done, and while what it has begun ends.
+func (w *Worker) showWorker(ctx context.Context) error {
+	if err := w.showRepeatedly(ctx); err != nil {
 		return err
 	}
 	signal.Reset(syscall.SIGTERM, syscall.SIGINT) // the next one ends the process
-	w.slots.close()
+	w.slots.closeSlots()
 	w.mu.Lock()
 	w.drains = true
 	w.mu.Unlock()
@@ -219,17 +220,17 @@ func (w *Worker) attend(ctx context.Context) error {
 		w.busy.Wait()
 		cancel()
 	}()
-	return w.beSeen(ctx)
+	return w.showRepeatedly(ctx)
 }
 
-// beSeen says what the worker has, again and again until ctx is done, or another machine
-// has the worker's name.
-func (w *Worker) beSeen(ctx context.Context) error {
+// showRepeatedly reports what the worker has, again and again until ctx is done, or another
+// machine has the worker's name.
+func (w *Worker) showRepeatedly(ctx context.Context) error {
 	tick := time.NewTicker(seenEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if w.o.Seen != nil {
-			err := w.o.Seen(ctx, w.slots.used(), w.drains)
+			err := w.o.Seen(ctx, w.slots.usedSlots(), w.drains)
 			if twin, ok := errors.AsType[*store.TwinError](err); ok {
 				return refuseTwin(twin)
 			}
@@ -242,8 +243,8 @@ func (w *Worker) beSeen(ctx context.Context) error {
 	return nil
 }
 
-// only makes this process the only worker of a folder.
-func only(ctx context.Context, dir string) (*os.File, error) {
+// lockFolder makes this process the only worker of a folder.
+func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
@@ -258,8 +259,8 @@ func only(ctx context.Context, dir string) (*os.File, error) {
 	return lock, err
 }
 
-// perform is the activity: it carries one order out, if there is room for its task.
-func (w *Worker) perform(ctx context.Context, o flow.Order) (flow.Answer, error) {
+// performOrder is the activity: it carries one order out, if there is room for its task.
+func (w *Worker) performOrder(ctx context.Context, o flow.Order) (flow.Answer, error) {
 	return w.carryOut(ctx, orderOf(ctx, o), true)
 }
 
@@ -277,11 +278,11 @@ func orderOf(ctx context.Context, o flow.Order) openOrder {
 // before and as long as it is open.
 // With limited it is refused while there is no room for another task.
 func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.Answer, error) {
-	path := w.path(o.Order.Case)
-	if err := files.Replace(path, encode(o), 0o600, true); err != nil {
+	path := w.orderPath(o.Order.Case)
+	if err := files.Replace(path, encodeJSON(o), 0o600, true); err != nil {
 		return flow.Answer{}, fmt.Errorf("cannot write down the order: %v", err)
 	}
-	s, c := w.session(ctx, o.Order, limited)
+	s, c := w.sessionFor(ctx, o.Order, limited)
 	if s == nil {
 		_ = os.Remove(path)
 		return flow.Answer{}, temporal.NewNonRetryableApplicationError("the worker has no room", flow.NoRoom, nil)
@@ -290,20 +291,20 @@ func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
-		w.beat(beating, s, o)
+		w.beatOrder(beating, s, o)
 	}()
-	a, err := w.await(s, c)
+	a, err := w.awaitAnswer(s, c)
 	stop()
 	<-beats
 	if !errors.Is(err, errAgain) {
 		_ = os.Remove(path)
 	}
-	w.leave(s, c)
+	w.detachCarrier(s, c)
 	return a, err
 }
 
-// await is what the session answers to the order that c carries.
-func (w *Worker) await(s *session, c *carrier) (flow.Answer, error) {
+// awaitAnswer of the session to the order that c carries.
+func (w *Worker) awaitAnswer(s *session, c *carrier) (flow.Answer, error) {
 	select {
 	case a := <-s.answers:
 		w.mu.Lock()
@@ -321,24 +322,24 @@ func (w *Worker) await(s *session, c *carrier) (flow.Answer, error) {
 	}
 }
 
-// leave has nobody wait for what the session does.
-func (w *Worker) leave(s *session, c *carrier) {
+// detachCarrier has the carrier no longer wait for the session.
+func (w *Worker) detachCarrier(s *session, c *carrier) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.carrier = nil
 	close(c.left)
 }
 
-// path is where the open order of a task is.
-func (w *Worker) path(task string) string {
+// orderPath is the file of the open order of a task.
+func (w *Worker) orderPath(task string) string {
 	return filepath.Join(w.o.Dir, hex.EncodeToString([]byte(task))+".json")
 }
 
-// session hands an order to the session of its task, or begins one; nil is that there
-// is no room for it. The order that it is at may come again, since the engine did not hear
-// of it: then it goes on, and answers the new one. A session that is at work when another
+// sessionFor hands an order to the session of its task, or begins one; nil is that there
+// is no room for it. The order that it is at may come again, since the engine does not know
+// of it: then it continues, and answers the new one. A session that is at work when another
 // order comes, or waits for another one, was lost to the engine: it ends first.
-func (w *Worker) session(ctx context.Context, o flow.Order, limited bool) (*session, *carrier) {
+func (w *Worker) sessionFor(ctx context.Context, o flow.Order, limited bool) (*session, *carrier) {
 	for {
 		s, c, mine := w.handOver(ctx, o, limited)
 		switch {
@@ -365,9 +366,9 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 		case same && s.carrier != nil:
 			return s, s.carrier, false
 		case same:
-			c = s.carry(o)
+			c = s.carryOrder(o)
 			return s, c, true
-		case a == nil || !a.answeredBy(o) && !a.isAgain(o):
+		case a == nil, !a.answeredBy(o) && !a.isAgain(o):
 			return s, nil, false
 		}
 		s.asks = nil
@@ -376,10 +377,10 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 			return nil, nil, true
 		}
 		s.orders <- o
-		c = s.carry(o)
+		c = s.carryOrder(o)
 		return s, c, true
 	}
-	if w.drains || !w.slots.take(limited) {
+	if w.drains || !w.slots.takeSlot(limited) {
 		return nil, nil, true
 	}
 	s = &session{
@@ -387,17 +388,17 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 		orders: make(chan flow.Order, 1), answers: make(chan flow.Answer), ended: make(chan struct{}),
 	}
 	if o.Decision != nil {
-		_, _, _ = s.follow(*o.Decision)
+		_, _, _ = s.followDecision(*o.Decision)
 	}
 	s.ctx, s.abandon = context.WithCancelCause(context.WithoutCancel(ctx))
 	w.open[o.Case] = s
-	c = s.carry(o)
-	w.busy.Go(s.work)
+	c = s.carryOrder(o)
+	w.busy.Go(s.workSession)
 	return s, c, true
 }
 
-// ask notes that a session waits for an order.
-func (w *Worker) ask(s *session, a *asked) {
+// setAsked notes that a session waits for an order.
+func (w *Worker) setAsked(s *session, a *asked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.asks = a
@@ -412,23 +413,23 @@ func (w *Worker) asksNoMore(s *session) bool {
 	return asked
 }
 
-func (w *Worker) close(s *session) {
+func (w *Worker) closeSession(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.open, s.task)
-	w.slots.give()
+	w.slots.giveSlot()
 }
 
-// beat tells the engine that an order is being carried out. The session ends when the
-// order is no more, or the engine is not heard for too long. An order that the engine gave
+// beatOrder reports to the engine that an order is being carried out. The session ends when the
+// order is no more, or the engine does not answer for too long. An order that the engine gave
 // up since it was away itself may come again: that is waited for as long.
-func (w *Worker) beat(ctx context.Context, s *session, o openOrder) {
+func (w *Worker) beatOrder(ctx context.Context, s *session, o openOrder) {
 	tick := time.NewTicker(w.o.beatEvery())
 	defer tick.Stop()
 	accepted := time.Now()
 	for {
 		asked := time.Now()
-		call, cancel := context.WithTimeout(ctx, min(w.o.lease()/3, w.o.cutOff()-time.Since(accepted)))
+		call, cancel := context.WithTimeout(ctx, min(w.o.agentLease()/3, w.o.cutOff()-time.Since(accepted)))
 		err := w.o.Engine.RecordActivityHeartbeat(call, o.Token)
 		var gone *serviceerror.NotFound
 		ended := errors.As(err, &gone) && !w.mayComeAgain(call, o)
@@ -465,23 +466,24 @@ func (w *Worker) mayComeAgain(ctx context.Context, o openOrder) bool {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// adopt goes on with the orders that a worker before left open.
-func (w *Worker) adopt(ctx context.Context) error {
+// adoptOrders resumes the orders that a worker before left open.
+func (w *Worker) adoptOrders(ctx context.Context) error {
 	left, err := openOrders(w.o.Dir)
 	for _, o := range left {
 		w.o.Log.Info("goes on with what the worker before began", "task", o.Order.Case)
-		w.busy.Go(func() { w.complete(ctx, o) })
+		w.busy.Go(func() { w.completeOrder(ctx, o) })
 	}
 	return err
 }
 
-// complete carries out an adopted order and answers it under its token.
-func (w *Worker) complete(ctx context.Context, o openOrder) {
+// completeOrder carries out an adopted order and answers it under its token.
+func (w *Worker) completeOrder(ctx context.Context, o openOrder) {
 	a, err := w.carryOut(context.WithoutCancel(ctx), o, false)
 	if errors.Is(err, errLost) || errors.Is(err, errAgain) {
-		return // nobody waits for it
+		return // it is not waited for
 	}
 	if cerr := w.o.Engine.CompleteActivity(context.WithoutCancel(ctx), o.Token, a, err); cerr != nil {
-		w.o.Log.Warn("the answer does not reach the engine", "task", o.Order.Case, "error", strings.TrimSpace(cerr.Error()))
+		text := strings.TrimSpace(cerr.Error())
+		w.o.Log.Warn("the answer does not reach the engine", "task", o.Order.Case, "error", text)
 	}
 }

@@ -173,12 +173,12 @@ func TestTheNextOrderWentElsewhere(t *testing.T) {
 		d := newDesk(t)
 		d.order(nil)
 		synctest.Wait()
-		if d.worker.slots.used() != 1 {
+		if d.worker.slots.usedSlots() != 1 {
 			t.Error("who waits for its next order has no slot")
 		}
 		pass(61 * time.Second)
-		if _, _, err := d.seen(); d.worker.slots.used() != 0 || !errors.Is(err, errLost) {
-			t.Errorf("%d slots are taken still (%v)", d.worker.slots.used(), err)
+		if _, _, err := d.seen(); d.worker.slots.usedSlots() != 0 || !errors.Is(err, errLost) {
+			t.Errorf("%d slots are taken still (%v)", d.worker.slots.usedSlots(), err)
 		}
 	})
 }
@@ -259,8 +259,8 @@ func TestAnOrderIsNoMore(t *testing.T) {
 				d.worker.o.Engine = away{status: status}
 				d.become(80*time.Second, false) // the driver looks up only then
 				began := time.Now()
-				d.worker.session(t.Context(), order.Order, false)
-				d.worker.beat(t.Context(), d.worker.open["task-001"], order)
+				d.worker.sessionFor(t.Context(), order.Order, false)
+				d.worker.beatOrder(t.Context(), d.worker.open["task-001"], order)
 				if took := time.Since(began); took != want {
 					t.Errorf("it was given up after %s", took)
 				}
@@ -274,9 +274,9 @@ func TestAnOrderIsNoMore(t *testing.T) {
 // takes nothing from that.
 func TestASecondWorker(t *testing.T) {
 	dir, gone := t.TempDir(), false
-	lock, err := only(t.Context(), dir)
+	lock, err := lockFolder(t.Context(), dir)
 	if err == nil {
-		err = own(dir)
+		err = noteOwner(dir)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestAnotherMachineHasTheName(t *testing.T) {
 					Seen:  func(context.Context, int, bool) error { n++; return c.hears[n-1] },
 					Waits: func(error) { waits++ },
 				}
-				err := o.arrive(t.Context())
+				err := o.announceWorker(t.Context())
 				if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && got != c.want {
 					t.Errorf("it arrived with %v", err)
 				}
@@ -332,7 +332,7 @@ func TestAnotherMachineHasTheName(t *testing.T) {
 			}
 			return twin(first)
 		}}, slots: newSlots(1)}
-		if err := w.beSeen(t.Context()); err == nil || n != 3 {
+		if err := w.showRepeatedly(t.Context()); err == nil || n != 3 {
 			t.Errorf("it ended with %v after it was heard of %d times", err, n)
 		}
 	})
@@ -374,7 +374,7 @@ func TestTheEngineAnswersLater(t *testing.T) {
 		d.worker.o.Engine = e
 		s := &session{w: d.worker, task: "task-001", ctx: t.Context()}
 		stop := flow.Heard{Run: "run", Event: loop.Event{Kind: loop.StopAsked, At: time.Now()}}
-		if _, _, err := s.hear(t.Context(), loop.State{}, stop); err != nil || len(e.asked) != 3 || e.asked[0] != e.asked[2] {
+		if _, _, err := s.forwardRequest(t.Context(), loop.State{}, stop); err != nil || len(e.asked) != 3 || e.asked[0] != e.asked[2] {
 			t.Errorf("it was told as %q (%v)", e.asked, err)
 		}
 		e.asked = nil

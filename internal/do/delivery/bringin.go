@@ -62,10 +62,10 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 	if err != nil {
 		return in, err
 	}
-	if err := w.repair(ctx); err != nil {
+	if err := w.repairClone(ctx); err != nil {
 		return in, err
 	}
-	if now.Tree == w.agreed.Tree && now.Head == w.agreed.head() {
+	if now.Tree == w.agreed.Tree && now.Head == w.agreed.gitHead() {
 		return in, nil
 	}
 	u, err := w.Here(ctx)
@@ -96,8 +96,8 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		}
 		if len(paths) > 0 { // the files could be merged: they are what counts
 			head = now.Head.Commit
-			w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work is in the workspace as "+
-				"uncommitted files", deliver.Some(paths)))
+			w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work is in the "+
+				"workspace as uncommitted files", deliver.Some(paths)))
 		}
 	}
 	if len(conflicts) > 0 {
@@ -105,19 +105,19 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		return in, w.storeConflicts(conflicts)
 	}
 	in.Files, in.Commits = len(todo), now.Head.Commit != w.agreed.Head
-	return in, w.take(ctx, n, todo, now, head, u)
+	return in, w.takeMerged(ctx, n, todo, now, head, u)
 }
 
-func (a Agreed) head() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
+func (a Agreed) gitHead() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
 
-// repair gives a workspace whose repository an agent broke a new one.
-func (w *Workspace) repair(ctx context.Context) error {
+// repairClone gives a workspace whose repository an agent broke a new one.
+func (w *Workspace) repairClone(ctx context.Context) error {
 	if _, err := w.tree.Head(ctx); err != nil || w.tree.Broken() == "" {
 		return err
 	}
 	w.o.Tell("an agent left the repository of its workspace in a state that git cannot read (" + w.tree.Broken() +
 		"); it has a new one, and the files stay")
-	apart, err := w.filtered(ctx, w.agreed.Tree)
+	apart, err := w.filteredFiles(ctx, w.agreed.Tree)
 	if err == nil {
 		err = w.tree.Clone().NewRepository(ctx, apart)
 	}
@@ -127,7 +127,7 @@ func (w *Workspace) repair(ctx context.Context) error {
 // placeOf is how what is checked out is to what was when both agreed.
 func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, error) {
 	switch {
-	case now == w.agreed.head():
+	case now == w.agreed.gitHead():
 		return deliver.Same, nil
 	case now.Branch != w.agreed.Branch:
 		return deliver.Switched, nil
@@ -143,8 +143,8 @@ func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, e
 	return deliver.Ahead, nil
 }
 
-// take carries out what was merged: files, then what is checked out.
-func (w *Workspace) take(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string, u Undelivered,
+// takeMerged carries out what was merged: files, then what is checked out.
+func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string, u Undelivered,
 ) error {
 	if head != "" && head != now.Head.Commit {
 		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, now.Head.Commit, head); err != nil {
@@ -174,13 +174,13 @@ func (w *Workspace) take(ctx context.Context, n int, todo []git.Change, now work
 	if len(u.Changes) > 0 || u.Commits > 0 {
 		next.Unjudged = n
 	}
-	if err := w.keep(ctx, n, next); err != nil {
+	if err := w.keepAgreed(ctx, n, next); err != nil {
 		return err
 	}
 	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
 }
 
-// mergeFiles is what has to be done to the files of the workspace.
+// mergeFiles lists the changes to make to the files of the workspace.
 func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
 ) (todo []git.Change, conflicts []Conflict, err error) {
 	mine, err := w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
@@ -191,7 +191,7 @@ func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
 	for _, ch := range u.Changes {
 		agents[ch.Path] = ch
 	}
-	settled, err := w.settled()
+	settled, err := w.settledSides()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -218,14 +218,14 @@ func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
 		todo = append(todo, git.Change{Path: c.Path, OldMode: c.Agent.Mode, OldObject: c.Agent.Object,
 			NewMode: result.Mode, NewObject: result.Object})
 	}
-	return todo, append(conflicts, clashes(mine, u.Changes)...), nil
+	return todo, append(conflicts, findClashes(mine, u.Changes)...), nil
 }
 
 func sideBefore(ch git.Change) Side { return Side{ch.OldMode, ch.OldObject} }
 func sideAfter(ch git.Change) Side  { return Side{ch.NewMode, ch.NewObject} }
 
-// clashes are files of one side where the other made a folder.
-func clashes(mine, agents []git.Change) []Conflict {
+// findClashes are files of one side where the other made a folder.
+func findClashes(mine, agents []git.Change) []Conflict {
 	made := map[string]Side{}
 	for _, ch := range agents {
 		if ch.NewObject != "" {

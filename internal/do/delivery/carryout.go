@@ -47,15 +47,15 @@ type Delivered struct {
 
 // Deliver brings the work into the checkout, if that is what is decided about it.
 func (w *Workspace) Deliver(ctx context.Context, v Verdict) (Delivered, error) {
-	d, err := w.deliver(ctx, v)
+	d, err := w.deliverHeld(ctx, v)
 	if err != nil {
 		return d, fmt.Errorf("cannot deliver the work: %w", err)
 	}
 	return d, nil
 }
 
-func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
-	hold, err := w.hold(ctx)
+func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, error) {
+	hold, err := w.lockCheckout(ctx)
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -64,7 +64,7 @@ func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
 	if err != nil {
 		return Delivered{}, err
 	}
-	f, err := w.facts(ctx, v, u)
+	f, err := w.gatherFacts(ctx, v, u)
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -80,8 +80,8 @@ func (w *Workspace) deliver(ctx context.Context, v Verdict) (Delivered, error) {
 	return w.carryOut(ctx, d, u, f, hold)
 }
 
-// hold keeps other pawls from moving files of the same checkout.
-func (w *Workspace) hold(ctx context.Context) (*os.File, error) {
+// lockCheckout keeps other pawls from moving files of the same checkout.
+func (w *Workspace) lockCheckout(ctx context.Context) (*os.File, error) {
 	dir := filepath.Join(w.o.StateDir, "queue")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (w *Workspace) hold(ctx context.Context) (*os.File, error) {
 	return files.Lock(ctx, filepath.Join(dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
 }
 
-// facts are what is known of the checkout and the work.
-func (w *Workspace) facts(ctx context.Context, v Verdict, u Undelivered) (deliver.Facts, error) {
+// gatherFacts about the checkout and the work.
+func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (deliver.Facts, error) {
 	f := deliver.Facts{
 		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
 		Files: len(u.Changes), Began: w.agreed.Branch, Broken: w.tree.Broken(),
@@ -115,7 +115,7 @@ func (w *Workspace) facts(ctx context.Context, v Verdict, u Undelivered) (delive
 		return f, err
 	}
 	if u.Commits > 0 {
-		if f.Apart, err = w.apart(ctx, u); err != nil {
+		if f.Apart, err = w.filteredChanges(ctx, u); err != nil {
 			return f, err
 		}
 	}
@@ -123,8 +123,8 @@ func (w *Workspace) facts(ctx context.Context, v Verdict, u Undelivered) (delive
 	return f, nil
 }
 
-// apart are the paths that the agent's commits change and that a program filters.
-func (w *Workspace) apart(ctx context.Context, u Undelivered) ([]string, error) {
+// filteredChanges are the paths that the agent's commits change and that a program filters.
+func (w *Workspace) filteredChanges(ctx context.Context, u Undelivered) ([]string, error) {
 	from := w.agreed.Head
 	if from == "" {
 		var err error
@@ -173,7 +173,7 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 			return d, nil
 		}
 	}
-	if err := w.intend(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
+	if err := w.storeIntention(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
 		return d, err
 	}
 	w.o.point("intended")
@@ -188,7 +188,7 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 	return w.carryFiles(ctx, d, u.Changes, move)
 }
 
-// entriesOf is what the work began with at the paths that it changed.
+// entriesOf the paths that the work changed, as it began with them.
 func entriesOf(changes []git.Change) map[string]git.Entry {
 	built := make(map[string]git.Entry, len(changes))
 	for _, ch := range changes {
@@ -268,7 +268,7 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 		}
 	}
 	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own}
-	if err := w.keep(ctx, d.Iteration, now); err != nil {
+	if err := w.keepAgreed(ctx, d.Iteration, now); err != nil {
 		return d, err
 	}
 	w.o.point("agreed")
@@ -294,7 +294,7 @@ func (w *Workspace) syncFiles(written []string) error {
 	return nil
 }
 
-func (w *Workspace) intend(i intention) error {
+func (w *Workspace) storeIntention(i intention) error {
 	if err := files.ReplaceJSON(filepath.Join(w.at.Own, intentionFile), i, true); err != nil {
 		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
 	}
@@ -314,7 +314,7 @@ func (w *Workspace) finishInterrupted(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		err = w.finish(ctx, i)
+		err = w.finishDelivery(ctx, i)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot finish the delivery that was cut off: %w", err)
@@ -322,8 +322,8 @@ func (w *Workspace) finishInterrupted(ctx context.Context) error {
 	return nil
 }
 
-func (w *Workspace) finish(ctx context.Context, i intention) error {
-	hold, err := w.hold(ctx)
+func (w *Workspace) finishDelivery(ctx context.Context, i intention) error {
+	hold, err := w.lockCheckout(ctx)
 	if err != nil {
 		return err
 	}
@@ -358,8 +358,8 @@ func (w *Workspace) finish(ctx context.Context, i intention) error {
 	if err == nil {
 		i.Delivered = d
 		w.finished = &i
-		w.o.Tell(fmt.Sprintf("the delivery of run %s after iteration %d, which was cut off, is finished: %d files", i.Run,
-			i.Iteration, d.Files-len(d.Left)))
+		w.o.Tell(fmt.Sprintf("the delivery of run %s after iteration %d, which was cut off, is finished: %d files",
+			i.Run, i.Iteration, d.Files-len(d.Left)))
 	}
 	return err
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// This file is about what both a person and an agent changed, and how a person settles it.
+// This file is about what both a person and an agent changed, and how a person resolves it.
 
-// Conflicts are those that the run rests for.
+// Conflicts for which the run rests.
 func (w *Workspace) Conflicts() ([]Conflict, error) {
 	var all []Conflict
 	err := files.ReadJSON(filepath.Join(w.at.Own, conflictsFile), &all)
@@ -27,7 +27,7 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 
 // storeConflicts keeps conflicts, with what was chosen for those that are the same.
 func (w *Workspace) storeConflicts(all []Conflict) error {
-	settled, err := w.settled()
+	settled, err := w.settledSides()
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 			delete(settled, c)
 		}
 	}
-	for c, s := range settled { // they are merged already, in a result that nobody has yet
+	for c, s := range settled { // they are merged already, in a result that is not delivered yet
 		c.Settled = &s
 		all = append(all, c)
 	}
@@ -45,8 +45,8 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 	return files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
 }
 
-// settled is what a person chose, by conflict.
-func (w *Workspace) settled() (map[Conflict]Side, error) {
+// settledSides are the sides that a person chose, by conflict.
+func (w *Workspace) settledSides() (map[Conflict]Side, error) {
 	all, err := w.Conflicts()
 	chosen := map[Conflict]Side{}
 	for _, c := range all {
@@ -58,7 +58,7 @@ func (w *Workspace) settled() (map[Conflict]Side, error) {
 	return chosen, err
 }
 
-// Choice is how a conflict is settled.
+// Choice resolves a conflict.
 type Choice string
 
 // What a person may choose: one side, both sides one after the other, or a text.
@@ -80,7 +80,7 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 	if i < 0 {
 		return 0, fmt.Errorf("%q is in no conflict", path)
 	}
-	side, err := w.choose(ctx, all[i], choice, text)
+	side, err := w.chooseSide(ctx, all[i], choice, text)
 	if err != nil {
 		return 0, err
 	}
@@ -94,11 +94,8 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 	return left, err
 }
 
-func (w *Workspace) choose(ctx context.Context, c Conflict, choice Choice, text []byte) (Side, error) {
-	mode := c.Agent.Mode
-	if mode == "" {
-		mode = c.Mine.Mode
-	}
+func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, text []byte) (Side, error) {
+	mode := cmp.Or(c.Agent.Mode, c.Mine.Mode)
 	var err error
 	switch choice {
 	case Mine:

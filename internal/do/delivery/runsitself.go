@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
-// RunsItself are those of the paths, relative to the top level, that programs of the
+// RunsItself lists those of the paths, relative to the top level, that programs of the
 // person run or obey without being asked: what patterns cover, where git looks for hooks,
 // files of settings that git's own include, and attributes where git's settings have
 // programs that these could name.

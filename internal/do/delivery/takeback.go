@@ -51,7 +51,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	defer lock.Close()
-	changes, broken, err := undoing(ctx, person, o.Steps)
+	changes, broken, err := undoSteps(ctx, person, o.Steps)
 	if err != nil {
 		return back, err
 	}
@@ -61,7 +61,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	}
 	back.WhyNot = why
 	if o.Dry {
-		back.Carried = foreseen(person, changes)
+		back.Carried = foresee(person, changes)
 	} else if back.Carried, err = person.Carry(ctx, o.Key, changes); err != nil {
 		return back, err
 	}
@@ -73,12 +73,12 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	move, err := person.Repo.BeginIndexMove(ctx, newest.To, to, lock)
 	if err != nil {
 		back.WhyNot = err.Error()
-		return back, nil // the files are back, and the reason is told
+		return back, nil // the files are back, and the reason is reported
 	}
 	defer move.End()
 	staged, err := move.StagedOver(ctx, nil)
 	if err != nil || len(staged) > 0 {
-		back.WhyNot = "something is staged for " + cmp.Or(first(staged), "it")
+		back.WhyNot = "something is staged for " + cmp.Or(firstOf(staged), "it")
 		return back, err
 	}
 	name := cmp.Or(newest.Branch, "HEAD")
@@ -95,8 +95,8 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	return back, move.MoveIndex(ctx)
 }
 
-// foreseen is what carrying changes out would do.
-func foreseen(person *workspace.Checkout, changes []git.Change) (b workspace.Carried) {
+// foresee returns what carrying changes out would do.
+func foresee(person *workspace.Checkout, changes []git.Change) (b workspace.Carried) {
 	differs := lists.Set(person.Differing(changes))
 	for _, ch := range changes {
 		switch {
@@ -112,16 +112,16 @@ func foreseen(person *workspace.Checkout, changes []git.Change) (b workspace.Car
 	return b
 }
 
-func first(list []string) string {
+func firstOf(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return list[0]
 }
 
-// undoing are the changes that take steps back, and the paths that somebody else
+// undoSteps are the changes that take steps back, and the paths that somebody else
 // changed between two of them.
-func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
+func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step,
 ) (changes []git.Change, broken []workspace.Conflict, err error) {
 	type history struct {
 		first  Side   // what the first step began with
@@ -141,7 +141,9 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 				paths[ch.Path] = p
 			}
 			before := sideBefore(ch)
-			p.broken = p.broken || before != p.first && !slices.Contains(p.left, before)
+			if before != p.first && !slices.Contains(p.left, before) {
+				p.broken = true
+			}
 			p.left = append(p.left, sideAfter(ch))
 		}
 	}
@@ -157,15 +159,15 @@ func undoing(ctx context.Context, person *workspace.Checkout, steps []Step,
 		case p.broken:
 			broken = append(broken, workspace.Conflict{Path: path, Why: "you changed it between two iterations"})
 		default:
-			changes = append(changes, git.Change{Path: path, OldMode: now.Mode, OldObject: now.Object, NewMode: p.first.Mode,
-				NewObject: p.first.Object})
+			changes = append(changes, git.Change{Path: path, OldMode: now.Mode, OldObject: now.Object,
+				NewMode: p.first.Mode, NewObject: p.first.Object})
 		}
 	}
 	return changes, broken, nil
 }
 
-// branchBack are those of the deliveries that moved the branch and that it still has,
-// oldest first; none, and why, where it stays.
+// branchBack lists the deliveries that moved the branch and that it still has, oldest
+// first; none, and why, where it stays.
 func branchBack(ctx context.Context, person *workspace.Checkout,
 	all []Delivered) (moved []Delivered, why string, err error) {
 	moved = slices.DeleteFunc(slices.Clone(all), func(d Delivered) bool { return d.From == d.To })

@@ -32,7 +32,7 @@ type Options struct {
 	When     deliver.When
 	// Confirm are patterns of what runs by itself; see [RunsItself].
 	Confirm []string
-	// Tell is told how far a long copy is, and what a person should know.
+	// Tell gets the state of a long copy, and what a person should know.
 	Tell func(text string)
 
 	point func(name string) // tests end the process here
@@ -96,13 +96,13 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{o: o, at: at}
-	if err := w.open(ctx); err != nil {
+	if err := w.openWorkspace(ctx); err != nil {
 		return nil, errors.Join(err, w.Release(ctx, "it could not be used"))
 	}
 	return w, nil
 }
 
-func (w *Workspace) open(ctx context.Context) error {
+func (w *Workspace) openWorkspace(ctx context.Context) error {
 	err := files.ReadJSON(filepath.Join(w.at.Own, agreedFile), &w.agreed)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
@@ -128,25 +128,25 @@ func (w *Workspace) DeliverWhen(when deliver.When) { w.o.When = when }
 // Tree is the files of the workspace.
 func (w *Workspace) Tree() *workspace.Checkout { return w.tree }
 
-// Place is where the workspace is: Dir is where work is done.
+// Place of the workspace: work is done in Dir.
 func (w *Workspace) Place() pool.Workspace { return w.at }
 
 // Person is the person's own files.
 func (w *Workspace) Person() *workspace.Checkout { return w.o.Person }
 
-// Agreed is what the checkout and the workspace had in common last.
+// Agreed returns what the checkout and the workspace had in common last.
 func (w *Workspace) Agreed() Agreed { return w.agreed }
 
 // Begin fills the workspace with what the person has, for a new run, and takes its
 // snapshot 0.
 func (w *Workspace) Begin(ctx context.Context, run string) error {
-	if err := w.begin(ctx, run); err != nil {
+	if err := w.beginRun(ctx, run); err != nil {
 		return fmt.Errorf("cannot fill the workspace of the run: %w", err)
 	}
 	return nil
 }
 
-func (w *Workspace) begin(ctx context.Context, run string) error {
+func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	person, before := w.o.Person, w.agreed.Run
 	if err := person.Renew(ctx, w.o.ID); err != nil {
 		return err
@@ -157,16 +157,17 @@ func (w *Workspace) begin(ctx context.Context, run string) error {
 	}
 	w.run = run
 	w.agreed.After = nil
-	if err := w.keep(ctx, 0, Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}); err != nil {
+	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}
+	if err := w.keepAgreed(ctx, 0, agreed); err != nil {
 		return err
 	}
-	if err := w.open(ctx); err != nil { // what it has checked out is another commit now
+	if err := w.openWorkspace(ctx); err != nil { // what it has checked out is another commit now
 		return err
 	}
 	if err := w.tree.Fill(ctx, run, before, now.Tree); err != nil {
 		return err
 	}
-	apart, err := w.filtered(ctx, now.Tree)
+	apart, err := w.filteredFiles(ctx, now.Tree)
 	if err != nil {
 		return err
 	}
@@ -176,7 +177,7 @@ func (w *Workspace) begin(ctx context.Context, run string) error {
 	if err := w.tree.SameTimes(ctx, person, run); err != nil {
 		return err
 	}
-	if err := w.mirror(ctx, now.Skipped); err != nil {
+	if err := w.mirrorIgnored(ctx, now.Skipped); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace
@@ -186,8 +187,8 @@ func (w *Workspace) begin(ctx context.Context, run string) error {
 	return err
 }
 
-// mirror brings what no snapshot has.
-func (w *Workspace) mirror(ctx context.Context, skipped []string) error {
+// mirrorIgnored brings what no snapshot has.
+func (w *Workspace) mirrorIgnored(ctx context.Context, skipped []string) error {
 	left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, func(n int) {
 		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
 	})
@@ -198,8 +199,8 @@ func (w *Workspace) mirror(ctx context.Context, skipped []string) error {
 	return err
 }
 
-// filtered are the files of a tree whose content a program filters, by .gitattributes.
-func (w *Workspace) filtered(ctx context.Context, tree string) ([]string, error) {
+// filteredFiles are the files of a tree whose content a program filters, by .gitattributes.
+func (w *Workspace) filteredFiles(ctx context.Context, tree string) ([]string, error) {
 	names, err := w.o.Person.Store.FilesOf(ctx, tree)
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (w *Workspace) filtered(ctx context.Context, tree string) ([]string, error)
 	return w.o.Person.Repo.Filtered(ctx, names)
 }
 
-// Continue goes on with the run that works in the workspace. The error is [ErrGone] when
+// Continue resumes the run that works in the workspace. The error is [ErrGone] when
 // another run has it now, or it was removed.
 func (w *Workspace) Continue(ctx context.Context, run string) error {
 	if w.agreed.Run != run {
@@ -224,8 +225,8 @@ func (w *Workspace) Continue(ctx context.Context, run string) error {
 // ErrGone is that the workspace of a run is not there any more.
 var ErrGone = errors.New("the workspace of the run is gone, or a later run of the same name has it")
 
-// keep stores what the checkout and the workspace have in common, as of the snapshot n.
-func (w *Workspace) keep(ctx context.Context, n int, a Agreed) error {
+// keepAgreed stores what the checkout and the workspace have in common, as of the snapshot n.
+func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 	if err := w.o.Person.KeepTree(ctx, w.o.ID, a.Tree); err != nil {
 		return err
 	}
@@ -268,37 +269,37 @@ func (w *Workspace) BackTo(ctx context.Context, n int) error {
 	if !ok {
 		return nil
 	}
-	return w.keep(ctx, n, a)
+	return w.keepAgreed(ctx, n, a)
 }
 
-// Here is what the workspace has now and the checkout has not.
+// Here returns what the workspace has now and the checkout has not.
 func (w *Workspace) Here(ctx context.Context) (Undelivered, error) {
 	seen, err := w.tree.See(ctx, w.run)
 	if err != nil {
 		return Undelivered{}, err
 	}
-	return w.undelivered(ctx, seen.Tree, seen.Head)
+	return w.undeliveredAt(ctx, seen.Tree, seen.Head)
 }
 
-// AtSnapshot is what the snapshot after iteration n, or the newest with a negative n,
-// has and the checkout has not: what gates and agents that were cut off wrote since is
-// no part of it.
+// AtSnapshot returns what the snapshot after iteration n, or the newest with a negative
+// n, has and the checkout has not. What gates and agents that were cut off wrote since
+// is no part of it.
 func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) {
 	snaps, err := w.tree.Snapshots(ctx, w.run)
 	if err != nil {
 		return Undelivered{}, err
 	}
 	for _, s := range slices.Backward(snaps) {
-		if s.N == n && s.Attempt == "" || n < 0 {
-			u, err := w.undelivered(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
+		if isAsked := s.N == n && s.Attempt == ""; isAsked || n < 0 {
+			u, err := w.undeliveredAt(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
 			u.N = s.N
 			return u, err
 		}
 	}
-	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.head()}, nil
+	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.gitHead()}, nil
 }
 
-func (w *Workspace) undelivered(ctx context.Context, tree string, head git.Head) (u Undelivered, err error) {
+func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Head) (u Undelivered, err error) {
 	u = Undelivered{Tree: tree, Head: head}
 	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
 		return u, err

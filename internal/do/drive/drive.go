@@ -4,7 +4,7 @@
 //	command ─▶ carried out ─▶ event ─▶ Step ─▶ stored ─▶ command …
 //
 // One goroutine, that of [Run], owns the kernel's state. A command is carried
-// out on a second one, so that a person is heard meanwhile; at most one command
+// out on a second one, so that a person can ask meanwhile; at most one command
 // is under way, and its end is always waited for.
 //
 // The package decides nothing and stores nothing: which command follows, and
@@ -18,8 +18,8 @@ import (
 
 // Command is what a kernel wants done now.
 type Command[E any] struct {
-	// Seq tells commands apart. While it stays the same, the command that is
-	// under way goes on.
+	// Seq numbers commands. While it stays the same, the command that is under way
+	// continues.
 	Seq int
 	// Do carries the command out and returns the event that answers it. A done
 	// context ends it early.
@@ -105,15 +105,15 @@ func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
 		case e := <-d.from.Events:
 			d.waiting = append(d.waiting, e)
 		case <-tick.C:
-			err = d.look(ctx)
+			err = d.takeEvents(ctx)
 			if quiet++; quiet == idleAfter && d.from.Idle > 0 {
 				tick.Reset(d.from.Idle)
 			}
 		case <-d.from.Wake:
-			err = d.look(ctx)
+			err = d.takeEvents(ctx)
 		case <-ended:
 			ended = nil
-			err = d.look(ctx)
+			err = d.takeEvents(ctx)
 		}
 		if err != nil {
 			stop()
@@ -130,7 +130,7 @@ func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
 // takeAnswer takes the event of a command. What was asked before it came counts
 // first.
 func (d *driver[E]) takeAnswer(ctx context.Context, c Command[E], e E) error {
-	if err := d.look(ctx); err != nil {
+	if err := d.takeEvents(ctx); err != nil {
 		return err
 	}
 	wanted, err := d.takeWaiting(ctx, c, func() {})
@@ -140,7 +140,7 @@ func (d *driver[E]) takeAnswer(ctx context.Context, c Command[E], e E) error {
 	return d.home.Take(ctx, e)
 }
 
-func (d *driver[E]) look(ctx context.Context) error {
+func (d *driver[E]) takeEvents(ctx context.Context) error {
 	events, err := d.home.Look(ctx)
 	d.waiting = append(d.waiting, events...)
 	return err

@@ -30,12 +30,12 @@ const (
 	unlimited = math.MaxInt64
 )
 
-// reach connects to an endpoint's host, by an address that was checked.
-func (p *Proxy) reach(ctx context.Context, e Endpoint, host string) (net.Conn, io.Reader, error) {
+// connectTo connects to an endpoint's host, by an address that was checked.
+func (p *Proxy) connectTo(ctx context.Context, e Endpoint, host string) (net.Conn, io.Reader, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limits.DialTime)
 	defer cancel()
-	relayed := !e.Plain && p.config.Upstream.covers(host, e.Port)
-	addrs, err := p.addresses(ctx, e, host)
+	relayed := !e.Plain && p.config.Upstream.coversHost(host, e.Port)
+	addrs, err := p.addressesOf(ctx, e, host)
 	var no *refusal
 	final := !relayed || errors.As(err, &no) // else the upstream may know the name
 	if err != nil && final {
@@ -48,23 +48,23 @@ func (p *Proxy) reach(ctx context.Context, e Endpoint, host string) (net.Conn, i
 	return c, c, err
 }
 
-// addresses are those of a host that may be dialled. None of them is a
-// refusal; a failed lookup is another error.
-func (p *Proxy) addresses(ctx context.Context, e Endpoint, host string) ([]netip.Addr, error) {
+// addressesOf a host that may be dialled. None of them is a refusal; a failed
+// lookup is another error.
+func (p *Proxy) addressesOf(ctx context.Context, e Endpoint, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil // it is on the list itself
 	}
 	if host == "localhost" {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
-	found, err := p.lookup(ctx, host)
+	found, err := p.lookUpHost(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	var good []netip.Addr
 	why := ""
 	for _, a := range found {
-		if wrong := notPublic(a); wrong != "" && !p.allowed(e, a) {
+		if wrong := notPublic(a); wrong != "" && !p.isAllowed(e, a) {
 			why = fmt.Sprintf("its address %v is %s; if that is right, allow %s=%v", a, wrong, e, a)
 			continue
 		}
@@ -76,17 +76,17 @@ func (p *Proxy) addresses(ctx context.Context, e Endpoint, host string) ([]netip
 	return good[:min(len(good), maxAddrs)], nil
 }
 
-// allowed is whether an address that is not public was listed by itself.
-func (p *Proxy) allowed(e Endpoint, a netip.Addr) bool {
+// isAllowed: an address that is not public was listed by itself.
+func (p *Proxy) isAllowed(e Endpoint, a netip.Addr) bool {
 	if slices.Contains(e.Addrs, a) {
 		return true
 	}
-	_, ok := find(p.config.Allow, a.String(), e.Port, e.Plain)
+	_, ok := findEndpoint(p.config.Allow, a.String(), e.Port, e.Plain)
 	return ok
 }
 
-// lookup finds at least one address of a host.
-func (p *Proxy) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+// lookUpHost finds at least one address of a host.
+func (p *Proxy) lookUpHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
@@ -160,8 +160,8 @@ var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// notPublic says what is wrong with dialling an address for a name from
-// outside, "" when nothing is.
+// notPublic is the reason not to dial an address for a name from outside; ""
+// when there is none.
 func notPublic(a netip.Addr) string {
 	switch {
 	case !a.IsValid():
@@ -231,8 +231,8 @@ func firstSet(getenv func(string) string, names ...string) (name, value string) 
 	return "", ""
 }
 
-// covers is whether host goes through the upstream.
-func (u Upstream) covers(host string, port uint16) bool {
+// coversHost: the host goes through the upstream.
+func (u Upstream) coversHost(host string, port uint16) bool {
 	if u.URL == nil {
 		return false
 	}
@@ -267,7 +267,7 @@ func (p *Proxy) reachUpstream(ctx context.Context) (net.Conn, error) {
 	if err != nil || n == 0 {
 		return nil, errors.New("its port is not a number from 1 to 65535")
 	}
-	addrs, err := p.lookup(ctx, u.Hostname())
+	addrs, err := p.lookUpHost(ctx, u.Hostname())
 	if err != nil {
 		return nil, err
 	}

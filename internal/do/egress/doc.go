@@ -11,16 +11,16 @@
 //   - what follows a CONNECT is TLS, and its ClientHello names the same host.
 //
 // Names that are not on the list are never looked up: a lookup would be a way
-// out too. Everything else gets an answer that says why, and is told to
+// out too. Everything else gets an answer that says why, and is reported to
 // [Config.Refused].
 //
 // TLS is not intercepted, so what is said inside of it stays unknown: that one
 // host may serve others under its certificate (domain fronting), or hide the
 // inner name of an encrypted ClientHello, is beyond this package. To an endpoint
-// that is listed as plain http whatever a client says is passed on: in a tunnel
+// that is listed as plain http all that a client sends is passed on: in a tunnel
 // as it is, else request by request.
 //
 // The package never logs, keeps or reports a path, a query, a header or a
-// credential. It does not confine anybody: that a process has no other way out
+// credential. It does not confine a process: that this has no other way out
 // is the sandbox's business.
 package egress

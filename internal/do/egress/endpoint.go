@@ -78,8 +78,8 @@ func (e Endpoint) String() string {
 	return s
 }
 
-// matches is whether the endpoint covers a host, as [hostName] writes it.
-func (e Endpoint) matches(host string, port uint16) bool {
+// matchesHost: the endpoint covers a host, as [hostName] writes it.
+func (e Endpoint) matchesHost(host string, port uint16) bool {
 	if e.Port != port {
 		return false
 	}
@@ -117,11 +117,11 @@ func splitPort(s string, otherwise uint16) (host string, port uint16, err error)
 	if !strings.Contains(s, ":") {
 		return s, otherwise, nil
 	}
-	return authority(s)
+	return splitAuthority(s)
 }
 
-// authority splits "host:port", both of which must be there.
-func authority(s string) (host string, port uint16, err error) {
+// splitAuthority splits "host:port", both of which must be there.
+func splitAuthority(s string) (host string, port uint16, err error) {
 	host, text, err := net.SplitHostPort(s)
 	if err != nil {
 		return "", 0, errors.New("it is not host:port")
@@ -169,9 +169,9 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// find is the first endpoint of a list that covers a host.
-func find(list []Endpoint, host string, port uint16, plain bool) (Endpoint, bool) {
-	i := slices.IndexFunc(list, func(e Endpoint) bool { return e.Plain == plain && e.matches(host, port) })
+// findEndpoint is the first endpoint of a list that covers a host.
+func findEndpoint(list []Endpoint, host string, port uint16, plain bool) (Endpoint, bool) {
+	i := slices.IndexFunc(list, func(e Endpoint) bool { return e.Plain == plain && e.matchesHost(host, port) })
 	if i < 0 {
 		return Endpoint{}, false
 	}

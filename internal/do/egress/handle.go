@@ -24,35 +24,34 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-// handle serves one request: a tunnel, or plain http. ctx ends with the proxy: a
+// handleRequest serves one request: a tunnel, or plain http. ctx ends with the proxy: a
 // client that has said all that it has to say still waits for its tunnel.
-func (p *Proxy) handle(ctx context.Context, w http.ResponseWriter, req *http.Request) {
+func (p *Proxy) handleRequest(ctx context.Context, w http.ResponseWriter, req *http.Request) {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
 	default:
 		why := fmt.Sprintf("more than %d connections at once", p.limits.Connections)
-		p.refuse(w, "", &refusal{http.StatusServiceUnavailable, why})
+		p.refuseRequest(w, "", &refusal{http.StatusServiceUnavailable, why})
 		return
 	}
 	if req.Method == http.MethodConnect {
-		p.connect(ctx, w, req)
+		p.serveConnect(ctx, w, req)
 		return
 	}
-	p.plain(w, req)
+	p.servePlain(w, req)
 }
 
-// refuse answers, with a text that the agent may read, and tells what was refused.
-// Errors that are no refusal are failures on the way: the client is told, and
-// nobody else.
-func (p *Proxy) refuse(w http.ResponseWriter, host string, err error) {
+// refuseRequest answers, with a text that the agent may read, and reports the refusal.
+// Errors that are no refusal are failures on the way: only the client gets them.
+func (p *Proxy) refuseRequest(w http.ResponseWriter, host string, err error) {
 	no := &refusal{}
 	if !errors.As(err, &no) {
 		no = &refusal{status: http.StatusBadGateway, why: err.Error()}
 	} else {
-		p.refusals.add(host, no.why)
+		p.refusals.addRefusal(host, no.why)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // nobody reads what it still says
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // what it still sends is not read
 	w.Header().Set("X-Pawl-Egress", "refused")
 	w.Header().Set("Connection", "close")
 	http.Error(w, "pawl: "+no.why, no.status)
@@ -63,28 +62,28 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// connect serves a CONNECT.
-func (p *Proxy) connect(ctx context.Context, w http.ResponseWriter, req *http.Request) {
+// serveConnect serves a CONNECT.
+func (p *Proxy) serveConnect(ctx context.Context, w http.ResponseWriter, req *http.Request) {
 	asked := req.RequestURI
 	e, host, err := p.tunnelTo(req)
 	if err != nil {
-		p.refuse(w, asked, err)
+		p.refuseRequest(w, asked, err)
 		return
 	}
-	server, from, err := p.reach(ctx, e, host)
+	server, from, err := p.connectTo(ctx, e, host)
 	if err != nil {
-		p.refuse(w, asked, err)
+		p.refuseRequest(w, asked, err)
 		return
 	}
-	if !p.track(server) {
+	if !p.trackTunnel(server) {
 		return
 	}
-	defer p.drop(server)
+	defer p.dropTunnel(server)
 	client, ahead, err := http.NewResponseController(w).Hijack()
-	if err != nil || !p.track(client) {
+	if err != nil || !p.trackTunnel(client) {
 		return
 	}
-	defer p.drop(client)
+	defer p.dropTunnel(client)
 	_ = client.SetWriteDeadline(time.Now().Add(p.limits.HeaderTime))
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
@@ -99,34 +98,34 @@ func (p *Proxy) connect(ctx context.Context, w http.ResponseWriter, req *http.Re
 		}
 	}
 	if err == nil {
-		err = join(inner, outer)
+		err = joinSides(inner, outer)
 	}
-	p.endTunnel(client, ahead.Reader, place(host, e.Port), err)
+	p.endTunnel(client, ahead.Reader, joinPort(host, e.Port), err)
 }
 
-// endTunnel tells why a tunnel was ended, if it was ended by the proxy.
+// endTunnel reports why a tunnel was ended, if it was ended by the proxy.
 func (p *Proxy) endTunnel(c net.Conn, from *bufio.Reader, host string, err error) {
 	var no *refusal
 	switch {
 	case errors.As(err, &no):
-		p.refusals.add(host, no.why)
+		p.refusals.addRefusal(host, no.why)
 		_ = c.SetDeadline(time.Now().Add(time.Second))
 		_, _ = c.Write([]byte{21, 3, 3, 0, 2, 2, 112}) // alert: fatal, unrecognized_name
 		if half, ok := c.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
-			_, _ = io.CopyN(io.Discard, from, 256<<10) // else the alert would be lost with what nobody read
+			_, _ = io.CopyN(io.Discard, from, 256<<10) // else the alert would be lost with what was not read
 		}
 	case errors.Is(err, errBytes):
-		p.refusals.add(host, fmt.Sprintf("more than %d bytes went through the proxy", p.limits.Bytes))
+		p.refusals.addRefusal(host, fmt.Sprintf("more than %d bytes went through the proxy", p.limits.Bytes))
 	}
 }
 
-// tunnelTo is what a CONNECT asks for, if it may be had.
+// tunnelTo returns the endpoint that a CONNECT asks for, if it is allowed.
 func (p *Proxy) tunnelTo(req *http.Request) (Endpoint, string, error) {
 	if req.ContentLength > 0 || len(req.TransferEncoding) > 0 {
 		return Endpoint{}, "", &refusal{http.StatusBadRequest, "a CONNECT has no body"}
 	}
-	host, port, err := authority(req.RequestURI)
+	host, port, err := splitAuthority(req.RequestURI)
 	if err == nil {
 		host, err = hostName(host)
 	}
@@ -134,7 +133,7 @@ func (p *Proxy) tunnelTo(req *http.Request) (Endpoint, string, error) {
 		return Endpoint{}, "", &refusal{http.StatusBadRequest, "a CONNECT names host:port"}
 	}
 	for _, plain := range []bool{false, true} {
-		if e, ok := find(p.config.Allow, host, port, plain); ok {
+		if e, ok := findEndpoint(p.config.Allow, host, port, plain); ok {
 			return Endpoint{Host: e.Host, Port: port, Plain: plain, Addrs: e.Addrs}, host, nil
 		}
 	}
@@ -164,22 +163,25 @@ func (p *Proxy) checkHello(c net.Conn, from io.Reader, host string) (raw []byte,
 	case name == "":
 		return nil, &refusal{0, "the ClientHello names no host"}
 	case name != host:
-		return nil, &refusal{0, "the ClientHello names another host: " + printable(name)}
+		return nil, &refusal{0, "the ClientHello names another host: " + printableHost(name)}
 	}
 	return raw, nil
 }
 
-func place(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+func joinPort(host string, port uint16) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
 
-// plain passes on a request in absolute form, and back what the endpoint says.
-func (p *Proxy) plain(w http.ResponseWriter, req *http.Request) {
+// servePlain passes on a request in absolute form, and back what the endpoint says.
+func (p *Proxy) servePlain(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Scheme == "" {
-		p.refuse(w, "", &refusal{http.StatusBadRequest, "this is a proxy; a request to it names the whole URL"})
+		p.refuseRequest(w, "", &refusal{http.StatusBadRequest, "this is a proxy; a request to it names the whole URL"})
 		return
 	}
 	asked := req.URL.Host
 	if req.URL.Scheme != "http" {
-		p.refuse(w, asked, &refusal{http.StatusForbidden, "the proxy passes on http only; use CONNECT for anything else"})
+		const httpOnly = "the proxy passes on http only; use CONNECT for anything else"
+		p.refuseRequest(w, asked, &refusal{http.StatusForbidden, httpOnly})
 		return
 	}
 	host, port, err := splitPort(asked, 80)
@@ -187,21 +189,21 @@ func (p *Proxy) plain(w http.ResponseWriter, req *http.Request) {
 		host, err = hostName(host)
 	}
 	if err != nil {
-		p.refuse(w, asked, &refusal{http.StatusBadRequest, "the request's URL names no host"})
+		p.refuseRequest(w, asked, &refusal{http.StatusBadRequest, "the request's URL names no host"})
 		return
 	}
-	e, ok := find(p.config.Allow, host, port, true)
+	e, ok := findEndpoint(p.config.Allow, host, port, true)
 	if !ok {
-		p.refuse(w, asked, notListed(host))
+		p.refuseRequest(w, asked, notListed(host))
 		return
 	}
 	e.Port = port
-	p.exchange(w, req, e, host)
+	p.exchangeOne(w, req, e, host)
 }
 
-// exchange passes one request on, by a connection of its own.
-func (p *Proxy) exchange(w http.ResponseWriter, req *http.Request, e Endpoint, host string) {
-	name := place(host, e.Port)
+// exchangeOne passes one request on, by a connection of its own.
+func (p *Proxy) exchangeOne(w http.ResponseWriter, req *http.Request, e Endpoint, host string) {
+	name := joinPort(host, e.Port)
 	defer func() {
 		if p.bytes.Load() > p.limits.Bytes {
 			p.endTunnel(nil, nil, name, errBytes)
@@ -211,7 +213,7 @@ func (p *Proxy) exchange(w http.ResponseWriter, req *http.Request, e Endpoint, h
 	transport := &http.Transport{
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: p.limits.HeaderBytes,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, from, err := p.reach(ctx, e, host)
+			c, from, err := p.connectTo(ctx, e, host)
 			if err != nil {
 				return nil, err
 			}
@@ -227,7 +229,7 @@ func (p *Proxy) exchange(w http.ResponseWriter, req *http.Request, e Endpoint, h
 				r.Out.Header.Del(header)
 			}
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.refuse(w, name, err) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.refuseRequest(w, name, err) },
 	}).ServeHTTP(w, req)
 }
 

@@ -29,8 +29,8 @@ type Config struct {
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Dial connects to an address that was checked; nil dials it by TCP.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	// Refused is told of what was refused, one at a time and the first
-	// [MaxRefusals] of a proxy. It must return soon. nil tells nobody.
+	// Refused gets the refusals, one at a time and the first [MaxRefusals] of a
+	// proxy. It must return soon. nil is not called.
 	Refused func(Refusal)
 }
 
@@ -93,14 +93,14 @@ func (p *Proxy) Serve(ctx context.Context) error {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			working.Add(1)
 			defer working.Done()
-			p.handle(ctx, w, r)
+			p.handleRequest(ctx, w, r)
 		}),
 	}
-	stop := context.AfterFunc(ctx, func() { p.close(server) })
+	stop := context.AfterFunc(ctx, func() { p.closeAll(server) })
 	err := server.Serve(p.config.Listener)
 	cancel()
 	if stop() {
-		p.close(server)
+		p.closeAll(server)
 	}
 	working.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -109,8 +109,8 @@ func (p *Proxy) Serve(ctx context.Context) error {
 	return fmt.Errorf("the egress proxy cannot accept connections any more: %v", err)
 }
 
-// close ends the listening and all connections.
-func (p *Proxy) close(server *http.Server) {
+// closeAll ends the listening and all connections.
+func (p *Proxy) closeAll(server *http.Server) {
 	_ = server.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,9 +120,9 @@ func (p *Proxy) close(server *http.Server) {
 	p.open = nil
 }
 
-// track remembers a connection of a tunnel, so that the proxy's end is its end. It
+// trackTunnel remembers a connection of a tunnel, so that the proxy's end is its end. It
 // is false, and the connection closed, when the proxy has ended.
-func (p *Proxy) track(c net.Conn) bool {
+func (p *Proxy) trackTunnel(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open == nil {
@@ -133,7 +133,7 @@ func (p *Proxy) track(c net.Conn) bool {
 	return true
 }
 
-func (p *Proxy) drop(c net.Conn) {
+func (p *Proxy) dropTunnel(c net.Conn) {
 	_ = c.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,31 +149,31 @@ type Refusal struct {
 	Why  string `json:"why"`
 }
 
-// MaxRefusals is how many refusals one proxy tells.
+// MaxRefusals is how many refusals one proxy reports.
 const MaxRefusals = 1000
 
 const maxHostText = 300
 
-// refusals tells them one at a time. It is safe for concurrent use.
+// refusals reports them one at a time. It is safe for concurrent use.
 type refusals struct {
-	tell func(Refusal) // nil tells nobody
+	tell func(Refusal) // nil is not called
 
 	mu   sync.Mutex
 	told int
 }
 
-func (r *refusals) add(host, why string) {
+func (r *refusals) addRefusal(host, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tell != nil && r.told < MaxRefusals {
 		r.told++
-		r.tell(Refusal{When: time.Now(), Host: printable(host), Why: why})
+		r.tell(Refusal{When: time.Now(), Host: printableHost(host), Why: why})
 	}
 }
 
-// printable is what a client sent, fit for a terminal: ASCII, without spaces.
+// printableHost makes what a client sent fit for a terminal: ASCII, without spaces.
 // What looks like a user and a password before an @ is left out.
-func printable(s string) string {
+func printableHost(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		s = s[i+1:]
 	}
@@ -187,13 +187,13 @@ func printable(s string) string {
 }
 
 // Out makes proxies as a supervisor asks for them: one that serves what comes
-// to listener, to the endpoints of reach, until ctx is done, and tells what it
+// to listener, to the endpoints of reach, until ctx is done, and reports what it
 // refuses. getenv says which proxy of the user stands before it.
 func Out(getenv func(string) string) func(context.Context, net.Listener, []string, func(host, why string),
 ) (func() error, error) {
 	return func(ctx context.Context, listener net.Listener, reach []string, refused func(host, why string),
 	) (func() error, error) {
-		p, err := out(listener, reach, refused, getenv)
+		p, err := makeProxy(listener, reach, refused, getenv)
 		if err != nil {
 			_ = listener.Close()
 			return nil, err
@@ -202,7 +202,7 @@ func Out(getenv func(string) string) func(context.Context, net.Listener, []strin
 	}
 }
 
-func out(
+func makeProxy(
 	listener net.Listener, reach []string, refused func(host, why string), getenv func(string) string,
 ) (*Proxy, error) {
 	c := Config{Listener: listener, Limits: DefaultLimits(), Refused: func(r Refusal) { refused(r.Host, r.Why) }}
@@ -251,7 +251,7 @@ func (s *side) Read(b []byte) (int, error) {
 			continue // the other direction moved meanwhile
 		}
 		if n > 0 {
-			if over := s.moved(n); over != nil {
+			if over := s.countMoved(n); over != nil {
 				return 0, over
 			}
 		}
@@ -260,15 +260,15 @@ func (s *side) Read(b []byte) (int, error) {
 }
 
 func (s *side) Write(b []byte) (int, error) {
-	if over := s.moved(len(b)); over != nil {
+	if over := s.countMoved(len(b)); over != nil {
 		return 0, over
 	}
 	_ = s.SetWriteDeadline(time.Now().Add(s.pair.proxy.limits.Idle))
 	return s.Conn.Write(b)
 }
 
-// moved notes that n bytes move.
-func (s *side) moved(n int) error {
+// countMoved notes that n bytes move.
+func (s *side) countMoved(n int) error {
 	s.pair.last.Store(int64(time.Since(s.pair.start)))
 	if s.counted && s.pair.proxy.bytes.Add(int64(n)) > s.pair.proxy.limits.Bytes {
 		return errBytes
@@ -285,14 +285,14 @@ func (s *side) closeWrite() {
 	_ = s.Close()
 }
 
-// join passes bytes on in both directions until both have ended. An end on one
+// joinSides passes bytes on in both directions until both have ended. An end on one
 // side is passed on as such; an error ends both. It returns the first error
 // that is more than an end.
-func join(a, b *side) error {
+func joinSides(a, b *side) error {
 	var back error
 	var wait sync.WaitGroup
-	wait.Go(func() { back = pass(b, a) })
-	there := pass(a, b)
+	wait.Go(func() { back = copySide(b, a) })
+	there := copySide(a, b)
 	wait.Wait()
 	if errors.Is(back, errBytes) {
 		return back
@@ -302,8 +302,8 @@ func join(a, b *side) error {
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// pass copies what one side says to the other.
-func pass(from, to *side) error {
+// copySide copies what one side says to the other.
+func copySide(from, to *side) error {
 	buf, _ := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	for {

@@ -248,12 +248,12 @@ func TestRefusalsAreBounded(t *testing.T) {
 	told := 0
 	r := refusals{tell: func(Refusal) { told++ }}
 	for i := range 2 * MaxRefusals {
-		r.add(fmt.Sprint("host", i), "why")
+		r.addRefusal(fmt.Sprint("host", i), "why")
 	}
 	if told != MaxRefusals {
 		t.Errorf("told %d", told)
 	}
-	if got := printable("us:pw@a b\x1b[31mö" + strings.Repeat("x", 1000)); !strings.HasPrefix(got, "a?b?[31m??x") && !strings.HasPrefix(got, "a?b?[31m?x") || len(got) > maxHostText {
+	if got := printableHost("us:pw@a b\x1b[31mö" + strings.Repeat("x", 1000)); !strings.HasPrefix(got, "a?b?[31m??x") && !strings.HasPrefix(got, "a?b?[31m?x") || len(got) > maxHostText {
 		t.Errorf("printable is %q", got)
 	}
 }

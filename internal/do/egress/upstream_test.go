@@ -126,14 +126,14 @@ func TestUpstreamFrom(t *testing.T) {
 		"x.a.com": false, "a.com": true, "b.com": false, "x.b.com": false, "xb.com": true, "10.1.1.1": false, "11.1.1.1": true,
 		"fd00::1": false, "fd00::2": true, "x.c.com": false, "d.com": true, "localhost": false, "127.0.0.1": false, "::1": false,
 	} {
-		if got := up.covers(host, 443); got != want {
+		if got := up.coversHost(host, 443); got != want {
 			t.Errorf("%s: %v", host, got)
 		}
 	}
-	if up.covers("d.com", 444) {
+	if up.coversHost("d.com", 444) {
 		t.Error("d.com:444 goes through the proxy")
 	}
-	if up.Except = "*"; up.covers("x.com", 1) {
+	if up.Except = "*"; up.coversHost("x.com", 1) {
 		t.Error("* covers not all")
 	}
 }

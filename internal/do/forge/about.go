@@ -23,7 +23,7 @@ type Repository struct {
 	Method   string // the first way of merging that is allowed: merge, squash or rebase
 }
 
-// About is what the forge says of the repository.
+// About asks the forge for the repository.
 func (c *Client) About(ctx context.Context) (Repository, error) {
 	var r struct {
 		Name        string `json:"full_name"`
@@ -36,7 +36,7 @@ func (c *Client) About(ctx context.Context) (Repository, error) {
 		Merges *bool `json:"allow_merge_commits"` // Gitea's
 		Squash bool  `json:"allow_squash_merge"`
 	}
-	if err := c.get(ctx, c.repo(""), &r); err != nil {
+	if err := c.getInto(ctx, c.repoPath(""), &r); err != nil {
 		return Repository{}, err
 	}
 	method := "rebase"
@@ -56,7 +56,7 @@ func (c *Client) User(ctx context.Context) (string, error) {
 	var u struct {
 		Login string `json:"login"`
 	}
-	err := c.get(ctx, "/user", &u)
+	err := c.getInto(ctx, "/user", &u)
 	return u.Login, err
 }
 
@@ -68,7 +68,7 @@ type Able struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Abilities is what the token may do in the repository. What is to be written is
+// Abilities finds out what the token may do in the repository. What is to be written is
 // tried with nothing in it, which a forge refuses in other words than a token
 // that may not write.
 func (c *Client) Abilities(ctx context.Context) ([]Able, error) {
@@ -84,7 +84,7 @@ func (c *Client) Abilities(ctx context.Context) ([]Able, error) {
 		if t.method == http.MethodPost {
 			body = []byte("{}")
 		}
-		_, err := c.call(ctx, t.method, c.api()+c.repo("%s", t.path), body)
+		_, err := c.callOnce(ctx, t.method, c.apiAddress()+c.repoPath("%s", t.path), body)
 		a := Able{What: t.what, OK: err == nil || Is(err, http.StatusUnprocessableEntity, http.StatusBadRequest)}
 		var no *Error
 		if !a.OK {
@@ -127,7 +127,7 @@ type Where struct {
 // only when the configuration names that.
 var known = map[string]string{"github.com": GitHub, "codeberg.org": Gitea, "gitea.com": Gitea}
 
-// FromRemote is what the address of a remote says. URL and Kind are empty for a
+// FromRemote reads the address of a remote. URL and Kind are empty for a
 // site that pawl does not know.
 func FromRemote(remote string) Where {
 	u, err := url.Parse(remote)
@@ -149,8 +149,8 @@ func FromRemote(remote string) Where {
 	return w
 }
 
-// Name is what a repository is called everywhere, by the address of its remote: host
-// and path, however it is reached. A folder is called by its path; "" has no name.
+// Name of a repository, the same everywhere, by the address of its remote: host and
+// path, however it is reached. A folder is called by its path; "" has no name.
 func Name(remote string) string {
 	u, err := url.Parse(remote)
 	host, path, short := strings.Cut(remote, ":")
@@ -177,8 +177,8 @@ func cutLast(text, sep string) (before, after string) {
 	return text[:i], text[i+len(sep):]
 }
 
-// api is the address below which the calls are.
-func (w Where) api() string {
+// apiAddress is the address below which the calls are.
+func (w Where) apiAddress() string {
 	switch {
 	case w.Kind == Gitea:
 		return w.URL + "/api/v1"

@@ -55,18 +55,18 @@ type answer struct {
 func New(w Where, token string) *Client {
 	c := &Client{Where: w, token: token, now: time.Now, kept: map[string]answer{}}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
-	c.web = http.Client{Timeout: callLimit, Transport: transport, CheckRedirect: c.redirect}
+	c.web = http.Client{Timeout: callLimit, Transport: transport, CheckRedirect: c.followRedirect}
 	return c
 }
 
 // Close ends the connections that are idle.
 func (c *Client) Close() { c.web.CloseIdleConnections() }
 
-func (c *Client) gitea() bool { return c.Kind == Gitea }
+func (c *Client) isGitea() bool { return c.Kind == Gitea }
 
-// redirect follows a renamed repository, but never to another host, which would
+// followRedirect follows a renamed repository, but never to another host, which would
 // get the token, and never with what was to be written.
-func (c *Client) redirect(r *http.Request, via []*http.Request) error {
+func (c *Client) followRedirect(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	same := r.URL.Host == first.URL.Host && r.URL.Scheme == first.URL.Scheme
 	if len(via) > 3 || first.Method != http.MethodGet || !same {
@@ -75,26 +75,26 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// repo is the path of something in the repository.
-func (c *Client) repo(format string, args ...any) string {
+// repoPath is the path of something in the repository.
+func (c *Client) repoPath(format string, args ...any) string {
 	return "/repos/" + c.Repository + fmt.Sprintf(format, args...)
 }
 
-// get reads one thing. The same answer as before costs the forge nothing, where
+// getInto reads one thing. The same answer as before costs the forge nothing, where
 // it knows ETags.
-func (c *Client) get(ctx context.Context, path string, into any) error {
-	a, err := c.call(ctx, http.MethodGet, c.api()+path, nil)
+func (c *Client) getInto(ctx context.Context, path string, into any) error {
+	a, err := c.callOnce(ctx, http.MethodGet, c.apiAddress()+path, nil)
 	if err == nil {
-		err = c.decode(a, into)
+		err = c.decodeAnswer(a, into)
 	}
 	return err
 }
 
-// list reads the pages of a list, [pageLimit] at most. Where a page has more than pawl
+// listAll reads the pages of a list, [pageLimit] at most. Where a page has more than pawl
 // reads, since issues are large, it asks for smaller ones.
-func list[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+func listAll[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
 	for _, size := range []string{pageSize, "10", "2"} {
-		all, err = pages[T](ctx, c, path, query, size)
+		all, err = listPages[T](ctx, c, path, query, size)
 		if !errors.Is(err, errLarge) {
 			break
 		}
@@ -105,41 +105,41 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 // sizeWord is the parameter of a page's size. What a forge does not know it may know tomorrow,
 // as something else.
 func (c *Client) sizeWord() string {
-	if c.gitea() {
+	if c.isGitea() {
 		return "limit"
 	}
 	return "per_page"
 }
 
-func pages[T any](ctx context.Context, c *Client, path string, query url.Values, size string) ([]T, error) {
+func listPages[T any](ctx context.Context, c *Client, path string, query url.Values, size string) ([]T, error) {
 	query.Set(c.sizeWord(), size)
 	var all []T
-	address := c.api() + path + "?" + query.Encode()
+	address := c.apiAddress() + path + "?" + query.Encode()
 	for range pageLimit {
-		a, err := c.call(ctx, http.MethodGet, address, nil)
+		a, err := c.callOnce(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return nil, err
 		}
 		var page []T
-		if err := c.decode(a, &page); err != nil {
+		if err := c.decodeAnswer(a, &page); err != nil {
 			return nil, err
 		}
 		all = append(all, page...)
-		if address = c.next(a.header.Get("Link")); address == "" {
+		if address = c.nextPage(a.header.Get("Link")); address == "" {
 			break
 		}
 	}
 	return all, nil
 }
 
-// next is the page that a Link header names, if it is at the same forge.
-func (c *Client) next(link string) string {
+// nextPage is the page that a Link header names, if it is at the same forge.
+func (c *Client) nextPage(link string) string {
 	for part := range strings.SplitSeq(link, ",") {
 		address, rel, _ := strings.Cut(part, ";")
 		if !strings.Contains(rel, `rel="next"`) {
 			continue
 		}
-		here, _ := url.Parse(c.api())
+		here, _ := url.Parse(c.apiAddress())
 		u, err := url.Parse(strings.Trim(strings.TrimSpace(address), "<>"))
 		if err == nil && u.Host == here.Host && u.Scheme == here.Scheme {
 			return u.String()
@@ -148,38 +148,38 @@ func (c *Client) next(link string) string {
 	return ""
 }
 
-// send writes something. Into may be nil.
-func (c *Client) send(ctx context.Context, method, path string, what, into any) error {
+// sendJSON writes something. Into may be nil.
+func (c *Client) sendJSON(ctx context.Context, method, path string, what, into any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
-	a, err := c.call(ctx, method, c.api()+path, body)
+	a, err := c.callOnce(ctx, method, c.apiAddress()+path, body)
 	if err == nil && into != nil {
-		err = c.decode(a, into)
+		err = c.decodeAnswer(a, into)
 	}
 	return err
 }
 
-func (c *Client) decode(a answer, into any) error {
+func (c *Client) decodeAnswer(a answer, into any) error {
 	err := json.Unmarshal(a.body, into)
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	other, isOther := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case isOther:
-		return c.later("it answers with other JSON than was asked for: %s is of type %s",
+		return c.laterError("it answers with other JSON than was asked for: %s is of type %s",
 			cmp.Or(other.Field, "its value"), other.Value)
 	case err != nil && strings.HasSuffix(kind, "json"):
-		return c.later("it answers with JSON that cannot be read: %v", err)
+		return c.laterError("it answers with JSON that cannot be read: %v", err)
 	case err != nil:
-		return c.later("it answers with %s where JSON is expected", cmp.Or(kind, "text of no kind"))
+		return c.laterError("it answers with %s where JSON is expected", cmp.Or(kind, "text of no kind"))
 	}
-	clean(reflect.ValueOf(into), false)
+	cleanTexts(reflect.ValueOf(into), false)
 	return nil
 }
 
-// call makes one call. The error is a [*LaterError] or an [*Error].
-func (c *Client) call(ctx context.Context, method, address string, body []byte) (answer, error) {
+// callOnce makes one call. The error is a [*LaterError] or an [*Error].
+func (c *Client) callOnce(ctx context.Context, method, address string, body []byte) (answer, error) {
 	c.mu.Lock()
 	rest, known := c.rest, c.kept[address]
 	c.mu.Unlock()
@@ -190,7 +190,7 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 	if err != nil {
 		return answer{}, err
 	}
-	c.dress(r, method, known.header.Get("ETag"), body != nil)
+	c.setHeaders(r, method, known.header.Get("ETag"), body != nil)
 	res, err := c.web.Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -199,11 +199,11 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 		u, ok := errors.AsType[*url.Error](err)
 		switch {
 		case ok && u.Timeout():
-			return answer{}, c.later("it does not answer within %s", callLimit)
+			return answer{}, c.laterError("it does not answer within %s", callLimit)
 		case ok:
 			err = u.Err // without the address
 		}
-		return answer{}, c.later("it does not answer: %v", err)
+		return answer{}, c.laterError("it does not answer: %v", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	a := answer{header: res.Header}
@@ -213,9 +213,9 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 		case ctx.Err() != nil:
 			return a, ctx.Err()
 		case ok && late.Timeout():
-			return a, c.later("its answer is not complete within %s", callLimit)
+			return a, c.laterError("its answer is not complete within %s", callLimit)
 		}
-		return a, c.later("its answer breaks off: %v", err)
+		return a, c.laterError("its answer breaks off: %v", err)
 	}
 	switch {
 	case len(a.body) > bodyLimit:
@@ -223,19 +223,19 @@ func (c *Client) call(ctx context.Context, method, address string, body []byte) 
 	case res.StatusCode == http.StatusNotModified && known.body != nil:
 		return known, nil
 	case res.StatusCode < 300:
-		c.keep(method, address, a)
+		c.keepAnswer(method, address, a)
 		return a, nil
 	}
-	return a, c.failed(res, a)
+	return a, c.errorOf(res, a)
 }
 
-// dress gives a call its headers.
-func (c *Client) dress(r *http.Request, method, etag string, body bool) {
+// setHeaders gives a call its headers.
+func (c *Client) setHeaders(r *http.Request, method, etag string, body bool) {
 	h := r.Header
 	h.Set("User-Agent", "pawl")
 	h.Set("Accept", "application/json")
 	scheme := "token "
-	if !c.gitea() {
+	if !c.isGitea() {
 		scheme = "Bearer "
 		h.Set("Accept", "application/vnd.github+json")
 		h.Set("X-GitHub-Api-Version", "2022-11-28")
@@ -251,7 +251,7 @@ func (c *Client) dress(r *http.Request, method, etag string, body bool) {
 	}
 }
 
-func (c *Client) keep(method, address string, a answer) {
+func (c *Client) keepAnswer(method, address string, a answer) {
 	if method != http.MethodGet || a.header.Get("ETag") == "" || len(a.body) > keepSize {
 		return
 	}
@@ -279,13 +279,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Why }
 
-// Statuses that callers tell apart.
+// Statuses that callers distinguish.
 const (
 	NotFound = http.StatusNotFound     // what is asked for is not there, or may not be seen
 	NoToken  = http.StatusUnauthorized // the token is wrong or has expired
 )
 
-// Is is true for an answer with one of these statuses of HTTP.
+// Is reports whether the error is an answer with one of these statuses of HTTP.
 func Is(err error, statuses ...int) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && slices.Contains(statuses, e.Status)
@@ -298,17 +298,17 @@ const (
 
 const whyLimit = 600 // characters of what is said of an answer
 
-// later is a [LaterError] in the forge's name.
-func (c *Client) later(format string, args ...any) error {
+// laterError is a [LaterError] in the forge's name.
+func (c *Client) laterError(format string, args ...any) error {
 	return &LaterError{Why: report.Line(c.URL+": "+fmt.Sprintf(format, args...), whyLimit)}
 }
 
-// failed reads an answer that is not what was asked for. A forge that wants to
+// errorOf reads an answer that is not what was asked for. A forge that wants to
 // be left alone is, by all calls of this client.
-func (c *Client) failed(res *http.Response, a answer) error {
+func (c *Client) errorOf(res *http.Response, a answer) error {
 	status := res.StatusCode
 	said := saidBy(a)
-	if wait, limited := c.limited(status, a, said); limited {
+	if wait, limited := c.limitedFor(status, a, said); limited {
 		e := &LaterError{Until: c.now().Add(wait)}
 		at := e.Until.Local().Format("15:04:05")
 		e.Why = fmt.Sprintf("%s: its limit of calls is reached; it may be asked again at %s", c.URL, at)
@@ -329,13 +329,13 @@ func (c *Client) failed(res *http.Response, a answer) error {
 	case status == http.StatusNotFound:
 		why += "; it is not there, or the token may not see it"
 	case status >= 300 && status < 400:
-		why += "; " + led(res)
+		why += "; " + whereLed(res)
 	}
 	return &Error{Status: status, Why: report.Line(why, whyLimit)}
 }
 
-// led says where a redirect leads that is not followed; see [Client.redirect].
-func led(res *http.Response) string {
+// whereLed names the target of a redirect that is not followed; see [Client.followRedirect].
+func whereLed(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {
 		return "it leads nowhere"
@@ -345,13 +345,13 @@ func led(res *http.Response) string {
 	if to.Host != here.Host || to.Scheme != here.Scheme {
 		return "it leads to " + where + ", which is not followed: check forge.url"
 	}
-	return "it leads to " + where + ", which is not followed: if the repository was renamed, set forge.repository to its " +
-		"new name"
+	return "it leads to " + where + ", which is not followed: if the repository was renamed, set forge.repository to " +
+		"its new name"
 }
 
-// limited says whether an answer is about too many calls, and for how long.
+// limitedFor finds out whether an answer is about too many calls, and for how long.
 // GitHub says so in several ways, with 403 too.
-func (c *Client) limited(status int, a answer, said string) (time.Duration, bool) {
+func (c *Client) limitedFor(status int, a answer, said string) (time.Duration, bool) {
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return 0, false
 	}

@@ -45,7 +45,7 @@ type filed struct {
 	Pull   any    `json:"pull_request"` // for which a forge has issues too
 }
 
-func (f *filed) issue() Issue {
+func (f *filed) asIssue() Issue {
 	i := Issue{Number: f.Number, URL: f.URL, Title: f.Title, Body: f.Body, Author: f.Author.Login, Said: f.Said,
 		Open: f.State == "open", Updated: f.Update}
 	for _, l := range f.Labels {
@@ -57,14 +57,14 @@ func (f *filed) issue() Issue {
 // Issues are the open issues with a label, the oldest first.
 func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 	query := url.Values{"state": {"open"}, "labels": {label}}
-	if c.gitea() {
+	if c.isGitea() {
 		query.Set("type", "issues") // at GitHub that is the name of a kind of issue
 	}
-	all, err := list[filed](ctx, c, c.repo("/issues"), query)
+	all, err := listAll[filed](ctx, c, c.repoPath("/issues"), query)
 	var issues []Issue
 	for _, f := range all {
 		// Gitea lists all for a label that it does not know.
-		if i := f.issue(); i.Number > 0 && i.Open && f.Pull == nil && i.HasLabel(label) {
+		if i := f.asIssue(); i.Number > 0 && i.Open && f.Pull == nil && i.HasLabel(label) {
 			issues = append(issues, i)
 		}
 	}
@@ -77,11 +77,11 @@ func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 // [NotFound].
 func (c *Client) Issue(ctx context.Context, number int64) (Issue, error) {
 	var f filed
-	err := c.get(ctx, c.repo("/issues/%d", number), &f)
-	if err == nil && f.Number != number || Is(err, http.StatusGone) {
+	err := c.getInto(ctx, c.repoPath("/issues/%d", number), &f)
+	if isOther := err == nil && f.Number != number; isOther || Is(err, http.StatusGone) {
 		err = &Error{Status: NotFound, Why: "the issue is elsewhere now"}
 	}
-	return f.issue(), err
+	return f.asIssue(), err
 }
 
 // Talk are the comments of an issue since a time in the forge's words, "" for
@@ -91,10 +91,10 @@ func (c *Client) Talk(ctx context.Context, number int64, since string) ([]Remark
 	if since != "" {
 		query.Set("since", since)
 	}
-	said, err := list[comment](ctx, c, c.repo("/issues/%d/comments", number), query)
+	said, err := listAll[comment](ctx, c, c.repoPath("/issues/%d/comments", number), query)
 	all := make([]Remark, 0, len(said))
 	for i := range said {
-		all = append(all, said[i].remark("", c.gitea()))
+		all = append(all, said[i].asRemark("", c.isGitea()))
 	}
 	slices.SortFunc(all, func(a, b Remark) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
@@ -103,12 +103,12 @@ func (c *Client) Talk(ctx context.Context, number int64, since string) ([]Remark
 // Comment writes a comment, or with the id of one writes that anew. It returns
 // its id.
 func (c *Client) Comment(ctx context.Context, number, id int64, body string) (int64, error) {
-	method, path := http.MethodPost, c.repo("/issues/%d/comments", number)
+	method, path := http.MethodPost, c.repoPath("/issues/%d/comments", number)
 	if id > 0 {
-		method, path = http.MethodPatch, c.repo("/issues/comments/%d", id)
+		method, path = http.MethodPatch, c.repoPath("/issues/comments/%d", id)
 	}
 	var written comment
-	err := c.send(ctx, method, path, map[string]string{"body": body}, &written)
+	err := c.sendJSON(ctx, method, path, map[string]string{"body": body}, &written)
 	if id > 0 && Is(err, NotFound) { // somebody deleted it
 		return c.Comment(ctx, number, 0, body)
 	}
@@ -117,5 +117,6 @@ func (c *Client) Comment(ctx context.Context, number, id int64, body string) (in
 
 // CloseIssue closes an issue.
 func (c *Client) CloseIssue(ctx context.Context, number int64) error {
-	return c.send(ctx, http.MethodPatch, c.repo("/issues/%d", number), map[string]string{"state": "closed"}, nil)
+	closed := map[string]string{"state": "closed"}
+	return c.sendJSON(ctx, http.MethodPatch, c.repoPath("/issues/%d", number), closed, nil)
 }

@@ -62,8 +62,9 @@ type end struct {
 	} `json:"repo"`
 }
 
-func (p *pull) request() Request {
-	r := Request{Number: p.Number, URL: p.URL, State: Opened, Branch: p.Head.Ref, Head: p.Head.Commit, Updated: p.Update}
+func (p *pull) asRequest() Request {
+	r := Request{Number: p.Number, URL: p.URL, State: Opened, Updated: p.Update}
+	r.Branch, r.Head = p.Head.Ref, p.Head.Commit
 	switch {
 	case p.Merged != nil:
 		r.State, r.Commit = Merged, p.Commit
@@ -76,27 +77,27 @@ func (p *pull) request() Request {
 // Request is one pull request.
 func (c *Client) Request(ctx context.Context, number int64) (Request, error) {
 	var p pull
-	err := c.get(ctx, c.repo("/pulls/%d", number), &p)
+	err := c.getInto(ctx, c.repoPath("/pulls/%d", number), &p)
 	if err == nil && p.Number != number {
-		err = c.later("it answers with another pull request than the one asked for")
+		err = c.laterError("it answers with another pull request than the one asked for")
 	}
-	return p.request(), err
+	return p.asRequest(), err
 }
 
 // Recent are the open pull requests that changed last, by number: one page of
 // them, at the price of one call.
 func (c *Client) Recent(ctx context.Context) (map[int64]Request, error) {
 	sort := "sort=updated&direction=desc&per_page=" + pageSize
-	if c.gitea() {
+	if c.isGitea() {
 		sort = "sort=recentupdate&limit=" + pageSize
 	}
 	var pulls []pull
-	if err := c.get(ctx, c.repo("/pulls?state=open&%s", sort), &pulls); err != nil {
+	if err := c.getInto(ctx, c.repoPath("/pulls?state=open&%s", sort), &pulls); err != nil {
 		return nil, err
 	}
 	recent := map[int64]Request{}
 	for _, p := range pulls {
-		recent[p.Number] = p.request()
+		recent[p.Number] = p.asRequest()
 	}
 	return recent, nil
 }
@@ -108,7 +109,7 @@ func (c *Client) Find(ctx context.Context, d Draft) (r Request, found bool, err 
 		owner, _, _ = strings.Cut(c.Repository, "/")
 	}
 	// Gitea knows neither head nor base here, and lists all.
-	pulls, err := list[pull](ctx, c, c.repo("/pulls"),
+	pulls, err := listAll[pull](ctx, c, c.repoPath("/pulls"),
 		url.Values{"state": {"open"}, "head": {owner + ":" + branch}, "base": {d.Base}})
 	if err != nil {
 		return Request{}, false, err
@@ -116,7 +117,7 @@ func (c *Client) Find(ctx context.Context, d Draft) (r Request, found bool, err 
 	for _, p := range pulls {
 		from, _, _ := strings.Cut(p.Head.Repo.Name, "/")
 		if strings.EqualFold(from, owner) && p.Head.Ref == branch && p.Base.Ref == d.Base {
-			return p.request(), true, nil
+			return p.asRequest(), true, nil
 		}
 	}
 	return Request{}, false, nil
@@ -132,15 +133,15 @@ func (c *Client) Propose(ctx context.Context, d Draft) (Request, error) {
 	var p pull
 	if found {
 		text := map[string]string{"title": d.Title, "body": d.Body}
-		err = c.send(ctx, http.MethodPatch, c.repo("/pulls/%d", r.Number), text, &p)
+		err = c.sendJSON(ctx, http.MethodPatch, c.repoPath("/pulls/%d", r.Number), text, &p)
 	} else {
-		err = c.send(ctx, http.MethodPost, c.repo("/pulls"),
+		err = c.sendJSON(ctx, http.MethodPost, c.repoPath("/pulls"),
 			map[string]string{"head": d.Branch, "base": d.Base, "title": d.Title, "body": d.Body}, &p)
 	}
 	if err != nil {
 		return Request{}, fmt.Errorf("cannot open a pull request: %w", err)
 	}
-	return p.request(), nil
+	return p.asRequest(), nil
 }
 
 // Merge merges a pull request whose head is a commit, by the first way that the
@@ -152,10 +153,10 @@ func (c *Client) Merge(ctx context.Context, number int64, head string) (why stri
 		return "", err
 	}
 	method, what := http.MethodPut, map[string]string{"merge_method": repo.Method, "sha": head}
-	if c.gitea() {
+	if c.isGitea() {
 		method, what = http.MethodPost, map[string]string{"Do": repo.Method, "head_commit_id": head}
 	}
-	err = c.send(ctx, method, c.repo("/pulls/%d/merge", number), what, nil)
+	err = c.sendJSON(ctx, method, c.repoPath("/pulls/%d/merge", number), what, nil)
 	if Is(err, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusForbidden,
 		http.StatusNotFound) {
 		return err.Error(), nil
@@ -178,10 +179,10 @@ const (
 		enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { mergeQueueEntry { position } } }`
 )
 
-// Enqueue says where a pull request is in the merge queue. One whose head is a commit is
+// Enqueue finds the place of a pull request in the merge queue. One whose head is a commit is
 // put there, if put is set. Of Gitea, and of a GitHub that knows no queue, there is none.
 func (c *Client) Enqueue(ctx context.Context, number int64, head string, put bool) (p Place, err error) {
-	if c.gitea() {
+	if c.isGitea() {
 		return p, nil
 	}
 	type entry struct {
@@ -198,7 +199,7 @@ func (c *Client) Enqueue(ctx context.Context, number int64, head string, put boo
 		} `json:"repository"`
 	}
 	owner, name, _ := strings.Cut(c.Repository, "/")
-	why, err := c.graphql(ctx, placed, map[string]any{"owner": owner, "name": name, "number": number}, &found)
+	why, err := c.askGraphQL(ctx, placed, map[string]any{"owner": owner, "name": name, "number": number}, &found)
 	pull := found.Repository.Pull
 	if p.Queue = pull.Queue; pull.In {
 		p.At = max(pull.Entry.Position, 1)
@@ -211,21 +212,22 @@ func (c *Client) Enqueue(ctx context.Context, number int64, head string, put boo
 			Entry entry `json:"mergeQueueEntry"`
 		} `json:"enqueuePullRequest"`
 	}
-	if p.Why, err = c.graphql(ctx, enqueue, map[string]any{"id": pull.ID, "head": head}, &done); err == nil && p.Why == "" {
+	p.Why, err = c.askGraphQL(ctx, enqueue, map[string]any{"id": pull.ID, "head": head}, &done)
+	if err == nil && p.Why == "" {
 		p.At = max(done.Put.Entry.Position, 1)
 	}
 	return p, err
 }
 
-// graphql asks GitHub's other API. Why is its word where it refuses.
-func (c *Client) graphql(
+// askGraphQL asks GitHub's other API. Why is its word where it refuses.
+func (c *Client) askGraphQL(
 	ctx context.Context, query string, variables map[string]any, into any,
 ) (why string, err error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {
 		return "", err
 	}
-	a, err := c.call(ctx, http.MethodPost, strings.TrimSuffix(c.api(), "/v3")+"/graphql", body)
+	a, err := c.callOnce(ctx, http.MethodPost, strings.TrimSuffix(c.apiAddress(), "/v3")+"/graphql", body)
 	if err != nil {
 		return "", err
 	}
@@ -235,11 +237,11 @@ func (c *Client) graphql(
 			Message string `json:"message"`
 		} `json:"errors"`
 	}
-	if err = c.decode(a, &said); err == nil && len(said.Errors) > 0 {
+	if err = c.decodeAnswer(a, &said); err == nil && len(said.Errors) > 0 {
 		return said.Errors[0].Message, nil
 	}
 	if err == nil {
-		err = c.decode(answer{body: said.Data, header: a.header}, into)
+		err = c.decodeAnswer(answer{body: said.Data, header: a.header}, into)
 	}
 	return "", err
 }
@@ -284,19 +286,20 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 			URL         string `json:"target_url"`
 		} `json:"statuses"`
 	}
-	if err := c.get(ctx, c.repo("/commits/%s/status?%s=100", commit, c.sizeWord()), &all); err != nil {
+	if err := c.getInto(ctx, c.repoPath("/commits/%s/status?%s=100", commit, c.sizeWord()), &all); err != nil {
 		return nil, err
 	}
 	var checks []Check
 	for _, s := range all.Statuses {
 		state := stateOf(s.State + s.Status)
-		checks = append(checks, Check{Name: s.Context, State: state, Text: strings.TrimSpace(s.Description + " " + s.URL)})
+		text := strings.TrimSpace(s.Description + " " + s.URL)
+		checks = append(checks, Check{Name: s.Context, State: state, Text: text})
 	}
-	if c.gitea() {
+	if c.isGitea() {
 		return checks, nil
 	}
 	for page := 1; page <= pageLimit; page++ {
-		more, err := c.runs(ctx, commit, page)
+		more, err := c.checkRuns(ctx, commit, page)
 		if err != nil {
 			return nil, err
 		}
@@ -310,8 +313,8 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 // runsPage is how many check runs a page has: GitHub gives no more.
 const runsPage = 100
 
-// runs is one page of GitHub's check runs.
-func (c *Client) runs(ctx context.Context, commit string, page int) ([]Check, error) {
+// checkRuns is one page of GitHub's check runs.
+func (c *Client) checkRuns(ctx context.Context, commit string, page int) ([]Check, error) {
 	var runs struct {
 		Runs []struct {
 			ID         int64  `json:"id"`
@@ -324,7 +327,8 @@ func (c *Client) runs(ctx context.Context, commit string, page int) ([]Check, er
 			} `json:"app"`
 		} `json:"check_runs"`
 	}
-	if err := c.get(ctx, c.repo("/commits/%s/check-runs?per_page=%d&page=%d", commit, runsPage, page), &runs); err != nil {
+	path := c.repoPath("/commits/%s/check-runs?per_page=%d&page=%d", commit, runsPage, page)
+	if err := c.getInto(ctx, path, &runs); err != nil {
 		return nil, err
 	}
 	var checks []Check
@@ -349,20 +353,20 @@ func (c *Client) Log(ctx context.Context, k Check) (string, error) {
 	if k.job == 0 {
 		return k.Text, nil
 	}
-	text, err := c.read(ctx, c.repo("/actions/jobs/%d/logs", k.job))
+	text, err := c.readElsewhere(ctx, c.repoPath("/actions/jobs/%d/logs", k.job))
 	if Is(err, http.StatusNotFound, http.StatusGone, http.StatusForbidden) {
 		return k.Text, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	lines := strings.Split(strings.TrimRight(visible(text, true), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(visibleText(text, true), "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n"), nil
 }
 
-// read is a file that the forge may keep elsewhere. That place gets no token.
-func (c *Client) read(ctx context.Context, path string) (string, error) {
-	a, err := c.call(ctx, http.MethodGet, c.api()+path, nil)
+// readElsewhere is a file that the forge may keep elsewhere. That place gets no token.
+func (c *Client) readElsewhere(ctx context.Context, path string) (string, error) {
+	a, err := c.callOnce(ctx, http.MethodGet, c.apiAddress()+path, nil)
 	if err == nil || a.header == nil {
 		return string(a.body), err
 	}
@@ -372,7 +376,7 @@ func (c *Client) read(ctx context.Context, path string) (string, error) {
 	}
 	away := New(Where{URL: "https://" + elsewhere.Host}, "")
 	defer away.Close()
-	if a, err = away.call(ctx, http.MethodGet, elsewhere.String(), nil); err != nil {
+	if a, err = away.callOnce(ctx, http.MethodGet, elsewhere.String(), nil); err != nil {
 		return "", fmt.Errorf("cannot read a log: %w", err)
 	}
 	return string(a.body), nil

@@ -20,7 +20,7 @@ type Remark struct {
 	Key    string // its name among all of the request's
 	ID     int64  // rises
 	Author string
-	May    bool   // the author may write, as far as the forge tells with it; see [Client.Writers]
+	May    bool   // the author may write, as far as the forge says with it; see [Client.Writers]
 	Path   string // with Line, where it is about one
 	Line   int
 	Body   string
@@ -44,7 +44,7 @@ type comment struct {
 	Count     int        `json:"comments_count"`    // of a review of Gitea's
 }
 
-func (m *comment) remark(kind string, gitea bool) Remark {
+func (m *comment) asRemark(kind string, gitea bool) Remark {
 	r := Remark{Key: fmt.Sprint(kind, m.ID), ID: m.ID, Author: m.Author.Login, Path: m.Path, Body: m.Body,
 		Line: max(m.Line, 0)}
 	switch m.Standing {
@@ -62,40 +62,39 @@ func (m *comment) remark(kind string, gitea bool) Remark {
 	return r
 }
 
-// Said is what was said about a pull request, but by pawl: reviews, comments on lines,
-// and the conversation, the oldest first in each. Heard are keys of remarks that
-// are left out.
+// Said lists the remarks of others about a pull request: reviews, comments on lines, and
+// the conversation, the oldest first in each. Those with a key in heard are left out.
 func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) ([]Remark, error) {
 	var all []Remark
 	add := func(kind string, list []comment) {
 		for i := range list {
-			r := list[i].remark(kind, c.gitea())
+			r := list[i].asRemark(kind, c.isGitea())
 			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !heard[r.Key] {
 				all = append(all, r)
 			}
 		}
 	}
-	reviews, err := list[comment](ctx, c, c.repo("/pulls/%d/reviews", number), url.Values{})
+	reviews, err := listAll[comment](ctx, c, c.repoPath("/pulls/%d/reviews", number), url.Values{})
 	if err != nil {
 		return nil, err
 	}
 	add("review", reviews)
-	lines := []string{c.repo("/pulls/%d/comments", number)}
-	if c.gitea() { // which lists them by review
+	lines := []string{c.repoPath("/pulls/%d/comments", number)}
+	if c.isGitea() { // which lists them by review
 		lines = nil
 		for _, r := range reviews {
 			if r.Count > 0 {
-				lines = append(lines, c.repo("/pulls/%d/reviews/%d/comments", number, r.ID))
+				lines = append(lines, c.repoPath("/pulls/%d/reviews/%d/comments", number, r.ID))
 			}
 		}
 	}
-	for _, path := range append(lines, c.repo("/issues/%d/comments", number)) {
-		list, err := list[comment](ctx, c, path, url.Values{})
+	for _, path := range append(lines, c.repoPath("/issues/%d/comments", number)) {
+		list, err := listAll[comment](ctx, c, path, url.Values{})
 		if err != nil {
 			return nil, err
 		}
 		kind := "line"
-		if strings.HasPrefix(path, c.repo("/issues/")) {
+		if strings.HasPrefix(path, c.repoPath("/issues/")) {
 			kind = "comment"
 		}
 		add(kind, list)
@@ -103,8 +102,8 @@ func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) 
 	return all, nil
 }
 
-// WritersOf is [Client.Writers] for the authors of remarks. Whom GitHub does not tell who may
-// write, since the token's user may not, that one goes by what it says of each author.
+// WritersOf is [Client.Writers] for the authors of remarks. Where GitHub does not say who may
+// write, since the token's user may not, its word about each author counts.
 func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool, error) {
 	var logins []string
 	standing := map[string]bool{}
@@ -112,7 +111,7 @@ func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool,
 		logins, standing[m.Author] = append(logins, m.Author), m.May
 	}
 	may, err := c.Writers(ctx, logins)
-	if !c.gitea() && Is(err, http.StatusForbidden) {
+	if !c.isGitea() && Is(err, http.StatusForbidden) {
 		return standing, nil
 	}
 	return may, err
@@ -121,10 +120,10 @@ func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool,
 // Writers reports for each of some logins whether the person may write.
 func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool, error) {
 	may := map[string]bool{}
-	if c.gitea() && len(logins) > 0 { // it tells a permission to administrators only, but whom work can be assigned to
-		people, err := list[struct {
+	if c.isGitea() && len(logins) > 0 { // only administrators may read a permission, but all may read to whom work can be assigned
+		people, err := listAll[struct {
 			Login string `json:"login"`
-		}](ctx, c, c.repo("/assignees"), url.Values{})
+		}](ctx, c, c.repoPath("/assignees"), url.Values{})
 		for _, p := range people {
 			may[p.Login] = true
 		}
@@ -137,7 +136,7 @@ func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool,
 		var p struct {
 			Permission string `json:"permission"`
 		}
-		err := c.get(ctx, c.repo("/collaborators/%s/permission", url.PathEscape(login)), &p)
+		err := c.getInto(ctx, c.repoPath("/collaborators/%s/permission", url.PathEscape(login)), &p)
 		if err != nil && !Is(err, NotFound) {
 			return nil, err
 		}
@@ -146,33 +145,32 @@ func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool,
 	return may, nil
 }
 
-// clean takes out of what a forge said all that could steer a terminal or is not seen, in each
+// cleanTexts takes out of what a forge said all that could steer a terminal or is not seen, in each
 // text of a decoded answer. A text is one line, unless it is the body of an issue or a comment.
-func clean(v reflect.Value, lines bool) {
+func cleanTexts(v reflect.Value, lines bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			clean(v.Elem(), lines)
+			cleanTexts(v.Elem(), lines)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if field := v.Type().Field(i); field.IsExported() {
-				clean(v.Field(i), field.Tag.Get("json") == "body")
+				cleanTexts(v.Field(i), field.Tag.Get("json") == "body")
 			}
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() != reflect.Uint8 {
 			for i := range v.Len() {
-				clean(v.Index(i), lines)
+				cleanTexts(v.Index(i), lines)
 			}
 		}
 	case reflect.String:
-		v.SetString(visible(v.String(), lines))
+		v.SetString(visibleText(v.String(), lines))
 	}
 }
 
-// visible is what is seen of a text.
-func visible(text string, lines bool) string {
+func visibleText(text string, lines bool) string {
 	text = board.Seen(text)
 	if lines {
 		return text

@@ -8,6 +8,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,12 +52,9 @@ type Spec struct {
 	Doubted bool
 }
 
-// label is the name that the user knows.
-func (s Spec) label() string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return s.Command
+// labelOf is the name that the user knows.
+func (s Spec) labelOf() string {
+	return cmp.Or(s.Name, s.Command)
 }
 
 // Exec is how one command ended.
@@ -100,32 +98,27 @@ type Report struct {
 	Tampered []Violation
 }
 
-// Passed tells whether every required gate ran and passed.
+// Passed reports whether every required gate ran and passed.
 func (r Report) Passed() bool {
 	if r.Stopped || r.Failure != nil {
 		return false
 	}
-	for _, g := range r.Gates {
-		if g.Required && g.Status != loop.GatePassed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed })
 }
 
 // Verify runs specs in order. The first required gate that is red stops it;
 // optional ones only warn. now is used for the times that a message names. The
-// error is run's; the report then tells what ran before.
+// error is run's; the report then has what ran before.
 func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (Report, error) {
 	r := Report{Score: -1, Gates: make([]loop.Gate, len(specs))}
 	if len(specs) == 0 {
 		r.Summary = "no verification configured"
-		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without validation. " +
-			"Add commands under verification in pawl.yaml."}
+		r.Warnings = []string{CodeEmpty + ": no verification commands are configured; COMPLETE passes without " +
+			"validation. Add commands under verification in pawl.yaml."}
 		return r, nil
 	}
 	for i, s := range specs {
-		r.Gates[i] = loop.Gate{Name: s.label(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
+		r.Gates[i] = loop.Gate{Name: s.labelOf(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
 	}
 	var failed error
 	for i, s := range specs {
@@ -136,29 +129,27 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		e, tries, err := runAgain(ctx, i, s, run, now)
 		if err != nil {
 			r.Gates[i].Status, r.Gates[i].Note = loop.GateError, err.Error()
-			failed = fmt.Errorf("cannot run gate %s: %w", s.label(), err)
+			failed = fmt.Errorf("cannot run gate %s: %w", s.labelOf(), err)
 			break
 		}
-		if !r.take(i, s, e, now()) {
+		if !r.takeResult(i, s, e, now()) {
 			break
 		}
 		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
 			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
 			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree",
-				s.label(), tries))
+				s.labelOf(), tries))
 		}
 	}
-	r.Score = score(r.Gates)
-	if r.Summary == "" {
-		r.Summary = r.summarise()
-	}
+	r.Score = scoreOf(r.Gates)
+	r.Summary = cmp.Or(r.Summary, r.summaryText())
 	return r, failed
 }
 
-// take judges one command and tells whether to go on.
-func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
+// takeResult judges one command and reports whether to continue.
+func (r *Report) takeResult(i int, s Spec, e Exec, now time.Time) bool {
 	g := &r.Gates[i]
-	tests, known := judge(g, s, e)
+	tests, known := judgeGate(g, s, e)
 	if e.Stopped {
 		g.Status, g.Note = loop.GateNotRun, "stopped"
 		r.Stopped = true
@@ -166,12 +157,12 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 	}
 	if len(e.Tampered) > 0 {
 		g.Status, g.Note = loop.GateFailed, "it changed protected files"
-		return r.tampered(g.Name, e.Tampered)
+		return r.failTampered(g.Name, e.Tampered)
 	}
 	if g.Status == loop.GatePassed {
 		return true
 	}
-	a := analyse(g, s, e, now)
+	a := analyseRed(g, s, e, now)
 	line := summaryLine(g, a, tests, known)
 	if !s.Required {
 		r.Warnings = append(r.Warnings, "optional gate "+line)
@@ -185,8 +176,8 @@ func (r *Report) take(i int, s Spec, e Exec, now time.Time) bool {
 	return false
 }
 
-// tampered makes a gate, also an optional one, the last that ran.
-func (r *Report) tampered(gate string, all []Violation) bool {
+// failTampered makes a gate, also an optional one, the last that ran.
+func (r *Report) failTampered(gate string, all []Violation) bool {
 	for _, v := range all {
 		v.Why = strings.Replace(v.Why, ", but", " while gate "+gate+" ran, but", 1)
 		r.Tampered = append(r.Tampered, v)
@@ -196,16 +187,16 @@ func (r *Report) tampered(gate string, all []Violation) bool {
 	return false
 }
 
-// Judge is what one command that ended was as a gate, by itself: how often it was
-// tried is not known, nor whether it changed protected files.
+// Judge judges one command that ended as a gate, by itself: how often it was tried is
+// not known, nor whether it changed protected files.
 func Judge(s Spec, e Exec) loop.Gate {
-	g := loop.Gate{Name: s.label(), Required: s.Required, Total: -1}
-	judge(&g, s, e)
+	g := loop.Gate{Name: s.labelOf(), Required: s.Required, Total: -1}
+	judgeGate(&g, s, e)
 	return g
 }
 
-// judge sets the gate's status and counts.
-func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
+// judgeGate sets the gate's status and counts.
+func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	g.Elapsed, g.ExitCode, g.Fixed = e.Elapsed, e.ExitCode, s.Fixed
 	tests, known := failure.ParseTests(e.Output)
 	g.Test = known || s.Kind == KindTest
@@ -216,7 +207,7 @@ func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	case e.NotStarted != "":
 		g.Status, g.Note = loop.GateError, e.NotStarted
 	case e.TimedOut:
-		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limit(s, e).String()
+		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limitOf(s, e).String()
 	case e.ExitCode != 0 || e.Signal != "":
 		g.Status = loop.GateFailed
 	case g.Test && !s.AllowEmpty && known && tests.Passed+tests.Failed == 0:
@@ -229,25 +220,24 @@ func judge(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	return tests, known
 }
 
-func limit(s Spec, e Exec) time.Duration {
+func limitOf(s Spec, e Exec) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
 	}
 	return e.Elapsed.Round(time.Second)
 }
 
-// analyse says what a red gate means.
-func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
+func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	output := e.Output
 	if e.NotStarted != "" {
 		output = e.NotStarted
 	}
 	a := failure.Analyse(failure.Evidence{
-		Source: "gate", Name: s.label(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
+		Source: "gate", Name: s.labelOf(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
 		Output: output, Green: e.Green, Now: now,
 	})
 	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
-		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.label(), loop.Duration(limit(s, e)))
+		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.labelOf(), loop.Duration(limitOf(s, e)))
 	}
 	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
 		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
@@ -259,11 +249,11 @@ func analyse(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	return a
 }
 
-// score is the mean over the gates that were judged, in per mille, rounded
+// scoreOf is the mean over the gates that were judged, in per mille, rounded
 // down: of a test gate with known counts the share of tests that passed, of
 // any other 1000 or 0. A test gate that is red although all its tests passed
 // counts 0. -1 when nothing was judged.
-func score(gates []loop.Gate) int {
+func scoreOf(gates []loop.Gate) int {
 	sum, n := 0, 0
 	for _, g := range gates {
 		if g.Status == loop.GateNotRun {
@@ -295,7 +285,7 @@ func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bo
 	case g.Note != "":
 		why = g.Note
 	case known && tests.Failed > 0:
-		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, names(tests.Items))
+		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, failingNames(tests.Items))
 	}
 	return oneLine(g.Name + ": " + why)
 }
@@ -305,8 +295,8 @@ func oneLine(s string) string {
 	return fault.Cut(strings.Join(strings.Fields(s), " "), maxSummary-len("…"))
 }
 
-// names lists the first failing tests in brackets.
-func names(items []failure.Item) string {
+// failingNames lists the first failing tests in brackets.
+func failingNames(items []failure.Item) string {
 	const most = 5
 	var out []string
 	for _, i := range items {
@@ -325,8 +315,8 @@ func names(items []failure.Item) string {
 	return " (" + strings.Join(out, ", ") + ")"
 }
 
-// summarise says in one line how a verification without a red gate went.
-func (r *Report) summarise() string {
+// summaryText says in one line how a verification without a red gate went.
+func (r *Report) summaryText() string {
 	passed := 0
 	for _, g := range r.Gates {
 		if g.Status == loop.GatePassed {
@@ -363,7 +353,7 @@ func Programs(command string) []string {
 	}
 	certain, _, _ := strings.Cut(command, "||")
 	var found []string
-	for _, simple := range simples(certain) {
+	for _, simple := range splitCommands(certain) {
 		for _, word := range strings.Fields(simple) {
 			if assignment().MatchString(word) {
 				continue
@@ -378,8 +368,8 @@ func Programs(command string) []string {
 	return found
 }
 
-// simples cuts a text at what separates commands, outside of quotes.
-func simples(text string) []string {
+// splitCommands cuts a text at what separates commands, outside of quotes.
+func splitCommands(text string) []string {
 	var out []string
 	var quote rune
 	start := 0
@@ -404,7 +394,7 @@ func simples(text string) []string {
 // paid: one that a signal ended, or that is red with a class that passes by
 // itself, such as a connection that was refused.
 
-// Retries is how often a command runs again that nobody set a number for.
+// Retries is how often a command without a number of its own runs again.
 const Retries = 2
 
 const firstWait = time.Second // doubles twice with each
@@ -414,24 +404,24 @@ func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time)
 	for wait := firstWait; ; wait *= 4 {
 		e, err = run(ctx, i, s)
 		tries++
-		if err != nil || tries > s.Retries || !shaky(s, e, now()) || !process.Sleep(ctx, wait) {
+		if err != nil || tries > s.Retries || !isShaky(s, e, now()) || !process.Sleep(ctx, wait) {
 			return e, tries, err
 		}
 	}
 }
 
-// shaky is true for a required gate that could not judge.
-func shaky(s Spec, e Exec, now time.Time) bool {
+// isShaky: the gate is required, and could not judge.
+func isShaky(s Spec, e Exec, now time.Time) bool {
 	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
 	if !s.Required || ended {
 		return false
 	}
 	var g loop.Gate
-	judge(&g, s, e)
+	judgeGate(&g, s, e)
 	if g.Status == loop.GatePassed {
 		return false
 	}
-	return s.Doubted || e.Signal != "" || analyse(&g, s, e, now).Transient
+	return s.Doubted || e.Signal != "" || analyseRed(&g, s, e, now).Transient
 }
 
 // Slow is how long a gate runs before that is said.

@@ -18,7 +18,7 @@ import (
 const configuration = "pawl.yaml"
 
 // repository is the file without which git takes no folder for a repository. With it, and
-// others of usual names, it takes commands from the folder of whoever runs git there.
+// others of usual names, it takes commands from the folder in which git runs.
 const repository = "HEAD"
 
 // Change is one path that differs from the run's base. Paths are relative to
@@ -49,10 +49,10 @@ type Violation struct {
 // tampering; a new file is allowed unless rules.New.
 func Tampered(changes []Change, rules Protect) []Violation {
 	var out []Violation
-	covered := rules.covered()
+	covered := rules.coverer()
 	for _, c := range changes {
 		if pattern, ok := covered(c.Path); ok {
-			if why := whyRefused(c, rules.New || rules.named(c.Path)); why != "" {
+			if why := whyRefused(c, rules.New || rules.isNamed(c.Path)); why != "" {
 				why = fmt.Sprintf("%s, but it is protected by %q", why, pattern)
 				if pattern == c.Path && path.Base(pattern) == repository {
 					why += ": by its name git could take the folder for a repository, and run what that names"
@@ -88,11 +88,11 @@ func whyRefused(c Change, refuseNew bool) string {
 	return "it was changed"
 }
 
-// covered returns the pattern that protects a path, if one does. Where new files are
+// coverer returns the pattern that protects a path, if one does. Where new files are
 // refused upper and lower case do not differ, as for some file systems.
-func (p Protect) covered() func(path string) (pattern string, ok bool) {
+func (p Protect) coverer() func(path string) (pattern string, ok bool) {
 	return func(path string) (string, bool) {
-		if p.named(path) {
+		if p.isNamed(path) {
 			return path, !slices.Contains(p.Allow, path)
 		}
 		if slices.ContainsFunc(p.Allow, func(one string) bool { return Match(one, path) }) {
@@ -133,7 +133,7 @@ func (p Protect) CoversOne(name string) bool { return len(p.Covers("", []string{
 // their whole paths: the first 1000. None is listed if there are no patterns.
 func (p Protect) Covers(dir string, names []string) []string {
 	var out []string
-	for covered := p.covered(); len(p.Patterns) > 0 && len(names) > 0 && len(out) < maxCovered; names = names[1:] {
+	for covered := p.coverer(); len(p.Patterns) > 0 && len(names) > 0 && len(out) < maxCovered; names = names[1:] {
 		if _, ok := covered(names[0]); ok {
 			out = append(out, filepath.Join(dir, filepath.FromSlash(names[0])))
 		}
@@ -141,8 +141,8 @@ func (p Protect) Covers(dir string, names []string) []string {
 	return out
 }
 
-// named is whether a path is protected by its name, and not by a pattern.
-func (p Protect) named(name string) bool {
+// isNamed: a path is protected by its name, and not by a pattern.
+func (p Protect) isNamed(name string) bool {
 	base := path.Base(name)
 	return base == configuration || base == repository || slices.Contains(p.Files, name)
 }
@@ -183,7 +183,7 @@ const (
 	maxBraces  = 8
 )
 
-// Match tells whether path, relative and with "/", fits pattern:
+// Match reports whether path, relative and with "/", fits pattern:
 //
 //   - any characters but "/"
 //     **       as a whole element: any number of elements, also none
@@ -197,12 +197,12 @@ const (
 // "./". Upper and lower case differ. A pattern that CheckPattern refuses
 // matches nothing.
 func Match(pattern, path string) bool {
-	return CheckPattern(pattern) == nil && fits(pattern, path)
+	return CheckPattern(pattern) == nil && fitsPattern(pattern, path)
 }
 
-// CheckPattern tells what is wrong with pattern, or returns nil.
+// CheckPattern returns the fault of pattern, or nil.
 func CheckPattern(pattern string) error {
-	p := trimmed(pattern)
+	p := trimPattern(pattern)
 	var why string
 	switch {
 	case len(pattern) > maxPattern:
@@ -221,13 +221,13 @@ func CheckPattern(pattern string) error {
 	return fmt.Errorf("cannot use the pattern %q: %s", pattern, why)
 }
 
-func trimmed(pattern string) string {
+func trimPattern(pattern string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/"), "/")
 }
 
-// fits is Match for a pattern that was checked.
-func fits(pattern, path string) bool {
-	p := trimmed(pattern)
+// fitsPattern is Match for a pattern that was checked.
+func fitsPattern(pattern, path string) bool {
+	p := trimPattern(pattern)
 	if path == "" || doublestar.MatchUnvalidated(p, path) {
 		return path != ""
 	}

@@ -36,7 +36,7 @@ type account struct {
 	calls  int // that went out, answered or not yet
 	tokens int64
 	cost   loop.MicroUSD
-	// unpriced: a call went to a model whose price nobody knows.
+	// unpriced: a call went to a model without a known price.
 	unpriced bool
 	models   map[string]agent.ModelUse
 	flying   map[*flight]bool
@@ -49,7 +49,7 @@ type account struct {
 type flight struct {
 	model string
 	tier  string // that was asked for
-	asked int64  // length of the request: see [length]
+	asked int64  // length of the request: see [requestLength]
 	input usage  // that it has in all likelihood
 	works bool   // it is a step of the work
 	cost  loop.MicroUSD
@@ -68,15 +68,15 @@ type over struct {
 	why   string
 }
 
-// admit lets a call in, or says which limit stands against it. A call that can
+// admitCall lets a call in, or returns the limit that stands against it. A call that can
 // be cut needs room for its input only, any other for the longest answer that
 // it asks for. It waits while those in flight may leave it no room: a limit is passed
 // by one call at most. It returns nothing when ctx ended.
-func (a *account) admit(ctx context.Context, q question, asked int64) (*flight, *over) {
+func (a *account) admitCall(ctx context.Context, q question, asked int64) (*flight, *over) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
-		f, over := a.room(q, asked)
+		f, over := a.findRoom(q, asked)
 		if over != nil || f != nil {
 			return f, over
 		}
@@ -93,58 +93,61 @@ func (a *account) admit(ctx context.Context, q question, asked int64) (*flight, 
 	}
 }
 
-// room is a call that is let in, a limit that stands against it, or nothing: those in
+// findRoom is a call that is let in, a limit that stands against it, or nothing: those in
 // flight have to land first.
-func (a *account) room(q question, asked int64) (*flight, *over) {
-	f := &flight{model: q.model, tier: q.tier(), asked: asked, input: a.input(q.model, asked), works: q.works()}
-	if _, known := a.price(f, &reading{}, usage{}); a.limits.Priced && !known {
+func (a *account) findRoom(q question, asked int64) (*flight, *over) {
+	f := &flight{model: q.model, tier: q.serviceTier(), asked: asked, works: q.isWork()}
+	f.input = a.likelyInput(q.model, asked)
+	if _, known := a.priceOf(f, &reading{}, usage{}); a.limits.Priced && !known {
 		return nil, &over{loop.EndedPrice, agent.NoPrice(f.model, f.tier)}
 	}
-	cost, tokens := a.totals()
+	cost, tokens := a.totalsNow()
 	if l := a.limits.Tokens; l > 0 && tokens >= l {
 		return nil, &over{loop.EndedTokens, fmt.Sprintf("the limit of %d tokens is reached: %d are used", l, tokens)}
 	}
 	if l := a.limits.Cost; l > 0 {
-		if next := a.least(q, f.input); cost >= l || cost+next > l {
+		if next := a.leastCost(q, f.input); cost >= l || cost+next > l {
 			const why = "the limit of %s does not allow this call: %s is spent, and the call may cost %s"
-			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollars(l), dollars(cost), dollars(next))}
+			return nil, &over{loop.EndedCost, fmt.Sprintf(why, dollarText(l), dollarText(cost), dollarText(next))}
 		}
 	}
-	f.cost, f.used = a.least(q, f.input), f.input.Tokens() // until more is known
-	if !a.fits(f, cost, tokens) {
+	f.cost, f.used = a.leastCost(q, f.input), f.input.Tokens() // until more is known
+	if !a.fitsBeside(f, cost, tokens) {
 		return nil, nil
 	}
-	f.most(a, q)
-	if over := a.reserve(f, loop.Use{Cost: f.cost, Tokens: f.used, Calls: 1}); over != nil {
+	f.setMost(a, q)
+	if over := a.reserveDay(f, loop.Use{Cost: f.cost, Tokens: f.used, Calls: 1}); over != nil {
 		return nil, over
 	}
 	a.flying[f] = true
 	return f, nil
 }
 
-// most sets what a call may come to: what is not seen of it, such as thoughts, is in it.
-func (f *flight) most(a *account, q question) {
+// setMost sets the most that a call may use: what is not seen of it, such as thoughts, is in it.
+func (f *flight) setMost(a *account, q question) {
 	longest := f.input
-	longest.Output = cmp.Or(q.most(), unsaid)
-	f.mostCost, _ = a.price(f, &reading{}, longest)
+	longest.Output = cmp.Or(q.mostTokens(), unsaid)
+	f.mostCost, _ = a.priceOf(f, &reading{}, longest)
 	f.mostUsed = longest.Tokens()
 }
 
 // unsaid is how long an answer may be that has no limit of its own.
 const unsaid = 32_000
 
-// fits is whether there is room for a call beside the longest answers of those in flight.
-func (a *account) fits(f *flight, cost loop.MicroUSD, tokens int64) bool {
+// fitsBeside: there is room for a call beside the longest answers of those in flight.
+func (a *account) fitsBeside(f *flight, cost loop.MicroUSD, tokens int64) bool {
 	for g := range a.flying {
 		cost += max(0, g.mostCost-g.cost)
 		tokens += max(0, g.mostUsed-g.used)
 	}
 	l := a.limits
-	return len(a.flying) == 0 || (l.Cost == 0 || cost+f.cost <= l.Cost) && (l.Tokens == 0 || tokens+f.used <= l.Tokens)
+	overCost, overTokens := l.Cost != 0 && cost+f.cost > l.Cost, l.Tokens != 0 && tokens+f.used > l.Tokens
+	passesLimit := overCost || overTokens
+	return len(a.flying) == 0 || !passesLimit
 }
 
-// reserve lets a call use more of the day, before it does: other runs see it.
-func (a *account) reserve(f *flight, more loop.Use) *over {
+// reserveDay lets a call use more of the day, before it does: other runs see it.
+func (a *account) reserveDay(f *flight, more loop.Use) *over {
 	if a.limits.Day.None() || a.spend == nil {
 		return nil
 	}
@@ -154,16 +157,16 @@ func (a *account) reserve(f *flight, more loop.Use) *over {
 	}
 	f.reserved = f.reserved.Plus(more)
 	if limit, used := a.limits.Day.Over(today.Minus(more), more); limit != "" {
-		a.settle(f, loop.Use{})
+		a.bookUse(f, loop.Use{})
 		return &over{loop.EndedDay, limit + " has no room for this call: " + used}
 	}
 	return nil
 }
 
-// settle books what a call did use for what was reserved.
-func (a *account) settle(f *flight, did loop.Use) {
+// bookUse books what a call did use in place of what was reserved.
+func (a *account) bookUse(f *flight, did loop.Use) {
 	if a.spend != nil && did != f.reserved {
-		_, _ = a.spend(did.Minus(f.reserved)) // the call is over, whatever can be kept of it
+		_, _ = a.spend(did.Minus(f.reserved)) // the call is over, even if this cannot be stored
 	}
 	f.reserved = loop.Use{}
 }
@@ -174,15 +177,15 @@ const (
 	tokenStep = 1_000
 )
 
-// try counts one more call that goes out, or says that there may be none.
-func (a *account) try(f *flight) *over {
+// countTry counts one more call that goes out, or returns the limit that forbids it.
+func (a *account) countTry(f *flight) *over {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.limits.Calls; l > 0 && a.calls >= l {
 		return &over{loop.EndedCalls, fmt.Sprintf("the limit of %d model calls is reached", l)}
 	}
 	if f.calls > 0 {
-		if over := a.reserve(f, loop.Use{Calls: 1}); over != nil {
+		if over := a.reserveDay(f, loop.Use{Calls: 1}); over != nil {
 			return over
 		}
 	}
@@ -191,26 +194,25 @@ func (a *account) try(f *flight) *over {
 	return nil
 }
 
-// untried takes back a call that did not reach the provider.
-func (a *account) untried(f *flight) {
+// takeTryBack takes back a call that did not reach the provider.
+func (a *account) takeTryBack(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls--
 	f.calls--
 }
 
-// least is what a call costs before it can be cut; 0 when nobody knows the
-// model's price.
-func (a *account) least(q question, input usage) loop.MicroUSD {
+// leastCost of a call before it can be cut; 0 when the model's price is not known.
+func (a *account) leastCost(q question, input usage) loop.MicroUSD {
 	if !q.stream {
-		input.Output = q.most()
+		input.Output = q.mostTokens()
 	}
-	cost, _ := a.price(&flight{model: q.model, tier: q.tier()}, &reading{}, input)
+	cost, _ := a.priceOf(&flight{model: q.model, tier: q.serviceTier()}, &reading{}, input)
 	return cost
 }
 
-// totals are what is used, with what the calls in flight used so far.
-func (a *account) totals() (cost loop.MicroUSD, tokens int64) {
+// totalsNow include what the calls in flight used so far.
+func (a *account) totalsNow() (cost loop.MicroUSD, tokens int64) {
 	cost, tokens = a.cost, a.tokens
 	for f := range a.flying {
 		cost += f.cost
@@ -224,14 +226,14 @@ const passedWhile = "%s was passed in the middle of an answer, which was cut"
 // goesOn takes how far a call has come. It returns the limit that is passed, if
 // one is: then the call has to be cut.
 func (a *account) goesOn(f *flight, r *reading) *over {
-	u := r.estimated(f.input)
+	u := r.estimatedUsage(f.input)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.cost, _ = a.price(f, r, u)
+	f.cost, _ = a.priceOf(f, r, u)
 	f.used = u.Tokens()
-	cost, tokens := a.totals()
+	cost, tokens := a.totalsNow()
 	if l := a.limits.Cost; l > 0 && cost > l {
-		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, "the limit of "+dollars(l))}
+		return &over{loop.EndedCost, fmt.Sprintf(passedWhile, "the limit of "+dollarText(l))}
 	}
 	if l := a.limits.Tokens; l > 0 && tokens > l {
 		return &over{loop.EndedTokens, fmt.Sprintf(passedWhile, fmt.Sprint("the limit of ", l, " tokens"))}
@@ -246,7 +248,7 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	if more == (loop.Use{}) {
 		return nil
 	}
-	if over := a.reserve(f, more); over != nil {
+	if over := a.reserveDay(f, more); over != nil {
 		over.why = fmt.Sprintf(passedWhile, "a limit of the day")
 		return over
 	}
@@ -257,21 +259,21 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 type used struct {
 	model string
 	usage usage
-	// total is what the attempt has cost so far; priced is false when nobody
-	// knows all of it.
+	// total is what the attempt has cost so far; priced is false when a part of it is
+	// not known.
 	total  loop.MicroUSD
 	priced bool
 }
 
-// land takes the end of a call that was answered.
-func (a *account) land(f *flight, r *reading) used {
-	u := used{model: f.modelOf(r), usage: r.estimated(f.input)}
+// landCall takes the end of a call that was answered.
+func (a *account) landCall(f *flight, r *reading) used {
+	u := used{model: f.modelOf(r), usage: r.estimatedUsage(f.input)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended(f)
-	cost, priced := a.price(f, r, u.usage)
+	a.endFlight(f)
+	cost, priced := a.priceOf(f, r, u.usage)
 	a.cost += cost
-	a.settle(f, loop.Use{Cost: cost, Tokens: u.usage.Tokens(), Calls: f.calls})
+	a.bookUse(f, loop.Use{Cost: cost, Tokens: u.usage.Tokens(), Calls: f.calls})
 	a.unpriced = a.unpriced || !priced
 	a.tokens += u.usage.Tokens()
 	m := a.models[u.model]
@@ -285,32 +287,26 @@ func (a *account) land(f *flight, r *reading) used {
 	return u
 }
 
-// drop takes a call back that the provider did not answer: it costs nothing.
-func (a *account) drop(f *flight) {
+// dropCall takes a call back that the provider did not answer: it costs nothing.
+func (a *account) dropCall(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended(f)
-	a.settle(f, loop.Use{Calls: f.calls})
+	a.endFlight(f)
+	a.bookUse(f, loop.Use{Calls: f.calls})
 }
 
-// ended takes a call out of those in flight; others may have waited for it.
-func (a *account) ended(f *flight) {
+// endFlight takes a call out of those in flight; others may have waited for it.
+func (a *account) endFlight(f *flight) {
 	delete(a.flying, f)
 	close(a.landed)
 	a.landed = make(chan struct{})
 }
 
 // modelOf is the model that answered, or else the one that was asked.
-func (f *flight) modelOf(r *reading) string {
-	if r.model != "" {
-		return r.model
-	}
-	return f.model
-}
+func (f *flight) modelOf(r *reading) string { return cmp.Or(r.model, f.model) }
 
-// price is what a call costs that used u; false when that is not all, or nobody
-// knows. What is kept for an hour in Anthropic's cache costs twice the input.
-func (a *account) price(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
+// priceOf a call that used u; false when that is not all, or not known. What is kept for an hour in Anthropic's cache costs twice the input.
+func (a *account) priceOf(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
 	p, known := a.prices.Of(f.modelOf(r))
 	if !known { // a server may have a name of its own for what it was asked for
 		p, known = a.prices.Of(f.model)
@@ -324,4 +320,4 @@ func (a *account) price(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
 	return cost + r.tools, known && !r.unpriced
 }
 
-func dollars(m loop.MicroUSD) string { return fmt.Sprintf("$%.2f", float64(m)/1e6) }
+func dollarText(m loop.MicroUSD) string { return fmt.Sprintf("$%.2f", float64(m)/1e6) }

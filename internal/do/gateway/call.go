@@ -32,73 +32,74 @@ type call struct {
 	reading  reading
 }
 
-// pass serves what is no model call: once, uncounted.
-func (c *call) pass(w http.ResponseWriter) {
-	resp, err := c.sendTo(c.request.Context(), c.via.to())
+// passOther serves what is no model call: once, uncounted.
+func (c *call) passOther(w http.ResponseWriter) {
+	resp, err := c.sendTo(c.request.Context(), c.via.endpointNow())
 	if err != nil {
-		refuse(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+err.Error())
+		writeRefusal(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+err.Error())
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()
-	headers(w, resp)
+	copyHeaders(w, resp)
 	if resp.StatusCode >= 300 {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-		_, _ = w.Write(c.via.hide(text))
+		_, _ = w.Write(c.via.hideKeys(text))
 		return
 	}
 	_, _ = io.Copy(w, io.LimitReader(resp.Body, maxAnswer))
 }
 
-// serve serves a model call.
-func (c *call) serve(w http.ResponseWriter) {
+// serveCall serves a model call.
+func (c *call) serveCall(w http.ResponseWriter) {
 	c.g.config.Alive()
-	flight, over := c.g.account.admit(c.request.Context(), c.question, length(c.body))
+	flight, over := c.g.account.admitCall(c.request.Context(), c.question, requestLength(c.body))
 	if over != nil {
-		c.refuse(w, over)
+		c.refuseCall(w, over)
 		return
 	}
 	if flight == nil { // the agent has gone
 		return
 	}
 	c.flight = flight
-	resp, err := c.answer()
+	resp, err := c.askProvider()
 	if err == nil {
 		defer func() { _ = resp.Body.Close() }()
-		c.copy(w, resp)
+		c.copyAnswer(w, resp)
 		return
 	}
 	if errors.Is(err, errSent) { // the provider may count it all the same
-		c.land()
+		c.landAnswer()
 		return
 	}
-	c.g.account.drop(flight)
+	c.g.account.dropCall(flight)
 	var t *trouble
-	if errors.As(err, &t) && c.question.works() { // what the program says of it later has no time
-		c.g.judge(&t.err, len(c.question.tools))
+	if errors.As(err, &t) && c.question.isWork() { // what the program says of it later has no time
+		c.g.keepFlaw(&t.err, len(c.question.tools))
 	}
 	switch {
 	case errors.As(err, &over):
-		c.refuse(w, over)
+		c.refuseCall(w, over)
 	case t == nil: // the agent has gone
 	case resp == nil:
-		refuse(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+t.err.Message)
-		c.tell(t)
+		const unreachable = "pawl's gateway cannot reach the provider: "
+		writeRefusal(w, c.via.dialect, http.StatusBadGateway, unreachable+t.err.Message)
+		c.endForTrouble(t)
 	default:
 		defer func() { _ = resp.Body.Close() }()
-		headers(w, resp)
+		copyHeaders(w, resp)
 		_, _ = io.Copy(w, resp.Body)
-		c.tell(t)
+		c.endForTrouble(t)
 	}
 }
 
-// refuse answers a call for which a limit has no room, and ends the attempt.
-func (c *call) refuse(w http.ResponseWriter, over *over) {
-	refuse(w, c.via.dialect, http.StatusBadRequest, "pawl: "+over.why)
+// refuseCall answers a call for which a limit has no room, and ends the attempt.
+func (c *call) refuseCall(w http.ResponseWriter, over *over) {
+	writeRefusal(w, c.via.dialect, http.StatusBadRequest, "pawl: "+over.why)
 	c.g.config.End(over.ended, over.why)
 }
 
-// tell ends the attempt for a trouble that lasts.
-func (c *call) tell(t *trouble) {
+// endForTrouble ends the attempt if the trouble lasts.
+func (c *call) endForTrouble(t *trouble) {
 	if t.lasts {
 		c.g.config.End(loop.EndedRetries, "the provider does not answer: "+t.Error())
 	}
@@ -107,34 +108,34 @@ func (c *call) tell(t *trouble) {
 // errSent is the end of an agent that has asked and did not wait for the answer.
 var errSent = errors.New("the agent has gone")
 
-// answer asks the provider until it answers, or its trouble lasts: then the error
+// askProvider asks the provider until it answers, or its trouble lasts: then the error
 // is a [trouble], with the provider's answer if there was one. It is an [over]
 // when there may be no further call.
-func (c *call) answer() (*http.Response, error) {
+func (c *call) askProvider() (*http.Response, error) {
 	ctx := c.request.Context()
 	var held time.Duration
 	for try := 1; ; try++ {
-		if over := c.g.account.try(c.flight); over != nil {
+		if over := c.g.account.countTry(c.flight); over != nil {
 			return nil, over
 		}
-		to := c.via.to()
+		to := c.via.endpointNow()
 		resp, err := c.sendTo(ctx, to)
 		if ctx.Err() != nil {
 			return nil, errSent
 		}
-		t := c.troubled(resp, err)
+		t := c.troubleOf(resp, err)
 		if t == nil {
 			return resp, nil
 		}
 		calls := 1
 		if resp == nil {
-			c.g.account.untried(c.flight)
+			c.g.account.takeTryBack(c.flight)
 			calls = 0
 		}
-		wait := t.pause(try, held)
+		wait := t.nextWait(try, held)
 		heard := t.err
-		if t.lasts && c.via.leave(to) {
-			c.g.emit(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
+		if t.lasts && c.via.leaveEndpoint(to) {
+			c.g.emitEvent(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
 			if resp != nil {
 				_ = resp.Body.Close()
 			}
@@ -142,11 +143,11 @@ func (c *call) answer() (*http.Response, error) {
 			continue
 		}
 		if wait == 0 {
-			c.g.emit(agent.Event{Kind: agent.Error, Calls: calls, Error: &heard})
+			c.g.emitEvent(agent.Event{Kind: agent.Error, Calls: calls, Error: &heard})
 			return resp, t
 		}
 		held += wait
-		c.g.emit(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
+		c.g.emitEvent(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
 		if resp != nil {
 			_ = resp.Body.Close()
 		}
@@ -156,11 +157,11 @@ func (c *call) answer() (*http.Response, error) {
 	}
 }
 
-// troubled is what is wrong with an answer; nil when it is one. The beginning of
+// troubleOf an answer; nil when it is a good one. The beginning of
 // an error's text is read, and put back.
-func (c *call) troubled(resp *http.Response, err error) *trouble {
+func (c *call) troubleOf(resp *http.Response, err error) *trouble {
 	if err != nil {
-		return unreached(err)
+		return unreachedTrouble(err)
 	}
 	if resp.StatusCode < 300 {
 		return nil
@@ -173,7 +174,7 @@ func (c *call) troubled(resp *http.Response, err error) *trouble {
 		return &trouble{lasts: true, err: failure.APIError{Type: "redirect", Message: why}}
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-	text = c.via.hide(text)
+	text = c.via.hideKeys(text)
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return refusedBy(resp, text, time.Now())
@@ -184,7 +185,7 @@ func (c *call) sendTo(ctx context.Context, to *agent.Route) (*http.Response, err
 	target := to.Base + c.path
 	query := url.Values{}
 	for name, values := range c.request.URL.Query() {
-		if listed(name, parameters) {
+		if isListed(name, parameters) {
 			query[name] = values
 		}
 	}
@@ -211,11 +212,11 @@ func (c *call) sendTo(ctx context.Context, to *agent.Route) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	return plain(resp)
+	return decompress(resp)
 }
 
-// plain undoes a compression that was not asked for.
-func plain(resp *http.Response) (*http.Response, error) {
+// decompress undoes a compression that was not asked for.
+func decompress(resp *http.Response) (*http.Response, error) {
 	switch coding := resp.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return resp, nil
@@ -237,9 +238,9 @@ func plain(resp *http.Response) (*http.Response, error) {
 	}
 }
 
-func headers(w http.ResponseWriter, resp *http.Response) {
+func copyHeaders(w http.ResponseWriter, resp *http.Response) {
 	for key, values := range resp.Header {
-		if listed(key, answerHeaders) {
+		if isListed(key, answerHeaders) {
 			w.Header()[key] = values
 		}
 	}
@@ -248,12 +249,12 @@ func headers(w http.ResponseWriter, resp *http.Response) {
 
 const pieceSize = 32 << 10
 
-// copy passes an answer on as it comes, and counts it.
-func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
+// copyAnswer passes an answer on as it comes, and counts it.
+func (c *call) copyAnswer(w http.ResponseWriter, resp *http.Response) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	streams := kind == "text/event-stream"
 	c.reading.page = kind == "text/html"
-	headers(w, resp)
+	copyHeaders(w, resp)
 	out := http.NewResponseController(w)
 	_ = out.Flush()
 	c.body = nil
@@ -270,16 +271,16 @@ func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
 			_ = out.Flush()
 			passed += int64(n)
 			if streams {
-				split.feed(buffer[:n], c.line)
+				split.feedLines(buffer[:n], c.readLine)
 			} else if len(all) < longestLine {
 				all = append(all, buffer[:n]...)
 			}
 			if failed != nil { // the agent has gone
-				c.land()
+				c.landAnswer()
 				return
 			}
 			if over := c.g.account.goesOn(c.flight, &c.reading); over != nil && streams {
-				c.cut(w, over)
+				c.cutAnswer(w, over)
 				return
 			}
 		}
@@ -287,9 +288,9 @@ func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
 			continue
 		}
 		if !streams {
-			c.reader.whole(all, &c.reading)
+			c.reader.readWhole(all, &c.reading)
 		}
-		c.land()
+		c.landAnswer()
 		if err != nil && errors.Is(err, io.EOF) {
 			return
 		}
@@ -297,47 +298,48 @@ func (c *call) copy(w http.ResponseWriter, resp *http.Response) {
 	}
 }
 
-// line takes a line of a stream.
-func (c *call) line(b []byte) {
-	if d := data(b); len(d) > 0 {
-		c.reader.event(d, &c.reading)
+// readLine takes a line of a stream.
+func (c *call) readLine(b []byte) {
+	if d := eventData(b); len(d) > 0 {
+		c.reader.readEvent(d, &c.reading)
 	}
 }
 
-// cut ends an answer in the middle, with an error in the protocol's form.
-func (c *call) cut(w http.ResponseWriter, over *over) {
-	_, _ = fmt.Fprintf(w, "\n\nevent: error\ndata: %s\n\n", c.via.refuse(http.StatusBadRequest, "pawl: "+over.why))
+// cutAnswer ends an answer in the middle, with an error in the protocol's form.
+func (c *call) cutAnswer(w http.ResponseWriter, over *over) {
+	_, _ = fmt.Fprintf(w, "\n\nevent: error\ndata: %s\n\n", c.via.refusalText(http.StatusBadRequest, "pawl: "+over.why))
 	_ = http.NewResponseController(w).Flush()
-	c.land()
+	c.landAnswer()
 	c.g.config.End(over.ended, over.why)
 }
 
-// land counts the call, and tells what was wrong with its answer.
-func (c *call) land() {
+// landAnswer counts the call, and reports a flaw of its answer.
+func (c *call) landAnswer() {
 	r := &c.reading
-	u := c.g.account.land(c.flight, r)
+	u := c.g.account.landCall(c.flight, r)
 	seen := agent.Event{Kind: agent.UsageSeen, Calls: 1, Model: u.model, Usage: u.usage.Usage}
 	if u.priced {
 		seen.Cost = u.total
 	}
-	c.g.emit(seen)
+	c.g.emitEvent(seen)
 	left := c.request.Context().Err() != nil
-	r.done = r.done || left && r.stop != "" // the last word was there, if not the stream's end
+	hadLastWord := left && r.stop != ""
+	r.done = r.done || hadLastWord // if not the stream's end
 	if left && !r.done {
 		return // the agent did not wait for the end
 	}
-	flaw := r.flaw(c.question.works())
-	if c.question.works() {
-		c.g.judge(flaw, len(c.question.tools))
+	flaw := r.flawOf(c.question.isWork())
+	if c.question.isWork() {
+		c.g.keepFlaw(flaw, len(c.question.tools))
 	}
 	if flaw != nil {
-		c.g.emit(agent.Event{Kind: agent.Retry, Error: flaw})
+		c.g.emitEvent(agent.Event{Kind: agent.Retry, Error: flaw})
 	}
 }
 
-// judge keeps what is wrong with an answer to a call that offered tools of that many bytes. One
+// keepFlaw keeps what is wrong with an answer to a call that offered tools of that many bytes. One
 // that offers much less than others is beside the work: it has a memory written, or the like.
-func (g *Gateway) judge(flaw *failure.APIError, tools int) {
+func (g *Gateway) keepFlaw(flaw *failure.APIError, tools int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tools = max(g.tools, tools)
@@ -346,7 +348,7 @@ func (g *Gateway) judge(flaw *failure.APIError, tools int) {
 	}
 }
 
-func (g *Gateway) emit(e agent.Event) {
+func (g *Gateway) emitEvent(e agent.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.config.Emit(e)

@@ -17,7 +17,7 @@
 // Requests and answers pass as they are: nothing is translated. Headers and
 // query parameters pass by short lists. A stream stays a stream, and is cut
 // when what it costs passes the limit. A call that fails for a short while is
-// held and tried again, at most [HoldTime] long; longer trouble is told, and
+// held and tried again, at most [HoldTime] long; longer trouble is reported, and
 // the agent's loop waits for its end.
 //
 // The package reads of an answer what it needs to count. What it cannot read

@@ -16,8 +16,8 @@ const imageTokens = 1_600
 // images are how an image begins in base64: PNG, JPEG, GIF and WebP.
 var images = [][]byte{[]byte("iVBORw0KGgo"), []byte("/9j/"), []byte("R0lGOD"), []byte("UklGR")}
 
-// length is how long a request is, in bytes, with images for what a model sees of them.
-func length(body []byte) int64 {
+// requestLength is how long a request is, in bytes, with images for what a model sees of them.
+func requestLength(body []byte) int64 {
 	all := int64(len(body))
 	for _, begin := range images {
 		for rest := body; ; {
@@ -39,9 +39,9 @@ func length(body []byte) int64 {
 	return all
 }
 
-// estimated completes what the provider has not counted yet, by the input that the
+// estimatedUsage completes what the provider has not counted yet, by the input that the
 // call has in all likelihood, and by the length of what was said.
-func (r *reading) estimated(input usage) usage {
+func (r *reading) estimatedUsage(input usage) usage {
 	u := r.usage
 	u.Usage = u.Sane()
 	u.writtenHour = min(max(u.writtenHour, 0), u.CacheWrite)
@@ -56,7 +56,7 @@ func (r *reading) estimated(input usage) usage {
 	return u
 }
 
-// inputKnown is whether the provider has counted the input.
+// inputKnown: the provider has counted the input.
 func (r *reading) inputKnown() bool { return r.usage.Input+r.usage.CacheRead+r.usage.CacheWrite > 0 }
 
 // counted is what a request of that length had in it. With a warm cache most of it
@@ -66,9 +66,9 @@ type counted struct {
 	asked int64
 }
 
-// input is what a request of that length has in it: as much for its length as the last
+// likelyInput is what a request of that length has in it: as much for its length as the last
 // one of the model, if the provider has counted that.
-func (a *account) input(model string, asked int64) usage {
+func (a *account) likelyInput(model string, asked int64) usage {
 	last := a.counted[model]
 	if last.asked == 0 {
 		return usage{Usage: agent.Usage{Input: asked / bytesPerToken}}

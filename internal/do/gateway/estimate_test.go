@@ -139,7 +139,7 @@ func TestEstimated(t *testing.T) {
 		{reading{usage: usage{Usage: agent.Usage{CacheRead: 5}}}, agent.Usage{CacheRead: 5}},
 		{reading{usage: usage{Usage: agent.Usage{Input: 1, CacheWrite: 5}}}, agent.Usage{Input: 1, CacheWrite: 5}},
 	} {
-		if got := c.r.estimated(input).Usage; got != c.want {
+		if got := c.r.estimatedUsage(input).Usage; got != c.want {
 			t.Errorf("%d bytes, with %+v counted, are estimated as %+v, want %+v", c.r.said, c.r.usage.Usage, got, c.want)
 		}
 	}

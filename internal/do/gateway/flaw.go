@@ -10,9 +10,9 @@ import (
 // Those for other answers that are none have the names of their classes.
 const BrokenStream = "stream_broken"
 
-// flaw is what is wrong with an answer that has ended; nil is nothing. Only a
+// flawOf an answer that has ended; nil is none. Only a
 // step of the agent's work has to say something.
-func (r *reading) flaw(works bool) *failure.APIError {
+func (r *reading) flawOf(works bool) *failure.APIError {
 	flaw := func(kind failure.Class, message string) *failure.APIError {
 		return &failure.APIError{Type: string(kind), Message: message}
 	}
@@ -20,7 +20,8 @@ func (r *reading) flaw(works bool) *failure.APIError {
 	case r.err != nil:
 		return r.err
 	case r.odd && r.said == 0 && r.calls == 0:
-		return flaw(BrokenStream, "the provider's answer is nothing of its protocol: something between may have answered")
+		return flaw(BrokenStream, "the provider's answer is nothing of its protocol: something between may have "+
+			"answered")
 	case !r.done:
 		return flaw(BrokenStream, "the provider's answer broke off in the middle")
 	}

@@ -49,7 +49,7 @@ type Config struct {
 	// Transport reaches the providers; it must follow no redirect, as a
 	// [http.RoundTripper] does not.
 	Transport http.RoundTripper
-	// Emit is told what happens, one event at a time.
+	// Emit gets one event at a time.
 	Emit func(agent.Event)
 	// Alive is called whenever the agent asks, and whenever a piece of an answer comes; nil does nothing.
 	Alive func()
@@ -80,17 +80,17 @@ type way struct {
 	left atomic.Bool
 }
 
-// to is the endpoint that calls go to now.
-func (w *way) to() *agent.Route {
+// endpointNow is the endpoint that calls go to now.
+func (w *way) endpointNow() *agent.Route {
 	if w.left.Load() {
 		return w.Next
 	}
 	return &w.Route
 }
 
-// leave goes on to the next endpoint from now on; false when there is none, or
+// leaveEndpoint changes to the next endpoint for good; false when there is none, or
 // from is that already.
-func (w *way) leave(from *agent.Route) bool {
+func (w *way) leaveEndpoint(from *agent.Route) bool {
 	if w.Next == nil || from == w.Next {
 		return false
 	}
@@ -98,8 +98,8 @@ func (w *way) leave(from *agent.Route) bool {
 	return true
 }
 
-// hide takes the keys out of an error of a provider: some say back what they were given.
-func (w *way) hide(text []byte) []byte {
+// hideKeys takes the keys out of an error of a provider: some say back what they were given.
+func (w *way) hideKeys(text []byte) []byte {
 	for _, r := range []*agent.Route{&w.Route, w.Next} {
 		if r != nil && r.Key != "" {
 			text = bytes.ReplaceAll(text, []byte(r.Key), []byte("[the key]"))
@@ -144,7 +144,7 @@ func New(c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Flaw is what was wrong with the answer to the last step of the agent's work:
+// Flaw of the answer to the last step of the agent's work:
 // an error, a refusal, an answer that broke off, was cut at its limit or is empty. nil
 // is nothing. A program may call that a success, or report it without the time that the
 // provider named.
@@ -154,8 +154,8 @@ func (g *Gateway) Flaw() *failure.APIError {
 	return g.flaw
 }
 
-// Totals are what the attempt used by model, and its cost; known is false when
-// nobody knows the price of one of the models.
+// Totals of the attempt: use by model, and cost; known is false when the price of one
+// of the models is not known.
 func (g *Gateway) Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD, known bool) {
 	a := g.account
 	a.mu.Lock()
@@ -163,7 +163,7 @@ func (g *Gateway) Totals() (models map[string]agent.ModelUse, cost loop.MicroUSD
 	return maps.Clone(a.models), a.cost, !a.unpriced
 }
 
-// Serve answers what comes to l until ctx is done, ends what is open then, counts
+// Serve answers requests to l until ctx is done, ends what is open then, counts
 // it, and closes l. Its error is that of a listener that broke.
 func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	s := &http.Server{
@@ -193,50 +193,50 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest = "/" + rest
 	via := g.routes[first]
 	if via == nil {
-		refuse(w, dialects()[agent.OpenAI], http.StatusNotFound, "pawl's gateway has no provider of this name")
+		writeRefusal(w, dialects()[agent.OpenAI], http.StatusNotFound, "pawl's gateway has no provider of this name")
 		return
 	}
-	if subtle.ConstantTimeCompare([]byte(token(r)), []byte(g.config.Token)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(tokenOf(r)), []byte(g.config.Token)) != 1 {
 		const why = "pawl's gateway does not know this key: it serves the run's own agent only"
-		refuse(w, via.dialect, http.StatusUnauthorized, why)
+		writeRefusal(w, via.dialect, http.StatusUnauthorized, why)
 		return
 	}
 	if g.config.From != nil && !g.from.Allows(r.Context()) {
 		const why = "pawl's gateway takes this key from the sandbox of its own run only"
-		refuse(w, via.dialect, http.StatusForbidden, why)
+		writeRefusal(w, via.dialect, http.StatusForbidden, why)
 		return
 	}
-	e, known := via.find(r.Method, rest)
+	e, known := via.findEndpoint(r.Method, rest)
 	if !known {
 		why := fmt.Sprintf("pawl's gateway passes model calls only, not %s %s", r.Method, rest)
-		refuse(w, via.dialect, http.StatusForbidden, why)
+		writeRefusal(w, via.dialect, http.StatusForbidden, why)
 		return
 	}
-	body, release, err := g.body(w, r)
+	body, release, err := g.readBody(w, r)
 	defer release()
 	if err != nil {
-		refuse(w, via.dialect, http.StatusRequestEntityTooLarge, err.Error())
+		writeRefusal(w, via.dialect, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	}
 	c := &call{g: g, via: via, path: rest, request: r, body: body, release: release}
 	if e.reader == nil {
-		c.pass(w)
+		c.passOther(w)
 		return
 	}
 	c.reader = e.reader()
-	c.question, err = ask(r, rest, body)
+	c.question, err = readQuestion(r, rest, body)
 	if err == nil && c.question.background {
 		err = errors.New("pawl's gateway passes no call that goes on in the background: no limit would hold")
 	}
 	if err != nil {
-		refuse(w, via.dialect, http.StatusBadRequest, err.Error())
+		writeRefusal(w, via.dialect, http.StatusBadRequest, err.Error())
 		return
 	}
-	c.serve(w)
+	c.serveCall(w)
 }
 
-// body reads a request whole: a call that fails is asked again.
-func (g *Gateway) body(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+// readBody reads a request whole: a call that fails is asked again.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	if v := r.Header.Get("Content-Encoding"); v != "" && v != "identity" {
 		return nil, func() {}, fmt.Errorf("pawl's gateway does not read requests that are compressed (%s)", v)
 	}
@@ -266,10 +266,10 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) (body []byte, rel
 	}
 }
 
-func refuse(w http.ResponseWriter, d dialect, status int, message string) {
+func writeRefusal(w http.ResponseWriter, d dialect, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, d.refuse(status, message)+"\n")
+	_, _ = io.WriteString(w, d.refusalText(status, message)+"\n")
 }
 
 // bound is a listener that hands out so many connections at a time.

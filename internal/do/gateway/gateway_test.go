@@ -1101,19 +1101,19 @@ func FuzzReaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, of := range []func() reader{newMessages, newChat, newResponses, newGenerate} {
 			var a, b reading
-			of().whole(body, &a)
+			of().readWhole(body, &a)
 			var l lines
-			l.feed(append([]byte("data: "), append(body, '\n')...), func(line []byte) {
-				if d := data(line); len(d) > 0 {
-					of().event(d, &b)
+			l.feedLines(append([]byte("data: "), append(body, '\n')...), func(line []byte) {
+				if d := eventData(line); len(d) > 0 {
+					of().readEvent(d, &b)
 				}
 			})
 			for _, r := range []*reading{&a, &b} {
-				u := r.estimated(usage{Usage: agent.Usage{Input: 10}})
+				u := r.estimatedUsage(usage{Usage: agent.Usage{Input: 10}})
 				if r.said < 0 || r.calls < 0 || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.writtenHour, u.CacheWrite-u.writtenHour) < 0 {
 					t.Errorf("%+v counts as %+v", r, u)
 				}
-				_ = r.flaw(true)
+				_ = r.flawOf(true)
 			}
 		}
 	})
@@ -1127,9 +1127,9 @@ func TestAsk(t *testing.T) {
 		`{"generationConfig":{"maxOutputTokens":2,"candidateCount":4}}`: 8, `{"generationConfig":3,"max_tokens":1}`: 1,
 		`{"generation_config":{"max_output_tokens":2,"candidate_count":4}}`: 8, `[]`: 0, `{"max_tokens":`: 0, ``: 0,
 	} {
-		q, err := ask(nil, "/v1/messages", []byte(body))
-		if err != nil || q.most() != want {
-			t.Errorf("%s: %d, %v", body, q.most(), err)
+		q, err := readQuestion(nil, "/v1/messages", []byte(body))
+		if err != nil || q.mostTokens() != want {
+			t.Errorf("%s: %d, %v", body, q.mostTokens(), err)
 		}
 	}
 }

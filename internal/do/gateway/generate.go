@@ -40,9 +40,9 @@ type generateAnswer struct {
 	Error *problem
 }
 
-func (generate) event(b []byte, to *reading) {
+func (generate) readEvent(b []byte, to *reading) {
 	var a generateAnswer
-	if !to.read(b, &a) {
+	if !to.decodeInto(b, &a) {
 		return
 	}
 	if a.Model != "" {
@@ -68,22 +68,22 @@ func (generate) event(b []byte, to *reading) {
 			Input: max(0, u.Prompt-u.Cached) + u.Tools, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached,
 		}
 	}
-	to.fail(a.Error)
+	to.setError(a.Error)
 }
 
-// whole also reads a stream that was asked for without alt=sse: one JSON list.
-func (g generate) whole(b []byte, to *reading) {
+// readWhole also reads a stream that was asked for without alt=sse: one JSON list.
+func (g generate) readWhole(b []byte, to *reading) {
 	if !bytes.HasPrefix(bytes.TrimSpace(b), []byte("[")) {
-		g.event(b, to)
+		g.readEvent(b, to)
 		if to.stop == "" && !to.final && to.err == nil {
 			to.odd = true
 		}
 		return
 	}
 	var list []json.RawMessage
-	if to.read(b, &list) {
+	if to.decodeInto(b, &list) {
 		for _, e := range list {
-			g.event(e, to)
+			g.readEvent(e, to)
 		}
 	}
 }

@@ -283,12 +283,12 @@ func TestManyAtOnceHoldALimit(t *testing.T) {
 func TestWaitForRoomEnds(t *testing.T) {
 	t.Parallel()
 	a := &account{limits: Limits{Tokens: 1000}, flying: map[*flight]bool{}, landed: make(chan struct{})}
-	if f, over := a.admit(t.Context(), question{model: "m"}, 400); f == nil || over != nil {
+	if f, over := a.admitCall(t.Context(), question{model: "m"}, 400); f == nil || over != nil {
 		t.Fatalf("%+v, %+v", f, over)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if f, over := a.admit(ctx, question{model: "m"}, 400); f != nil || over != nil {
+	if f, over := a.admitCall(ctx, question{model: "m"}, 400); f != nil || over != nil {
 		t.Errorf("%+v, %+v", f, over)
 	}
 }

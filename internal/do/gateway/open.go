@@ -20,7 +20,7 @@ import (
 func Open(
 	p supervisor.ModelPlan, emit func(agent.Event), end func(loop.Ended, string),
 ) (supervisor.ModelServer, error) {
-	tls, err := trust(p.CA)
+	tls, err := trustedRoots(p.CA)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func Open(
 	return g, nil
 }
 
-// trust is whose certificates are believed: the system's, and those in file.
-func trust(file string) (*tls.Config, error) {
+// trustedRoots is whose certificates are believed: the system's, and those in file.
+func trustedRoots(file string) (*tls.Config, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // nil is the system's
 	}

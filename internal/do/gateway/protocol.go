@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -75,8 +76,8 @@ var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
 	}
 })
 
-// refuse is an error of pawl's own in the protocol's form.
-func (d dialect) refuse(status int, message string) string {
+// refusalText is an error of pawl's own in the protocol's form.
+func (d dialect) refusalText(status int, message string) string {
 	quoted, err := json.Marshal(message)
 	if err != nil {
 		quoted = []byte(`""`)
@@ -84,8 +85,8 @@ func (d dialect) refuse(status int, message string) string {
 	return fmt.Sprintf(d.refusal, status, quoted)
 }
 
-// find is the endpoint that a request means; false for any other.
-func (d dialect) find(method, path string) (endpoint, bool) {
+// findEndpoint is the endpoint that a request means; false for any other.
+func (d dialect) findEndpoint(method, path string) (endpoint, bool) {
 	for _, list := range [][]endpoint{d.calls, d.others} {
 		for _, e := range list {
 			if e.method == method && e.path.MatchString(path) {
@@ -112,27 +113,22 @@ var parameters = []string{"alt", "beta", "limit", "after_id", "before_id", "page
 func (d dialect) requestHeaders(from http.Header) http.Header {
 	to := http.Header{}
 	for key, values := range from {
-		if listed(key, commonHeaders) || listed(key, d.headers) || strings.HasPrefix(key, "X-Stainless-") {
+		if isListed(key, commonHeaders) || isListed(key, d.headers) || strings.HasPrefix(key, "X-Stainless-") {
 			to[key] = values
 		}
 	}
 	return to
 }
 
-func listed(key string, list []string) bool {
-	for _, l := range list {
-		if key == l {
-			return true
-		}
-		if strings.HasSuffix(l, "-") && strings.HasPrefix(key, l) {
-			return true
-		}
-	}
-	return false
+func isListed(key string, list []string) bool {
+	return slices.ContainsFunc(list, func(l string) bool {
+		inFamily := strings.HasSuffix(l, "-") && strings.HasPrefix(key, l)
+		return inFamily || key == l
+	})
 }
 
-// token is what a client sends in place of a key, wherever its protocol has it.
-func token(r *http.Request) string {
+// tokenOf a request: sent in place of a key, in the field that its protocol has for it.
+func tokenOf(r *http.Request) string {
 	for _, header := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
 		if v := r.Header.Get(header); v != "" {
 			return v
@@ -153,21 +149,21 @@ type question struct {
 	tools  json.RawMessage
 	// How fast the answer shall be: OpenAI's service_tier, and Anthropic's speed.
 	service, speed string
-	// background: the answer is made after the call, where nobody counts it.
+	// background: the answer is made after the call, where it is not counted.
 	background bool
 }
 
-// ask reads a request. A body that is no JSON of this kind asks for nothing that
+// readQuestion reads a request. A body that is no JSON of this kind asks for nothing that
 // is known: the provider says what is wrong with it. A field that is there twice,
 // in whatever spelling, is an error: provider and gateway could each read another one.
-func ask(r *http.Request, path string, body []byte) (question, error) {
+func readQuestion(r *http.Request, path string, body []byte) (question, error) {
 	var q question
-	fields, twice := read(body)
+	fields, twice := readObject(body)
 	settings := fields["generationConfig"]
 	if settings == nil { // Google takes a field's name in both spellings
 		settings = fields["generation_config"]
 	}
-	config, again := read(settings)
+	config, again := readObject(settings)
 	if twice = cmp.Or(twice, again); twice != "" {
 		return q, fmt.Errorf("pawl's gateway passes no request that says %.60q twice", twice)
 	}
@@ -196,9 +192,9 @@ func ask(r *http.Request, path string, body []byte) (question, error) {
 	return q, nil
 }
 
-// read takes an object apart; twice is a field that it has again. What is no object,
+// readObject takes an object apart; twice is a field that it has again. What is no object,
 // or is cut off, has the fields until there.
-func read(object []byte) (fields map[string]json.RawMessage, twice string) {
+func readObject(object []byte) (fields map[string]json.RawMessage, twice string) {
 	in := json.NewDecoder(bytes.NewReader(object))
 	fields, names := map[string]json.RawMessage{}, map[string]bool{}
 	for t, _ := in.Token(); t == json.Delim('{') && in.More(); {
@@ -217,18 +213,18 @@ func read(object []byte) (fields map[string]json.RawMessage, twice string) {
 	return fields, twice
 }
 
-// works is whether the call is a step of the agent's work: it offers tools. The
-// others name the session, or ask whether all is done.
-func (q question) works() bool { return len(q.tools) > len("[]") }
+// isWork: the call is a step of the agent's work, as it offers tools. The others name
+// the session, or ask whether all is done.
+func (q question) isWork() bool { return len(q.tools) > len("[]") }
 
-// tier is how fast the answer shall be; "" is not said. Anthropic's service_tier
+// serviceTier is how fast the answer shall be; "" is not said. Anthropic's service_tier
 // asks for nothing that costs more.
-func (q question) tier() string {
+func (q question) serviceTier() string {
 	if q.service == "standard_only" || q.service == "auto" {
 		return q.speed
 	}
 	return cmp.Or(q.speed, q.service)
 }
 
-// most is how many tokens the answers may have; 0 when the request does not say.
-func (q question) most() int64 { return q.limit * max(1, q.many) }
+// mostTokens is how many tokens the answers may have; 0 when the request does not say.
+func (q question) mostTokens() int64 { return q.limit * max(1, q.many) }

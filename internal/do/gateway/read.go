@@ -13,9 +13,9 @@ import (
 // reader reads the answers of one kind of endpoint: whole ones, and streams.
 type reader interface {
 	// event takes one event of a stream.
-	event(data []byte, to *reading)
+	readEvent(data []byte, to *reading)
 	// whole takes an answer that is no stream.
-	whole(body []byte, to *reading)
+	readWhole(body []byte, to *reading)
 }
 
 // reading is what is known of an answer while it comes.
@@ -33,8 +33,8 @@ type reading struct {
 	stop string
 	// tier is the provider's word for how fast the call was served; "" is not said.
 	tier string
-	// tools is what the provider's own tools cost; unpriced, that one ran whose
-	// price nobody knows.
+	// tools is what the provider's own tools cost; unpriced: one ran without a known
+	// price.
 	tools    loop.MicroUSD
 	unpriced bool
 	err      *failure.APIError // in the middle of a stream
@@ -57,7 +57,7 @@ const search = loop.MicroUSD(10_000)
 // maxTools is more than one call can use.
 const maxTools = 10_000
 
-func (r *reading) read(body []byte, into any) bool {
+func (r *reading) decodeInto(body []byte, into any) bool {
 	if json.Unmarshal(body, into) != nil {
 		r.odd = true
 		return false
@@ -83,9 +83,9 @@ type problem struct {
 	ResetsIn int64 `json:"resets_in_seconds"`
 }
 
-// daily is whether a quota of Gemini's is used up for the day. What it says to wait is of the
+// isDaily: a quota of Gemini's is used up for the day. The wait that it names is of the
 // limit for a minute then.
-func (p *problem) daily() bool {
+func (p *problem) isDaily() bool {
 	for _, d := range p.Details {
 		for _, v := range d.Violations {
 			if strings.Contains(v.Quota, "PerDay") {
@@ -96,8 +96,8 @@ func (p *problem) daily() bool {
 	return false
 }
 
-// word is the most telling name of the error.
-func (p *problem) word() string {
+// mainWord is the most telling name of the error.
+func (p *problem) mainWord() string {
 	for _, d := range p.Details {
 		if d.Reason != "" {
 			return d.Reason
@@ -112,14 +112,14 @@ func (p *problem) word() string {
 	return p.Status
 }
 
-func (r *reading) fail(p *problem) {
+func (r *reading) setError(p *problem) {
 	if p == nil {
 		return
 	}
-	if p.word() == "" && p.Message == "" {
+	if p.mainWord() == "" && p.Message == "" {
 		return
 	}
-	r.err = &failure.APIError{Type: p.word(), Message: agent.Clip(p.Message, maxMessage)}
+	r.err = &failure.APIError{Type: p.mainWord(), Message: agent.Clip(p.Message, maxMessage)}
 	if status, ok := p.Code.(float64); ok && status >= 400 && status < 600 {
 		r.err.Status = int(status)
 	}
@@ -151,8 +151,8 @@ type messagesUsage struct {
 	} `json:"server_tool_use"`
 }
 
-// take adds what is said: later numbers replace earlier ones.
-func (u messagesUsage) take(r *reading) {
+// addTo adds what is said: later numbers replace earlier ones.
+func (u messagesUsage) addTo(r *reading) {
 	to := &r.usage
 	switch {
 	case u.Speed == "fast":
@@ -197,15 +197,15 @@ type messagesAnswer struct {
 	Error *problem
 }
 
-func (messages) event(b []byte, to *reading) {
+func (messages) readEvent(b []byte, to *reading) {
 	var a messagesAnswer
-	if !to.read(b, &a) {
+	if !to.decodeInto(b, &a) {
 		return
 	}
 	switch a.Type {
 	case "message_start":
 		to.model = a.Message.Model
-		a.Message.Usage.take(to)
+		a.Message.Usage.addTo(to)
 	case "content_block_start":
 		if isTool(a.Block.Type) {
 			to.calls++
@@ -214,22 +214,22 @@ func (messages) event(b []byte, to *reading) {
 		to.said += len(a.Delta.Text) + len(a.Delta.Thinking) + len(a.Delta.Partial)
 	case "message_delta":
 		to.stop, to.final = a.Delta.Stop, a.Usage.Output != nil
-		a.Usage.take(to)
+		a.Usage.addTo(to)
 	case "message_stop":
 		to.done = true
 	case "error":
-		to.fail(a.Error)
+		to.setError(a.Error)
 	}
 }
 
-func (messages) whole(b []byte, to *reading) {
+func (messages) readWhole(b []byte, to *reading) {
 	var a messagesAnswer
-	if !to.read(b, &a) {
+	if !to.decodeInto(b, &a) {
 		return
 	}
 	to.odd = a.Type != "message"
 	to.model, to.stop, to.final, to.done = a.Model, a.Stop, a.Usage.Output != nil, true
-	a.Usage.take(to)
+	a.Usage.addTo(to)
 	for _, c := range a.Content {
 		to.said += len(c.Text)
 		if isTool(c.Type) {
@@ -275,27 +275,27 @@ type chatAnswer struct {
 	Error *problem
 }
 
-func (chat) event(b []byte, to *reading) {
+func (chat) readEvent(b []byte, to *reading) {
 	if bytes.Equal(b, []byte("[DONE]")) {
 		to.done = true
 		return
 	}
 	var a chatAnswer
-	if to.read(b, &a) {
-		a.take(to)
+	if to.decodeInto(b, &a) {
+		a.addTo(to)
 	}
 }
 
-func (chat) whole(b []byte, to *reading) {
+func (chat) readWhole(b []byte, to *reading) {
 	var a chatAnswer
-	if to.read(b, &a) {
-		a.take(to)
+	if to.decodeInto(b, &a) {
+		a.addTo(to)
 		to.odd = len(a.Choices) == 0 && a.Usage == nil
 		to.final, to.done = a.Usage != nil, true
 	}
 }
 
-func (a *chatAnswer) take(to *reading) {
+func (a *chatAnswer) addTo(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
 	}
@@ -303,8 +303,8 @@ func (a *chatAnswer) take(to *reading) {
 		to.tier = a.Tier
 	}
 	for _, c := range a.Choices {
-		c.Delta.take(to)
-		c.Message.take(to)
+		c.Delta.addTo(to)
+		c.Message.addTo(to)
 		if c.Finish != "" && to.stop != refusal {
 			to.stop = c.Finish
 		}
@@ -317,10 +317,10 @@ func (a *chatAnswer) take(to *reading) {
 		}
 		to.final = to.stop != "" // some say it again and again while it grows
 	}
-	to.fail(a.Error)
+	to.setError(a.Error)
 }
 
-func (m *chatMessage) take(to *reading) {
+func (m *chatMessage) addTo(to *reading) {
 	to.said += len(m.Content) + len(m.Reasoning) + len(m.Thought) + len(m.Refusal)
 	if m.Refusal != "" {
 		to.stop = refusal
@@ -361,7 +361,7 @@ type responsesItem struct {
 	Arguments, Input json.RawMessage
 }
 
-func (responses) event(b []byte, to *reading) {
+func (responses) readEvent(b []byte, to *reading) {
 	var e struct {
 		Type     string
 		Delta    string
@@ -372,19 +372,19 @@ func (responses) event(b []byte, to *reading) {
 		Message string
 		Error   *problem
 	}
-	if !to.read(b, &e) {
+	if !to.decodeInto(b, &e) {
 		return
 	}
 	switch e.Type {
 	case "response.output_item.done":
-		e.Item.take(to)
+		e.Item.addTo(to)
 	case "error":
-		to.fail(&problem{Code: e.Code, Message: e.Message})
-		to.fail(e.Error)
+		to.setError(&problem{Code: e.Code, Message: e.Message})
+		to.setError(e.Error)
 	case "response.completed", "response.incomplete", "response.failed":
 		to.done = true
 		if e.Response != nil {
-			e.Response.ended(to)
+			e.Response.setEnd(to)
 		}
 	default:
 		to.said += len(e.Delta)
@@ -394,20 +394,20 @@ func (responses) event(b []byte, to *reading) {
 	}
 }
 
-func (responses) whole(b []byte, to *reading) {
+func (responses) readWhole(b []byte, to *reading) {
 	var a responsesAnswer
-	if !to.read(b, &a) {
+	if !to.decodeInto(b, &a) {
 		return
 	}
 	to.odd = a.Usage == nil && a.Output == nil
 	to.done = true
 	for _, item := range a.Output {
-		item.take(to)
+		item.addTo(to)
 	}
-	a.ended(to)
+	a.setEnd(to)
 }
 
-func (i responsesItem) take(to *reading) {
+func (i responsesItem) addTo(to *reading) {
 	switch i.Type {
 	case "message", "reasoning", "":
 	case "web_search_call":
@@ -429,7 +429,7 @@ func (i responsesItem) take(to *reading) {
 	to.said = max(to.said, to.items)
 }
 
-func (a *responsesAnswer) ended(to *reading) {
+func (a *responsesAnswer) setEnd(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
 	}
@@ -446,5 +446,5 @@ func (a *responsesAnswer) ended(to *reading) {
 		}
 		to.final = true
 	}
-	to.fail(a.Error)
+	to.setError(a.Error)
 }

@@ -12,8 +12,8 @@ type lines struct {
 	long bool // the line at hand is too long to be read
 }
 
-// feed calls line for each line that p ends.
-func (l *lines) feed(p []byte, line func([]byte)) {
+// feedLines calls line for each line that p ends.
+func (l *lines) feedLines(p []byte, line func([]byte)) {
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
@@ -36,9 +36,8 @@ func (l *lines) feed(p []byte, line func([]byte)) {
 	}
 }
 
-// data is what a line of a stream of server-sent events carries; nil for the
-// other lines.
-func data(line []byte) []byte {
+// eventData of a line of a stream of server-sent events; nil for the other lines.
+func eventData(line []byte) []byte {
 	text, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {
 		return nil

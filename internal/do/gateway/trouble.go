@@ -56,24 +56,24 @@ func refusedBy(resp *http.Response, body []byte, now time.Time) *trouble {
 	default:
 		_ = json.Unmarshal(body, &p)
 	}
-	t.err.Type, t.err.Message = p.word(), agent.Clip(p.Message, maxMessage)
-	t.named = named(resp.Header, &p, theirTime(resp, now))
+	t.err.Type, t.err.Message = p.mainWord(), agent.Clip(p.Message, maxMessage)
+	t.named = namedWait(resp.Header, &p, theirTime(resp, now))
 	if t.named > 0 {
 		t.err.RetryAfter, t.err.ResetAt = t.named, now.Add(t.named)
 	}
 	switch {
-	case hopeless(resp.StatusCode, t.err.Type), p.daily():
+	case isHopeless(resp.StatusCode, t.err.Type), p.isDaily():
 		t.lasts = true
-	case passing(resp.StatusCode):
+	case maySoonAnswer(resp.StatusCode):
 		t.passes = t.named <= HoldTime
 		t.lasts = true
 	}
 	return t
 }
 
-// passing are the statuses of a provider that may answer soon. 529 is Anthropic's
+// maySoonAnswer are the statuses of a provider that may answer soon. 529 is Anthropic's
 // "overloaded"; 520 to 524 come from the network before it.
-func passing(status int) bool {
+func maySoonAnswer(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -81,9 +81,9 @@ func passing(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented
 }
 
-// hopeless are the errors that trying again within a minute does not cure: a key
+// isHopeless are the errors that trying again within a minute does not cure: a key
 // that is wrong, an account without money, a plan that is used up.
-func hopeless(status int, kind string) bool {
+func isHopeless(status int, kind string) bool {
 	switch kind {
 	case "insufficient_quota", "billing_error", "billing_not_active", "credits_exhausted", "usage_limit_reached",
 		"API_KEY_INVALID", "authentication_error":
@@ -100,29 +100,29 @@ func theirTime(resp *http.Response, now time.Time) time.Time {
 	return now
 }
 
-// named is how long the provider says to wait.
-func named(h http.Header, p *problem, now time.Time) time.Duration {
+// namedWait is how long the provider says to wait.
+func namedWait(h http.Header, p *problem, now time.Time) time.Duration {
 	if ms, err := strconv.ParseInt(h.Get("Retry-After-Ms"), 10, 64); err == nil && ms > 0 {
-		return bounded(time.Duration(min(ms, maxWait.Milliseconds())) * time.Millisecond)
+		return boundWait(time.Duration(min(ms, maxWait.Milliseconds())) * time.Millisecond)
 	}
 	if text := h.Get("Retry-After"); text != "" {
 		if s, err := strconv.ParseFloat(text, 64); err == nil && s > 0 {
-			return bounded(time.Duration(min(s, maxWait.Seconds()) * float64(time.Second)))
+			return boundWait(time.Duration(min(s, maxWait.Seconds()) * float64(time.Second)))
 		}
 		if at, err := http.ParseTime(text); err == nil {
-			return bounded(at.Sub(now))
+			return boundWait(at.Sub(now))
 		}
 	}
 	for _, d := range p.Details {
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil {
-			return bounded(wait)
+			return boundWait(wait)
 		}
 	}
 	switch {
 	case p.ResetsIn > 0:
-		return bounded(time.Duration(min(p.ResetsIn, int64(maxWait.Seconds()))) * time.Second)
+		return boundWait(time.Duration(min(p.ResetsIn, int64(maxWait.Seconds()))) * time.Second)
 	case p.ResetsAt > 0:
-		return bounded(time.Unix(p.ResetsAt, 0).Sub(now))
+		return boundWait(time.Unix(p.ResetsAt, 0).Sub(now))
 	}
 	return 0
 }
@@ -130,21 +130,22 @@ func named(h http.Header, p *problem, now time.Time) time.Duration {
 // maxWait is the longest wait that a provider can name.
 const maxWait = 31 * 24 * time.Hour
 
-func bounded(d time.Duration) time.Duration { return max(0, min(d, maxWait)) }
+func boundWait(d time.Duration) time.Duration { return max(0, min(d, maxWait)) }
 
-// unreached is a provider that gave no answer at all.
-func unreached(why error) *trouble {
+// unreachedTrouble is a provider that gave no answer at all.
+func unreachedTrouble(why error) *trouble {
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(why, &bad) { // trying again does not cure it
 		const hint = "; if a company's proxy is in between, name its certificates in gateway.ca"
-		return &trouble{lasts: true, err: failure.APIError{Type: "certificate_error", Message: agent.Clip(why.Error(), maxMessage) + hint}}
+		message := agent.Clip(why.Error(), maxMessage) + hint
+		return &trouble{lasts: true, err: failure.APIError{Type: "certificate_error", Message: message}}
 	}
 	err := failure.APIError{Type: "connection_error", Message: agent.Clip(why.Error(), maxMessage)}
 	return &trouble{passes: true, lasts: true, err: err}
 }
 
-// pause is how long to wait before the try after the try-th, of a call that is
+// nextWait is how long to wait before the try after the try-th, of a call that is
 // held since held; 0 is no further try.
-func (t *trouble) pause(try int, held time.Duration) time.Duration {
+func (t *trouble) nextWait(try int, held time.Duration) time.Duration {
 	if !t.passes {
 		return 0
 	}

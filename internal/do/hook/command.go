@@ -28,7 +28,7 @@ type program struct {
 }
 
 const (
-	// lease is how long a command goes on when pawl is gone.
+	// lease is how long a command runs on when pawl is gone.
 	lease = 10 * time.Second
 	// keptOutput and mostOutput are bytes of one stream: what is kept while it
 	// runs, and with what it is ended.
@@ -43,14 +43,14 @@ const (
 	markName = "PAWL_HOOK"
 )
 
-// run runs p under a supervisor of its own, with the event on stdin, in the
+// runProgram runs p under a supervisor of its own, with the event on stdin, in the
 // environment and nothing left afterwards. output is the end of what it
 // printed.
-func (r *Runner) run(ctx context.Context, p program, e Event) (output string, err error) {
+func (r *Runner) runProgram(ctx context.Context, p program, e Event) (output string, err error) {
 	if ctx.Err() != nil {
 		return "", errors.New("not started: pawl ends")
 	}
-	dir, err := r.folder(ctx)
+	dir, err := r.makeFolder(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	if err != nil {
 		return "", err
 	}
-	at, env := r.o.Root, append(environ(p.env, e), "PAWL_ROOT="+r.o.Root)
+	at, env := r.o.Root, append(programEnviron(p.env, e), "PAWL_ROOT="+r.o.Root)
 	if p.box == nil { // an agent may have written what lies in the project
 		at = filepath.Join(dir, "here")
 		if err := os.Mkdir(at, 0o700); err != nil {
@@ -90,7 +90,7 @@ func (r *Runner) run(ctx context.Context, p program, e Event) (output string, er
 	}
 	output = cmp.Or(res.Stdout.Tail, res.Stdout.Head)
 	output = printable(lastBytes(output, shownOutput), shownOutput)
-	err = outcome(res, p.timeout, output)
+	err = errorOf(res, p.timeout, output)
 	if only := r.leftOut(p, output); res.Exit.Code == notFound && only != "" {
 		err = fmt.Errorf("%v; %s", err, only)
 	}
@@ -115,18 +115,18 @@ func (r *Runner) leftOut(p program, output string) string {
 				path = filepath.Join(r.o.Root, path)
 			}
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or let "+
-					"the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
+				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or "+
+					"let the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
 			}
 		}
 	}
 	return ""
 }
 
-// environ is inherited with the event's variables instead of those that pawl
+// programEnviron is inherited with the event's variables instead of those that pawl
 // itself may have been started with.
-func environ(inherited []string, e Event) []string {
-	event := e.variables()
+func programEnviron(inherited []string, e Event) []string {
+	event := e.eventVariables()
 	own := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		of := func(v variable) bool { return v.name == name }
@@ -140,8 +140,8 @@ func environ(inherited []string, e Event) []string {
 	return own
 }
 
-// outcome is nil for a command that went well.
-func outcome(res supervisor.Result, timeout time.Duration, output string) error {
+// errorOf is nil for a command that went well.
+func errorOf(res supervisor.Result, timeout time.Duration, output string) error {
 	last := ""
 	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
 		last = ": " + printable(lines[len(lines)-1], 200)
@@ -165,13 +165,13 @@ func outcome(res supervisor.Result, timeout time.Duration, output string) error 
 	return nil
 }
 
-// folder makes a folder for one command, and takes away once what pawls that
+// makeFolder makes a folder for one command, and takes away once what pawls that
 // were killed left.
-func (r *Runner) folder(ctx context.Context) (string, error) {
+func (r *Runner) makeFolder(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder of hooks: %v", err)
 	}
-	r.tidy.Do(func() { r.clear(ctx) })
+	r.tidy.Do(func() { r.clearAbandoned(ctx) })
 	dir, err := os.MkdirTemp(r.o.Dir, "hook-")
 	if err != nil {
 		return "", fmt.Errorf("cannot make the folder of a hook: %v", err)
@@ -179,9 +179,9 @@ func (r *Runner) folder(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// clear takes away the folders of commands that are over. Another pawl's command
-// may take longer than any age says: whoever has a supervisor is at work.
-func (r *Runner) clear(ctx context.Context) {
+// clearAbandoned takes away the folders of commands that are over. Another pawl's command
+// may take long: one that has a supervisor is at work.
+func (r *Runner) clearAbandoned(ctx context.Context) {
 	entries, _ := os.ReadDir(r.o.Dir)
 	for _, entry := range entries {
 		info, err := entry.Info()
@@ -200,14 +200,14 @@ func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }
 // NoDesktop says why nothing is shown.
 const NoDesktop = "nothing is shown on the desktop: neither notify-send nor osascript is installed"
 
-// desktop shows e with the program that this machine has. What it shows goes
+// showOnDesktop shows e with the program that this machine has. What it shows goes
 // in as arguments, never as part of a script.
-func (r *Runner) desktop(ctx context.Context, timeout time.Duration, e Event) (string, error) {
+func (r *Runner) showOnDesktop(ctx context.Context, timeout time.Duration, e Event) (string, error) {
 	args := desktopCommand(e, filepath.Base(DesktopProgram(r.o.Whole)))
 	if args == nil {
 		return "", errors.New(NoDesktop)
 	}
-	return r.run(ctx, program{args: args, timeout: timeout, env: r.o.Whole}, e)
+	return r.runProgram(ctx, program{args: args, timeout: timeout, env: r.o.Whole}, e)
 }
 
 // DesktopProgram is the program that shows notifications with env, or "".

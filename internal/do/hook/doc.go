@@ -1,4 +1,4 @@
-// Package hook tells programs and people what happens: hooks are commands by
+// Package hook notifies programs and people: hooks are commands by
 // event, notifications go to a command, a webhook or the desktop.
 //
 // [Runner.Fire] takes an [Event] and returns at once. Events wait in a bounded

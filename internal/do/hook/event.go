@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,7 +21,7 @@ type Name string
 
 // The events.
 const (
-	Start      Name = "start"      // a run starts or goes on
+	Start      Name = "start"      // a run starts or resumes
 	Complete   Name = "complete"   // a run is complete
 	PreMerge   Name = "pre_merge"  // a landing is about to begin
 	PostMerge  Name = "post_merge" // work landed
@@ -97,24 +98,21 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}{plain(e), e.Duration.Milliseconds()})
 }
 
-// complete fills in what the sender may leave out.
-func (e Event) complete(now time.Time) Event {
+// completeEvent fills in what the sender may leave out.
+func (e Event) completeEvent(now time.Time) Event {
 	if e.At.IsZero() {
 		e.At = now
 	}
 	e.At = e.At.UTC()
-	if e.Text == "" {
-		e.Text = e.words()
-	}
-	e.Text = printable(e.Text, maxText)
+	e.Text = printable(cmp.Or(e.Text, e.wordsOf()), maxText)
 	return e
 }
 
-// maxText bounds what a person is told, in bytes.
+// maxText bounds the text of a notification, in bytes.
 const maxText = 2000
 
-// about names what the event is about.
-func (e Event) about() string {
+// subjectText names what the event is about.
+func (e Event) subjectText() string {
 	name := e.Subject
 	switch {
 	case e.Case != "" && e.Title != "":
@@ -133,8 +131,8 @@ func (e Event) about() string {
 	return name
 }
 
-func (e Event) words() string {
-	who := e.about()
+func (e Event) wordsOf() string {
+	who := e.subjectText()
 	because := ""
 	if e.Why != "" {
 		because = ": " + e.Why
@@ -143,27 +141,27 @@ func (e Event) words() string {
 	case Start:
 		return who + " starts" + because
 	case Complete:
-		return who + " is complete" + e.effort() + because
+		return who + " is complete" + e.effortText() + because
 	case PreMerge:
-		return who + " is about to land" + e.onto()
+		return who + " is about to land" + e.targetText()
 	case PostMerge:
-		return who + " landed" + e.onto() + because
+		return who + " landed" + e.targetText() + because
 	case Conflict:
-		return who + " conflicts" + e.clash() + because
+		return who + " conflicts" + e.conflictText() + because
 	case Pause:
 		return who + " is paused" + because
 	case Error:
-		return who + " " + e.ending() + e.effort() + because
+		return who + " " + e.endingText() + e.effortText() + because
 	case Escalation:
-		return who + " needs you" + e.asked(because)
+		return who + " needs you" + e.questionText(because)
 	case Budget, SprintEnd:
 		return who + because
 	}
 	return who + " " + string(e.Name) + because
 }
 
-// effort is " after 3 iterations, 4m12s".
-func (e Event) effort() string {
+// effortText is " after 3 iterations, 4m12s".
+func (e Event) effortText() string {
 	if e.Iterations == 0 {
 		return ""
 	}
@@ -174,7 +172,7 @@ func (e Event) effort() string {
 	return fmt.Sprintf(" after %d iteration%s, %s", e.Iterations, plural, e.Duration.Round(time.Second))
 }
 
-func (e Event) onto() string {
+func (e Event) targetText() string {
 	text := ""
 	if e.Target != "" {
 		text = " on " + e.Target
@@ -185,21 +183,21 @@ func (e Event) onto() string {
 	return text
 }
 
-func (e Event) clash() string {
+func (e Event) conflictText() string {
 	if e.Conflict == nil {
 		return ""
 	}
 	return fmt.Sprintf(" (%s) in %s", e.Conflict.Level, strings.Join(e.Conflict.Files, ", "))
 }
 
-func (e Event) ending() string {
+func (e Event) endingText() string {
 	if e.Status == "" {
 		return "failed"
 	}
 	return "ended: " + e.Status
 }
 
-func (e Event) asked(because string) string {
+func (e Event) questionText(because string) string {
 	if e.Question == nil {
 		return because
 	}
@@ -217,9 +215,9 @@ func (e Event) asked(because string) string {
 // maxVariable bounds the value of one variable, in bytes.
 const maxVariable = 8 << 10
 
-// variables are the event for a command's environment; what does not apply has
+// eventVariables are the event for a command's environment; what does not apply has
 // no value.
-func (e Event) variables() []variable {
+func (e Event) eventVariables() []variable {
 	iterations, elapsed, cost := "", "", ""
 	if e.Agent != "" || e.Iterations > 0 { // a run's
 		iterations, elapsed = strconv.Itoa(e.Iterations), strconv.FormatInt(e.Duration.Milliseconds(), 10)
@@ -236,7 +234,8 @@ func (e Event) variables() []variable {
 		{"PAWL_ITERATIONS", iterations}, {"PAWL_DURATION_MS", elapsed}, {"PAWL_COST_USD", cost},
 		{"PAWL_QUESTION", question.Text},
 		{"PAWL_CONFLICT_LEVEL", conflict.Level}, {"PAWL_CONFLICT_FILES", strings.Join(conflict.Files, "\n")},
-		{"PAWL_ERROR_CODE", trouble.Code}, {"PAWL_ERROR_MESSAGE", trouble.Message}, {"PAWL_ERROR_SEVERITY", trouble.Severity},
+		{"PAWL_ERROR_CODE", trouble.Code}, {"PAWL_ERROR_MESSAGE", trouble.Message},
+		{"PAWL_ERROR_SEVERITY", trouble.Severity},
 	}
 }
 
@@ -283,7 +282,7 @@ func (r *Runner) Watch(ctx context.Context, a About) func(engine.Notice) {
 	}
 	w := watcher{about: a}
 	return func(n engine.Notice) {
-		for _, e := range w.events(n) {
+		for _, e := range w.eventsOf(n) {
 			r.Fire(ctx, e)
 		}
 	}
@@ -296,12 +295,12 @@ type watcher struct {
 	last   *loop.Record // the iteration that ended last
 }
 
-func (w *watcher) events(n engine.Notice) []Event {
+func (w *watcher) eventsOf(n engine.Notice) []Event {
 	var out []Event
 	switch n.Kind {
 	case engine.RunStarted, engine.RunResumed:
 		w.warned, w.late = n.State.Warned, n.State.Late
-		e := w.event(Start, n)
+		e := w.newEvent(Start, n)
 		e.Why = ""
 		if n.Kind == engine.RunResumed {
 			e.Why = "it goes on"
@@ -310,25 +309,25 @@ func (w *watcher) events(n engine.Notice) []Event {
 	case engine.Warning:
 		if n.NearTime && !w.late {
 			w.late = true
-			e := w.event(Budget, n)
+			e := w.newEvent(Budget, n)
 			e.Why = n.Text
 			return append(out, e)
 		}
 	case engine.IterationEnded:
 		w.last = n.Record
 	case engine.RunEnded:
-		return append(w.budget(n), w.ended(n)...)
+		return append(w.budgetEvents(n), w.endEvents(n)...)
 	}
-	return w.budget(n)
+	return w.budgetEvents(n)
 }
 
-// budget tells once that 80 % of the cost or of the time is spent, and that all of
-// the cost is. A limit on time that ended the run is an error, which names it.
-func (w *watcher) budget(n engine.Notice) []Event {
+// budgetEvents: 80 % of the cost or of the time is spent, or all of the cost, each
+// once. A limit on time that ended the run is an error, which names it.
+func (w *watcher) budgetEvents(n engine.Notice) []Event {
 	limit := n.State.Policy.MaxCost
 	if n.State.Late && !w.late && n.Kind != engine.RunEnded {
 		w.late = true
-		e := w.event(Budget, n)
+		e := w.newEvent(Budget, n)
 		e.Why = n.State.NearTime()
 		return []Event{e}
 	}
@@ -338,7 +337,7 @@ func (w *watcher) budget(n engine.Notice) []Event {
 		return nil
 	}
 	w.warned = true
-	e := w.event(Budget, n)
+	e := w.newEvent(Budget, n)
 	e.Why = fmt.Sprintf("cost %s is over 80 %% of the limit %s", n.State.Spent.Cost, limit)
 	if spent {
 		e.Why = fmt.Sprintf("cost %s has reached the limit %s", n.State.Spent.Cost, limit)
@@ -346,30 +345,29 @@ func (w *watcher) budget(n engine.Notice) []Event {
 	return []Event{e}
 }
 
-// ended tells how the run came to rest. A guard that ends a run asks a person,
-// too.
-func (w *watcher) ended(n engine.Notice) []Event {
+// endEvents of a run that rests. A guard that ends a run asks a person, too.
+func (w *watcher) endEvents(n engine.Notice) []Event {
 	var out []Event
 	switch n.State.Status {
 	case loop.Completed:
-		out = append(out, w.event(Complete, n))
+		out = append(out, w.newEvent(Complete, n))
 	case loop.Paused:
-		out = append(out, w.event(Pause, n))
+		out = append(out, w.newEvent(Pause, n))
 	case loop.Aborted, loop.FailedRun, loop.TimedOut, loop.Exhausted:
-		e := w.event(Error, n)
-		e.Error, e.asks = w.trouble(n), n.State.Question != nil
+		e := w.newEvent(Error, n)
+		e.Error, e.asks = w.troubleOf(n), n.State.Question != nil
 		out = append(out, e)
 	}
 	if q := n.State.Question; q != nil {
-		e := w.event(Escalation, n)
+		e := w.newEvent(Escalation, n)
 		e.Question = &Question{Text: q.Text, Options: q.Options, Answer: "pawl answer " + n.Run + ` "…"`}
 		out = append(out, e)
 	}
 	return out
 }
 
-// trouble is what ended the run: its guard, else the last failure, else a limit.
-func (w *watcher) trouble(n engine.Notice) *Trouble {
+// troubleOf is what ended the run: its guard, else the last failure, else a limit.
+func (w *watcher) troubleOf(n engine.Notice) *Trouble {
 	c := n.Command
 	t := &Trouble{Code: string(n.State.Status), Message: n.State.Why, Severity: "high"}
 	if w.last != nil && w.last.Failure != nil && n.State.Status != loop.TimedOut {
@@ -385,7 +383,7 @@ func (w *watcher) trouble(n engine.Notice) *Trouble {
 	return t
 }
 
-func (w *watcher) event(name Name, n engine.Notice) Event {
+func (w *watcher) newEvent(name Name, n engine.Notice) Event {
 	s, a := n.State, w.about
 	e := Event{
 		Name: name, At: n.At, Case: a.Case, Title: a.Title, Run: n.Run, Subject: a.Name,

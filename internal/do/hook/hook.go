@@ -22,7 +22,7 @@ type Command struct {
 	Boxed bool
 }
 
-// Receiver is told of the events that it names: exactly one of Command,
+// Receiver gets the events that it names: exactly one of Command,
 // Webhook and Desktop is set.
 type Receiver struct {
 	Label   string // for messages, e.g. "notify[0]"
@@ -33,11 +33,11 @@ type Receiver struct {
 	Timeout time.Duration // of Desktop
 }
 
-// Options say who is told what, and with what means.
+// Options name the receivers of events, and the means.
 type Options struct {
 	Hooks map[Name]Command // run when the event happens
 	Any   *Command         // run at every event, after the event's own; nil is none
-	// Receivers are told side by side, each of one event after the other.
+	// Receivers get events side by side, each one event after the other.
 	Receivers []Receiver
 
 	Root string // the working folder of commands, absolute
@@ -59,7 +59,7 @@ type Options struct {
 	Flush time.Duration
 
 	Log *slog.Logger // nil logs nothing
-	// Say tells the person of a problem, each once; it may be called from any
+	// Say shows the person a problem, each once; it may be called from any
 	// goroutine.
 	Say func(string)
 }
@@ -68,7 +68,7 @@ const (
 	maxWaiting = 256 // tasks that are waiting or under way
 	maxAtOnce  = 4   // tasks under way
 	flushBound = time.Minute
-	maxSaid    = 50 // different problems that a person is told
+	maxSaid    = 50 // different problems that a person is shown
 )
 
 // Runner carries out what is fired. Its methods may be called from any
@@ -85,11 +85,11 @@ type Runner struct {
 	said map[string]bool
 }
 
-// None reports whether nobody is to be told anything.
+// None reports whether there is no receiver.
 func (o Options) None() bool { return len(o.Hooks) == 0 && o.Any == nil && len(o.Receivers) == 0 }
 
 // New returns a runner for o. It starts nothing before the first event. It is
-// nil when o has nobody to tell.
+// nil when o has no receiver.
 func New(o Options) *Runner {
 	if o.None() {
 		return nil
@@ -124,12 +124,12 @@ type job struct {
 	deliver  func(ctx context.Context) (output string, err error)
 }
 
-// Fire tells of e: the event's own hook, then the general one, and every
+// Fire delivers e: to the event's own hook, then the general one, and every
 // receiver that wants the event. It returns at once. A done ctx withholds
-// nothing: a run that is being stopped is what people want to hear of.
+// nothing: people want to know of a run that is being stopped.
 func (r *Runner) Fire(_ context.Context, e Event) {
 	if r != nil {
-		r.fire(e, nil)
+		r.queueAll(e, nil)
 	}
 }
 
@@ -142,7 +142,7 @@ func (r *Runner) Await(ctx context.Context, events ...Event) {
 	}
 	var over sync.WaitGroup
 	for _, e := range events {
-		r.fire(e, &over)
+		r.queueAll(e, &over)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -155,31 +155,31 @@ func (r *Runner) Await(ctx context.Context, events ...Event) {
 	}
 }
 
-// fire queues the deliveries of e. over, which may be nil, counts its hooks.
-func (r *Runner) fire(e Event, over *sync.WaitGroup) {
-	e = e.complete(time.Now())
-	for _, j := range append(r.hooks(e), r.receivers(e, false)...) {
+// queueAll queues the deliveries of e. over, which may be nil, counts its hooks.
+func (r *Runner) queueAll(e Event, over *sync.WaitGroup) {
+	e = e.completeEvent(time.Now())
+	for _, j := range append(r.hookJobs(e), r.receiverJobs(e, false)...) {
 		done := func() {}
 		if over != nil && j.hook {
 			over.Add(1)
 			done = over.Done
 		}
-		r.queue(e, j, done)
+		r.queueJob(e, j, done)
 	}
 }
 
-// Try tells the receivers, whatever events they want, or the hooks of e, one
-// after the other, and returns how it went.
+// Try delivers to all receivers, also those that do not want the event, or to the
+// hooks of e, one after the other, and returns how it went.
 func (r *Runner) Try(ctx context.Context, e Event, hooks bool) []Delivery {
 	if r == nil {
 		return nil
 	}
-	e = e.complete(time.Now())
-	jobs := r.receivers(e, true)
+	e = e.completeEvent(time.Now())
+	jobs := r.receiverJobs(e, true)
 	if hooks {
-		jobs = r.hooks(e)
+		jobs = r.hookJobs(e)
 	}
-	return lists.Each(jobs, func(j job) Delivery { return r.perform(ctx, j) })
+	return lists.Each(jobs, func(j job) Delivery { return r.deliverJob(ctx, j) })
 }
 
 // Close waits for what was fired, a bounded time and no longer than ctx, ends
@@ -189,7 +189,7 @@ func (r *Runner) Close(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	idle := r.lanes.close()
+	idle := r.lanes.closeLanes()
 	timer := time.NewTimer(r.o.Flush)
 	defer timer.Stop()
 	select {
@@ -199,17 +199,17 @@ func (r *Runner) Close(ctx context.Context) {
 	}
 	r.stop()
 	<-idle
-	r.web.close()
+	r.web.closeIdle()
 }
 
-// hooks are the commands of e: the specific before the general.
-func (r *Runner) hooks(e Event) []job {
+// hookJobs are the commands of e: the specific before the general.
+func (r *Runner) hookJobs(e Event) []job {
 	var jobs []job
 	if c, ok := r.o.Hooks[e.Name]; ok {
-		jobs = append(jobs, r.command(Key(e.Name), c, e))
+		jobs = append(jobs, r.commandJob(Key(e.Name), c, e))
 	}
 	if r.o.Any != nil {
-		jobs = append(jobs, r.command(GeneralKey, *r.o.Any, e))
+		jobs = append(jobs, r.commandJob(GeneralKey, *r.o.Any, e))
 	}
 	for i := range jobs {
 		jobs[i].hook = true
@@ -228,73 +228,73 @@ func Key(n Name) string {
 	return "hooks.on_" + string(n)
 }
 
-func (r *Runner) receivers(e Event, all bool) []job {
+func (r *Runner) receiverJobs(e Event, all bool) []job {
 	var jobs []job
 	for _, to := range r.o.Receivers {
-		if !all && !to.wants(e) {
+		if !all && !to.wantsEvent(e) {
 			continue
 		}
 		switch {
 		case to.Command != nil:
-			jobs = append(jobs, r.command(to.Label, *to.Command, e))
+			jobs = append(jobs, r.commandJob(to.Label, *to.Command, e))
 		case to.Webhook != nil:
 			jobs = append(jobs, job{to: to.Label, kind: "webhook", deliver: func(ctx context.Context) (string, error) {
-				return "", r.web.send(ctx, *to.Webhook, e)
+				return "", r.web.sendWebhook(ctx, *to.Webhook, e)
 			}})
 		case to.Desktop:
 			jobs = append(jobs, job{to: to.Label, kind: "desktop", deliver: func(ctx context.Context) (string, error) {
-				return r.desktop(ctx, to.Timeout, e)
+				return r.showOnDesktop(ctx, to.Timeout, e)
 			}})
 		}
 	}
 	return jobs
 }
 
-// wants is true for an event that goes to this receiver. The end of a run that asks
+// wantsEvent: the event goes to this receiver. The end of a run that asks
 // a person something is sent once, as an escalation.
-func (to *Receiver) wants(e Event) bool {
+func (to *Receiver) wantsEvent(e Event) bool {
 	if e.asks && slices.Contains(to.Events, Escalation) {
 		return false
 	}
 	return slices.Contains(to.Events, e.Name)
 }
 
-func (r *Runner) command(to string, c Command, e Event) job {
+func (r *Runner) commandJob(to string, c Command, e Event) job {
 	return job{to: to, kind: "command", deliver: func(ctx context.Context) (string, error) {
 		p := program{args: []string{"sh", "-c", c.Line}, timeout: c.Timeout, env: r.o.Whole, left: r.o.LeftOut}
 		if c.Boxed {
 			p.env, p.box, p.left = r.o.Environ, r.o.Box, nil
 		}
-		return r.run(ctx, p, e)
+		return r.runProgram(ctx, p, e)
 	}}
 }
 
-// queue hands j to its lane: hooks of one run in order, and each receiver's
+// queueJob hands j to its lane: hooks of one run in order, and each receiver's
 // deliveries in order. over is called when j is done or dropped.
-func (r *Runner) queue(e Event, j job, over func()) {
+func (r *Runner) queueJob(e Event, j job, over func()) {
 	lane := j.to
 	if j.hook {
 		lane = "hooks of " + e.Case + "/" + e.Run
 	}
 	log := r.o.Log.With("to", j.to, "event", string(e.Name), "run", e.Run, "case", e.Case)
-	ok := r.lanes.add(lane, func() {
+	ok := r.lanes.addTask(lane, func() {
 		defer over()
-		d := r.perform(r.work, j)
+		d := r.deliverJob(r.work, j)
 		if d.Problem == "" {
 			log.Info("told", "elapsed", d.Elapsed.Seconds())
 			return
 		}
 		log.Warn("not told", "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
-		r.say(fmt.Sprintf("%s: %s", d.To, d.Problem))
+		r.sayOnce(fmt.Sprintf("%s: %s", d.To, d.Problem))
 	})
 	if !ok {
 		over()
 		log.Warn("not told: too much is waiting, or pawl ends")
-		r.say(j.to + ": some events were not told: too many are waiting")
+		r.sayOnce(j.to + ": some events were not told: too many are waiting")
 	}
 }
 
-func (r *Runner) perform(ctx context.Context, j job) Delivery {
+func (r *Runner) deliverJob(ctx context.Context, j job) Delivery {
 	d := Delivery{To: j.to, Kind: j.kind}
 	began := time.Now()
 	output, err := j.deliver(ctx)
@@ -305,8 +305,8 @@ func (r *Runner) perform(ctx context.Context, j job) Delivery {
 	return d
 }
 
-// say tells a person of a problem the first time.
-func (r *Runner) say(text string) {
+// sayOnce shows a person a problem the first time.
+func (r *Runner) sayOnce(text string) {
 	r.mu.Lock()
 	first := !r.said[text] && len(r.said) < maxSaid
 	if first {
@@ -335,8 +335,8 @@ func newLanes(slots, most int) *lanes {
 	return &lanes{most: most, slots: make(chan struct{}, slots), last: map[string]chan struct{}{}}
 }
 
-// add is false when there is no room, or after close.
-func (l *lanes) add(lane string, task func()) bool {
+// addTask is false when there is no room, or after close.
+func (l *lanes) addTask(lane string, task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.count >= l.most {
@@ -362,8 +362,8 @@ func (l *lanes) add(lane string, task func()) bool {
 	return true
 }
 
-// close takes no more tasks; idle is closed when those that are there are done.
-func (l *lanes) close() (idle <-chan struct{}) {
+// closeLanes takes no more tasks; idle is closed when those that are there are done.
+func (l *lanes) closeLanes() (idle <-chan struct{}) {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

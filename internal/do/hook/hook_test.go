@@ -67,7 +67,7 @@ func TestWhatACommandGets(t *testing.T) {
 		}
 	}
 	landing := Event{Name: PreMerge, Case: "task-042", Target: "main", Commit: "abc"}
-	if got := strings.Join(environ(nil, landing), "\n"); strings.Contains(got, "PAWL_ITERATIONS") || strings.Contains(got, "PAWL_DURATION_MS") {
+	if got := strings.Join(programEnviron(nil, landing), "\n"); strings.Contains(got, "PAWL_ITERATIONS") || strings.Contains(got, "PAWL_DURATION_MS") {
 		t.Errorf("a landing has the figures of a run: %q", got)
 	}
 	if strings.Contains(env, "stale") {
@@ -340,7 +340,7 @@ func TestQueueIsBounded(t *testing.T) {
 	l := newLanes(2, 3)
 	gate, ran := make(chan struct{}), make(chan int, 10)
 	for i := range 5 {
-		ok := l.add(strconv.Itoa(i), func() {
+		ok := l.addTask(strconv.Itoa(i), func() {
 			<-gate
 			ran <- i
 		})
@@ -349,11 +349,11 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 	}
 	close(gate)
-	<-l.close()
+	<-l.closeLanes()
 	if len(ran) != 3 {
 		t.Errorf("%d tasks ran, want 3", len(ran))
 	}
-	if l.add("late", func() {}) {
+	if l.addTask("late", func() {}) {
 		t.Error("a task was taken after the end")
 	}
 }
@@ -439,11 +439,11 @@ func TestText(t *testing.T) {
 		"task-1 is about to land on main":                    {Name: PreMerge, Case: "task-1", Target: "main"},
 		"said by the sender":                                 {Name: Start, Text: "said\x07 by\x1b the sender"},
 	} {
-		if got := e.complete(time.Now()).Text; got != want {
+		if got := e.completeEvent(time.Now()).Text; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	long := Event{Name: Start, Text: strings.Repeat("ä", maxText)}.complete(time.Now()).Text
+	long := Event{Name: Start, Text: strings.Repeat("ä", maxText)}.completeEvent(time.Now()).Text
 	if len(long) > maxText || !strings.HasSuffix(long, "…") {
 		t.Errorf("a long text is %d bytes", len(long))
 	}

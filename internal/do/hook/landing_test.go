@@ -33,8 +33,8 @@ func TestOfNote(t *testing.T) {
 		if ok != (c.name != "") {
 			t.Errorf("%s is an event: %t", c.note.Kind, ok)
 		}
-		if ok && (e.Name != c.name || e.complete(time.Now()).Text != c.text) {
-			t.Errorf("%s: %s %q, want %s %q", c.note.Kind, e.Name, e.complete(time.Now()).Text, c.name, c.text)
+		if ok && (e.Name != c.name || e.completeEvent(time.Now()).Text != c.text) {
+			t.Errorf("%s: %s %q, want %s %q", c.note.Kind, e.Name, e.completeEvent(time.Now()).Text, c.name, c.text)
 		}
 	}
 }

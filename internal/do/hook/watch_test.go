@@ -19,7 +19,7 @@ func told(events []Event) string {
 		if e.Error != nil {
 			fmt.Fprintf(&b, " [%s %s: %s]", e.Error.Code, e.Error.Severity, e.Error.Message)
 		}
-		fmt.Fprintf(&b, " %s\n", e.complete(time.Now()).Text)
+		fmt.Fprintf(&b, " %s\n", e.completeEvent(time.Now()).Text)
 	}
 	return b.String()
 }
@@ -103,7 +103,7 @@ func TestWatch(t *testing.T) {
 		w := watcher{about: About{Name: "build"}}
 		var events []Event
 		for _, n := range c.notices {
-			events = append(events, w.events(n)...)
+			events = append(events, w.eventsOf(n)...)
 		}
 		if got := told(events); got != c.want {
 			t.Errorf("%s:\n%swant\n%s", name, got, c.want)
@@ -126,8 +126,8 @@ func TestAnEndThatAsksIsToldOnce(t *testing.T) {
 		{[]Name{Escalation}, "escalation"},
 	} {
 		to, got := Receiver{Events: c.wants}, []string{}
-		for _, e := range w.events(n) {
-			if to.wants(e) {
+		for _, e := range w.eventsOf(n) {
+			if to.wantsEvent(e) {
 				got = append(got, string(e.Name))
 			}
 		}
@@ -136,7 +136,7 @@ func TestAnEndThatAsksIsToldOnce(t *testing.T) {
 		}
 	}
 	n.State.Question = nil
-	if e := w.events(n); !(&Receiver{Events: []Name{Error, Escalation}}).wants(e[len(e)-1]) {
+	if e := w.eventsOf(n); !(&Receiver{Events: []Name{Error, Escalation}}).wantsEvent(e[len(e)-1]) {
 		t.Error("an end that asks nothing is not told")
 	}
 }
@@ -147,10 +147,10 @@ func TestLateIsToldOnce(t *testing.T) {
 	n := engine.Notice{Kind: engine.IterationStarted, State: loop.State{Status: loop.Running, Late: true}}
 	n.State.Policy.Timeout, n.State.Policy.MaxCost, n.State.Spent.Wall = 10*time.Hour, -1, 9*time.Hour
 	var w watcher
-	if got := w.events(n); len(got) != 1 || got[0].Name != Budget || got[0].Why != "time 9h0m0s is over 80 % of the limit 10h0m0s" {
+	if got := w.eventsOf(n); len(got) != 1 || got[0].Name != Budget || got[0].Why != "time 9h0m0s is over 80 % of the limit 10h0m0s" {
 		t.Errorf("told %+v", got)
 	}
-	if got := w.events(n); len(got) != 0 {
+	if got := w.eventsOf(n); len(got) != 0 {
 		t.Errorf("told again: %+v", got)
 	}
 }

@@ -52,7 +52,7 @@ func newSender(backoff []time.Duration) *sender {
 	}}
 }
 
-func (s *sender) close() { s.transport.CloseIdleConnections() }
+func (s *sender) closeIdle() { s.transport.CloseIdleConnections() }
 
 // body is what Slack, Mattermost, Rocket.Chat and Google Chat show as text,
 // Discord as content, and programs read as event.
@@ -66,9 +66,9 @@ type body struct {
 // Slack and Google Chat write in angle brackets, @everyone, links with a text.
 var inChat = strings.NewReplacer("<", "‹", ">", "›", "@", "@\u200b", "](", "] (")
 
-// send posts e. What may pass is tried again, as often as there are pauses: no
+// sendWebhook posts e. What may pass is tried again, as often as there are pauses: no
 // answer, 408, 429 and 5xx.
-func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
+func (s *sender) sendWebhook(ctx context.Context, w Webhook, e Event) error {
 	if err := w.Check(); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
 		kind = "application/json"
 	}
 	for try := 0; ; try++ {
-		after, again, err := s.post(ctx, w, data, kind)
+		after, again, err := s.postOnce(ctx, w, data, kind)
 		if err == nil || !again || try == len(s.backoff) || ctx.Err() != nil {
 			return w.without(err, try+1)
 		}
@@ -92,9 +92,9 @@ func (s *sender) send(ctx context.Context, w Webhook, e Event) error {
 	}
 }
 
-// post makes one try. again says that another one may help, and after how long
+// postOnce makes one try. again: another one may help, and after how long
 // the server wants it.
-func (s *sender) post(ctx context.Context, w Webhook, data []byte, kind string) (
+func (s *sender) postOnce(ctx context.Context, w Webhook, data []byte, kind string) (
 	after time.Duration, again bool, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)

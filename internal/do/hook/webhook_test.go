@@ -37,8 +37,8 @@ func send(t *testing.T, w Webhook, e Event) error {
 		w.Timeout = time.Minute
 	}
 	s := newSender([]time.Duration{time.Millisecond, time.Millisecond})
-	defer s.close()
-	return s.send(t.Context(), w, e.complete(time.Now()))
+	defer s.closeIdle()
+	return s.sendWebhook(t.Context(), w, e.completeEvent(time.Now()))
 }
 
 func TestWebhookBody(t *testing.T) {

@@ -16,22 +16,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
-// reportedIn is how soon a check has to be reported, while no other one goes on.
+// reportedIn is how soon a check has to be reported, while no other one runs.
 const reportedIn = 10 * time.Minute
 
-// checkBranch is where the forge checks a batch.
+// checkBranch names the branch on which the forge checks a batch.
 func (q *Queue) checkBranch(b *queue.Batch) string {
-	branch := branchOf("ci/" + short(q.target))
+	branch := branchOf("ci/" + branchName(q.target))
 	if b.Place > 0 {
 		branch += fmt.Sprint("-", b.Place+1)
 	}
 	return branch
 }
 
-// check gives the forge the batches that it is to check, each on a branch of pawl's own,
+// checkAtForge gives the forge the batches that it is to check, each on a branch of pawl's own,
 // and asks about the first. A forge that does not answer is waited for as long as its
-// checks; after that the queue tries again, and blames nobody.
-func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) {
+// checks; after that the queue tries again, and blames no entry.
+func (q *Queue) checkAtForge(ctx context.Context, s *queue.State) (queue.Event, error) {
 	e := queue.Event{Kind: queue.Checked}
 	for i := range s.Checking {
 		if err := q.pushCheck(ctx, &s.Checking[i]); err != nil {
@@ -52,7 +52,7 @@ func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) 
 	if err != nil {
 		return e, err
 	}
-	red, left := required(all, q.o.Required)
+	red, left := splitRequired(all, q.o.Required)
 	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
 	switch {
 	case len(red) > 0:
@@ -62,7 +62,7 @@ func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) 
 	case len(left) == 0:
 		v.Green = true
 	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
-		v.Absent, v.Summary = true, unreported(all, left, quiet, q.checkBranch(b))
+		v.Absent, v.Summary = true, reasonUnreported(all, left, quiet, q.checkBranch(b))
 	case over:
 		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(q.o.ChecksTimeout),
 			strings.Join(left, ", "))
@@ -70,7 +70,7 @@ func (q *Queue) check(ctx context.Context, s *queue.State) (queue.Event, error) 
 		return e, nil
 	}
 	if e.Verdict = &v; !v.Green {
-		v.By, err = q.by(ctx, commit)
+		v.By, err = q.authorText(ctx, commit)
 	}
 	return e, err
 }
@@ -95,8 +95,8 @@ func (q *Queue) pushCheck(ctx context.Context, b *queue.Batch) error {
 
 func isPending(k forge.Check) bool { return k.State == forge.Pending }
 
-// unreported says that no check goes on, and that some were never there.
-func unreported(all []forge.Check, left []string, after time.Duration, branch string) string {
+// reasonUnreported: no check is under way, and some were never there.
+func reasonUnreported(all []forge.Check, left []string, after time.Duration, branch string) string {
 	names := lists.Each(all, func(k forge.Check) string { return strconv.Quote(k.Name) })
 	slices.Sort(names)
 	asked := "does its CI run for pushes to " + branch
@@ -112,13 +112,13 @@ func (q *Queue) redCI(ctx context.Context, red []forge.Check, v queue.Verdict) (
 	names := lists.Each(red, func(k forge.Check) string { return k.Name })
 	v.Summary = "red at the forge: " + strings.Join(names, ", ")
 	var err error
-	v.Log, err = q.logs(ctx, red)
+	v.Log, err = q.redLogs(ctx, red)
 	return v, err
 }
 
-// required says which of the checks that have to be green are red, and which are not
-// over, or not there. Of one name the newest counts.
-func required(all []forge.Check, names []string) (red []forge.Check, left []string) {
+// splitRequired finds the checks that have to be green and are red, and those that are
+// not over, or not there. Of one name the newest counts.
+func splitRequired(all []forge.Check, names []string) (red []forge.Check, left []string) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(k forge.Check) bool { return k.Name == name })
 		switch {

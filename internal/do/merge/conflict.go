@@ -20,7 +20,7 @@ const (
 	conflictAt = 1 << 20 // bytes of a file in conflict that is looked into
 )
 
-// mergedTree is a merge with what could be settled, or the conflict.
+// mergedTree is a merge with what could be resolved, or the conflict.
 type mergedTree struct {
 	tree     string
 	settled  []string
@@ -33,41 +33,41 @@ type mergedTree struct {
 	pending               *queue.Conflict
 }
 
-// mergeTrees merges an entry onto a commit, settles what a rule settles, and
-// has commands make anew what is theirs to make.
+// mergeTrees merges an entry onto a commit, applies the rules for simple conflicts,
+// and has commands make anew what is theirs to make.
 func (q *Queue) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
 	m, err := q.tryMerge(ctx, onto, e)
 	if err != nil || len(m.regenerated) == 0 {
 		return m, err
 	}
-	return q.regenerate(ctx, onto, e, m)
+	return q.makeAnew(ctx, onto, e, m)
 }
 
 // tryMerge is mergeTrees without running any command.
 func (q *Queue) tryMerge(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
-	if err := q.bring(ctx, e); err != nil {
+	if err := q.bringWork(ctx, e); err != nil {
 		return mergedTree{}, err
 	}
 	m, err := q.o.Repo.MergeTree(ctx, onto, e.Commit)
 	if err != nil || m.Clean {
 		return mergedTree{tree: m.Tree}, err
 	}
-	c, texts, err := q.inspect(ctx, m)
+	c, texts, err := q.readConflict(ctx, m)
 	if err != nil {
 		return mergedTree{}, err
 	}
 	if !e.Plain {
-		q.regenerable(&c)
+		q.markRegenerable(&c)
 	}
 	if class, _ := queue.Classify(c); class != queue.Simple || e.Plain {
 		return mergedTree{conflict: &c}, nil
 	}
-	return q.settle(ctx, m.Tree, &c, texts)
+	return q.applyRules(ctx, m.Tree, &c, texts)
 }
 
-// settle is a merged tree in which each file of a simple conflict is what its
-// rule makes of it, or the target's where a command is to make it.
-func (q *Queue) settle(ctx context.Context, tree string, c *queue.Conflict, texts []threeWay) (mergedTree, error) {
+// applyRules makes a merged tree in which each file of a simple conflict is resolved
+// by its rule, or is the target's where a command is to make it.
+func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, texts []threeWay) (mergedTree, error) {
 	out := mergedTree{pending: c}
 	var put []git.Entry
 	for i := range c.Files {
@@ -85,7 +85,7 @@ func (q *Queue) settle(ctx context.Context, tree string, c *queue.Conflict, text
 		if !ok {
 			return mergedTree{conflict: c}, nil
 		}
-		id, err := q.shadow.Store(ctx, bytes.NewReader(t.fill(hunks)))
+		id, err := q.shadow.Store(ctx, bytes.NewReader(t.fillHunks(hunks)))
 		if err != nil {
 			return mergedTree{}, err
 		}
@@ -93,7 +93,7 @@ func (q *Queue) settle(ctx context.Context, tree string, c *queue.Conflict, text
 		out.settled = append(out.settled, f.Path)
 	}
 	var err error
-	out.tree, err = q.rewrite(ctx, tree, put)
+	out.tree, err = q.rewriteTree(ctx, tree, put)
 	return out, err
 }
 
@@ -109,8 +109,8 @@ type threeWay struct {
 	parts [][]byte // one more than hunks
 }
 
-// fill is the text with each hunk replaced.
-func (t *threeWay) fill(hunks [][]string) []byte {
+// fillHunks is the text with each hunk replaced.
+func (t *threeWay) fillHunks(hunks [][]string) []byte {
 	var b bytes.Buffer
 	for i, part := range t.parts {
 		b.Write(part)
@@ -123,8 +123,8 @@ func (t *threeWay) fill(hunks [][]string) []byte {
 	return b.Bytes()
 }
 
-// inspect is what git could not merge, as data, and the texts of the files.
-func (q *Queue) inspect(ctx context.Context, m git.Merge) (queue.Conflict, []threeWay, error) {
+// readConflict reads what git could not merge, and the texts of the files.
+func (q *Queue) readConflict(ctx context.Context, m git.Merge) (queue.Conflict, []threeWay, error) {
 	var c queue.Conflict
 	var texts []threeWay
 	for _, path := range pathsOf(m) {
@@ -145,7 +145,7 @@ func (q *Queue) inspect(ctx context.Context, m git.Merge) (queue.Conflict, []thr
 func pathsOf(m git.Merge) []string {
 	paths := lists.Each(m.Stages, func(s git.Entry) string { return s.Path })
 	for _, msg := range m.Messages {
-		if kind(msg) != "" && len(msg.Paths) > 0 {
+		if conflictKind(msg) != "" && len(msg.Paths) > 0 {
 			paths = append(paths, msg.Paths[0])
 		}
 	}
@@ -153,8 +153,8 @@ func pathsOf(m git.Merge) []string {
 	return slices.Compact(paths)
 }
 
-// kind is what of a message is a conflict, such as "rename/delete".
-func kind(m git.MergeMessage) string {
+// conflictKind is e.g. "rename/delete"; "" for another message.
+func conflictKind(m git.MergeMessage) string {
 	k, ok := strings.CutPrefix(m.Kind, "CONFLICT (")
 	if !ok {
 		return ""
@@ -165,7 +165,7 @@ func kind(m git.MergeMessage) string {
 func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queue.File, threeWay, error) {
 	f := queue.File{Path: path}
 	for _, msg := range m.Messages {
-		if k := kind(msg); k != "" && slices.Contains(msg.Paths, path) {
+		if k := conflictKind(msg); k != "" && slices.Contains(msg.Paths, path) {
 			if k == "binary" {
 				f.Binary = true
 			} else if !slices.Contains(f.Kinds, k) {
@@ -240,7 +240,7 @@ func readHunks(text []byte) ([]queue.Hunk, [][]byte) {
 	var side *[]string
 	var plain bytes.Buffer
 	for line := range bytes.Lines(text) {
-		switch mark := marker(line); {
+		switch mark := markerOf(line); {
 		case mark == '<' && now == nil:
 			parts = append(parts, bytes.Clone(plain.Bytes()))
 			plain.Reset()
@@ -262,8 +262,8 @@ func readHunks(text []byte) ([]queue.Hunk, [][]byte) {
 	return hunks, append(parts, plain.Bytes())
 }
 
-// marker is the character of a line that is a marker, and 0 for any other.
-func marker(line []byte) byte {
+// markerOf a line is its character, and 0 for a line that is no marker.
+func markerOf(line []byte) byte {
 	if len(line) < markerSize {
 		return 0
 	}
@@ -277,8 +277,8 @@ func marker(line []byte) byte {
 	return c
 }
 
-// scratch is the name of an index of the queue's own that does not exist.
-func (q *Queue) scratch() (path string, done func(), err error) {
+// scratchIndex is the name of an index of the queue's own that does not exist.
+func (q *Queue) scratchIndex() (path string, done func(), err error) {
 	dir, err := os.MkdirTemp(q.o.Dir, "index-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot make a folder for the merge queue: %v", err)

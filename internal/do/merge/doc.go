@@ -1,19 +1,19 @@
 // Package merge performs what package queue decides: it merges without a
 // checkout, runs the gates in an integration workspace, moves the target by
-// compare-and-swap, and moves the files of those who have it checked out.
+// compare-and-swap, and moves the files of work trees that have it checked out.
 //
 // # Who may land
 //
 // A queue has one owner, a process, as a run has. Others add entries and
-// wishes as rows of the database, which the owner takes in; a process that
-// dies leaves a queue that the next one goes on with.
+// requests as rows of the database, which the owner takes in; a process that
+// dies leaves a queue that the next one continues.
 //
 // # What a crash leaves
 //
 // A step of the queue is stored before its command is carried out, so the
 // command to land, with the commit before and after, is the journal of the
-// landing. Then the target is moved, then the files of work trees. Whoever
-// opens the queue next finds the command, sees how far it came, and finishes
+// landing. Then the target is moved, then the files of work trees. The process
+// that opens the queue next finds the command, sees how far it came, and finishes
 // it: a target that was not moved is moved if it is still where it was, one
 // that was moved is not moved again, and files follow one by one. A file that
 // is neither as it was nor as it is to be is the user's and is left alone.

@@ -23,9 +23,9 @@ const (
 	lockWaits = 20              // tries for an index that another git has, 100 ms apart
 )
 
-// land moves the target, and the files of work trees that have it checked out.
+// landBatch moves the target, and the files of work trees that have it checked out.
 // The command is in the database by now. It is safe to repeat.
-func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (q *Queue) landBatch(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	if c.From == c.To {
 		return queue.Event{Kind: queue.Landed}, nil
 	}
@@ -38,10 +38,10 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 		}
 		q.o.Before(ctx, entries, c.To)
 	}
-	if q.shared() {
+	if q.isShared() {
 		return q.landThere(ctx, c)
 	}
-	hold, left, err := q.hold(ctx)
+	hold, left, err := q.lockTrees(ctx)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -56,18 +56,18 @@ func (q *Queue) land(ctx context.Context, s *queue.State, c queue.Command) (queu
 		if err != nil || there {
 			return landed, err
 		}
-		return refused(queue.Refusal{Moved: true}), nil
+		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
 	if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
-		return refused(queue.Refusal{Moved: true}), nil
+		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
-	return q.move(ctx, s, c, hold)
+	return q.moveTarget(ctx, s, c, hold)
 }
 
-func refused(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
+func refusedEvent(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
 
-// move locks and compares all work trees, moves the target, then the files.
-func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
+// moveTarget locks and compares all work trees, moves the target, then the files.
+func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
 	trees, err := q.o.Repo.Checkouts(ctx, q.target)
 	if err != nil {
 		return queue.Event{}, err
@@ -80,12 +80,12 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold 
 	}()
 	for _, tree := range trees {
 		if busy := tree.Busy(); busy != "" {
-			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, short(q.target))
-			return refused(queue.Refusal{Why: why}), nil
+			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, branchName(q.target))
+			return refusedEvent(queue.Refusal{Why: why}), nil
 		}
-		m, err := begin(ctx, tree, c.From, c.To, hold)
+		m, err := beginWhenUnlocked(ctx, tree, c.From, c.To, hold)
 		if errors.Is(err, git.ErrIndexLocked) {
-			return refused(queue.Refusal{Why: err.Error()}), nil
+			return refusedEvent(queue.Refusal{Why: err.Error()}), nil
 		}
 		if err != nil {
 			return queue.Event{}, err
@@ -98,11 +98,11 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold 
 		if len(paths) > 0 {
 			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s",
 				strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
-			ids, err := q.touching(ctx, s, c, paths)
-			return refused(queue.Refusal{Why: why, IDs: ids}), err
+			ids, err := q.touchingIDs(ctx, s, c, paths)
+			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
-	if err := (movement{Target: q.target, From: c.From, To: c.To}).write(hold); err != nil {
+	if err := (movement{Target: q.target, From: c.From, To: c.To}).writeTo(hold); err != nil {
 		return queue.Event{}, err
 	}
 	q.o.point("before ref")
@@ -112,15 +112,15 @@ func (q *Queue) move(ctx context.Context, s *queue.State, c queue.Command, hold 
 		return queue.Event{}, err
 	}
 	if changed {
-		return refused(queue.Refusal{Moved: true}), nil
+		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
 	q.o.point("after ref")
 	left, err := q.moveFiles(ctx, trees, moves, hold)
 	return queue.Event{Kind: queue.Landed, Warnings: left}, err
 }
 
-// begin waits a little for a git command that has the index.
-func begin(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
+// beginWhenUnlocked waits a little for a git command that has the index.
+func beginWhenUnlocked(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
 	for try := 0; ; try++ {
 		m, err := tree.BeginFastForward(ctx, from, to, hold)
 		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
@@ -148,8 +148,8 @@ func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.F
 	return warnings, hold.Truncate(0)
 }
 
-// touching are the entries of a batch that change one of some paths.
-func (q *Queue) touching(ctx context.Context, s *queue.State, c queue.Command, paths []string) ([]string, error) {
+// touchingIDs are the entries of a batch that change one of some paths.
+func (q *Queue) touchingIDs(ctx context.Context, s *queue.State, c queue.Command, paths []string) ([]string, error) {
 	if s.Batch == nil {
 		return nil, nil
 	}
@@ -175,19 +175,19 @@ func (q *Queue) touching(ctx context.Context, s *queue.State, c queue.Command, p
 	return ids, nil
 }
 
-func short(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
+func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }
 
 // A movement is what the file checkout.lock says while a target and the files of its
 // work trees are moved. It is on the disk before the target moves, and goes when all
 // files are moved: what a crash, a killed git or a full disk cuts off is finished by
-// whoever holds the file next.
+// the process that holds the file next.
 type movement struct {
 	Target string `json:"target"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 }
 
-func (m movement) write(hold *os.File) error {
+func (m movement) writeTo(hold *os.File) error {
 	text, err := json.Marshal(m)
 	if err == nil {
 		_, err = hold.WriteAt(text, 0)
@@ -202,14 +202,14 @@ func (m movement) write(hold *os.File) error {
 	return nil
 }
 
-// hold locks the work trees against other pawls, and finishes what is left of an
+// lockTrees locks the work trees against other pawls, and finishes what is left of an
 // earlier movement. It returns warnings.
-func (q *Queue) hold(ctx context.Context) (*os.File, []string, error) {
+func (q *Queue) lockTrees(ctx context.Context) (*os.File, []string, error) {
 	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings, err := q.finish(ctx, hold)
+	warnings, err := q.finishMovement(ctx, hold)
 	if err != nil {
 		_ = hold.Close()
 		return nil, nil, err
@@ -217,9 +217,9 @@ func (q *Queue) hold(ctx context.Context) (*os.File, []string, error) {
 	return hold, warnings, nil
 }
 
-// finish moves the files that an earlier movement left behind to where its target is
+// finishMovement moves the files that an earlier movement left behind to where its target is
 // now: somebody may have committed meanwhile.
-func (q *Queue) finish(ctx context.Context, hold *os.File) ([]string, error) {
+func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, error) {
 	var m movement
 	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
 	if err != nil {
@@ -257,7 +257,7 @@ func (q *Queue) finish(ctx context.Context, hold *os.File) ([]string, error) {
 		if busy := tree.Busy(); busy != "" && moved {
 			return nil, fmt.Errorf("cannot move the files of %s to %.10s: a %s is going on there", tree.Top, tip, busy)
 		}
-		f, err := begin(ctx, tree, m.From, tip, hold)
+		f, err := beginWhenUnlocked(ctx, tree, m.From, tip, hold)
 		if err != nil {
 			return nil, err
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
-// prepare merges the entries of a batch, one onto the other, from where the
+// prepareBatch merges the entries of a batch, one onto the other, from where the
 // target is now.
-func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	facts, warnings, err := q.facts(ctx, s.Tip, true)
+func (q *Queue) prepareBatch(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	facts, warnings, err := q.readFacts(ctx, s.Tip, true)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -30,7 +30,7 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 	diverged := facts.Diverged != "" && facts.Theirs != s.Ignored
 	if facts.Tip == "" || !facts.Past || diverged {
 		if !facts.Past {
-			out.Lost, err = q.repair(ctx, facts.Tip)
+			out.Lost, err = q.repairLandings(ctx, facts.Tip)
 		}
 		return e, err
 	}
@@ -66,7 +66,7 @@ func (q *Queue) prepare(ctx context.Context, s *queue.State, c queue.Command) (q
 		out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
 	}
 	if err == nil && out.Head != onto {
-		err = q.pin(ctx, onto, out.Head)
+		err = q.pinCommits(ctx, onto, out.Head)
 	}
 	return e, err
 }
@@ -85,29 +85,30 @@ func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []str
 		return e, nil
 	}
 	out.Diverged = ""
-	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n", q.remote.name, short(q.remote.ref), batch)
+	subject := fmt.Sprintf("Merge what %s has on %s\n\nPawl-Batch: %d\n",
+		q.remote.name, branchName(q.remote.ref), batch)
 	if out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, merged.tree, subject, f.Tip, f.Theirs); err == nil {
-		out.Result, err = merged.tree, q.pin(ctx, f.Tip, out.Head)
+		out.Result, err = merged.tree, q.pinCommits(ctx, f.Tip, out.Head)
 	}
 	return e, err
 }
 
-// pin keeps what is to land until it has, whatever gc the user runs. The command to land it
+// pinCommits keeps what is to land until it has, whatever gc the user runs. The command to land it
 // will be on the disk before it is carried out.
-func (q *Queue) pin(ctx context.Context, tip, head string) error {
+func (q *Queue) pinCommits(ctx context.Context, tip, head string) error {
 	done, err := q.o.Repo.Hold(ctx, q.o.Dir, tip, head)
 	defer done()
 	if err == nil {
 		err = q.o.Repo.SyncObjects(ctx, tip, head)
 	}
 	if err == nil {
-		err = q.o.Repo.SetRefs(ctx, q.pinned(), head)
+		err = q.o.Repo.SetRefs(ctx, q.pinnedRef(), head)
 	}
 	return err
 }
 
-// pinned is the ref of what is to land next.
-func (q *Queue) pinned() string { return "refs/pawl/landing/" + short(q.target) }
+// pinnedRef is the ref of what is to land next.
+func (q *Queue) pinnedRef() string { return "refs/pawl/landing/" + branchName(q.target) }
 
 // place is how far a batch has come.
 type place struct{ tip, head, tree string }
@@ -124,7 +125,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Commit = at.head
 		return m, at, nil
 	case err != nil:
-		m.Lost, err = q.never(ctx, e, err)
+		m.Lost, err = q.reasonUnmergeable(ctx, e, err)
 		return m, at, err
 	case merged.conflict != nil:
 		return q.notMerged(ctx, at, e, m, merged.conflict)
@@ -138,7 +139,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
 	}
-	m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, message(e, batch), at.head, e.Commit)
+	m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, landingMessage(e, batch), at.head, e.Commit)
 	if err != nil {
 		return m, at, err
 	}
@@ -160,8 +161,8 @@ func (q *Queue) hasLanded(ctx context.Context, tip string, e *queue.Entry) (bool
 	}), err
 }
 
-// never says why a merge that failed can never be made; other errors come back.
-func (q *Queue) never(ctx context.Context, e *queue.Entry, err error) (string, error) {
+// reasonUnmergeable: a merge that failed can never be made; other errors are returned.
+func (q *Queue) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error) (string, error) {
 	gone := "its commit " + e.Commit + " is not in the repository any more"
 	if errors.Is(err, errMissing) {
 		return gone, nil
@@ -228,13 +229,13 @@ func (q *Queue) keepProtected(ctx context.Context, m *queue.Merged, before, merg
 			back = append(back, git.Entry{Path: c.Path, Mode: c.OldMode, Object: c.OldObject})
 		}
 	}
-	return q.rewrite(ctx, merged, back)
+	return q.rewriteTree(ctx, merged, back)
 }
 
-// rewrite is a tree with some paths replaced; an entry without an object takes
+// rewriteTree is a tree with some paths replaced; an entry without an object takes
 // its path away.
-func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (string, error) {
-	file, done, err := q.scratch()
+func (q *Queue) rewriteTree(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	file, done, err := q.scratchIndex()
 	if err != nil {
 		return "", err
 	}
@@ -262,27 +263,26 @@ func (q *Queue) rewrite(ctx context.Context, tree string, entries []git.Entry) (
 	return x.WriteTree(ctx)
 }
 
-// message is that of a landing.
-func message(e *queue.Entry, batch int64) string {
-	return subject(e) + "\n\n" + trailers([]queue.Entry{*e}, batch)
+func landingMessage(e *queue.Entry, batch int64) string {
+	return subjectOf(e) + "\n\n" + trailersOf([]queue.Entry{*e}, batch)
 }
 
-func subject(e *queue.Entry) string {
+func subjectOf(e *queue.Entry) string {
 	title := cmp.Or(strings.Join(strings.Fields(e.Title), " "), "landed by pawl")
 	return e.ID + ": " + title
 }
 
-// batchMessage is that of the merge which brings a batch to the target.
+// batchMessage is for the merge which brings a batch to the target.
 func batchMessage(list []queue.Entry, batch int64) string {
 	names := lists.Each(list, func(one queue.Entry) string { return one.ID })
 	subject := strings.Join(names, ", ")
 	if len(list) > 4 {
 		subject = fmt.Sprintf("%s, … %s", strings.Join(names[:3], ", "), names[len(names)-1])
 	}
-	return fmt.Sprintf("%s: %d tasks\n\n%s", subject, len(list), trailers(list, batch))
+	return fmt.Sprintf("%s: %d tasks\n\n%s", subject, len(list), trailersOf(list, batch))
 }
 
-func trailers(list []queue.Entry, batch int64) string {
+func trailersOf(list []queue.Entry, batch int64) string {
 	var b strings.Builder
 	for _, e := range list {
 		b.WriteString("Pawl-Task: " + e.ID + "\n")

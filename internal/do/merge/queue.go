@@ -40,8 +40,8 @@ type Options struct {
 	Exe   string
 	Args  []string
 	Lease time.Duration
-	// Integration gives a folder with a commit checked out, for gates. Whoever
-	// only adds entries and wishes needs none.
+	// Integration gives a folder with a commit checked out, for gates. A process that
+	// only adds entries and requests needs none.
 	Integration func(ctx context.Context, commit string) (Workspace, error)
 
 	// Resolve runs an agent at a problem, and returns the commit that it made.
@@ -58,9 +58,9 @@ type Options struct {
 	Notify func(queue.Note)
 	// Before is called before the target is moved, with the entries that land,
 	// and waited for. A landing that is tried again calls it again. Nil is
-	// nobody.
+	// not called.
 	Before func(ctx context.Context, entries []queue.Entry, commit string)
-	// Begins is called with the name of each gate and set-up that begins. Nil is nobody.
+	// Begins is called with the name of each gate and set-up that begins. Nil is not called.
 	Begins func(name string)
 	// Local: no remote is asked or pushed to.
 	Local bool
@@ -183,22 +183,22 @@ func (q *Queue) Add(ctx context.Context, e Entry) error {
 	if err == nil {
 		_, err = q.o.Store.AskQueue(ctx, ask)
 	}
-	q.wake()
+	q.wakeWorker()
 	return err
 }
 
-// wake has whoever works on the queue look at once.
-func (q *Queue) wake() {
+// wakeWorker has the queue's worker look at once.
+func (q *Queue) wakeWorker() {
 	select {
 	case q.woken <- struct{}{}:
 	default:
 	}
 }
 
-// Offer makes ready what [Queue.Add] stores, for whoever has more to store in
-// the same transaction.
+// Offer prepares what [Queue.Add] stores, for a caller that has more to store in the
+// same transaction.
 func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
-	if err := q.bring(ctx, &e); err != nil && !errors.Is(err, errMissing) {
+	if err := q.bringWork(ctx, &e); err != nil && !errors.Is(err, errMissing) {
 		return store.QueueAsk{}, err
 	}
 	commit, err := q.o.Repo.Find(ctx, e.Commit)
@@ -218,11 +218,11 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
 	if err := q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit); err != nil {
 		return store.QueueAsk{}, err
 	}
-	return q.asking(queue.Event{Kind: queue.Added, Entry: &e}), nil
+	return q.asAsk(queue.Event{Kind: queue.Added, Entry: &e}), nil
 }
 
-// bring fetches the work of another machine.
-func (q *Queue) bring(ctx context.Context, e *Entry) error {
+// bringWork fetches the work of another machine.
+func (q *Queue) bringWork(ctx context.Context, e *Entry) error {
 	if q.o.Travel == "" {
 		return nil
 	}
@@ -238,15 +238,15 @@ func (q *Queue) bring(ctx context.Context, e *Entry) error {
 // errMissing is that a commit is neither here nor on the remote, which was asked.
 var errMissing = errors.New("there is no such commit")
 
-// taskRef is where the commit of a queued task is kept until it has landed.
+// taskRef keeps the commit of a queued task until it has landed.
 func taskRef(id string) string { return "refs/pawl/queue/" + id }
 
-// Ask asks something of the queue, for whoever works on it.
+// Ask stores a request for the queue's worker.
 func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
-	_, err := q.o.Store.AskQueue(ctx, q.asking(queue.Event{Kind: queue.Asked, Ask: &a}))
+	_, err := q.o.Store.AskQueue(ctx, q.asAsk(queue.Event{Kind: queue.Asked, Ask: &a}))
 	return err
 }
 
-func (q *Queue) asking(e queue.Event) store.QueueAsk {
+func (q *Queue) asAsk(e queue.Event) store.QueueAsk {
 	return store.QueueAsk{Target: q.target, Event: e, At: time.Now()}
 }

@@ -45,13 +45,13 @@ type Fork struct {
 // branchOf is the branch of an entry's pull request.
 func branchOf(id string) string { return "pawl/" + id }
 
-// propose opens a pull request for the one entry of a batch: the merge that was
+// openRequest opens a pull request for the one entry of a batch: the merge that was
 // verified is pushed as a branch of the entry's own. A request that is open for
 // that branch already is used again, so it is safe to repeat.
-func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (q *Queue) openRequest(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	switch {
 	case q.remote.name == "":
-		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", short(q.target), ErrNoRemote)
+		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", branchName(q.target), ErrNoRemote)
 	case q.o.Forge == nil:
 		return queue.Event{}, errors.New("cannot open a pull request: no forge is known")
 	case len(c.IDs) != 1:
@@ -76,7 +76,7 @@ func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (q
 		return queue.Event{}, err
 	}
 	found, err := q.o.Forge.Propose(ctx, forge.Draft{
-		Branch: head, Base: short(q.remote.ref), Title: subject(&e), Body: q.story(ctx, &e, c.Batch),
+		Branch: head, Base: branchName(q.remote.ref), Title: subjectOf(&e), Body: q.requestText(ctx, &e, c.Batch),
 	})
 	if err != nil {
 		return queue.Event{}, err
@@ -88,8 +88,8 @@ func (q *Queue) propose(ctx context.Context, s *queue.State, c queue.Command) (q
 // storyMost is how many bytes of a task's description a pull request shows.
 const storyMost = 8 << 10
 
-// story is the text of a pull request: what was asked, and what it took.
-func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
+// requestText is the text of a pull request: what was asked, and what it took.
+func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) string {
 	var b strings.Builder
 	c, err := q.o.Store.Case(ctx, e.ID)
 	switch n := c.Issue(); {
@@ -108,15 +108,15 @@ func (q *Queue) story(ctx context.Context, e *queue.Entry, batch int64) string {
 		b.WriteString("\n")
 	}
 	for _, g := range q.o.Gates {
-		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), short(q.target))
+		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(q.target))
 	}
-	return b.String() + "\n" + trailers([]queue.Entry{*e}, batch)
+	return b.String() + "\n" + trailersOf([]queue.Entry{*e}, batch)
 }
 
-// review asks the forge what became of pull requests. One that is merged is done
+// lookAtRequests asks the forge what became of pull requests. One that is merged is done
 // once its commit is here and on the target. Where nothing has changed it costs
 // one call, whatever the number of requests.
-func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (q *Queue) lookAtRequests(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	ev := queue.Event{Kind: queue.Proposals}
 	if q.o.Forge == nil {
 		return ev, errors.New("cannot look at pull requests: no forge is known")
@@ -133,7 +133,7 @@ func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (qu
 		if !ok || e.Request == "" {
 			continue
 		}
-		r, err := q.look(ctx, &e, recent)
+		r, err := q.viewRequest(ctx, &e, recent)
 		if err != nil {
 			return ev, err
 		}
@@ -142,8 +142,8 @@ func (q *Queue) review(ctx context.Context, s *queue.State, c queue.Command) (qu
 	return ev, nil
 }
 
-// look is how one entry's pull request is.
-func (q *Queue) look(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request) (queue.Request, error) {
+// viewRequest is how one entry's pull request is.
+func (q *Queue) viewRequest(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request) (queue.Request, error) {
 	r := queue.Request{ID: e.ID, URL: e.Request, Seen: e.Seen}
 	number, err := strconv.ParseInt(path.Base(e.Request), 10, 64)
 	if err != nil {
@@ -166,7 +166,7 @@ func (q *Queue) look(ctx context.Context, e *queue.Entry, recent map[int64]forge
 	}
 	switch found.State {
 	case forge.Merged:
-		on, err := q.arrived(ctx, found.Commit)
+		on, err := q.hasArrived(ctx, found.Commit)
 		if on {
 			r.Merged = found.Commit
 		}
@@ -198,7 +198,7 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 	}
 	seen := found.Updated + " " + found.Head
 	if seen != e.Seen {
-		if err := q.hear(ctx, e, found, r); err != nil || r.Said != "" {
+		if err := q.readComments(ctx, e, found, r); err != nil || r.Said != "" {
 			return found, err
 		}
 		// Each state is looked at twice: a forge counts in seconds, and something may
@@ -207,25 +207,25 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 			r.Seen = once + seen
 		}
 	}
-	patience := q.patience(e.ID, seen)
-	in := slices.Contains(e.Heard, queued(found)) // the forge's merge queue, which drops what pawl pushes to
-	if !q.due(patience) {
+	patience := q.patienceFor(e.ID, seen)
+	in := slices.Contains(e.Heard, queuedNote(found)) // the forge's merge queue, which drops what pawl pushes to
+	if !q.isDue(patience) {
 		if r.Why = patience.why; !in {
-			r.Behind, err = q.behind(ctx, found.Head)
+			r.Behind, err = q.isBehind(ctx, found.Head)
 		}
 		return found, err
 	}
-	green, err := q.checks(ctx, e, found, r)
+	green, err := q.askChecks(ctx, e, found, r)
 	if patience.why = r.Why; err != nil || r.Red != "" {
 		return found, err
 	}
 	if green && q.o.AutoMerge {
-		in, err = q.enqueue(ctx, found, r, in)
+		in, err = q.enqueueHead(ctx, found, r, in)
 		if patience.why = r.Why; err != nil || in {
 			return found, err
 		}
 	}
-	if r.Behind, err = q.behind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge || r.Why != "" {
+	if r.Behind, err = q.isBehind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge || r.Why != "" {
 		return found, err
 	}
 	r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head)
@@ -235,16 +235,16 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 	return q.o.Forge.Request(ctx, found.Number)
 }
 
-// queued names that a request was put into the forge's merge queue, as it is.
-func queued(found forge.Request) string { return "in the merge queue: " + found.Head }
+// queuedNote is the note that a request was put into the forge's merge queue, as it is.
+func queuedNote(found forge.Request) string { return "in the merge queue: " + found.Head }
 
-// enqueue puts a request into the forge's merge queue, once, and follows it there. It is
+// enqueueHead puts a request into the forge's merge queue, once, and follows it there. It is
 // true while it is in; where the branch has no such queue nothing is done.
-func (q *Queue) enqueue(ctx context.Context, found forge.Request, r *queue.Request, was bool) (in bool, err error) {
+func (q *Queue) enqueueHead(ctx context.Context, found forge.Request, r *queue.Request, was bool) (in bool, err error) {
 	place, err := q.o.Forge.Enqueue(ctx, found.Number, found.Head, !was)
 	switch in = place.At > 0; {
 	case in && !was:
-		r.Heard = append(r.Heard, queued(found))
+		r.Heard = append(r.Heard, queuedNote(found))
 		fallthrough
 	case in:
 		r.Why = fmt.Sprintf("it is in the forge's merge queue, at place %d", place.At)
@@ -269,7 +269,7 @@ type patience struct {
 // number: with a review each two minutes that is six an hour, of three calls at most.
 const lateEvery = 5
 
-func (q *Queue) patience(id, state string) *patience {
+func (q *Queue) patienceFor(id, state string) *patience {
 	if p := q.waits[id]; p != nil && p.state == state {
 		return p
 	}
@@ -278,9 +278,9 @@ func (q *Queue) patience(id, state string) *patience {
 	return p
 }
 
-// due is true for the first look, the second, the fourth, and then for each 32nd at least,
+// isDue: the first look, the second, the fourth, and then each 32nd at least,
 // but for what [lateEvery] says.
-func (q *Queue) due(p *patience) bool {
+func (q *Queue) isDue(p *patience) bool {
 	p.looks++
 	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
 	late := p.looks > 2
@@ -294,12 +294,12 @@ func (q *Queue) due(p *patience) bool {
 	return true
 }
 
-// behind is true when the target has commits that a request lacks.
-func (q *Queue) behind(ctx context.Context, head string) (bool, error) {
+// isBehind: the target has commits that a request lacks.
+func (q *Queue) isBehind(ctx context.Context, head string) (bool, error) {
 	if _, err := q.askRemote(ctx, false); err != nil || !q.remote.known {
 		return false, err
 	}
-	tip, err := q.o.Repo.Find(ctx, q.tracking())
+	tip, err := q.o.Repo.Find(ctx, q.trackingRef())
 	if err != nil || tip == "" {
 		return false, err
 	}
@@ -307,17 +307,17 @@ func (q *Queue) behind(ctx context.Context, head string) (bool, error) {
 	return !has, err
 }
 
-// arrived brings the target here and reports whether a commit is on it.
-func (q *Queue) arrived(ctx context.Context, commit string) (bool, error) {
+// hasArrived brings the target here and reports whether a commit is on it.
+func (q *Queue) hasArrived(ctx context.Context, commit string) (bool, error) {
 	if commit == "" {
 		return false, nil
 	}
 	q.remote.at = time.Time{}
 	var f queue.Facts
-	if _, err := q.fetch(ctx, &f, false); err != nil {
+	if _, err := q.fetchTarget(ctx, &f, false); err != nil {
 		return false, err
 	}
-	tip, err := q.o.Repo.Find(ctx, q.tracking())
+	tip, err := q.o.Repo.Find(ctx, q.trackingRef())
 	if err != nil || tip == "" {
 		return false, err
 	}
@@ -329,9 +329,9 @@ const (
 	remarkMax = 4 << 10  // of one remark
 )
 
-// hear takes in what people who may write said since. It was written outside of
+// readComments takes in what people who may write said since. It was written outside of
 // pawl, so it is quoted.
-func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
+func (q *Queue) readComments(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
 	heard := lists.Set(e.Heard)
 	said, err := q.o.Forge.Said(ctx, found.Number, heard)
 	if err != nil || len(said) == 0 {
@@ -357,8 +357,8 @@ func (q *Queue) hear(ctx context.Context, e *queue.Entry, found forge.Request, r
 	return nil
 }
 
-// checks asks for those that are required. Red ones are told once for a commit.
-func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+// askChecks asks for those that are required. Red ones are reported once for a commit.
+func (q *Queue) askChecks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
 ) (green bool, err error) {
 	told := "checks of " + found.Head
 	if len(q.o.Required) == 0 || slices.Contains(e.Heard, told+" are green") {
@@ -368,7 +368,7 @@ func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request,
 	if err != nil {
 		return false, err
 	}
-	red, left := required(all, q.o.Required)
+	red, left := splitRequired(all, q.o.Required)
 	green = len(red)+len(left) == 0
 	switch {
 	case green:
@@ -377,15 +377,15 @@ func (q *Queue) checks(ctx context.Context, e *queue.Entry, found forge.Request,
 		r.Why = "it waits for its checks: " + strings.Join(left, ", ")
 	case !slices.Contains(e.Heard, told):
 		r.Heard = append(r.Heard, told)
-		r.Red, err = q.logs(ctx, red)
+		r.Red, err = q.redLogs(ctx, red)
 	default:
 		r.Why = "its checks are red"
 	}
 	return green, err
 }
 
-// logs is the end of what red checks printed.
-func (q *Queue) logs(ctx context.Context, red []forge.Check) (string, error) {
+// redLogs is the end of what red checks printed.
+func (q *Queue) redLogs(ctx context.Context, red []forge.Check) (string, error) {
 	var b strings.Builder
 	for _, k := range red {
 		text, err := q.o.Forge.Log(ctx, k)

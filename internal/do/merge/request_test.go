@@ -223,7 +223,7 @@ func TestAForgeWithTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	var later *forge.LaterError
-	if _, err := q.review(t.Context(), &row.State, queue.Command{IDs: []string{id}}); !errors.As(err, &later) {
+	if _, err := q.lookAtRequests(t.Context(), &row.State, queue.Command{IDs: []string{id}}); !errors.As(err, &later) {
 		t.Errorf("got %v", err)
 	}
 	hub.Trouble = nil

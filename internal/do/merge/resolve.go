@@ -18,18 +18,18 @@ import (
 // maxIntents is how many landings the prompt of an agent lists.
 const maxIntents = 10
 
-// resolve keeps an agent's run going for each entry that needs one, as many at
+// startResolving keeps an agent's run going for each entry that needs one, as many at
 // once as allowed. How one ended is a row of the database, so that it is not
 // lost when pawl is killed before the queue has taken it in. Where no agent can
 // run, a person is asked.
-func (w *worker) resolve(ctx context.Context) error {
+func (w *worker) startResolving(ctx context.Context) error {
 	for _, e := range w.state.Entries {
 		if e.Status != queue.Resolving || w.resolving[e.ID] != nil {
 			continue
 		}
 		if w.q.o.Resolve == nil {
 			r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Why: e.Why}
-			if err := w.step(ctx, queue.Event{Kind: queue.Resolved, Resolution: &r}); err != nil {
+			if err := w.takeEvent(ctx, queue.Event{Kind: queue.Resolved, Resolution: &r}); err != nil {
 				return err
 			}
 			continue
@@ -40,9 +40,9 @@ func (w *worker) resolve(ctx context.Context) error {
 		own, cancel := context.WithCancel(ctx)
 		w.resolving[e.ID] = cancel
 		go func() {
-			defer w.q.wake()
+			defer w.q.wakeWorker()
 			defer func() { w.resolved <- e.ID }()
-			w.q.solve(own, e)
+			w.q.resolveEntry(own, e)
 		}()
 	}
 	for id, cancel := range w.resolving {
@@ -68,10 +68,10 @@ const (
 	lastLater  = time.Minute
 )
 
-// attempt runs the agent at one entry, as soon as one can work.
-func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err error) {
+// attemptResolve runs the agent at one entry, as soon as one can work.
+func (q *Queue) attemptResolve(ctx context.Context, e queue.Entry) (commit string, err error) {
 	for try := 0; ; try++ {
-		p, err := q.problem(ctx, e)
+		p, err := q.problemOf(ctx, e)
 		if err == nil {
 			commit, err = q.o.Resolve(ctx, p)
 		}
@@ -91,12 +91,12 @@ func (q *Queue) attempt(ctx context.Context, e queue.Entry) (commit string, err 
 	}
 }
 
-// solve runs the agent at one entry and stores what came of it.
-func (q *Queue) solve(ctx context.Context, e queue.Entry) {
+// resolveEntry runs the agent at one entry and stores what came of it.
+func (q *Queue) resolveEntry(ctx context.Context, e queue.Entry) {
 	why := ""
-	commit, err := q.attempt(ctx, e)
+	commit, err := q.attemptResolve(ctx, e)
 	if ctx.Err() != nil {
-		return // it is taken up by who works on the queue next
+		return // the next worker of the queue resumes it
 	}
 	switch {
 	case err != nil:
@@ -108,7 +108,7 @@ func (q *Queue) solve(ctx context.Context, e queue.Entry) {
 	}
 	r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Commit: commit, Why: why}
 	for try := 0; try < 10 && ctx.Err() == nil; try++ {
-		_, err := q.o.Store.AskQueue(ctx, q.asking(queue.Event{Kind: queue.Resolved, Resolution: &r}))
+		_, err := q.o.Store.AskQueue(ctx, q.asAsk(queue.Event{Kind: queue.Resolved, Resolution: &r}))
 		if err == nil {
 			return
 		}
@@ -124,24 +124,24 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	if err != nil {
 		return err
 	}
-	wanted, err := q.paths(ctx, p.Tip, m.Tree)
+	wanted, err := q.sortedChanges(ctx, p.Tip, m.Tree)
 	if err != nil {
 		return err
 	}
-	made, err := q.paths(ctx, p.Tip, commit)
+	made, err := q.sortedChanges(ctx, p.Tip, commit)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
-		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is the "+
-			"target's", commit)
+		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is "+
+			"the target's", commit)
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
 }
 
-// problem is what the agent gets: the entry, what is wrong, and the landings that
-// changed the same paths.
-func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
+// problemOf an entry, for the agent: what is wrong, and the landings that changed the
+// same paths.
+func (q *Queue) problemOf(ctx context.Context, e queue.Entry) (Problem, error) {
 	p := Problem{Entry: e}
 	if e.Problem == nil {
 		return p, fmt.Errorf("cannot solve %s: nothing is said to be wrong", e.ID)
@@ -160,7 +160,7 @@ func (q *Queue) problem(ctx context.Context, e queue.Entry) (Problem, error) {
 		for _, f := range c.Files {
 			paths = append(paths, f.Path)
 		}
-	} else if paths, err = q.paths(ctx, base, e.Commit); err != nil {
+	} else if paths, err = q.sortedChanges(ctx, base, e.Commit); err != nil {
 		return p, err
 	}
 	p.Landed, err = q.o.Repo.Landings(ctx, base, p.Tip, paths[:min(len(paths), 100)], maxIntents)
@@ -175,29 +175,29 @@ type Regeneration struct {
 	Timeout time.Duration // 0 is that of gates
 }
 
-func (r *Regeneration) has(path string) bool {
+func (r *Regeneration) coversPath(path string) bool {
 	return slices.ContainsFunc(r.Files, func(p string) bool { return gate.Match(p, path) })
 }
 
 // maxRemade is how many merges with files that were made anew are remembered.
 const maxRemade = 2000
 
-// regenerable names the commands of files in conflict that have one.
-func (q *Queue) regenerable(c *queue.Conflict) {
+// markRegenerable names the commands of files in conflict that have one.
+func (q *Queue) markRegenerable(c *queue.Conflict) {
 	for i := range c.Files {
 		f := &c.Files[i]
-		n := slices.IndexFunc(q.o.Regenerate, func(r Regeneration) bool { return r.has(f.Path) })
+		n := slices.IndexFunc(q.o.Regenerate, func(r Regeneration) bool { return r.coversPath(f.Path) })
 		if n >= 0 && f.Regenerable() {
 			f.Regenerate = q.o.Regenerate[n].Command
 		}
 	}
 }
 
-// regenerate completes a merge whose files in conflict are the target's for
+// makeAnew completes a merge whose files in conflict are the target's for
 // now: their commands make them anew from there, which keeps what is pinned.
 // Where that changes nothing, they begin with the entry's as well: what comes
 // out must be the same, or a side would be taken unseen.
-func (q *Queue) regenerate(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
+func (q *Queue) makeAnew(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
 	key := onto + e.Commit
 	q.mu.Lock()
 	known, ok := q.remade[key]
@@ -206,7 +206,7 @@ func (q *Queue) regenerate(ctx context.Context, onto string, e *queue.Entry, m m
 		m.tree = known
 		return m, nil
 	}
-	tree, why, err := q.remake(ctx, onto, e, m.tree, &m)
+	tree, why, err := q.remakeFiles(ctx, onto, e, m.tree, &m)
 	if err == nil && why == "" {
 		why, err = q.tookSide(ctx, onto, e, tree, &m)
 	}
@@ -233,41 +233,41 @@ func (q *Queue) regenerate(ctx context.Context, onto string, e *queue.Entry, m m
 // tookSide says which file is what the target has, although from the entry's
 // the commands make another one.
 func (q *Queue) tookSide(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree) (string, error) {
-	changed, err := q.changed(ctx, m.tree, tree)
+	changed, err := q.changedPaths(ctx, m.tree, tree)
 	if err != nil || !slices.ContainsFunc(m.regenerated, func(p string) bool { return !changed[p] }) {
 		return "", err
 	}
-	from, err := q.rewrite(ctx, m.tree, m.theirs)
+	from, err := q.rewriteTree(ctx, m.tree, m.theirs)
 	if err != nil {
 		return "", err
 	}
-	other, why, err := q.remake(ctx, onto, e, from, m)
+	other, why, err := q.remakeFiles(ctx, onto, e, from, m)
 	if err != nil || why != "" {
 		return why, err
 	}
-	differs, err := q.changed(ctx, tree, other)
+	differs, err := q.changedPaths(ctx, tree, other)
 	if err != nil {
 		return "", err
 	}
 	for _, p := range m.regenerated {
 		if !changed[p] && differs[p] {
-			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would be lost",
-				p, strings.Join(m.commands, ", "), short(q.target)), nil
+			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would "+
+				"be lost", p, strings.Join(m.commands, ", "), branchName(q.target)), nil
 		}
 	}
 	return "", nil
 }
 
-// changed are the paths in which two trees differ.
-func (q *Queue) changed(ctx context.Context, from, to string) (map[string]bool, error) {
+// changedPaths are the paths in which two trees differ.
+func (q *Queue) changedPaths(ctx context.Context, from, to string) (map[string]bool, error) {
 	changes, err := q.o.Repo.Changes(ctx, from, to)
 	set := lists.Set(lists.Each(changes, func(c git.Change) string { return c.Path }))
 	return set, err
 }
 
-// remake runs the commands of a merge on a tree in a folder of its own, and
+// remakeFiles runs the commands of a merge on a tree in a folder of its own, and
 // returns it with what they made of all files that they are for; or why not.
-func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+func (q *Queue) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
 ) (made, why string, err error) {
 	commit, err := q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
 	if err != nil {
@@ -278,7 +278,7 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 		return "", "", err
 	}
 	defer ws.Done(context.WithoutCancel(ctx))
-	if err := holds(ctx, ws, tree); err != nil {
+	if err := checkTree(ctx, ws, tree); err != nil {
 		return "", "", err
 	}
 	var rules []Regeneration
@@ -300,18 +300,18 @@ func (q *Queue) remake(ctx context.Context, onto string, e *queue.Entry, tree st
 	case rep.Stopped:
 		return "", "", fmt.Errorf("cannot make files of %s anew: the commands were cut off", e.ID)
 	case !rep.Passed():
-		return "", fmt.Sprintf("%s not made anew: %s", were(m.regenerated), rep.Summary), nil
+		return "", fmt.Sprintf("%s not made anew: %s", pathsWere(m.regenerated), rep.Summary), nil
 	}
-	if made, err = q.taken(ctx, ws.Dir, tree, rules); err != nil {
+	if made, err = q.takeFiles(ctx, ws.Dir, tree, rules); err != nil {
 		return "", "", err
 	}
-	why, err = q.flaw(ctx, tree, made, m)
+	why, err = q.reasonNotMade(ctx, tree, made, m)
 	return made, why, err
 }
 
-// taken is a tree with what a folder has of the files that rules are for.
-func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
-	file, done, err := q.scratch()
+// takeFiles is a tree with what a folder has of the files that rules are for.
+func (q *Queue) takeFiles(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
+	file, done, err := q.scratchIndex()
 	if err != nil {
 		return "", err
 	}
@@ -325,7 +325,7 @@ func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneratio
 		return "", err
 	}
 	paths := slices.DeleteFunc(slices.Concat(scan.Changed, scan.Gone, scan.Untracked), func(p string) bool {
-		return !slices.ContainsFunc(rules, func(r Regeneration) bool { return r.has(p) })
+		return !slices.ContainsFunc(rules, func(r Regeneration) bool { return r.coversPath(p) })
 	})
 	if err := x.Add(ctx, paths); err != nil {
 		return "", err
@@ -333,8 +333,8 @@ func (q *Queue) taken(ctx context.Context, dir, tree string, rules []Regeneratio
 	return x.WriteTree(ctx)
 }
 
-// flaw says which file that a command was to make is no file afterwards.
-func (q *Queue) flaw(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
+// reasonNotMade names a file that a command was to make and is no file afterwards.
+func (q *Queue) reasonNotMade(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
 	changes, err := q.o.Repo.Changes(ctx, before, after)
 	for _, c := range changes {
 		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
@@ -346,8 +346,8 @@ func (q *Queue) flaw(ctx context.Context, before, after string, m *mergedTree) (
 	return "", err
 }
 
-// were is a list of at most five paths with its verb.
-func were(paths []string) string {
+// pathsWere is a list of at most five paths with its verb.
+func pathsWere(paths []string) string {
 	switch n := len(paths); {
 	case n == 1:
 		return paths[0] + " was"

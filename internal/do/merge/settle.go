@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Sides is a conflict as a person settles it: what the target and an entry that waits
-// for a person say in each place.
+// Sides is a conflict as a person resolves it: the lines of the target and of an entry
+// that waits for a person in each place.
 type Sides struct {
 	Task   string      `json:"task"`
 	Title  string      `json:"title"`
@@ -43,7 +43,7 @@ type SidesHunk struct {
 	After  []string `json:"after" nullable:"false" doc:"The lines after it."`
 }
 
-// Choice settles one file: a whole side, or the lines of each of its places.
+// Choice resolves one file: a whole side, or the lines of each of its places.
 type Choice struct {
 	Take  string     `json:"take,omitempty" enum:"ours,theirs" doc:"The side whose file is taken, or removed where it has none."`
 	Hunks [][]string `json:"hunks,omitempty" maxItems:"10000" doc:"The lines of each place, in order; in place of take."`
@@ -64,7 +64,7 @@ type unsettled struct {
 
 // Sides is the conflict of an entry that waits for a person, with the target as it is now.
 func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
-	if q.shared() { // another machine may be who lands
+	if q.isShared() { // another machine may be who lands
 		if _, err := q.askRemote(ctx, true); err != nil {
 			return Sides{}, err
 		}
@@ -73,11 +73,11 @@ func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
 	if err != nil {
 		return Sides{}, err
 	}
-	u, err := q.unsettled(ctx, id, tip)
+	u, err := q.mergeUnresolved(ctx, id, tip)
 	if err != nil {
 		return Sides{}, err
 	}
-	out := Sides{Task: id, Title: u.entry.Title, Target: short(q.target), Commit: u.entry.Commit, Tip: tip}
+	out := Sides{Task: id, Title: u.entry.Title, Target: branchName(q.target), Commit: u.entry.Commit, Tip: tip}
 	left := sidesMost
 	for i := range u.files {
 		f, t := &u.files[i], &u.texts[i]
@@ -124,8 +124,8 @@ func linesOf(text []byte) []string {
 	return lines
 }
 
-// unsettled merges the commit of an entry that waits for a person onto a commit of the target.
-func (q *Queue) unsettled(ctx context.Context, id, tip string) (unsettled, error) {
+// mergeUnresolved merges the commit of an entry that waits for a person onto a commit of the target.
+func (q *Queue) mergeUnresolved(ctx context.Context, id, tip string) (unsettled, error) {
 	var u unsettled
 	row, _, err := q.o.Store.Queue(ctx, q.target)
 	if err != nil {
@@ -140,9 +140,9 @@ func (q *Queue) unsettled(ctx context.Context, id, tip string) (unsettled, error
 		return u, err
 	}
 	if m.Clean {
-		return u, fault.Refuse("%s conflicts no more with %s; it can be tried again", id, short(q.target))
+		return u, fault.Refuse("%s conflicts no more with %s; it can be tried again", id, branchName(q.target))
 	}
-	c, texts, err := q.inspect(ctx, m)
+	c, texts, err := q.readConflict(ctx, m)
 	if err != nil {
 		return u, err
 	}
@@ -156,7 +156,7 @@ func (q *Queue) unsettled(ctx context.Context, id, tip string) (unsettled, error
 		if t.ours.Object == "" && t.theirs.Object == "" && t.base.Object == "" {
 			continue // git's remark about a file that it could merge
 		}
-		if slices.ContainsFunc(f.Hunks, func(h queue.Hunk) bool { return !legible(h.Base, h.Ours, h.Theirs) }) {
+		if slices.ContainsFunc(f.Hunks, func(h queue.Hunk) bool { return !isLegible(h.Base, h.Ours, h.Theirs) }) {
 			f.Binary, f.Hunks = true, nil
 		}
 		u.files, u.texts = append(u.files, f), append(u.texts, t)
@@ -164,8 +164,8 @@ func (q *Queue) unsettled(ctx context.Context, id, tip string) (unsettled, error
 	return u, nil
 }
 
-// legible is true for lines that go through JSON as they are.
-func legible(texts ...[]string) bool {
+// isLegible: the lines go through JSON as they are.
+func isLegible(texts ...[]string) bool {
 	return !slices.ContainsFunc(texts, func(t []string) bool {
 		return slices.ContainsFunc(t, func(l string) bool { return !utf8.ValidString(l) })
 	})
@@ -182,10 +182,10 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	if err != nil {
 		return err
 	}
-	if past, err := q.o.Repo.IsAncestor(ctx, tip, q.head()); err != nil || !past {
+	if past, err := q.o.Repo.IsAncestor(ctx, tip, q.targetRef()); err != nil || !past {
 		return cmp.Or[error](err, stale)
 	}
-	u, err := q.unsettled(ctx, id, tip)
+	u, err := q.mergeUnresolved(ctx, id, tip)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	return q.Ask(ctx, queue.Ask{Wish: queue.WishSettle, ID: id, From: commit, Commit: merged})
 }
 
-// asksToSettle is true while nobody has taken in yet how a person settled an entry.
+// asksToSettle: the queue has not yet taken in how a person resolved an entry.
 func (q *Queue) asksToSettle(ctx context.Context, id string) (bool, error) {
 	asks, err := q.o.Store.QueueAsks(ctx, q.target, asksMax)
 	return slices.ContainsFunc(asks, func(a store.QueueAsk) bool {
@@ -237,17 +237,17 @@ func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choi
 			return "", fault.Refuse("cannot settle %s: %d places are settled, and it has %d", f.Path,
 				len(c.Hunks), len(f.Hunks))
 		default:
-			object, err := q.shadow.Store(ctx, bytes.NewReader(t.fill(c.Hunks)))
+			object, err := q.shadow.Store(ctx, bytes.NewReader(t.fillHunks(c.Hunks)))
 			if err != nil {
 				return "", err
 			}
 			put = append(put, git.Entry{Path: f.Path, Mode: t.ours.Mode, Object: object})
 		}
 	}
-	tree, err := q.rewrite(ctx, u.tree, put)
+	tree, err := q.rewriteTree(ctx, u.tree, put)
 	if err != nil {
 		return "", err
 	}
-	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subject(&u.entry),
+	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subjectOf(&u.entry),
 		u.entry.Commit, tip)
 }

@@ -10,21 +10,22 @@ import (
 )
 
 // Where several machines work on the board the target is the remote's branch. What a
-// clone has of its own is a person's: it is not verified, not pushed, and in nobody's way.
+// clone has of its own is a person's: it is not verified, not pushed, and in no way.
 
-// shared is true where the target is the remote's branch.
-func (q *Queue) shared() bool {
-	return q.o.Travel != "" && q.remote.name != "" && (q.o.Policy.Push || q.o.Policy.Propose)
+// isShared: the target is the remote's branch.
+func (q *Queue) isShared() bool {
+	stays := !q.o.Policy.Push && !q.o.Policy.Propose
+	return q.o.Travel != "" && q.remote.name != "" && !stays
 }
 
-// unheard is true where the target is the remote's branch, and that does not answer. What
+// isRemoteAway: the target is the remote's branch, and that does not answer. What
 // is known of it here may be behind what another machine saw: nothing follows from that.
-func (q *Queue) unheard() bool { return q.shared() && q.remote.away != nil }
+func (q *Queue) isRemoteAway() bool { return q.isShared() && q.remote.away != nil }
 
-// head is the ref that says where the target is.
-func (q *Queue) head() string {
-	if q.shared() {
-		return q.tracking()
+// targetRef is the ref of the target.
+func (q *Queue) targetRef() string {
+	if q.isShared() {
+		return q.trackingRef()
 	}
 	return q.target
 }
@@ -32,12 +33,12 @@ func (q *Queue) head() string {
 // Tip is the target's commit; "" when there is no such branch. Where the target is the
 // remote's branch it is what the remote answered last.
 func (q *Queue) Tip(ctx context.Context) (string, error) {
-	said := q.remote.said()
-	if q.shared() && said.none {
+	said := q.remote.lastAnswer()
+	if q.isShared() && said.none {
 		return "", nil
 	}
-	tip, err := q.o.Repo.Find(ctx, q.head())
-	if err == nil && tip == "" && q.shared() {
+	tip, err := q.o.Repo.Find(ctx, q.targetRef())
+	if err == nil && tip == "" && q.isShared() {
 		err = said.away
 	}
 	return tip, err
@@ -46,33 +47,33 @@ func (q *Queue) Tip(ctx context.Context) (string, error) {
 // landThere moves the remote's branch, and then the branch here if it can follow.
 func (q *Queue) landThere(ctx context.Context, c queue.Command) (queue.Event, error) {
 	for try := 0; ; try++ {
-		tip, err := q.o.Repo.Find(ctx, q.head())
+		tip, err := q.o.Repo.Find(ctx, q.targetRef())
 		if err != nil {
 			return queue.Event{}, err
 		}
 		if tip != c.From {
 			there, err := q.o.Repo.IsAncestor(ctx, c.To, tip)
 			if err != nil || there {
-				return queue.Event{Kind: queue.Landed, Warnings: q.follow(ctx)}, err
+				return queue.Event{Kind: queue.Landed, Warnings: q.followRemote(ctx)}, err
 			}
-			return refused(queue.Refusal{Moved: true}), nil
+			return refusedEvent(queue.Refusal{Moved: true}), nil
 		}
 		if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
-			return refused(queue.Refusal{Moved: true}), nil
+			return refusedEvent(queue.Refusal{Moved: true}), nil
 		}
 		q.o.point("before sent")
-		p := q.send(ctx, c.To, c.From)
+		p := q.sendCommit(ctx, c.To, c.From)
 		q.o.point("after sent")
 		switch {
 		case p.Refused:
-			return refused(queue.Refusal{Why: p.Failed}), nil
+			return refusedEvent(queue.Refusal{Why: p.Failed}), nil
 		case p.Failed != "":
 			return queue.Event{}, errors.New(p.Failed)
 		case p.Diverged == "":
-			return queue.Event{Kind: queue.Landed, Warnings: q.follow(ctx)}, nil
+			return queue.Event{Kind: queue.Landed, Warnings: q.followRemote(ctx)}, nil
 		case try > 0:
 			return queue.Event{}, fmt.Errorf("%s rejects a push to %s, and has nothing new there", q.remote.name,
-				short(q.remote.ref))
+				branchName(q.remote.ref))
 		}
 		if _, err := q.askRemote(ctx, true); err != nil || q.remote.away != nil {
 			return queue.Event{}, errors.Join(err, q.remote.away)
@@ -80,10 +81,10 @@ func (q *Queue) landThere(ctx context.Context, c queue.Command) (queue.Event, er
 	}
 }
 
-// follow moves the branch here to where the remote's is, if it is only behind and nothing
+// followRemote moves the branch here to where the remote's is, if it is only behind and nothing
 // of a person's is in the way. Else it stays, which is said once.
-func (q *Queue) follow(ctx context.Context) (warnings []string) {
-	stays, warnings, err := q.stays(ctx)
+func (q *Queue) followRemote(ctx context.Context) (warnings []string) {
+	stays, warnings, err := q.reasonStays(ctx)
 	if err != nil && ctx.Err() == nil {
 		stays = err.Error()
 	}
@@ -96,14 +97,14 @@ func (q *Queue) follow(ctx context.Context) (warnings []string) {
 	return warnings
 }
 
-// stays says why the branch here cannot follow that of the remote; "" when it could. What
-// comes after the first colon is not looked at to tell whether it was said.
-func (q *Queue) stays(ctx context.Context) (why string, warnings []string, err error) {
+// reasonStays: the branch here cannot follow that of the remote; "" when it could. Two
+// reasons with the same text before the first colon are the same notice.
+func (q *Queue) reasonStays(ctx context.Context) (why string, warnings []string, err error) {
 	here, err := q.o.Repo.Find(ctx, q.target)
 	if err != nil || here == "" {
 		return "", nil, err
 	}
-	there, err := q.o.Repo.Find(ctx, q.tracking())
+	there, err := q.o.Repo.Find(ctx, q.trackingRef())
 	if err != nil || there == "" || here == there {
 		return "", nil, err
 	}
@@ -112,7 +113,7 @@ func (q *Queue) stays(ctx context.Context) (why string, warnings []string, err e
 		return "", nil, err
 	}
 	if behind {
-		warnings, err = q.forward(ctx, here, there)
+		warnings, err = q.forwardTarget(ctx, here, there)
 		return "", warnings, err
 	}
 	count, err := q.o.Repo.Count(ctx, there, here)
@@ -127,7 +128,7 @@ func (q *Queue) stays(ctx context.Context) (why string, warnings []string, err e
 	if count > named {
 		own = append(own, "…")
 	}
-	return fmt.Sprintf("%s in %s on %s has commits that %s does not: %d (%s). They are not verified and not pushed, and the "+
-		"branch stays where it is. To bring them there yourself: git pull --rebase, then git push", short(q.target),
-		q.o.Repo.Top, q.o.Owner.Host, q.remote.name, count, strings.Join(own, "; ")), nil, nil
+	return fmt.Sprintf("%s in %s on %s has commits that %s does not: %d (%s). They are not verified and not pushed, and "+
+		"the branch stays where it is. To bring them there yourself: git pull --rebase, then git push",
+		branchName(q.target), q.o.Repo.Top, q.o.Owner.Host, q.remote.name, count, strings.Join(own, "; ")), nil, nil
 }

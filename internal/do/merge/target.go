@@ -15,19 +15,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
-// facts is where the target is, and how that is to where it was last.
+// readFacts reads where the target is, and how that is to where it was last.
 // Before a batch the remote is asked in any case.
-func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
+func (q *Queue) readFacts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
 	var f queue.Facts
-	if q.shared() {
+	if q.isShared() {
 		f.Remote = q.remote.name
 	}
-	hold, left, err := q.hold(ctx)
+	hold, left, err := q.lockTrees(ctx)
 	if err != nil {
 		return f, nil, err
 	}
 	_ = hold.Close()
-	warnings, err := q.fetch(ctx, &f, batch)
+	warnings, err := q.fetchTarget(ctx, &f, batch)
 	if err != nil {
 		return f, nil, err
 	}
@@ -45,13 +45,13 @@ func (q *Queue) facts(ctx context.Context, last string, batch bool) (queue.Facts
 	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past {
 		return f, warnings, err
 	}
-	if q.unheard() {
+	if q.isRemoteAway() {
 		return f, warnings, q.remote.away
 	}
-	if q.shared() || !q.remote.known {
+	if q.isShared() || !q.remote.known {
 		return f, warnings, nil
 	}
-	there, err := q.o.Repo.Find(ctx, q.tracking())
+	there, err := q.o.Repo.Find(ctx, q.trackingRef())
 	f.Past = there == f.Tip // who rewrote it did so at both places
 	return f, warnings, err
 }
@@ -74,14 +74,14 @@ type answer struct {
 	away error // it said nothing; nil where it was not asked yet
 }
 
-// heard notes the answer for those who ask for it beside the queue.
-func (r *remote) heard() {
+// recordAnswer keeps the answer for goroutines beside the queue.
+func (r *remote) recordAnswer() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer{none: r.away == nil && !r.known, away: r.away}
 }
 
-func (r *remote) said() answer {
+func (r *remote) lastAnswer() answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.answer
@@ -93,34 +93,34 @@ const (
 	pushLimit  = 2 * time.Minute
 )
 
-// tracking is where the remote's state of the target is kept, joined where it was when
-// the target here had all of it.
-func (q *Queue) tracking() string { return "refs/pawl/remote/" + short(q.target) }
-func (q *Queue) joined() string   { return "refs/pawl/joined/" + short(q.target) }
+// trackingRef keeps the remote's state of the target, joinedRef the last one that the
+// target here had all of.
+func (q *Queue) trackingRef() string { return "refs/pawl/remote/" + branchName(q.target) }
+func (q *Queue) joinedRef() string   { return "refs/pawl/joined/" + branchName(q.target) }
 
-// fetch asks the remote for the target, and brings the target to it when the
-// remote is only ahead. A remote that does not answer is a warning: work goes
-// on with what is here.
-func (q *Queue) fetch(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
-	warnings, err := q.askRemote(ctx, batch || q.shared())
+// fetchTarget asks the remote for the target, and brings the target to it when the
+// remote is only ahead. A remote that does not answer is a warning: work continues
+// with what is here.
+func (q *Queue) fetchTarget(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
+	warnings, err := q.askRemote(ctx, batch || q.isShared())
 	if err != nil || !q.remote.known {
 		return warnings, err
 	}
-	if q.unheard() {
+	if q.isRemoteAway() {
 		return warnings, nil
 	}
-	if q.shared() {
-		return append(warnings, q.follow(ctx)...), nil
+	if q.isShared() {
+		return append(warnings, q.followRemote(ctx)...), nil
 	}
 	here, err := q.o.Repo.Find(ctx, q.target)
 	if err != nil || here == "" {
 		return warnings, err
 	}
-	there, err := q.o.Repo.Find(ctx, q.tracking())
+	there, err := q.o.Repo.Find(ctx, q.trackingRef())
 	if err != nil || there == "" {
 		return warnings, err
 	}
-	moved, err := q.compare(ctx, f, here, there)
+	moved, err := q.compareRemote(ctx, f, here, there)
 	return append(warnings, moved...), err
 }
 
@@ -133,7 +133,7 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 	}
 	q.remote.at = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
-	found, err := q.o.Repo.Fetch(bounded, q.remote.name, q.remote.ref, q.tracking())
+	found, err := q.o.Repo.Fetch(bounded, q.remote.name, q.remote.ref, q.trackingRef())
 	cancel()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -142,8 +142,8 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 	if q.remote.away = err; err == nil {
 		q.remote.known = found
 	}
-	q.remote.heard()
-	switch { // told when it begins and when it is over
+	q.remote.recordAnswer()
+	switch { // a notice when it begins and when it is over
 	case err != nil && was == nil:
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
 	case err == nil && was != nil:
@@ -152,29 +152,29 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 	return warnings, nil
 }
 
-// compare says how the target here is to the one there, and brings it there when
+// compareRemote compares the target here with the one there, and brings it there when
 // it is only behind.
-func (q *Queue) compare(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
-	last, err := q.o.Repo.Find(ctx, q.joined())
-	if err != nil || here == there && there == last {
+func (q *Queue) compareRemote(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
+	last, err := q.o.Repo.Find(ctx, q.joinedRef())
+	if unchanged := here == there && there == last; err != nil || unchanged {
 		return nil, err
 	}
 	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
 	if err == nil && behind && here != there {
-		warnings, err = q.forward(ctx, here, there)
+		warnings, err = q.forwardTarget(ctx, here, there)
 	}
 	if err == nil && !behind {
-		err = q.apart(ctx, f, here, there, last)
+		err = q.describeDivergence(ctx, f, here, there, last)
 	}
 	if err != nil || f.Diverged != "" {
 		return warnings, err
 	}
-	return warnings, q.o.Repo.UpdateRef(ctx, q.joined(), there, last, "pawl: together with its remote")
+	return warnings, q.o.Repo.UpdateRef(ctx, q.joinedRef(), there, last, "pawl: together with its remote")
 }
 
-// apart says why a target that is not behind its remote cannot go on: each has commits of
+// describeDivergence explains why a target that is not behind its remote cannot move: each has commits of
 // its own, or the remote's branch was forced and has not what it had, last.
-func (q *Queue) apart(ctx context.Context, f *queue.Facts, here, there, last string) error {
+func (q *Queue) describeDivergence(ctx context.Context, f *queue.Facts, here, there, last string) error {
 	base, err := q.o.Repo.Base(ctx, here, there)
 	if err != nil {
 		return err
@@ -187,27 +187,27 @@ func (q *Queue) apart(ctx context.Context, f *queue.Facts, here, there, last str
 		}
 		forced = !old
 	}
-	name, far := short(q.target), short(q.remote.ref)
+	name, far := branchName(q.target), branchName(q.remote.ref)
 	switch {
 	case forced:
 		f.Theirs, f.Apart = there, true
-		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all that is "+
-			"here from it (%.10s). Nothing was merged. To go on with what it has: git switch %s && git fetch %s %s && "+
-			"git reset --keep FETCH_HEAD. To go on with what is here: pawl queue resume, then git push --force-with-lease %s %s:%s",
-			far, q.remote.name, there, cmp.Or(last, here), name, q.remote.name, far, q.remote.name, name, far)
+		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all "+
+			"that is here from it (%.10s). Nothing was merged. To go on with what it has: git switch %s && git fetch %s "+
+			"%s && git reset --keep FETCH_HEAD. To go on with what is here: pawl queue resume, then git push "+
+			"--force-with-lease %s %s:%s", far, q.remote.name, there, cmp.Or(last, here), name, q.remote.name, far, q.remote.name, name, far)
 	case base != there:
 		f.Theirs = there
-		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them together, "+
-			"or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
+		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them "+
+			"together, or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
 	}
 	return nil
 }
 
-// forward moves the target to what the remote has, as a pull would.
-func (q *Queue) forward(ctx context.Context, here, there string) ([]string, error) {
+// forwardTarget moves the target to what the remote has, as a pull would.
+func (q *Queue) forwardTarget(ctx context.Context, here, there string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landLimit) // not ended half way
 	defer cancel()
-	hold, left, err := q.hold(ctx)
+	hold, left, err := q.lockTrees(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -216,32 +216,32 @@ func (q *Queue) forward(ctx context.Context, here, there string) ([]string, erro
 		return nil, err
 	}
 	c := queue.Command{From: here, To: there, IDs: []string{"what " + q.remote.name + " has"}}
-	e, err := q.move(ctx, &queue.State{}, c, hold)
+	e, err := q.moveTarget(ctx, &queue.State{}, c, hold)
 	if err != nil {
 		return nil, err
 	}
 	if e.Refusal != nil && !e.Refusal.Moved {
-		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", short(q.target), q.remote.name, e.Refusal.Why)
+		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", branchName(q.target), q.remote.name, e.Refusal.Why)
 	}
 	return append(left, e.Warnings...), nil
 }
 
-// push sends the target to its remote. Where machines share the work it was sent to land.
-func (q *Queue) push(ctx context.Context, c queue.Command) (queue.Event, error) {
+// pushTarget sends the target to its remote. Where machines share the work it was sent to land.
+func (q *Queue) pushTarget(ctx context.Context, c queue.Command) (queue.Event, error) {
 	p := queue.Push{}
-	if !q.shared() {
-		p = q.send(ctx, c.To, "")
+	if !q.isShared() {
+		p = q.sendCommit(ctx, c.To, "")
 	}
 	return queue.Event{Kind: queue.Pushed, Push: &p}, ctx.Err()
 }
 
-// send pushes a commit as the target of the remote, never with force, and only where that
+// sendCommit pushes a commit as the target of the remote, never with force, and only where that
 // is at from; "" is anywhere before the commit.
-func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
+func (q *Queue) sendCommit(ctx context.Context, commit, from string) (p queue.Push) {
 	if q.remote.name == "" {
 		p.Refused = true
 		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false",
-			short(q.target),
+			branchName(q.target),
 			ErrNoRemote)
 		return p
 	}
@@ -251,20 +251,20 @@ func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
 	switch {
 	case rejected:
 		p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
-			short(q.remote.ref))
+			branchName(q.remote.ref))
 		q.remote.at = time.Time{}
 	case errors.Is(err, git.ErrRefused):
 		p.Refused = true
 		do := "push it yourself"
-		if q.shared() { // nothing is on the branch here
-			do = fmt.Sprintf("let who works on %s push to %s; it is tried again", q.o.Owner.Host, short(q.remote.ref))
+		if q.isShared() { // nothing is on the branch here
+			do = "let who works on " + q.o.Owner.Host + " push to " + branchName(q.remote.ref) + "; it is tried again"
 		}
 		p.Failed = err.Error() + "; " + do + ", or land by pull requests (merge.mode: pull-request)"
 	case err != nil:
 		p.Failed = err.Error()
 	default: // else the next look sets them
-		_ = q.o.Repo.UpdateRef(ctx, q.tracking(), commit, "", "pawl: pushed")
-		_ = q.o.Repo.UpdateRef(ctx, q.joined(), commit, "", "pawl: pushed")
+		_ = q.o.Repo.UpdateRef(ctx, q.trackingRef(), commit, "", "pawl: pushed")
+		_ = q.o.Repo.UpdateRef(ctx, q.joinedRef(), commit, "", "pawl: pushed")
 	}
 	return p
 }
@@ -272,10 +272,10 @@ func (q *Queue) send(ctx context.Context, commit, from string) (p queue.Push) {
 // maxRepair is how many landings are looked at, the last ones.
 const maxRepair = 10_000
 
-// repair holds what landed against the target: a task whose landing is an
-// ancestor is done, whatever a crash left; those whose landing is none any more
-// are returned, and stay as they are.
-func (q *Queue) repair(ctx context.Context, tip string) ([]string, error) {
+// repairLandings compares what landed with the target: a task whose landing is an
+// ancestor is done, even after a crash; those whose landing is none any more are
+// returned, and stay as they are.
+func (q *Queue) repairLandings(ctx context.Context, tip string) ([]string, error) {
 	if tip == "" {
 		return nil, nil
 	}
@@ -299,7 +299,7 @@ func (q *Queue) repair(ctx context.Context, tip string) ([]string, error) {
 	if _, err := q.o.Store.LandCases(ctx, there, time.Now()); err != nil {
 		return nil, err
 	}
-	if q.unheard() {
+	if q.isRemoteAway() {
 		return nil, nil
 	}
 	var lost []string

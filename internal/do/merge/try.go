@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -89,7 +91,7 @@ func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, er
 	if err != nil || path == "" {
 		return tree, err
 	}
-	file, done, err := q.scratch()
+	file, done, err := q.scratchIndex()
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +113,7 @@ func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, er
 	return tree, err
 }
 
-// whyRed is what a report says of an optional gate; "" for one that passed.
+// whyRed finds the report's reason for an optional gate; "" for one that passed.
 func whyRed(warnings []string, name string) string {
 	for _, w := range warnings {
 		if why, is := strings.CutPrefix(w, "optional gate "+name+": "); is {
@@ -121,9 +123,9 @@ func whyRed(warnings []string, name string) string {
 	return ""
 }
 
-// foresee merges entries with the target, to see which will conflict, unless a
-// rule settles that.
-func (q *Queue) foresee(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+// foreseeConflicts merges entries with the target, to see which will conflict, unless a
+// rule resolves that.
+func (q *Queue) foreseeConflicts(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	ev := queue.Event{Kind: queue.Foreseen}
 	for _, id := range c.IDs {
 		e, ok := s.Find(id)
@@ -132,7 +134,7 @@ func (q *Queue) foresee(ctx context.Context, s *queue.State, c queue.Command) (q
 		}
 		m, err := q.tryMerge(ctx, c.To, &e)
 		if err != nil { // one that can never be merged is reported when its turn comes
-			_, err = q.never(ctx, &e, err)
+			_, err = q.reasonUnmergeable(ctx, &e, err)
 		}
 		if err != nil {
 			return ev, err
@@ -148,13 +150,10 @@ func (q *Queue) foresee(ctx context.Context, s *queue.State, c queue.Command) (q
 	return ev, nil
 }
 
-// paths are what differs between two commits, sorted.
-func (q *Queue) paths(ctx context.Context, from, to string) ([]string, error) {
+// sortedChanges are the paths that differ between two commits.
+func (q *Queue) sortedChanges(ctx context.Context, from, to string) ([]string, error) {
 	changes, err := q.o.Repo.Changes(ctx, from, to)
-	list := make([]string, len(changes))
-	for i, c := range changes {
-		list[i] = c.Path
-	}
+	list := lists.Each(changes, func(c git.Change) string { return c.Path })
 	slices.Sort(list)
 	return list, err
 }

@@ -32,24 +32,23 @@ const (
 	keepRuns    = 20              // folders with outputs of gates that are kept
 )
 
-// verify is the gate record of a tree: the stored one, or a new one. A red one
-// says whose commit it is.
-func (q *Queue) verify(ctx context.Context, c queue.Command) (queue.Event, error) {
-	e, err := q.record(ctx, c)
+// verifyTree gets the gate record of a tree: the stored one, or a new one. A red one
+// names the author of the commit.
+func (q *Queue) verifyTree(ctx context.Context, c queue.Command) (queue.Event, error) {
+	e, err := q.gateRecord(ctx, c)
 	if err != nil || e.Verdict.Green || e.Verdict.Transient {
 		return e, err
 	}
-	e.Verdict.By, err = q.by(ctx, c.Commit)
+	e.Verdict.By, err = q.authorText(ctx, c.Commit)
 	return e, err
 }
 
-// by says whose a commit is.
-func (q *Queue) by(ctx context.Context, commit string) (string, error) {
+func (q *Queue) authorText(ctx context.Context, commit string) (string, error) {
 	author, subject, err := q.o.Repo.Author(ctx, commit)
 	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
-// WasRed is true for a commit whose tree has a red record under these gates.
+// WasRed: the tree of the commit has a red record under these gates.
 func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	tree, err := q.o.Repo.TreeOf(ctx, commit)
 	if err != nil {
@@ -59,7 +58,7 @@ func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	return ok && !r.Verdict.Green, err
 }
 
-func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error) {
+func (q *Queue) gateRecord(ctx context.Context, c queue.Command) (queue.Event, error) {
 	key := q.recordKey(c.Tree)
 	if !c.Again {
 		r, ok, err := q.o.Store.GateRecord(ctx, key)
@@ -73,7 +72,7 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 		}
 	}
-	v, gates, err := q.judge(ctx, c, key)
+	v, gates, err := q.judgeTree(ctx, c, key)
 	v.Empty = v.Empty && !q.o.Policy.Checks
 	if err != nil {
 		return queue.Event{}, err
@@ -93,8 +92,7 @@ func (q *Queue) record(ctx context.Context, c queue.Command) (queue.Event, error
 	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 }
 
-// recordKey is what a verdict belongs to: tree, definition of the gates, and
-// environment.
+// recordKey of a verdict: tree, definition of the gates, and environment.
 func (q *Queue) recordKey(tree string) string {
 	h := sha256.New()
 	for _, g := range q.o.Gates {
@@ -104,9 +102,9 @@ func (q *Queue) recordKey(tree string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// judge runs the gates. A second try begins at the gate that was red. On the target itself
+// judgeTree runs the gates. A second try begins at the gate that was red. On the target itself
 // that one is tried more often: everything waits for it.
-func (q *Queue) judge(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
+func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(q.o.Gates) == 0 {
 		v.Green, v.Empty = true, true
@@ -178,7 +176,7 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 		return gate.Report{}, err
 	}
 	defer ws.Done(context.WithoutCancel(ctx))
-	if err := holds(ctx, ws, tree); err != nil {
+	if err := checkTree(ctx, ws, tree); err != nil {
 		return gate.Report{}, err
 	}
 	setup := len(ws.Setup)
@@ -187,12 +185,12 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
 		})
 	}
-	index, done, err := q.scratch()
+	index, done, err := q.scratchIndex()
 	if err != nil {
 		return gate.Report{}, err
 	}
 	defer done()
-	changed, files, err := q.watch(ctx, ws.Dir, index, tree)
+	changed, files, err := q.watchProtected(ctx, ws.Dir, index, tree)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -202,10 +200,10 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	return rep, err
 }
 
-// watch returns a function that lists the protected files of a folder that are not as
+// watchProtected returns a function that lists the protected files of a folder that are not as
 // they are now, and the names of all files. A command runs what an agent wrote: it could
 // change the tests for the commands after it, which put them back.
-func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protected, []string, error) {
+func (q *Queue) watchProtected(ctx context.Context, dir, indexFile, tree string) (protected, []string, error) {
 	x := q.shadow.Over(dir).Index(indexFile, nil)
 	changed := func(ctx context.Context) ([]gate.Violation, error) {
 		scan, err := x.Scan(ctx)
@@ -232,8 +230,8 @@ func (q *Queue) watch(ctx context.Context, dir, indexFile, tree string) (protect
 // protected lists the protected files that were changed.
 type protected func(ctx context.Context) ([]gate.Violation, error)
 
-// holds makes sure that what is tested is what is to land.
-func holds(ctx context.Context, ws Workspace, tree string) error {
+// checkTree makes sure that what is tested is what is to land.
+func checkTree(ctx context.Context, ws Workspace, tree string) error {
 	repo, err := git.Open(ctx, ws.Dir)
 	if err != nil {
 		return err
@@ -257,7 +255,7 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
 	}
-	defer prune(filepath.Dir(dir), keepRuns)
+	defer pruneFolders(filepath.Dir(dir), keepRuns)
 	if ws.Box != nil {
 		// What these commands write to the tools' caches counts for them alone.
 		scratch := filepath.Join(dir, "caches")
@@ -266,7 +264,7 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
 	}
 	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
-	client, err := q.supervisor(ctx, dir, ws.Box == nil)
+	client, err := q.startSupervisor(ctx, dir, ws.Box == nil)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -283,11 +281,11 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	return rep, err
 }
 
-// supervisor starts the process that owns what the queue starts, without a box if
+// startSupervisor starts the process that owns what the queue starts, without a box if
 // unboxed. It works in dir.
-func (q *Queue) supervisor(ctx context.Context, dir string, unboxed bool) (*supervisor.Client, error) {
+func (q *Queue) startSupervisor(ctx context.Context, dir string, unboxed bool) (*supervisor.Client, error) {
 	return supervisor.Start(ctx, supervisor.Options{
-		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.mark(), Unboxed: unboxed,
+		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.runMark(), Unboxed: unboxed,
 	})
 }
 
@@ -323,36 +321,36 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	return gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
-		Elapsed: res.Elapsed, Output: output(res.Stdout),
+		Elapsed: res.Elapsed, Output: outputText(res.Stdout),
 	}, nil
 }
 
-// output is what is known of a gate's output: its beginning and its end.
-func output(s supervisor.Stream) string {
+// outputText is what is known of a gate's output: its beginning and its end.
+func outputText(s supervisor.Stream) string {
 	if s.Tail == "" {
 		return s.Head
 	}
 	return s.Head + "\n…\n" + s.Tail
 }
 
-// mark is the run that the queue's processes carry.
-func (q *Queue) mark() string {
+// runMark is the run that the queue's processes carry.
+func (q *Queue) runMark() string {
 	sum := sha256.Sum256([]byte(q.o.Dir + "\n" + q.target))
 	return "queue-" + hex.EncodeToString(sum[:8])
 }
 
-// sweep ends what a pawl that was killed left: gates and their supervisor. Only
+// endLeftovers ends what a pawl that was killed left: gates and their supervisor. Only
 // the owner of the queue may.
-func (q *Queue) sweep(ctx context.Context) error {
-	ended, err := process.Sweep(ctx, supervisor.Mark(q.mark()), 2*time.Second)
+func (q *Queue) endLeftovers(ctx context.Context) error {
+	ended, err := process.Sweep(ctx, supervisor.Mark(q.runMark()), 2*time.Second)
 	if err == nil && ended.Left > 0 {
 		err = fmt.Errorf("cannot end %d processes of gates that an earlier pawl left", ended.Left)
 	}
 	return err
 }
 
-// prune removes all but the last folders, by name.
-func prune(dir string, keep int) {
+// pruneFolders removes all but the last folders, by name.
+func pruneFolders(dir string, keep int) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return

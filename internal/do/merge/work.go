@@ -29,7 +29,7 @@ const (
 // another process works on the queue it waits for that one's end.
 func (q *Queue) Work(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := q.work(ctx, false)
+		err := q.workQueue(ctx, false)
 		var owned *store.QueueOwnedError
 		if !errors.As(err, &owned) && !errors.Is(err, store.ErrNotOwner) {
 			return err
@@ -43,7 +43,7 @@ func (q *Queue) Work(ctx context.Context) error {
 // for a person, a pull request or another time. The error is a
 // [*store.QueueOwnedError] when another process works on the queue, and says
 // what is wrong when pawl could not do its part several times in a row.
-func (q *Queue) Drain(ctx context.Context) error { return q.work(ctx, true) }
+func (q *Queue) Drain(ctx context.Context) error { return q.workQueue(ctx, true) }
 
 // Absorb takes in what was asked of the queue, when no other process works on
 // it, without landing anything. Done is false when another one does, or the target's
@@ -57,23 +57,23 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	w := &worker{q: q, state: row.State, n: row.N, set: process.ClockSet()}
-	defer w.leave(ctx)
-	facts, warnings, err := q.facts(ctx, w.state.Tip, false)
-	if err != nil && q.unheard() {
+	defer w.leaveQueue(ctx)
+	facts, warnings, err := q.readFacts(ctx, w.state.Tip, false)
+	if err != nil && q.isRemoteAway() {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	opened := queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings}
-	if err := w.step(ctx, opened); err != nil {
+	if err := w.takeEvent(ctx, opened); err != nil {
 		return false, err
 	}
 	return true, w.takeAsks(ctx)
 }
 
-// leave gives the queue up.
-func (w *worker) leave(ctx context.Context) {
+// leaveQueue gives the queue up.
+func (w *worker) leaveQueue(ctx context.Context) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner)
@@ -98,7 +98,7 @@ type worker struct {
 	trouble   error       // why pawl could not do its part
 }
 
-func (q *Queue) work(ctx context.Context, drain bool) error {
+func (q *Queue) workQueue(ctx context.Context, drain bool) error {
 	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -110,41 +110,41 @@ func (q *Queue) work(ctx context.Context, drain bool) error {
 		q: q, state: row.State, n: row.N, set: process.ClockSet(), drain: drain, over: ctx.Done(),
 		resolving: map[string]context.CancelFunc{}, resolved: make(chan string, 100),
 	}
-	defer w.leave(ctx)
+	defer w.leaveQueue(ctx)
 	defer w.endAgents()
-	if err := q.sweep(ctx); err != nil {
+	if err := q.endLeftovers(ctx); err != nil {
 		q.notify(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
 	}
-	if err := w.open(ctx); err != nil || ctx.Err() != nil {
+	if err := w.openTarget(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	q.unpinLeft(ctx, w.state.Tip)
 	if _, err = w.Look(ctx); err == nil {
 		err = drive.Run(ctx, w, drive.Sources[queue.Event]{Every: poll, Idle: pollIdle, Wake: q.woken})
 	}
-	if err == nil && w.exhausted() {
+	if err == nil && w.isExhausted() {
 		err = w.trouble
 	}
 	return err
 }
 
-// open takes in where the target is, and repairs the board.
-func (w *worker) open(ctx context.Context) error {
+// openTarget takes in where the target is, and repairs the board.
+func (w *worker) openTarget(ctx context.Context) error {
 	q, said, at := w.q, "", time.Time{}
 	for try := 1; ; try++ {
-		facts, warnings, err := q.facts(ctx, w.state.Tip, false)
+		facts, warnings, err := q.readFacts(ctx, w.state.Tip, false)
 		if err == nil {
-			facts.Lost, err = q.repair(ctx, facts.Tip)
+			facts.Lost, err = q.repairLandings(ctx, facts.Tip)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of ctx is no error
 		case err == nil:
-			return w.step(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
+			return w.takeEvent(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
 		case w.drain && try == drainTries:
 			return err
 		}
-		if text := q.stumbled(err); text != said || time.Since(at) > time.Minute {
+		if text := q.errorText(err); text != said || time.Since(at) > time.Minute {
 			q.notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
 			said, at = text, time.Now()
 		}
@@ -152,13 +152,13 @@ func (w *worker) open(ctx context.Context) error {
 	}
 }
 
-// Command is what the kernel wants done now. After the end of the context only a
+// Command of the kernel that is due now. After the end of the context only a
 // landing that is under way goes on.
 func (w *worker) Command() (drive.Command[queue.Event], bool) {
 	c, state := w.state.Command, w.state
 	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }
-	drained := w.drain && w.idle()
-	more := !drained && !w.exhausted()
+	drained := w.drain && w.isIdle()
+	more := !drained && !w.isExhausted()
 	select {
 	case <-w.over:
 		more = c.Kind == queue.DoLand
@@ -178,7 +178,7 @@ func (w *worker) Take(ctx context.Context, e queue.Event) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), landLimit)
 		defer cancel()
 	}
-	return w.step(ctx, e)
+	return w.takeEvent(ctx, e)
 }
 
 // Look takes in what was asked, and keeps the agents going.
@@ -189,18 +189,18 @@ func (w *worker) Look(ctx context.Context) ([]queue.Event, error) {
 	if err := w.takeAsks(ctx); err != nil {
 		return nil, err
 	}
-	return nil, w.resolve(ctx)
+	return nil, w.startResolving(ctx)
 }
 
-// idle is true when nothing but time and people can bring the queue on.
-func (w *worker) idle() bool {
+// isIdle is true when nothing but time and people can bring the queue on.
+func (w *worker) isIdle() bool {
 	works := func(e queue.Entry) bool { return e.Status == queue.Resolving }
-	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() && len(w.resolving)+len(w.state.Checking) == 0 &&
-		!slices.ContainsFunc(w.state.Entries, works)
+	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() &&
+		len(w.resolving)+len(w.state.Checking) == 0 && !slices.ContainsFunc(w.state.Entries, works)
 }
 
-// exhausted is true when a drain has tried often enough.
-func (w *worker) exhausted() bool { return w.drain && w.state.Stumbles >= drainTries }
+// isExhausted is true when a drain has tried often enough.
+func (w *worker) isExhausted() bool { return w.drain && w.state.Stumbles >= drainTries }
 
 // takeAsks takes in what other processes, and this one, asked.
 func (w *worker) takeAsks(ctx context.Context) error {
@@ -211,17 +211,17 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	}
 	asks, err := db.QueueAsks(ctx, w.q.target, asksMax)
 	if err != nil {
-		w.later(ctx, err)
+		w.retryLater(ctx, err)
 		return nil
 	}
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
-				w.later(ctx, err)
+				w.retryLater(ctx, err)
 				return nil
 			}
 		}
-		if err := w.step(ctx, a.Event, a.ID); err != nil {
+		if err := w.takeEvent(ctx, a.Event, a.ID); err != nil {
 			return err
 		}
 	}
@@ -231,8 +231,8 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	return nil
 }
 
-// later tells of what could not be asked, which is asked again. At the end it is none.
-func (w *worker) later(ctx context.Context, err error) {
+// retryLater notes what could not be asked, and is asked again. At the end it is none.
+func (w *worker) retryLater(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 		process.Sleep(ctx, poll)
@@ -252,10 +252,9 @@ func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
 	return q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 }
 
-// step takes an event in. It is stored before anybody is notified or anything is
-// done.
-// While the database cannot be written nothing goes on.
-func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error {
+// takeEvent takes an event in. It is stored before any notice or action: while the
+// database cannot be written nothing is done.
+func (w *worker) takeEvent(ctx context.Context, e queue.Event, taken ...int64) error {
 	e.At = time.Now().UTC()
 	set := process.ClockSet()
 	e.ClockSet = set - w.set
@@ -267,7 +266,7 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	w.q.o.point("before " + string(e.Kind))
 	row := store.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
 	stored := store.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}
-	if err := w.commit(ctx, stored); err != nil {
+	if err := w.commitStep(ctx, stored); err != nil {
 		return err
 	}
 	w.q.o.point("after " + string(e.Kind))
@@ -278,13 +277,13 @@ func (w *worker) step(ctx context.Context, e queue.Event, taken ...int64) error 
 	for _, n := range after.Out.Notes {
 		w.q.notify(n)
 	}
-	w.q.unpin(context.WithoutCancel(ctx), after.Out.Landings)
+	w.q.unpinLanded(context.WithoutCancel(ctx), after.Out.Landings)
 	return nil
 }
 
-// commit tries again while the database is busy or cannot be written. The
+// commitStep tries again while the database is busy or cannot be written. The
 // error is that the queue is not ours any more, or ctx's end.
-func (w *worker) commit(ctx context.Context, step store.QueueStep) error {
+func (w *worker) commitStep(ctx context.Context, step store.QueueStep) error {
 	for try := 0; ; try++ {
 		err := w.q.o.Store.CommitQueue(context.WithoutCancel(ctx), step)
 		if err == nil || errors.Is(err, store.ErrNotOwner) || errors.Is(err, store.ErrOutOfOrder) {
@@ -294,7 +293,7 @@ func (w *worker) commit(ctx context.Context, step store.QueueStep) error {
 			return err
 		}
 		if try == 0 {
-			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: fmt.Sprintf("%v; the queue stands still until it can", err)})
+			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error() + "; the queue stands still until it can"})
 		}
 		if process.Sleep(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err
@@ -315,11 +314,11 @@ func (q *Queue) unpinLeft(ctx context.Context, tip string) {
 	}
 }
 
-// unpin lets go of the commits of what has landed. A ref that stays does no harm.
-func (q *Queue) unpin(ctx context.Context, landed []queue.Landing) {
+// unpinLanded lets go of the commits of what has landed. A ref that stays does no harm.
+func (q *Queue) unpinLanded(ctx context.Context, landed []queue.Landing) {
 	names := lists.Each(landed, func(l queue.Landing) string { return taskRef(l.Task) })
 	if len(landed) > 0 {
-		names = append(names, q.pinned())
+		names = append(names, q.pinnedRef())
 	}
 	_ = q.o.Repo.DropRefs(ctx, names...)
 }
@@ -339,21 +338,21 @@ func (q *Queue) carryOut(ctx context.Context, s *queue.State, c queue.Command) q
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), landLimit)
 		defer cancel()
 	}
-	e, err := q.perform(ctx, s, c)
+	e, err := q.performCommand(ctx, s, c)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && c.Kind != queue.DoLand:
 		return queue.Event{}
 	default:
-		e = queue.Event{Kind: queue.Stumbled, Why: q.stumbled(err)}
+		e = queue.Event{Kind: queue.Stumbled, Why: q.errorText(err)}
 	}
 	e.For = c.Seq
 	return e
 }
 
-// stumbled is an error of pawl's own for a person. Git does not always say that a
+// errorText words an error of pawl's own for a person. Git does not always say that a
 // disk is full.
-func (q *Queue) stumbled(err error) string {
+func (q *Queue) errorText(err error) string {
 	for _, dir := range []string{q.o.Repo.Common, q.o.Dir} {
 		if files.Full(dir) {
 			return fmt.Sprintf("the disk of %s is full, make room: %v", dir, err)
@@ -372,38 +371,38 @@ func (w *worker) endAgents() {
 	}
 }
 
-// perform carries out one command. An error is that pawl could not do its part.
-func (q *Queue) perform(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+// performCommand carries out one command. An error is that pawl could not do its part.
+func (q *Queue) performCommand(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	switch c.Kind {
 	case queue.DoWait:
-		return q.wait(ctx, c)
+		return q.waitUntil(ctx, c)
 	case queue.DoLook:
-		facts, warnings, err := q.facts(ctx, s.Tip, false)
+		facts, warnings, err := q.readFacts(ctx, s.Tip, false)
 		if err == nil && !facts.Past {
-			facts.Lost, err = q.repair(ctx, facts.Tip)
+			facts.Lost, err = q.repairLandings(ctx, facts.Tip)
 		}
 		return queue.Event{Kind: queue.Looked, Facts: &facts, Warnings: warnings}, err
 	case queue.DoPrepare:
-		return q.prepare(ctx, s, c)
+		return q.prepareBatch(ctx, s, c)
 	case queue.DoVerify:
-		return q.verify(ctx, c)
+		return q.verifyTree(ctx, c)
 	case queue.DoCheck:
-		return q.check(ctx, s)
+		return q.checkAtForge(ctx, s)
 	case queue.DoLand:
-		return q.land(ctx, s, c)
+		return q.landBatch(ctx, s, c)
 	case queue.DoForesee:
-		return q.foresee(ctx, s, c)
+		return q.foreseeConflicts(ctx, s, c)
 	case queue.DoPush:
-		return q.push(ctx, c)
+		return q.pushTarget(ctx, c)
 	case queue.DoPropose:
-		return q.propose(ctx, s, c)
+		return q.openRequest(ctx, s, c)
 	case queue.DoReview:
-		return q.review(ctx, s, c)
+		return q.lookAtRequests(ctx, s, c)
 	}
 	return queue.Event{}, fmt.Errorf("cannot carry out %q", c.Kind)
 }
 
-func (q *Queue) wait(ctx context.Context, c queue.Command) (queue.Event, error) {
+func (q *Queue) waitUntil(ctx context.Context, c queue.Command) (queue.Event, error) {
 	if c.Until.IsZero() {
 		<-ctx.Done()
 		return queue.Event{}, ctx.Err()

@@ -1,4 +1,4 @@
-// Package peer tells whether the program at the other end of a TCP connection may
+// Package peer finds out whether the program at the other end of a TCP connection may
 // speak there, by the process that holds that end. A token can be read or handed
 // on; a process cannot be lent.
 //
@@ -8,9 +8,9 @@
 //	if !check.Allows(request.Context()) { refuse }
 //
 // The kernel names the other socket, and /proc who has it open. A socket that
-// nobody is seen to hold is an attempt to hide where all processes are seen. It is
+// no process is seen to hold is an attempt to hide where all processes are seen. It is
 // not where some are hidden: a tunnel of ssh belongs to a process that its own user
-// may not look into. Systems other than Linux do not tell, and all is allowed there.
+// may not look into. Systems other than Linux do not show it, and all is allowed there.
 package peer
 
 import (
@@ -36,10 +36,10 @@ type answerKey struct{}
 
 // WithConn is for ConnContext of a server.
 func (c *Check) WithConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, answerKey{}, sync.OnceValue(func() bool { return c.look(conn) }))
+	return context.WithValue(ctx, answerKey{}, sync.OnceValue(func() bool { return c.findHolder(conn) }))
 }
 
-// Allows says whether who speaks on the connection of a request may. Where there is no
+// Allows reports whether the process on the connection of a request may speak. Where there is no
 // connection, as for tools in this process, it is true.
 func (c *Check) Allows(ctx context.Context) bool {
 	answer, ok := ctx.Value(answerKey{}).(func() bool)

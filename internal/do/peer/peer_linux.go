@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look finds who holds the other end. Where nobody does any more, nobody waits for
-// an answer.
-func (c *Check) look(conn net.Conn) bool {
+// findHolder finds the process that holds the other end. Where none does any more, the
+// answer does not matter.
+func (c *Check) findHolder(conn net.Conn) bool {
 	ours, theirs := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
-	s, err := find(theirs, ours)
+	s, err := findSocket(theirs, ours)
 	switch gone := errors.Is(err, unix.ENOENT) || errors.Is(err, errListens); {
 	case gone && !isHere(theirs.Addr()):
 		return c.Unseen
 	case gone:
-		// Where the kernel tells of sockets at all, it finds ours, or the one that listens.
-		_, err := find(ours, theirs)
+		// Where the kernel shows sockets at all, it finds ours, or the one that listens.
+		_, err := findSocket(ours, theirs)
 		return errors.Is(err, unix.ENOENT)
 	case errors.Is(err, errors.ErrUnsupported):
 		return true
@@ -40,10 +40,10 @@ func (c *Check) look(conn net.Conn) bool {
 	return c.isLast(s) || c.mayHold(s)
 }
 
-// isLast is whether who was accepted last has the socket: a browser makes several connections.
+// isLast: the process that was accepted last has the socket. A browser makes several connections.
 func (c *Check) isLast(s socket) bool {
 	pid := int(c.last.Load())
-	has, _ := holds(pid, s)
+	has, _ := holdsSocket(pid, s)
 	return has && c.Accepts(pid)
 }
 
@@ -56,7 +56,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// isHere is whether an address is one of this machine's.
+// isHere: the address is one of this machine's.
 func isHere(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true
@@ -71,9 +71,9 @@ func isHere(a netip.Addr) bool {
 // mayHold goes through the processes, the youngest first, until one has the socket.
 func (c *Check) mayHold(s socket) bool {
 	var dark []int // whose files are hidden
-	pids, all := processes()
+	pids, all := listProcesses()
 	for _, pid := range pids {
-		has, err := holds(pid, s)
+		has, err := holdsSocket(pid, s)
 		switch {
 		case has && c.Accepts(pid):
 			c.last.Store(int64(pid))
@@ -85,11 +85,12 @@ func (c *Check) mayHold(s socket) bool {
 		}
 	}
 	couldHold := func(pid int) bool { return isUser(pid, s.user) && c.Accepts(pid) }
-	return c.Unseen && !all || slices.ContainsFunc(dark, couldHold)
+	hidden := c.Unseen && !all
+	return hidden || slices.ContainsFunc(dark, couldHold)
 }
 
-// processes are those in sight, the youngest first, and whether these are all.
-func processes() (pids []int, all bool) {
+// listProcesses lists those in sight, the youngest first; all is false when some are hidden.
+func listProcesses() (pids []int, all bool) {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, false
@@ -107,8 +108,8 @@ func processes() (pids []int, all bool) {
 	return pids, err == nil && space == outermost && slices.Contains(pids, 1)
 }
 
-// holds is whether a process has the socket open.
-func holds(pid int, s socket) (bool, error) {
+// holdsSocket: the process has the socket open.
+func holdsSocket(pid int, s socket) (bool, error) {
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, err
@@ -135,7 +136,7 @@ func holds(pid int, s socket) (bool, error) {
 	}
 }
 
-// isUser is whether a process is, or may become, the user.
+// isUser: the process is, or may become, the user.
 func isUser(pid int, user uint32) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -166,10 +167,10 @@ var never = []error{unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT, unix.EPERM, unix.EA
 // errListens is that there is no connection, but one that listens.
 var errListens = errors.New("nothing is connected there")
 
-// find asks the kernel for the socket of this network that is bound to at and connected
+// findSocket asks the kernel for the socket of this network that is bound to at and connected
 // to to. The error is ENOENT or errListens where there is none, and
 // [errors.ErrUnsupported] where the kernel does not answer such questions.
-func find(at, to netip.AddrPort) (socket, error) {
+func findSocket(at, to netip.AddrPort) (socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		if slices.Contains(never, err) {
@@ -178,7 +179,7 @@ func find(at, to netip.AddrPort) (socket, error) {
 		return socket{}, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Sendto(fd, question(at, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(fd, socketQuestion(at, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socket{}, err
 	}
 	answer := make([]byte, 1024)
@@ -186,11 +187,11 @@ func find(at, to netip.AddrPort) (socket, error) {
 	if err != nil {
 		return socket{}, err
 	}
-	return read(answer[:n], at, to)
+	return readAnswer(answer[:n], at, to)
 }
 
-// question is a request for one socket.
-func question(at, to netip.AddrPort) []byte {
+// socketQuestion is a request for one socket.
+func socketQuestion(at, to netip.AddrPort) []byte {
 	q := make([]byte, headerSize+questionSize)
 	binary.NativeEndian.PutUint32(q, uint32(len(q)))
 	binary.NativeEndian.PutUint16(q[4:], diagByFamily)
@@ -210,8 +211,8 @@ func question(at, to netip.AddrPort) []byte {
 	return q
 }
 
-// read reads an answer.
-func read(answer []byte, at, to netip.AddrPort) (socket, error) {
+// readAnswer reads an answer.
+func readAnswer(answer []byte, at, to netip.AddrPort) (socket, error) {
 	if len(answer) < headerSize+4 {
 		return socket{}, unix.EBADMSG
 	}

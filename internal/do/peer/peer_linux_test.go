@@ -219,7 +219,7 @@ func TestWhoSpeaksIsKnown(t *testing.T) {
 // where all processes are seen.
 func TestNobodySpeaksUnseen(t *testing.T) {
 	t.Parallel()
-	if _, all := processes(); os.Getuid() != 0 || !all {
+	if _, all := listProcesses(); os.Getuid() != 0 || !all {
 		t.Skip("this user does not see all processes")
 	}
 	for _, kind := range []string{"__gone", "__closed", "__waits", "__passed"} {
@@ -240,7 +240,7 @@ func TestNobodySpeaksUnseen(t *testing.T) {
 // the holder may speak. That one who may not hides does not help it.
 func TestHoldersInTheDark(t *testing.T) {
 	t.Parallel()
-	if _, all := processes(); os.Getuid() != 0 || !all {
+	if _, all := listProcesses(); os.Getuid() != 0 || !all {
 		t.Skip("only root can be another user")
 	}
 	for _, tt := range []struct{ kind, who, want string }{
@@ -275,7 +275,7 @@ func judge(order string) {
 		panic(err)
 	}
 	c := Check{Unseen: true, Accepts: func(pid int) bool { return who == "all" || pid != cmd.Process.Pid }}
-	fmt.Println(c.look(conn))
+	fmt.Println(c.findHolder(conn))
 	_ = in.Close()
 	_ = cmd.Wait()
 }
@@ -350,7 +350,7 @@ func BenchmarkLook(b *testing.B) {
 			}()
 			for b.Loop() {
 				check := Check{Accepts: func(pid int) bool { return pid == os.Getpid() }}
-				if !check.look(ours) {
+				if !check.findHolder(ours) {
 					b.Fatal("not found")
 				}
 			}

@@ -4,4 +4,4 @@ package peer
 
 import "net"
 
-func (c *Check) look(net.Conn) bool { return true }
+func (c *Check) findHolder(net.Conn) bool { return true }

@@ -9,15 +9,15 @@ import (
 // from here. ok is false when there is none, or they change all the time.
 func Ancestors(pid int) (line []Proc, ok bool) {
 	for range 20 {
-		if line, ok = ancestors(pid); ok || len(line) == 0 {
+		if line, ok = ancestorsOf(pid); ok || len(line) == 0 {
 			return line, ok
 		}
 	}
 	return nil, false
 }
 
-// ancestors is not ok when an ancestor ended meanwhile: its child has another one by then.
-func ancestors(pid int) (line []Proc, ok bool) {
+// ancestorsOf is not ok when an ancestor ended meanwhile: its child has another one by then.
+func ancestorsOf(pid int) (line []Proc, ok bool) {
 	for pid > 0 {
 		p, ok := readProc(pid)
 		older := len(line) == 0 || p.Start <= line[len(line)-1].Start // else it has the number of one that is gone

@@ -15,7 +15,7 @@ func TestClockSet(t *testing.T) {
 		{time.Minute, 24*time.Hour + time.Minute, 24 * time.Hour},
 		{time.Minute, time.Minute - 24*time.Hour, -24 * time.Hour},
 	} {
-		if got := then.set(reading{then.wall.Add(c.wall), then.up + c.passed}); got != c.want {
+		if got := then.clockSetBy(reading{then.wall.Add(c.wall), then.up + c.passed}); got != c.want {
 			t.Errorf("after %s the clock tells %s more: set by %s, want %s", c.passed, c.wall, got, c.want)
 		}
 	}

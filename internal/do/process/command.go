@@ -39,9 +39,9 @@ type StartError struct {
 
 func (e *StartError) Error() string { return e.Message }
 
-// fork starts c and returns its pid, or a *StartError.
-func fork(c Command) (int, error) {
-	p, err := c.prepare()
+// forkChild starts c and returns its pid, or a *StartError.
+func forkChild(c Command) (int, error) {
+	p, err := c.prepareChild()
 	if err != nil {
 		return 0, err
 	}
@@ -70,8 +70,8 @@ var nullDevice = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(o
 // closeInherited marks what this process itself inherited, once.
 var closeInherited = sync.OnceFunc(CloseOnExec)
 
-// prepare resolves the program and the descriptors.
-func (c Command) prepare() (prepared, error) {
+// prepareChild resolves the program and the descriptors.
+func (c Command) prepareChild() (prepared, error) {
 	path, err := c.Resolve()
 	if err != nil {
 		return prepared{}, err
@@ -103,15 +103,15 @@ func (c Command) Resolve() (string, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return "", &StartError{Code: 127, Message: "cannot start a process: the command is empty"}
 	}
-	return c.look(lastWins(c.Env))
+	return c.findProgram(lastWins(c.Env))
 }
 
 // Environ is the environment that a start of c would hand over.
 func (c Command) Environ() []string { return lastWins(c.Env) }
 
-// look finds the program. Relative entries of PATH are skipped, so that a
+// findProgram finds the program. Relative entries of PATH are skipped, so that a
 // file of the repository never stands in for a program of the system.
-func (c Command) look(env []string) (string, error) {
+func (c Command) findProgram(env []string) (string, error) {
 	if c.Path != "" {
 		return c.Path, nil
 	}
@@ -151,8 +151,8 @@ const longestText = 128 << 10
 func (c Command) tooLong() string {
 	for _, kv := range c.Env {
 		if name, _, _ := strings.Cut(kv, "="); len(kv) >= longestText {
-			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and %d " +
-				"are allowed; hand it over in a file"
+			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and " +
+				"%d are allowed; hand it over in a file"
 			return fmt.Sprintf(text, name, len(kv), longestText)
 		}
 	}
@@ -240,7 +240,7 @@ func HandDownDefaults() {
 		}
 	}
 	if len(ignored) > 0 {
-		// A caught signal is reset by exec, an ignored one is not. Nobody reads.
+		// A caught signal is reset by exec, an ignored one is not. It is not read.
 		signal.Notify(make(chan os.Signal, 1), ignored...)
 	}
 }

@@ -9,8 +9,8 @@
 // [Sweep] what a dead supervisor left.
 //
 // The package decides nothing: it knows no limits, no agents and no leases.
-// It never signals its own process, an ancestor, or a process that it cannot
-// tell apart from an innocent one (pid and start time are compared).
+// It never signals its own process, an ancestor, or a process that may be an
+// innocent one (pid and start time are compared).
 //
 // Outside of Linux there is no sub-reaper: an orphan that left its session is
 // found by its mark only while `ps` shows environments, so the guarantee

@@ -14,7 +14,7 @@ type Proc struct {
 	Parent  int
 	Group   int
 	Session int
-	Start   uint64 // tells two processes with the same pid apart
+	Start   uint64 // differs for two processes with the same pid
 	Zombie  bool   // ended, waits for its parent
 	Stopped bool
 	Name    string // of its program, where it is known
@@ -39,10 +39,10 @@ type hunt struct {
 	wait func(ctx context.Context, d time.Duration) bool
 }
 
-// end asks with TERM, waits up to grace, then kills until none is left.
-func (h hunt) end(ctx context.Context, grace time.Duration) Ended {
+// endAll asks with TERM, waits up to grace, then kills until none is left.
+func (h hunt) endAll(ctx context.Context, grace time.Duration) Ended {
 	asked := map[key]string{}
-	if h.ask(asked) == 0 && h.wait(ctx, time.Millisecond) {
+	if h.askMembers(asked) == 0 && h.wait(ctx, time.Millisecond) {
 		return Ended{}
 	}
 	// Those that appear while the others go are asked as well, soon at first.
@@ -55,23 +55,23 @@ func (h hunt) end(ctx context.Context, grace time.Duration) Ended {
 		if h.wait(ctx, min(pause, left)) {
 			return Ended{Found: len(asked)}
 		}
-		h.ask(asked)
+		h.askMembers(asked)
 	}
 	killed := map[key]bool{}
-	left := h.kill(context.WithoutCancel(ctx), killed)
+	left := h.killMembers(context.WithoutCancel(ctx), killed)
 	for k := range killed {
 		asked[k] = ""
 	}
 	return Ended{Found: len(asked), Killed: len(killed), Left: left}
 }
 
-// ask sends TERM to the members that did not get it yet, and wakes stopped
+// askMembers sends TERM to the members that did not get it yet, and wakes stopped
 // ones to receive it. It returns how many members there are. A shell's child
 // loses a TERM that comes between fork and exec, so one that runs another
 // program by now is asked again; twice the same would make some programs exit
 // in a hurry. The init of a namespace is not asked: it would pass TERM on to one
 // that has it.
-func (h hunt) ask(asked map[key]string) int {
+func (h hunt) askMembers(asked map[key]string) int {
 	members := h.find()
 	inits := 0
 	for _, p := range members {
@@ -91,12 +91,12 @@ func (h hunt) ask(asked map[key]string) int {
 	return len(members) - inits
 }
 
-// kill kills until nothing is left and returns how many could not be.
-func (h hunt) kill(ctx context.Context, killed map[key]bool) int {
+// killMembers kills until nothing is left and returns how many could not be.
+func (h hunt) killMembers(ctx context.Context, killed map[key]bool) int {
 	deadline := time.Now().Add(killBound)
 	denied := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		members := h.freeze()
+		members := h.freezeMembers()
 		reached := h.killAll(members, killed)
 		if h.wait(ctx, pause) {
 			return 0
@@ -110,9 +110,9 @@ func (h hunt) kill(ctx context.Context, killed map[key]bool) int {
 	}
 }
 
-// freeze stops all members, so that none can start another one or revive one
+// freezeMembers stops all members, so that none can start another one or revive one
 // that was killed, and returns them.
-func (h hunt) freeze() []Proc {
+func (h hunt) freezeMembers() []Proc {
 	stopped := map[key]bool{}
 	for range 10 {
 		members := h.find()
@@ -161,9 +161,9 @@ func killGroup(p Proc, done map[int]bool, sig syscall.Signal) {
 	_ = syscall.Kill(-p.Group, sig)
 }
 
-// descend returns the living processes of all below one of the roots, the
+// descendantsOf returns the living processes of all below one of the roots, the
 // roots themselves left out.
-func descend(all []Proc, roots map[int]bool) []Proc {
+func descendantsOf(all []Proc, roots map[int]bool) []Proc {
 	children := make(map[int][]Proc, len(all))
 	for _, p := range all {
 		children[p.Parent] = append(children[p.Parent], p)

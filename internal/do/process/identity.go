@@ -43,9 +43,9 @@ func Identify(pid int) (Identity, error) {
 	return Identity{Host: host, Boot: Boot(), Space: pidSpace(), PID: pid, Start: p.Start}, nil
 }
 
-// Look says whether id lives. Another boot of the same host means dead. A
+// Look finds out whether id lives. Another boot of the same host means dead. A
 // process of another host or another pid namespace is Unknown: only its lease
-// can tell.
+// shows it.
 func Look(id Identity) Liveness {
 	if id.PID <= 0 {
 		return Dead
@@ -74,7 +74,7 @@ func Look(id Identity) Liveness {
 }
 
 // Alive reports whether id lives or may live: Unknown counts as alive, so
-// that nobody takes over what another machine may still own.
+// that what another machine may still own is not taken over.
 func Alive(id Identity) bool { return Look(id) != Dead }
 
 // Signal signals the process if it is still the same one, and else returns
@@ -86,14 +86,14 @@ func (id Identity) Signal(sig syscall.Signal) error {
 	return signalProc(Proc{PID: id.PID, Start: id.Start}, sig)
 }
 
-// AwaitEnd waits until the process has ended, whoever's child it is: it looks
+// AwaitEnd waits until the process has ended, which need not be a child: it looks
 // in growing steps. It returns false when ctx is done first.
 func (id Identity) AwaitEnd(ctx context.Context) bool {
-	return poll(ctx, func() bool { return Look(id) != Living })
+	return pollUntil(ctx, func() bool { return Look(id) != Living })
 }
 
-// poll asks in growing steps whether something is over, until it is or ctx is done.
-func poll(ctx context.Context, over func() bool) bool {
+// pollUntil asks in growing steps whether something is over, until it is or ctx is done.
+func pollUntil(ctx context.Context, over func() bool) bool {
 	for pause := time.Millisecond; !over(); pause = min(2*pause, 50*time.Millisecond) {
 		if !Sleep(ctx, pause) {
 			return over()
@@ -134,8 +134,8 @@ func Boot() string {
 	return bootID()
 }
 
-// Booted is when the machine was started, to the second; zero when it does not
-// tell.
+// Booted returns the start of the machine, to the second; zero when that is not
+// known.
 func Booted() time.Time {
 	if p := pretended.Load(); p != nil {
 		return p.at
@@ -146,8 +146,8 @@ func Booted() time.Time {
 var started = time.Now()
 
 // began is when this process began: the time of day, and how long the machine had
-// been up, standing still included, which nobody can set.
-var began = reading{time.Now(), uptime()}
+// been up, standing still included, which cannot be set.
+var began = reading{time.Now(), machineUptime()}
 
 type reading struct {
 	wall time.Time
@@ -160,9 +160,9 @@ const noticeable = 2 * time.Second
 
 // ClockSet is by how much the machine's clock was set since this process began:
 // positive is forward, less than two seconds are none.
-func ClockSet() time.Duration { return began.set(reading{time.Now(), uptime()}) }
+func ClockSet() time.Duration { return began.clockSetBy(reading{time.Now(), machineUptime()}) }
 
-func (r reading) set(now reading) time.Duration {
+func (r reading) clockSetBy(now reading) time.Duration {
 	by := now.wall.Round(0).Sub(r.wall.Round(0)) - (now.up - r.up)
 	if by.Abs() < noticeable {
 		return 0

@@ -146,5 +146,5 @@ func newMark(t *testing.T) string {
 
 func marked(mark string) []Proc {
 	name, _, _ := strings.Cut(mark, "=")
-	return sweep{mark: []byte(mark), name: []byte(name + "=")}.find()
+	return sweep{mark: []byte(mark), name: []byte(name + "=")}.findMarked()
 }

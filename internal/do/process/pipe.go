@@ -21,7 +21,7 @@ func Pipe(size int) (r, w *os.File, err error) {
 		_, _ = syscall.Close(fds[0]), syscall.Close(fds[1])
 		return nil, nil, fmt.Errorf("cannot make a pipe: %v", err)
 	}
-	enlarge(fds[1], size)
+	enlargePipe(fds[1], size)
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
@@ -50,12 +50,12 @@ func Channel(size int) (r, w *os.File, err error) {
 }
 
 // rest is the most that is read from a pipe after its time is over: what was
-// in it then, and not what somebody goes on writing.
+// in it then, and not what is still written.
 const rest = 2 << 20
 
 // Drain reads r to its end in pieces of buf and hands each to take. After a
-// deadline set on r it takes what is in the pipe and returns, so a writer that
-// nobody knows of cannot hold it up.
+// deadline set on r it takes what is in the pipe and returns, so an unknown
+// writer cannot hold it up.
 func Drain(r *os.File, buf []byte, take func([]byte)) {
 	for {
 		n, err := r.Read(buf)

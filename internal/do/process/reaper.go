@@ -52,7 +52,7 @@ func NewReaper() (*Reaper, error) {
 	}
 	r.wake = sync.NewCond(&r.mu)
 	close(r.idle)
-	go r.loop()
+	go r.waitLoop()
 	return r, nil
 }
 
@@ -65,7 +65,7 @@ func (r *Reaper) Start(c Command) (*Child, error) {
 	if r.closed {
 		return nil, &StartError{Code: -1, Message: "cannot start " + c.Args[0] + ": the supervisor is leaving"}
 	}
-	pid, err := fork(c)
+	pid, err := forkChild(c)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *Reaper) Close() {
 	}
 }
 
-func (r *Reaper) loop() {
+func (r *Reaper) waitLoop() {
 	defer close(r.finished)
 	for {
 		r.mu.Lock()
@@ -116,21 +116,21 @@ func (r *Reaper) loop() {
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == nil:
-			r.ended(pid, status)
+			r.childEnded(pid, status)
 		case errors.Is(err, syscall.ECHILD):
-			if !r.rest(epoch) {
+			if !r.awaitStart(epoch) {
 				return
 			}
 		}
 	}
 }
 
-func (r *Reaper) ended(pid int, status syscall.WaitStatus) {
+func (r *Reaper) childEnded(pid int, status syscall.WaitStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.inits, pid)
 	// An unknown pid is an orphan that fell to us, or a child whose exec failed.
-	r.settle(pid, status)
+	r.finishChild(pid, status)
 }
 
 // Report says how the command of an init ended, which may have others to wait
@@ -139,11 +139,11 @@ func (r *Reaper) Report(init *Child, status syscall.WaitStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.children[init.PID] == init {
-		r.settle(init.PID, status)
+		r.finishChild(init.PID, status)
 	}
 }
 
-func (r *Reaper) settle(pid int, status syscall.WaitStatus) {
+func (r *Reaper) finishChild(pid int, status syscall.WaitStatus) {
 	if child, ok := r.children[pid]; ok {
 		delete(r.children, pid)
 		child.status = status
@@ -151,9 +151,9 @@ func (r *Reaper) settle(pid int, status syscall.WaitStatus) {
 	}
 }
 
-// rest waits for the next start; epoch is the count of starts from before the
+// awaitStart waits for the next start; epoch is the count of starts from before the
 // system said that there is no child. It returns false when r is closed.
-func (r *Reaper) rest(epoch int) bool {
+func (r *Reaper) awaitStart(epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.epoch != epoch {
@@ -187,7 +187,7 @@ type Ended struct {
 // grace short; the killing itself is bounded by ten seconds.
 func (r *Reaper) Terminate(ctx context.Context, grace time.Duration) Ended {
 	h := hunt{
-		find: func() []Proc { return r.descendants() },
+		find: func() []Proc { return r.ownDescendants() },
 		wait: func(ctx context.Context, d time.Duration) bool {
 			timer := time.NewTimer(d)
 			defer timer.Stop()
@@ -200,14 +200,14 @@ func (r *Reaper) Terminate(ctx context.Context, grace time.Duration) Ended {
 			return false
 		},
 	}
-	return h.end(ctx, grace)
+	return h.endAll(ctx, grace)
 }
 
-// descendants lists the living processes below this one. Where orphans do not
+// ownDescendants lists the living processes below this one. Where orphans do not
 // fall to us, the groups of our children are taken in addition.
-func (r *Reaper) descendants() []Proc {
-	all := table()
-	below := descend(all, map[int]bool{os.Getpid(): true})
+func (r *Reaper) ownDescendants() []Proc {
+	all := readTable()
+	below := descendantsOf(all, map[int]bool{os.Getpid(): true})
 	r.mu.Lock()
 	for i, p := range below {
 		below[i].init = r.inits[p.PID]
@@ -217,7 +217,7 @@ func (r *Reaper) descendants() []Proc {
 		groups[pid] = true
 	}
 	r.mu.Unlock()
-	if subreaping() {
+	if isSubreaper() {
 		return below
 	}
 	have := lists.Set(lists.Each(below, func(p Proc) int { return p.PID }))

@@ -44,7 +44,7 @@ func (d *Detached) Status() syscall.WaitStatus { return d.status }
 func StartDetached(c Command) (*Detached, error) {
 	starting.RLock()
 	defer starting.RUnlock()
-	prep, err := c.prepare()
+	prep, err := c.prepareChild()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func StartDetached(c Command) (*Detached, error) {
 //
 // After [BecomeSubreaper] it also ends the orphans that fell to this process
 // and carry no mark of that name at all (a program may clear its environment).
-// An orphan is told from a child of this process by its session: so children
+// An orphan differs from a child of this process in its session: so children
 // that this process starts with os/exec must stay in its session, and those
 // that shall not are started with [StartDetached].
 func Sweep(ctx context.Context, mark string, grace time.Duration) (Ended, error) {
@@ -81,29 +81,29 @@ func Sweep(ctx context.Context, mark string, grace time.Duration) (Ended, error)
 		return Ended{}, fmt.Errorf("cannot sweep: the mark %q is not NAME=value", mark)
 	}
 	s := sweep{mark: []byte(mark), name: []byte(name + "=")}
-	h := hunt{find: s.find, wait: s.wait}
-	return h.end(ctx, grace), nil
+	h := hunt{find: s.findMarked, wait: s.waitEnded}
+	return h.endAll(ctx, grace), nil
 }
 
 type sweep struct {
 	mark, name []byte
 }
 
-// wait looks again in growing steps: the end of a process that is not a child
-// tells nobody.
-func (s sweep) wait(ctx context.Context, d time.Duration) bool {
+// waitEnded looks again in growing steps: the end of a process that is not a child
+// gives no signal.
+func (s sweep) waitEnded(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return poll(ctx, func() bool { return len(s.find()) == 0 })
+	return pollUntil(ctx, func() bool { return len(s.findMarked()) == 0 })
 }
 
-// find lists the living marked processes and orphans with their descendants,
+// findMarked lists the living marked processes and orphans with their descendants,
 // and reaps the orphans that have ended.
-func (s sweep) find() []Proc {
+func (s sweep) findMarked() []Proc {
 	starting.Lock()
 	defer starting.Unlock()
-	all := table()
-	spared := lineage(all)
+	all := readTable()
+	spared := ownLineage(all)
 	roots := map[int]bool{}
 	var out []Proc
 	for _, p := range all {
@@ -119,10 +119,10 @@ func (s sweep) find() []Proc {
 		}
 		var env []byte
 		if !p.leaving { // else it has none, as threads of the kernel have none
-			env = environment(p.PID)
+			env = environOf(p.PID)
 		}
-		marked, named := s.search(env)
-		if len(env) == 0 && orphan && ended(p) {
+		marked, named := s.searchMark(env)
+		if len(env) == 0 && orphan && hasEnded(p) {
 			continue
 		}
 		bare := orphan && !named
@@ -131,13 +131,13 @@ func (s sweep) find() []Proc {
 			out = append(out, p)
 		}
 	}
-	below := slices.DeleteFunc(descend(all, roots), func(p Proc) bool { return spared[p.PID] })
+	below := slices.DeleteFunc(descendantsOf(all, roots), func(p Proc) bool { return spared[p.PID] })
 	return append(out, below...)
 }
 
-// search reports whether the mark is among the variables, and whether any
+// searchMark reports whether the mark is among the variables, and whether any
 // variable of its name is.
-func (s sweep) search(env []byte) (marked, named bool) {
+func (s sweep) searchMark(env []byte) (marked, named bool) {
 	if !bytes.Contains(env, s.name) {
 		return false, false
 	}
@@ -152,10 +152,10 @@ func (s sweep) search(env []byte) (marked, named bool) {
 	return marked, named
 }
 
-// ended reports whether p has ended since it was read from the table, or is
+// hasEnded reports whether p has ended since it was read from the table, or is
 // about to: its memory is gone by then, and its environment with it, which says
 // nothing about the environment that it had.
-func ended(p Proc) bool {
+func hasEnded(p Proc) bool {
 	now, ok := readProc(p.PID)
 	return !ok || now.Start != p.Start || now.Zombie || now.leaving
 }
@@ -163,11 +163,11 @@ func ended(p Proc) bool {
 // isOrphan reports whether p fell to this process, which did not start it.
 func isOrphan(p Proc) bool {
 	_, ours := known.Load(p.PID)
-	return subreaping() && p.Parent == os.Getpid() && p.Session != ownSession() && !ours
+	return isSubreaper() && p.Parent == os.Getpid() && p.Session != ownSession() && !ours
 }
 
-// lineage is this process and its ancestors.
-func lineage(all []Proc) map[int]bool {
+// ownLineage is this process and its ancestors.
+func ownLineage(all []Proc) map[int]bool {
 	parent := make(map[int]int, len(all))
 	for _, p := range all {
 		parent[p.PID] = p.Parent
@@ -180,7 +180,7 @@ func lineage(all []Proc) map[int]bool {
 }
 
 // Within names a process other than this one whose working folder is in one of
-// the folders, and is empty when there is none, or the machine does not tell.
+// the folders, and is empty when there is none, or that is not known.
 func Within(dirs ...string) string {
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {
@@ -203,15 +203,15 @@ func Within(dirs ...string) string {
 	return ""
 }
 
-// Users are the processes of a program, or of one whose name goes on after a dash,
-// that may work in one of the folders: their working folder is below it, or they
-// were told of it, or what they do cannot be seen. Ok is false where the machine
-// does not tell.
+// Users lists the processes of a program, or of one whose name continues after a dash,
+// that may work in one of the folders: their working folder is below it, or their
+// arguments or variables name it, or these cannot be read. Ok is false where the machine
+// does not show it.
 func Users(program string, dirs ...string) (list []Identity, ok bool) {
 	if _, err := os.Readlink("/proc/self/cwd"); err != nil {
 		return nil, false
 	}
-	for _, p := range table() {
+	for _, p := range readTable() {
 		named := p.Name == program || strings.HasPrefix(p.Name, program+"-")
 		if !named || p.Zombie || !mayUse(p.PID, dirs) {
 			continue

@@ -99,17 +99,17 @@ func TestAProcessThatEndsMeanwhileIsSeenToEnd(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "echo started; exec sleep 1000")
 	begin(t, cmd)
 	p, ok := readProc(cmd.Process.Pid)
-	if !ok || ended(p) {
+	if !ok || hasEnded(p) {
 		t.Fatalf("a living process: %+v, %v", p, ok)
 	}
 	later := p
 	later.Start++
-	if !ended(later) {
+	if !hasEnded(later) {
 		t.Error("a later process of the same pid counts as the same")
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if !ended(p) {
+	if !hasEnded(p) {
 		t.Error("a process that was reaped counts as living")
 	}
 }

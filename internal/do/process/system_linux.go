@@ -23,7 +23,7 @@ const ownsGroups = true
 
 var subreaper atomic.Bool
 
-func subreaping() bool { return subreaper.Load() }
+func isSubreaper() bool { return subreaper.Load() }
 
 // BecomeSubreaper makes orphans of this process's descendants fall to it
 // instead of to init.
@@ -43,8 +43,8 @@ var ownSession = sync.OnceValue(func() int {
 	return sid
 })
 
-// table reads all processes. One that goes away meanwhile is left out.
-func table() []Proc {
+// readTable reads all processes. One that goes away meanwhile is left out.
+func readTable() []Proc {
 	entries, _ := os.ReadDir("/proc") // those that could be read
 	out := make([]Proc, 0, len(entries))
 	for _, e := range entries {
@@ -130,9 +130,9 @@ func signalPlain(p Proc, sig syscall.Signal) error {
 	return syscall.Kill(p.PID, sig)
 }
 
-// environment is the variables that pid was started with, each ended by a zero
+// environOf is the variables that pid was started with, each ended by a zero
 // byte; nil when they cannot be read.
-func environment(pid int) []byte {
+func environOf(pid int) []byte {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return nil
@@ -140,8 +140,8 @@ func environment(pid int) []byte {
 	return data
 }
 
-// uptime is how long the machine is up, asleep too.
-func uptime() time.Duration {
+// machineUptime is how long the machine is up, asleep too.
+func machineUptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return time.Since(started)
@@ -226,16 +226,16 @@ func MachineMemory() uint64 {
 
 func pipeCloseOnExec(fds *[2]int) error { return unix.Pipe2(fds[:], unix.O_CLOEXEC) }
 
-// enlarge may be refused to a user who has many large pipes; the pipe works
+// enlargePipe may be refused to a user who has many large pipes; the pipe works
 // all the same.
-func enlarge(fd, size int) {
+func enlargePipe(fd, size int) {
 	if size > 0 {
 		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor fits
 	}
 }
 
-// Sealed is what r has, as a file without a name that nobody can change any
-// more. It is read from its beginning.
+// Sealed copies r into a file without a name that cannot be changed any more. It
+// is read from its beginning.
 func Sealed(r io.Reader) (*os.File, error) {
 	fd, err := unix.MemfdCreate("pawl", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -259,11 +259,11 @@ func Sealed(r io.Reader) (*os.File, error) {
 // ticksPerSecond is the unit of start times, the same on every Linux.
 const ticksPerSecond = 100
 
-// Youngest is when the newest process below this one was started, to a
-// hundredth of a second; false when there is none, or no way to tell.
+// Youngest returns the start of the newest process below this one, to a
+// hundredth of a second; false when there is none, or no way to know.
 func (r *Reaper) Youngest() (time.Time, bool) {
 	var last uint64
-	for _, p := range r.descendants() {
+	for _, p := range r.ownDescendants() {
 		if !p.Zombie {
 			last = max(last, p.Start)
 		}

@@ -21,7 +21,7 @@ import (
 // innocent processes in it.
 const ownsGroups = false
 
-func subreaping() bool { return false }
+func isSubreaper() bool { return false }
 
 // BecomeSubreaper does nothing here: orphans fall to the first process of the
 // system, and only their group and their mark are left to find them by.
@@ -38,10 +38,8 @@ func ps(args ...string) string {
 	return string(out)
 }
 
-// table reads all processes from ps.
-func table() []Proc {
-	return parsePS(ps("-axo", "pid=,ppid=,pgid=,stat=,lstart="))
-}
+// readTable reads all processes from ps.
+func readTable() []Proc { return parsePS(ps("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
 
 func parsePS(text string) []Proc {
 	var out []Proc
@@ -82,16 +80,16 @@ func signalProc(p Proc, sig syscall.Signal) error {
 	return syscall.Kill(p.PID, sig)
 }
 
-// environment is what ps shows of the variables, blanks turned to zero bytes;
+// environOf is what ps shows of the variables, blanks turned to zero bytes;
 // only processes of the same user show any.
-func environment(pid int) []byte {
+func environOf(pid int) []byte {
 	text := ps("-E", "-ww", "-o", "command=", "-p", strconv.Itoa(pid))
 	return []byte(strings.Join(strings.Fields(text), "\x00") + "\x00")
 }
 
-// uptime counts from the start of this process. A machine that slept looks like
+// machineUptime counts from the start of this process. A machine that slept looks like
 // one whose clock was set.
-func uptime() time.Duration { return time.Since(started) }
+func machineUptime() time.Duration { return time.Since(started) }
 
 // bootID is the time of the last boot: there is no boot id here.
 var bootID = sync.OnceValue(func() string {
@@ -139,9 +137,9 @@ func pipeCloseOnExec(fds *[2]int) error {
 	return nil
 }
 
-func enlarge(int, int) {}
+func enlargePipe(int, int) {}
 
-// Sealed is what r has, as a file without a name. It is read from its beginning.
+// Sealed copies r into a file without a name. It is read from its beginning.
 func Sealed(r io.Reader) (*os.File, error) {
 	f, err := os.CreateTemp("", "pawl-*")
 	if err != nil {
@@ -161,6 +159,6 @@ func Sealed(r io.Reader) (*os.File, error) {
 	return f, nil
 }
 
-// Youngest is when the newest process below this one was started; here there
-// is no way to tell.
+// Youngest returns the start of the newest process below this one; here there is
+// no way to know.
 func (r *Reaper) Youngest() (time.Time, bool) { return time.Time{}, false }

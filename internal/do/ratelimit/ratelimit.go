@@ -29,7 +29,7 @@ import (
 
 const (
 	// Lease is how long one run alone tries whether a limit is over. A try that
-	// takes longer, or whose process died, keeps nobody from trying as well.
+	// takes longer, or whose process died, does not keep others from trying.
 	Lease = 5 * time.Minute
 
 	lockWithin = 2 * time.Second
@@ -85,7 +85,7 @@ type Store struct{ dir string }
 // NewStore uses a folder, which is made when the first limit is met.
 func NewStore(dir string) *Store { return &Store{dir} }
 
-// Key names an account by what tells it from others, e.g. the agent, its base
+// Key names an account by what identifies it, e.g. the agent, its base
 // URL and its key. None of it can be read from the name.
 func Key(parts ...string) string {
 	h := sha256.New()
@@ -95,20 +95,20 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// Look is what is known of an account's limit; false when it has none.
+// Look returns an account's known limit; false when it has none.
 func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
 	if s == nil || key == "" {
 		return Limit{}, false
 	}
-	if files.ReadJSON(s.file(key), &l) != nil || !l.credible(now) {
+	if files.ReadJSON(s.fileOf(key), &l) != nil || !l.isCredible(now) {
 		return Limit{}, false
 	}
 	return l, true
 }
 
-// credible is false for what nobody would have written: garbage, the future of
+// isCredible is false for what pawl would not have written: garbage, the future of
 // a clock that was set back, and what is long over.
-func (l *Limit) credible(now time.Time) bool {
+func (l *Limit) isCredible(now time.Time) bool {
 	switch l.Class {
 	case failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:
 	default:
@@ -118,11 +118,11 @@ func (l *Limit) credible(now time.Time) bool {
 		return false
 	}
 	lasts := l.Until.Sub(l.Met)
-	return lasts >= 0 && lasts <= farthest && now.Before(l.Until.Add(forget)) && plain(l.Run) && plain(l.Probe.Run)
+	return lasts >= 0 && lasts <= farthest && now.Before(l.Until.Add(forget)) && isRunID(l.Run) && isRunID(l.Probe.Run)
 }
 
-// plain is true for the id of a run: it is shown on terminals.
-func plain(id string) bool {
+// isRunID guards what is shown on terminals.
+func isRunID(id string) bool {
 	return len(id) <= 32 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
@@ -133,7 +133,7 @@ func plain(id string) bool {
 func (s *Store) Acquire(
 	ctx context.Context, key, run string, by process.Identity, insist bool,
 ) (probe, throttled bool) {
-	err := s.change(ctx, key, func(l *Limit, now time.Time) *Limit {
+	err := s.changeLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
 		until, _ := l.BlockedUntil(run, now)
 		throttled = !until.IsZero() && !insist
 		if probe = !throttled; probe {
@@ -158,7 +158,7 @@ type Meeting struct {
 // it counts up. Else several were on their way when it came, and the longest
 // wait holds.
 func (s *Store) Record(ctx context.Context, key string, m Meeting) error {
-	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
+	return s.replaceLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
 		if l == nil {
 			l = &Limit{}
 		}
@@ -178,7 +178,7 @@ func (s *Store) Record(ctx context.Context, key string, m Meeting) error {
 
 // Clear forgets a limit that was met before began: a call since then went well.
 func (s *Store) Clear(ctx context.Context, key string, began time.Time) error {
-	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
+	return s.changeLimit(ctx, key, func(l *Limit, _ time.Time) *Limit {
 		if began.After(l.Met) {
 			return nil
 		}
@@ -188,7 +188,7 @@ func (s *Store) Clear(ctx context.Context, key string, began time.Time) error {
 
 // Release gives run's try up without a result, so that the next may try.
 func (s *Store) Release(ctx context.Context, key, run string) error {
-	return s.change(ctx, key, func(l *Limit, _ time.Time) *Limit {
+	return s.changeLimit(ctx, key, func(l *Limit, _ time.Time) *Limit {
 		if l.Probe.Run == run {
 			l.Probe = Probe{}
 		}
@@ -196,13 +196,13 @@ func (s *Store) Release(ctx context.Context, key, run string) error {
 	})
 }
 
-// change replaces what is known of a limit, where there is one. fn returns nil
+// changeLimit replaces what is known of a limit, where there is one. fn returns nil
 // to leave none.
-func (s *Store) change(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+func (s *Store) changeLimit(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
 	if _, limited := s.Look(key, time.Now()); !limited {
 		return nil
 	}
-	return s.replace(ctx, key, func(l *Limit, now time.Time) *Limit {
+	return s.replaceLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
 		if l == nil {
 			return nil
 		}
@@ -210,9 +210,9 @@ func (s *Store) change(ctx context.Context, key string, fn func(*Limit, time.Tim
 	})
 }
 
-// replace is change also where there is no limit: fn gets nil then. One process
+// replaceLimit is change also where there is no limit: fn gets nil then. One process
 // does it at a time.
-func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
+func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
 	if s == nil || key == "" {
 		return nil
 	}
@@ -232,15 +232,15 @@ func (s *Store) replace(ctx context.Context, key string, fn func(*Limit, time.Ti
 		old = &l
 	}
 	if l := fn(old, now); l != nil {
-		return files.ReplaceJSON(s.file(key), l, false)
+		return files.ReplaceJSON(s.fileOf(key), l, false)
 	}
-	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.fileOf(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot forget a provider's limit: %v", err)
 	}
 	return nil
 }
 
-func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".json") }
+func (s *Store) fileOf(key string) string { return filepath.Join(s.dir, key+".json") }
 
 // What all runs of a user use in a day is in one small file, in the folder of the
 // limits. The day is that of this machine's zone.
@@ -251,7 +251,7 @@ type day struct {
 	loop.Use
 }
 
-// NextDay is when the day of now ends.
+// NextDay returns the end of the day of now.
 func NextDay(now time.Time) time.Time {
 	y, m, d := now.Local().Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.Local)

@@ -57,15 +57,15 @@ type Report struct {
 // looseMost is how many loose objects are left alone.
 const looseMost = 1000
 
-// Sweep removes what is over. It goes on after an error, and returns all of them.
+// Sweep removes what is over. It continues after an error, and returns all of them.
 func Sweep(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	if !o.Dry {
 		o.Store.BackUp(ctx) // also of a pawl that runs for weeks
 	}
-	err := errors.Join(o.mend(ctx, &r), o.events(ctx, &r), o.runs(ctx, &r))
+	err := errors.Join(o.mendRefs(ctx, &r), o.removeEvents(ctx, &r), o.sweepRuns(ctx, &r))
 	if o.Tree != nil {
-		err = errors.Join(err, o.refs(ctx, &r), o.pack(ctx, &r))
+		err = errors.Join(err, o.removeRefs(ctx, &r), o.packLoose(ctx, &r))
 	}
 	return r, err
 }
@@ -73,7 +73,7 @@ func Sweep(ctx context.Context, o Options) (Report, error) {
 // Interval is how often who keeps running sweeps.
 const Interval = time.Hour
 
-// Due is true when nobody has swept for a while, and notes that somebody does now.
+// Due is true when the last sweep was a while ago, and notes that there is one now.
 func Due(stateDir string, now time.Time) bool {
 	path := filepath.Join(stateDir, "swept")
 	info, err := os.Stat(path)
@@ -83,8 +83,8 @@ func Due(stateDir string, now time.Time) bool {
 	return files.Replace(path, nil, 0o600, false) == nil
 }
 
-// mend removes refs that lead to nothing: with one of them, nothing else is found.
-func (o *Options) mend(ctx context.Context, r *Report) error {
+// mendRefs removes refs that lead to nothing: with one of them, nothing else is found.
+func (o *Options) mendRefs(ctx context.Context, r *Report) error {
 	if o.Tree == nil || o.Dry {
 		return nil
 	}
@@ -93,13 +93,13 @@ func (o *Options) mend(ctx context.Context, r *Report) error {
 	return err
 }
 
-// runs removes runs and outputs.
-func (o *Options) runs(ctx context.Context, r *Report) error {
+// sweepRuns removes runs and outputs.
+func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 	ended, err := o.Store.EndedRuns(ctx)
 	if err != nil {
 		return err
 	}
-	snapshots, err := o.snapshots(ctx)
+	snapshots, err := o.snapshotRefs(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 		}
 		dir := filepath.Join(o.StateDir, "runs", run.ID)
 		old := o.Runs > 0 && o.Now.Sub(run.EndedAt) > o.Runs
-		over := run.Kind == "task" && !run.Open // whatever came of it, nobody takes it up again
+		over := run.Kind == "task" && !run.Open // it is not resumed, even if it failed
 		done := loop.Status(run.Status) == loop.Completed || !run.Last || over
 		tooMany := o.Most > 0 && i >= o.Most && done
 		switch {
-		case run.Open && run.Last, o.worked(&run):
+		case run.Open && run.Last, o.isWorked(&run):
 			continue
 		case len(snapshots[run.ID]) > 0 && o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep:
-			err = errors.Join(err, o.forget(ctx, run.ID, snapshots))
+			err = errors.Join(err, o.forgetSnapshots(ctx, run.ID, snapshots))
 		}
 		goes := old || tooMany
 		hasSnapshots := len(snapshots[run.ID]) > 0
@@ -130,9 +130,9 @@ func (o *Options) runs(ctx context.Context, r *Report) error {
 	return err
 }
 
-// worked is true for a run that has an owner who lives, or whose agent may outlive a pawl
-// that was killed just now.
-func (o *Options) worked(run *store.EndedRun) bool {
+// isWorked: the run has an owner who lives, or its agent may outlive a pawl that was
+// killed just now.
+func (o *Options) isWorked(run *store.EndedRun) bool {
 	ago := o.Now.Sub(run.EndedAt)
 	justNow := 0 <= ago && ago < 2*supervisor.DefaultLease
 	if run.Owner.PID == 0 {
@@ -141,8 +141,8 @@ func (o *Options) worked(run *store.EndedRun) bool {
 	return justNow || engine.Alive(run.Owner)
 }
 
-// snapshots are those of runs.
-func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
+// snapshotRefs by run.
+func (o *Options) snapshotRefs(ctx context.Context) (map[string][]git.Ref, error) {
 	kept := map[string][]git.Ref{}
 	if o.Tree == nil {
 		return kept, nil
@@ -156,8 +156,8 @@ func (o *Options) snapshots(ctx context.Context) (map[string][]git.Ref, error) {
 	return kept, err
 }
 
-// forget drops the snapshots of a run.
-func (o *Options) forget(ctx context.Context, run string, snapshots map[string][]git.Ref) error {
+// forgetSnapshots drops the snapshots of a run.
+func (o *Options) forgetSnapshots(ctx context.Context, run string, snapshots map[string][]git.Ref) error {
 	delete(snapshots, run)
 	if o.Dry {
 		return nil
@@ -168,14 +168,14 @@ func (o *Options) forget(ctx context.Context, run string, snapshots map[string][
 // dropRun removes a run: its row, then its files, so that what is left is found again.
 func (o *Options) dropRun(ctx context.Context, run store.EndedRun, dir string, r *Report) error {
 	r.Runs++
-	r.Bytes += size(dir)
+	r.Bytes += sizeOf(dir)
 	if o.Dry {
 		return nil
 	}
 	if err := o.Store.DropRun(ctx, run); err != nil {
 		return err
 	}
-	return errors.Join(remove(dir), o.removeShared(run.ID))
+	return errors.Join(removeFolder(dir), o.removeShared(run.ID))
 }
 
 // dropOutput removes the folders of a run's iterations.
@@ -189,9 +189,9 @@ func (o *Options) dropOutput(dir string, r *Report) error {
 			continue
 		}
 		r.Outputs++
-		r.Bytes += size(filepath.Join(dir, e.Name()))
+		r.Bytes += sizeOf(filepath.Join(dir, e.Name()))
 		if !o.Dry {
-			err = errors.Join(err, remove(filepath.Join(dir, e.Name())))
+			err = errors.Join(err, removeFolder(filepath.Join(dir, e.Name())))
 		}
 	}
 	return err
@@ -205,18 +205,18 @@ func (o *Options) removeShared(run string) error {
 	return outputs.Remove(o.Store.Files(), run)
 }
 
-func remove(dir string) error {
+func removeFolder(dir string) error {
 	if err := files.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove what a run left: %w", err)
 	}
 	return nil
 }
 
-// size is what the files of a folder hold, as far as they can be seen.
-func size(dir string) (n int64) {
+// sizeOf the files of a folder, as far as they can be seen.
+func sizeOf(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // it is only told to a person
+			return nil //nolint:nilerr // it is only shown to a person
 		}
 		if info, ierr := e.Info(); ierr == nil && info.Mode().IsRegular() {
 			n += info.Size()
@@ -226,8 +226,8 @@ func size(dir string) (n int64) {
 	return n
 }
 
-// events removes old events.
-func (o *Options) events(ctx context.Context, r *Report) error {
+// removeEvents removes old events.
+func (o *Options) removeEvents(ctx context.Context, r *Report) error {
 	if o.Events <= 0 {
 		return nil
 	}
@@ -243,10 +243,10 @@ func (o *Options) events(ctx context.Context, r *Report) error {
 	return o.Store.DropEvents(ctx, before)
 }
 
-// refs removes what was collected of clones, once the task is done and the clone is
+// removeRefs removes what was collected of clones, once the task is done and the clone is
 // gone: the queue has had it. Each clone in which work was brought together with the
 // target leaves one; a task's own is left where git could not remove it.
-func (o *Options) refs(ctx context.Context, r *Report) error {
+func (o *Options) removeRefs(ctx context.Context, r *Report) error {
 	const prefix = "refs/pawl/tasks/"
 	refs, err := o.Tree.Repo.Refs(ctx, prefix)
 	if err != nil {
@@ -254,7 +254,7 @@ func (o *Options) refs(ctx context.Context, r *Report) error {
 	}
 	var over []git.Ref
 	for _, ref := range refs {
-		open, err := o.open(ctx, strings.TrimPrefix(ref.Name, prefix))
+		open, err := o.isOpen(ctx, strings.TrimPrefix(ref.Name, prefix))
 		if err != nil {
 			return err
 		}
@@ -269,8 +269,8 @@ func (o *Options) refs(ctx context.Context, r *Report) error {
 	return o.Tree.Repo.DeleteRefs(ctx, over)
 }
 
-// open is true for the clone of a task that is not done, and while the clone is there.
-func (o *Options) open(ctx context.Context, clone string) (bool, error) {
+// isOpen: the task of the clone is not done, or the clone is there.
+func (o *Options) isOpen(ctx context.Context, clone string) (bool, error) {
 	_, there, err := o.Store.Workspace(ctx, clone)
 	if err != nil || there {
 		return true, err
@@ -283,8 +283,8 @@ func (o *Options) open(ctx context.Context, clone string) (bool, error) {
 	return c.Status != board.Done, err
 }
 
-// pack puts loose objects into packs when they are many.
-func (o *Options) pack(ctx context.Context, r *Report) error {
+// packLoose puts loose objects into packs when they are many.
+func (o *Options) packLoose(ctx context.Context, r *Report) error {
 	n, err := o.Tree.Store.Loose(ctx)
 	if err != nil || n <= looseMost {
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 // File is .pawl/state/<procedure>.json: an image of the run for people
-// and scripts, and what a run goes on from when the database is lost. Scripts
+// and scripts, and what a run resumes from when the database is lost. Scripts
 // read the first nine keys, which keep their order.
 type File struct {
 	Iteration           int       `json:"iteration"`
@@ -40,10 +40,8 @@ type File struct {
 // OwnerDead is true when the state file names an owner that is proved dead.
 func (f File) OwnerDead() bool { return f.Owner != nil && !process.Alive(*f.Owner) }
 
-// Path is where the state file of a procedure is.
-func Path(root, procedure string) string {
-	return filepath.Join(root, fileName(procedure))
-}
+// Path of the state file of a procedure.
+func Path(root, procedure string) string { return filepath.Join(root, fileName(procedure)) }
 
 // Remove removes a procedure's, where there is one.
 func Remove(root, procedure string) error {

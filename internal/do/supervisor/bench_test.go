@@ -82,7 +82,7 @@ func BenchmarkOutput1GB(b *testing.B) {
 			job.Args = []string{"/bin/sh", "-c", script}
 			job.Parser = "text"
 			base := job.Files
-			pid := c.session().status.Supervisor.PID
+			pid := c.currentSession().status.Supervisor.PID
 			before := privateMB(pid)
 			b.SetBytes(1_000_000_000)
 			for i := 0; b.Loop(); i++ {
@@ -111,7 +111,7 @@ func BenchmarkStart(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		memory = max(memory, privateMB(c.session().status.Supervisor.PID))
+		memory = max(memory, privateMB(c.currentSession().status.Supervisor.PID))
 		if err := c.Close(); err != nil {
 			b.Fatal(err)
 		}

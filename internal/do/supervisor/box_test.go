@@ -167,7 +167,7 @@ func TestABoxCannotHarmItsSupervisor(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)
 	c := r.start()
-	supervisor := c.session().status.Supervisor.PID
+	supervisor := c.currentSession().status.Supervisor.PID
 	job := r.boxed("1", fmt.Sprintf(`kill -9 %d; kill -9 %d; kill -9 $PPID; ls %s/*; echo x >%s/job1.result.json; echo still here`,
 		supervisor, os.Getpid(), r.o.RunDir, r.o.RunDir))
 	got := must(t)(c.Run(context.Background(), job, nil))

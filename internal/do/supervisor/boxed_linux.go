@@ -12,7 +12,7 @@ import (
 
 // Boxed reports whether a process of this machine is in a box that any pawl made and this
 // process is not in: an agent's, a check's, a hook's or that of a shell. A supervisor that
-// speaks does so for a closed box. One whose ancestors cannot be told counts as boxed.
+// speaks does so for a closed box. One whose ancestors are not known counts as boxed.
 //
 // A box with a process namespace has pawl as its init, which no process of the box can
 // get away from. Without one a process of the box has the supervisor above it, as long as
@@ -28,10 +28,10 @@ func Boxed(pid int) bool {
 		switch {
 		case around:
 			return false
-		case runs(p.PID, sandbox.Command):
+		case isHiddenCommand(p.PID, sandbox.Command):
 			return true
-		case runs(p.PID, Command):
-			return i == 0 || restrictions(line[i-1].PID) != restrictions(p.PID)
+		case isHiddenCommand(p.PID, Command):
+			return i == 0 || restrictionsOf(line[i-1].PID) != restrictionsOf(p.PID)
 		}
 	}
 	return false
@@ -43,15 +43,15 @@ func Ours(pid int) bool {
 	return ok && slices.ContainsFunc(line, func(p process.Proc) bool { return p.PID == os.Getpid() })
 }
 
-// runs is whether a process is pawl as a hidden command.
-func runs(pid int, command string) bool {
+// isHiddenCommand: the process is pawl as a hidden command.
+func isHiddenCommand(pid int, command string) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(line), "\x00")
 	return err == nil && len(args) > 1 && args[1] == command
 }
 
-// restrictions are those of a process that it keeps for good, and hands down.
-func restrictions(pid int) string {
+// restrictionsOf a process: those that it keeps for good, and hands down.
+func restrictionsOf(pid int) string {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return ""

@@ -2,8 +2,8 @@
 
 package supervisor
 
-// Boxed is whether a process is in a box; there are none here.
+// Boxed: there are no boxes here.
 func Boxed(int) bool { return false }
 
-// Ours is whether a process was started by this one, which is not asked here.
+// Ours: this is not asked here.
 func Ours(int) bool { return true }

@@ -22,13 +22,13 @@ var (
 	ErrGone = errors.New("no supervisor serves this run")
 	// ErrRunning says that a supervisor serves the run already; attach to it.
 	ErrRunning = errors.New("a supervisor serves this run already")
-	// ErrTaken says that another pawl attached to the run's supervisor. The job
-	// goes on there.
+	// ErrTaken: another pawl attached to the run's supervisor. The job continues
+	// there.
 	ErrTaken = errors.New("another pawl took the run over")
 )
 
 const (
-	// DefaultLease is how long a supervisor goes on without its client.
+	// DefaultLease is how long a supervisor works without its client.
 	DefaultLease = 30 * time.Second
 	// MarkName is the variable that all processes of a run carry.
 	MarkName = "PAWL_RUN"
@@ -39,7 +39,7 @@ const (
 	logLimit   = 1 << 20
 )
 
-// Mark is what [process.Sweep] finds the processes of a run by.
+// Mark of the processes of a run, for [process.Sweep].
 func Mark(run string) string { return MarkName + "=" + run }
 
 // LaneMark is the mark of one supervisor of a run that has several, numbered from 1.
@@ -53,8 +53,8 @@ type Options struct {
 	Lease  time.Duration // 0 is DefaultLease
 	Run    string        // the run's id, for the mark
 	Mark   string        // NAME=value that all processes carry; "" is that of Run
-	// Unboxed lets jobs run without a box; else a job that has none is refused,
-	// whoever asks.
+	// Unboxed lets jobs run without a box; else a job that has none is always
+	// refused.
 	Unboxed bool
 }
 
@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Client, error) {
 // error is ErrGone when there is none; one that does not answer is ended
 // first. A client that was attached before gets ErrTaken.
 func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
-	s, pid, err := meet(ctx, runDir, opAttach)
+	s, pid, err := greetAt(ctx, runDir, opAttach)
 	if err != nil && s != nil && ctx.Err() == nil {
 		if errors.Is(err, errSilent) {
 			endSilent(pid)
@@ -120,32 +120,32 @@ func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
 // Probe asks the supervisor of a run how it is, without attaching. ErrGone
 // when there is none.
 func Probe(ctx context.Context, runDir string) (Status, error) {
-	s, _, err := meet(ctx, runDir, opStatus)
+	s, _, err := greetAt(ctx, runDir, opStatus)
 	if err != nil && s != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
 		err = ErrGone
 	}
 	if err != nil {
 		return Status{}, err
 	}
-	s.close()
+	s.closeSession()
 	return s.status, nil
 }
 
-// meet greets the supervisor of a run, whose process is pid. Without a session nobody
-// of ours was reached.
-func meet(ctx context.Context, runDir string, as op) (s *session, pid int, err error) {
+// greetAt greets the supervisor of a run, whose process is pid. Without a session none of
+// ours was reached.
+func greetAt(ctx context.Context, runDir string, as op) (s *session, pid int, err error) {
 	dir, err := filepath.Abs(runDir)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot ask the supervisor: %v", err)
 	}
-	conn, err := dial(ctx, dir)
+	conn, err := dialRun(ctx, dir)
 	if err != nil {
 		return nil, 0, err
 	}
 	pid = peerPID(conn)
 	s = newSession(conn, nil)
-	if err = s.greet(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
-		s.close()
+	if err = s.sendGreeting(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
+		s.closeSession()
 	}
 	return s, pid, err
 }
@@ -196,12 +196,12 @@ func startSession(ctx context.Context, o Options) (*session, error) {
 // startProcess starts a process that is connected from birth: no path is looked up,
 // and its end is seen at once.
 func startProcess(ctx context.Context, o Options, log *os.File) (*session, error) {
-	conn, theirs, err := pair()
+	conn, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	child, err := process.StartDetached(process.Command{
-		Args: append(append([]string{o.Exe}, o.Args...), o.RunDir), Dir: "/", Env: environment(o.Mark),
+		Args: append(append([]string{o.Exe}, o.Args...), o.RunDir), Dir: "/", Env: ownEnvironment(o.Mark),
 		Stdout: log, Stderr: log, Extra: []*os.File{theirs},
 	})
 	_ = theirs.Close()
@@ -210,8 +210,8 @@ func startProcess(ctx context.Context, o Options, log *os.File) (*session, error
 		return nil, err
 	}
 	s := newSession(conn, child)
-	if err := s.greet(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
-		s.close()
+	if err := s.sendGreeting(ctx, request{Op: opHello, Lease: o.Lease, Mark: o.Mark, Unboxed: o.Unboxed}); err != nil {
+		s.closeSession()
 		endSilent(child.PID)
 		return nil, fmt.Errorf("%w%s", err, lastLine(o.RunDir))
 	}
@@ -219,11 +219,11 @@ func startProcess(ctx context.Context, o Options, log *os.File) (*session, error
 	return s, nil
 }
 
-// environment is the supervisor's own: the sweep finds it by the mark, and it
+// ownEnvironment is the supervisor's own: the sweep finds it by the mark, and it
 // is kept small. What its jobs get comes with them. With one processor to run
 // on it has fewer threads and caches, and its goroutines, which wait for each
 // other most of the time, do not have to wake another thread at each step.
-func environment(mark string) []string {
+func ownEnvironment(mark string) []string {
 	return append(os.Environ(), mark, "GOGC=50", "GOMAXPROCS=1")
 }
 
@@ -269,20 +269,20 @@ func lastLine(runDir string) string {
 // Kill ends the running job at once, without grace: a second Ctrl+C.
 func (c *Client) Kill() {
 	c.rush()
-	if s := c.session(); s != nil {
-		_ = s.send(request{Op: opKill})
+	if s := c.currentSession(); s != nil {
+		_ = s.sendRequest(request{Op: opKill})
 	}
 }
 
 // Close leaves the supervisor. One that is idle exits, and Close waits for
-// that; one that runs a job goes on until the lease runs out.
+// that; one that runs a job continues until the lease runs out.
 func (c *Client) Close() error {
-	s := c.session()
+	s := c.currentSession()
 	if s == nil {
 		return nil
 	}
-	idle := s.idle()
-	s.close()
+	idle := s.isIdle()
+	s.closeSession()
 	if !idle || s.wasTaken() {
 		return nil
 	}
@@ -291,19 +291,19 @@ func (c *Client) Close() error {
 	if s.awaitExit(ctx) {
 		return nil
 	}
-	return c.bury(s)
+	return c.endDead(s)
 }
 
-func (c *Client) session() *session {
+func (c *Client) currentSession() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.s
 }
 
-// bury makes sure that a supervisor which does not answer is dead, and ends
+// endDead makes sure that a supervisor which does not answer is dead, and ends
 // all that it left.
-func (c *Client) bury(s *session) error {
-	s.close()
+func (c *Client) endDead(s *session) error {
+	s.closeSession()
 	_ = s.status.Supervisor.Signal(syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), exitBound)
 	defer cancel()

@@ -107,7 +107,7 @@ func TestAnAttachedSupervisorDiesBeforeItIsAsked(t *testing.T) {
 	}
 	_ = status.Supervisor.Signal(syscall.SIGKILL)
 	gone(t, k.supervisor)
-	<-c.session().gone
+	<-c.currentSession().gone
 	if _, err := c.Run(context.Background(), *status.Job, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("Run: %v, want ErrGone", err)
 	}
@@ -230,7 +230,7 @@ func TestASupervisorKilledInAnyPhase(t *testing.T) {
 			t.Parallel()
 			r := newRun(t)
 			c := r.start()
-			job, ctx, onEvent := phase(t, r, c, c.session().status.Supervisor)
+			job, ctx, onEvent := phase(t, r, c, c.currentSession().status.Supervisor)
 			got := must(t)(c.Run(ctx, job, onEvent))
 			want := loop.Exit{Code: -1, Ended: loop.EndedLost}
 			if name == "before the job" {
@@ -258,7 +258,7 @@ func TestASupervisorKilledAtTheEnd(t *testing.T) {
 	for i := range 15 {
 		id := fmt.Sprint(i)
 		job := r.job(id, "echo up; exit 3")
-		self := c.session().status.Supervisor
+		self := c.currentSession().status.Supervisor
 		raced := make(chan struct{})
 		got := must(t)(c.Run(context.Background(), job, onText("up", func() {
 			go func() {
@@ -345,7 +345,7 @@ func TestTheSupervisorOutlivesNonsense(t *testing.T) {
 	r := newRun(t)
 	c := r.start()
 	for _, text := range []string{"", "\n", "{}\n", "null\n", `{"op":"run"}` + "\n", `{"op":"kill"}` + "\n", "\x00\xff\n", `{"op":"attach"`} {
-		conn, err := dial(context.Background(), r.o.RunDir)
+		conn, err := dialRun(context.Background(), r.o.RunDir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,17 +363,17 @@ func TestTheSupervisorOutlivesNonsense(t *testing.T) {
 func TestASlowClientLosesEventsOnly(t *testing.T) {
 	t.Parallel()
 	l := &link{kick: make(chan struct{}, 1)}
-	l.send(reply{Op: opRenewed})
+	l.sendReply(reply{Op: opRenewed})
 	text, err := json.Marshal(agent.Event{Kind: agent.Text, Text: strings.Repeat("x", flushAt)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 * maxLive / flushAt {
-		l.send(reply{Op: opEvents, Events: []json.RawMessage{text}})
+		l.sendReply(reply{Op: opEvents, Events: []json.RawMessage{text}})
 	}
-	l.send(reply{Op: opResult, ID: "1"})
+	l.sendReply(reply{Op: opResult, ID: "1"})
 	bytes := 0
-	messages := l.take()
+	messages := l.takeQueued()
 	for _, m := range messages {
 		bytes += len(m)
 	}

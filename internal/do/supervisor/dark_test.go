@@ -15,14 +15,14 @@ func TestAResultFromBeforeTheBootIsNone(t *testing.T) {
 	if err := storeResult(job.Files, Result{ID: job.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := known(job); !ok {
+	if _, ok := knownResult(job); !ok {
 		t.Error("a result of now is not known")
 	}
 	long := time.Unix(1, 0)
 	if err := os.Chtimes(job.Files+".result.json", long, long); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := known(job); ok {
+	if _, ok := knownResult(job); ok {
 		t.Error("a result from before the boot is known")
 	}
 }

@@ -4,7 +4,7 @@
 // [Start] starts one for a run; it runs [Serve]. Over a socket it takes one
 // [Job] at a time, an agent or a gate alike, adopts all that the job starts,
 // keeps its output in files, parses and meters it, enforces the limits, and
-// ends whatever is left. A result is in its file before anyone is told.
+// ends all that is left. A result is in its file before it is sent.
 //
 //	            hello/attach                     run
 //	(started) ───────────────▶ attended, idle ◀───────▶ attended, busy
@@ -26,8 +26,8 @@
 // only if the starter said that the run has such jobs.
 //
 // What is authoritative: the job's files. The start is noted there before it
-// happens and the result before anyone is told, so a job never runs twice,
-// whoever asks: it has its result, or it is lost.
+// happens and the result before it is sent, so a job never runs twice: it has its
+// result, or it is lost.
 //
 // The package knows no agent program: parsers are handed in. It never starts
 // a job twice, and never tries one again by itself.

@@ -27,11 +27,11 @@ import (
 const (
 	maxForwards = 256 // connections through doors at a time
 	dialBound   = 5 * time.Second
-	maxRefused  = 20 // refusals that a result tells
+	maxRefused  = 20 // refusals that a result has
 )
 
 // Proxy makes the way out of a closed box: it serves what comes to listener,
-// to the endpoints of reach and nowhere else, until ctx is done, and tells what
+// to the endpoints of reach and nowhere else, until ctx is done, and reports what
 // it refuses. The listener is its own, also when it fails. Supervisors are
 // handed one, as most need none and a proxy costs memory.
 type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host,
@@ -64,12 +64,12 @@ func (t *task) openExits(listeners []net.Listener, p sandbox.Policy) (*exits, er
 	rest, err := t.rest()
 	if err != nil {
 		_ = listeners[0].Close()
-		x.close()
+		x.closeAll()
 		return nil, err
 	}
-	serve, err := rest.Proxy(ctx, listeners[0], p.Reach, x.refuse)
+	serve, err := rest.Proxy(ctx, listeners[0], p.Reach, x.recordRefusal)
 	if err != nil {
-		x.close()
+		x.closeAll()
 		return nil, err
 	}
 	x.work.Go(func() {
@@ -79,13 +79,13 @@ func (t *task) openExits(listeners []net.Listener, p sandbox.Policy) (*exits, er
 	})
 	for i, l := range x.doors {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Doors[i]))
-		x.work.Go(func() { x.accept(ctx, l, address) })
+		x.work.Go(func() { x.acceptDoor(ctx, l, address) })
 	}
 	return x, nil
 }
 
-// refuse keeps what the proxy refused.
-func (x *exits) refuse(host, why string) {
+// recordRefusal keeps what the proxy refused.
+func (x *exits) recordRefusal(host, why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.refused) < maxRefused {
@@ -93,8 +93,7 @@ func (x *exits) refuse(host, why string) {
 	}
 }
 
-// refusals are those so far.
-func (x *exits) refusals() []string {
+func (x *exits) refusalsSoFar() []string {
 	if x == nil {
 		return nil
 	}
@@ -103,8 +102,8 @@ func (x *exits) refusals() []string {
 	return append([]string(nil), x.refused...)
 }
 
-// close ends all connections and waits for what served them.
-func (x *exits) close() {
+// closeAll ends all connections and waits for what served them.
+func (x *exits) closeAll() {
 	if x == nil {
 		return
 	}
@@ -115,7 +114,7 @@ func (x *exits) close() {
 	x.work.Wait()
 }
 
-func (x *exits) accept(ctx context.Context, l net.Listener, address string) {
+func (x *exits) acceptDoor(ctx context.Context, l net.Listener, address string) {
 	for {
 		inside, err := l.Accept()
 		if err != nil {
@@ -124,7 +123,7 @@ func (x *exits) accept(ctx context.Context, l net.Listener, address string) {
 		select {
 		case x.room <- struct{}{}:
 			x.work.Go(func() {
-				pass(ctx, inside, address)
+				copyBothWays(ctx, inside, address)
 				<-x.room
 			})
 		default: // as many as there may be
@@ -133,8 +132,8 @@ func (x *exits) accept(ctx context.Context, l net.Listener, address string) {
 	}
 }
 
-// pass copies both ways until both sides have said all.
-func pass(ctx context.Context, inside net.Conn, address string) {
+// copyBothWays copies until both sides are at their end.
+func copyBothWays(ctx context.Context, inside net.Conn, address string) {
 	defer func() { _ = inside.Close() }()
 	d := net.Dialer{Timeout: dialBound}
 	outside, err := d.DialContext(ctx, "tcp", address)
@@ -233,8 +232,8 @@ func (t *task) openModels(m *meter) (*models, error) {
 	return x, nil
 }
 
-// fill puts address and token into a command line or an environment.
-func (x *models) fill(texts []string) []string {
+// fillIn puts address and token into a command line or an environment.
+func (x *models) fillIn(texts []string) []string {
 	if x == nil {
 		return texts
 	}
@@ -245,9 +244,9 @@ func (x *models) fill(texts []string) []string {
 	return out
 }
 
-// settle writes the files that point the job's program. The agent may have put
+// writeSettings writes the files that point the job's program. The agent may have put
 // links into their folder.
-func (x *models) settle(job Job) error {
+func (x *models) writeSettings(job Job) error {
 	if x == nil {
 		return nil
 	}
@@ -263,17 +262,17 @@ func (x *models) settle(job Job) error {
 	return nil
 }
 
-// close ends what is open, and waits for it.
-func (x *models) close() {
+// closeServer ends what is open, and waits for it.
+func (x *models) closeServer() {
 	if x != nil {
 		x.stop()
 		x.work.Wait()
 	}
 }
 
-// complete puts what the gateway knows into a result: it was there when the
+// completeOutcome puts what the gateway knows into a result: it was there when the
 // program's own report was made.
-func (x *models) complete(out *agent.Outcome) {
+func (x *models) completeOutcome(out *agent.Outcome) {
 	if x == nil {
 		return
 	}
@@ -321,8 +320,8 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	if err := entry.Wait(); err != nil {
 		select {
 		case <-child.Done():
-		case <-time.After(settle): // it hangs
-			t.terminate(child, verdict{reason: loop.EndedStop})
+		case <-time.After(helpersBound): // it hangs
+			t.terminateTree(child, verdict{reason: loop.EndedStop})
 		}
 		return nil, err
 	}
@@ -332,7 +331,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	if len(entry.Listeners) > 0 {
 		t.box.exits, err = t.openExits(entry.Listeners, policy)
 		if err != nil {
-			t.terminate(child, verdict{reason: loop.EndedStop})
+			t.terminateTree(child, verdict{reason: loop.EndedStop})
 			return nil, &process.StartError{Code: -1, Message: "cannot start " + t.job.Args[0] + ": " + err.Error()}
 		}
 	}
@@ -351,7 +350,7 @@ func (s *server) limitGroup(l sandbox.Limits) {
 
 // leaveBox gives up what the box took; the job and all that it started have ended.
 func (t *task) leaveBox() {
-	t.box.exits.close()
+	t.box.exits.closeAll()
 	if t.box.entry != nil {
 		t.box.entry.Close()
 		for _, over := range t.job.Box.TempIn(filepath.Join(t.runDir, "tmp")).Over {

@@ -40,8 +40,8 @@ func newWatchdog(job Job, end func(loop.Ended, string)) *watchdog {
 	}
 }
 
-// see takes the next event.
-func (w *watchdog) see(e agent.Event) {
+// countTools takes the next event.
+func (w *watchdog) countTools(e agent.Event) {
 	switch e.Kind {
 	case agent.ToolStart:
 		w.tools.Add(1)
@@ -78,9 +78,9 @@ func (w *watchdog) see(e agent.Event) {
 	}
 }
 
-// watch settles doubts, and ends an agent whose own retries have gone on for too
-// long, until ctx is done.
-func (w *watchdog) watch(ctx context.Context) {
+// watchDoubts decides doubts, and ends an agent whose own retries last for too long,
+// until ctx is done.
+func (w *watchdog) watchDoubts(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
@@ -89,7 +89,7 @@ func (w *watchdog) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case trip := <-w.doubt:
-			w.settle(ctx, trip)
+			w.decideDoubt(ctx, trip)
 		case at := <-w.due:
 			timer.Reset(time.Until(at))
 		case <-timer.C:
@@ -114,9 +114,8 @@ func (w *watchdog) askRetries() (again time.Time) {
 	return again
 }
 
-// settle settles a doubt: the trip counts when no file below the root changed
-// since it began.
-func (w *watchdog) settle(ctx context.Context, trip agent.Trip) {
+// decideDoubt: the trip counts when no file below the root changed since it began.
+func (w *watchdog) decideDoubt(ctx context.Context, trip agent.Trip) {
 	ctx, cancel := context.WithTimeout(ctx, walkBound)
 	defer cancel()
 	if _, changed := newerThan(ctx, w.root, trip.Since); !changed && ctx.Err() == nil {
@@ -124,10 +123,10 @@ func (w *watchdog) settle(ctx context.Context, trip agent.Trip) {
 	}
 }
 
-// alive is whether a tool of the agent runs although nothing is heard of it:
-// its stream says so, or a process was started after the agent's last word.
-// Programs that say nothing before a tool has ended are seen by the latter.
-func (t *task) alive(dog *watchdog) bool {
+// hasBusyTool: a tool of the agent runs without output. Its stream says so, or a
+// process was started after the agent's last output, for programs that print
+// nothing before a tool has ended.
+func (t *task) hasBusyTool(dog *watchdog) bool {
 	if !t.job.Limits.Tools || dog == nil {
 		return false
 	}
@@ -145,9 +144,9 @@ func (t *task) alive(dog *watchdog) bool {
 // slack is how exactly the start of a process is known.
 const slack = 20 * time.Millisecond
 
-// printed is the most output of one job, and what its longest message is of
+// checkPrinted is the most output of one job, and what its longest message is of
 // it; both count bytes.
-func (m *meter) printed() {
+func (m *meter) checkPrinted() {
 	most := m.limits.Printed
 	if most <= 0 || m.passed {
 		return
@@ -166,8 +165,8 @@ func (m *meter) printed() {
 	}
 }
 
-// hear counts what comes on stderr, on a goroutine of its own.
-func (m *meter) hear(p []byte) {
+// countStderr runs on a goroutine of its own.
+func (m *meter) countStderr(p []byte) {
 	n := m.noise.Add(int64(len(p)))
 	if most := m.limits.Printed; most > 0 && n > most && n-int64(len(p)) <= most {
 		m.pass(loop.EndedOutput, tooMuch(most))
@@ -204,7 +203,7 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 	}
 	for left := limit; process.Sleep(ctx, max(left, time.Millisecond)); {
 		left = t.untilSilent(t.lastOutput())
-		if left <= 0 && t.alive(dog) {
+		if left <= 0 && t.hasBusyTool(dog) {
 			left = limit
 		}
 		if left <= 0 && t.job.Watch != "" {
@@ -216,7 +215,7 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 			left = max(left, t.untilSilent(t.lastOutput())) // output may have come during the walk
 		}
 		if left <= 0 {
-			t.end(loop.EndedIdle)
+			t.askEnd(loop.EndedIdle)
 			return
 		}
 	}
@@ -236,10 +235,10 @@ func (t *task) watchResult(ctx context.Context, result *lastWord) {
 			return
 		case <-result.came:
 		}
-		for since, has := result.since(); has; since, has = result.since() {
+		for since, has := result.resultSince(); has; since, has = result.resultSince() {
 			left := cmp.Or(t.job.Limits.Linger, lingerBound) - time.Since(since)
 			if left <= 0 {
-				t.end(endedLingering)
+				t.askEnd(endedLingering)
 				return
 			}
 			if !process.Sleep(ctx, left) {
@@ -295,14 +294,14 @@ func newerThan(ctx context.Context, root string, t time.Time) (time.Time, bool) 
 		if seen++; seen > watchEntries || ctx.Err() != nil {
 			return filepath.SkipAll
 		}
-		if d.IsDir() && skipped(path) {
+		if d.IsDir() && isSkipped(path) {
 			return filepath.SkipDir
 		}
 		info, err := d.Info()
 		if err != nil {
 			return nil //nolint:nilerr // gone meanwhile: its folder's time says so
 		}
-		if at := changed(info); at.After(t) {
+		if at := changedAt(info); at.After(t) {
 			found = at
 			return filepath.SkipAll
 		}
@@ -311,7 +310,7 @@ func newerThan(ctx context.Context, root string, t time.Time) (time.Time, bool) 
 	return found, !found.IsZero()
 }
 
-func skipped(dir string) bool {
+func isSkipped(dir string) bool {
 	name := filepath.Base(dir)
 	if name == "objects" {
 		return filepath.Base(filepath.Dir(dir)) == ".git"

@@ -131,9 +131,9 @@ func playClient() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("up", c.session().status.Supervisor.PID)
+	fmt.Println("up", c.currentSession().status.Supervisor.PID)
 	if o.Job.ID == "" {
-		<-c.session().gone
+		<-c.currentSession().gone
 	}
 	r, err := c.Run(context.Background(), o.Job, func(e agent.Event) { fmt.Println(e.Text) })
 	fmt.Println("result", r.Exit, err)

@@ -37,9 +37,9 @@ const (
 )
 
 // meter reads an agent's stream while it comes: events go to the file and to
-// the client, and a limit that is passed is told at once.
+// the client, and a limit that is passed ends the agent at once.
 type meter struct {
-	mu      sync.Mutex // the stream and the gateway tell it
+	mu      sync.Mutex // the stream and the gateway call it
 	metered bool       // the gateway counts: what the program says of its use is not needed
 	limits  Limits
 	parser  agent.Parser
@@ -75,30 +75,30 @@ func newMeter(job Job, parser agent.Parser, emit func([]json.RawMessage), pass f
 	m.totals.SetModel(job.Model)
 	m.file = spool.NewWriter(job.Files+".events.jsonl", eventLimit)
 	m.out = bufio.NewWriterSize(m.file, flushAt)
-	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.said) })
+	m.lines = agent.NewLines(agent.LineCap, func(b []byte, cut bool) { m.parser.Line(b, cut, m.onProgramEvent) })
 	m.metered = job.Gateway != nil
 	if !m.metered {
-		m.usage = newUsage(job, time.Now(), parser, m.said)
+		m.usage = newUsage(job, time.Now(), parser, m.onProgramEvent)
 	}
 	return m
 }
 
-// take feeds the next bytes of the stream.
-func (m *meter) take(p []byte) {
+// feedStream feeds the next bytes of the stream.
+func (m *meter) feedStream(p []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.bytes += int64(len(p))
 	m.silent += int64(len(p))
-	m.guard(func() {
+	m.withoutPanic(func() {
 		_, _ = m.lines.Write(p)
-		m.usage.read(m.totals.Session())
+		m.usage.readNew(m.totals.Session())
 	})
-	m.flush()
-	m.printed()
+	m.flushEvents()
+	m.checkPrinted()
 }
 
-// flush passes on the events of one chunk together.
-func (m *meter) flush() {
+// flushEvents passes on the events of one chunk together.
+func (m *meter) flushEvents() {
 	_ = m.out.Flush()
 	if len(m.live) > 0 {
 		m.emit(m.live)
@@ -106,24 +106,24 @@ func (m *meter) flush() {
 	}
 }
 
-// finish takes the end of the stream and returns what it came to.
-func (m *meter) finish() agent.Outcome {
+// finishStream takes the end of the stream and returns the outcome.
+func (m *meter) finishStream() agent.Outcome {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.guard(func() {
-		m.usage.end(m.totals.Session())
-		m.usage.close()
+	m.withoutPanic(func() {
+		m.usage.readEnd(m.totals.Session())
+		m.usage.closeFile()
 		m.lines.Flush()
-		m.parser.Close(m.said)
+		m.parser.Close(m.onProgramEvent)
 	})
-	m.flush()
+	m.flushEvents()
 	_ = m.file.Close()
 	return m.totals.Outcome()
 }
 
-// guard keeps a parser that panics on a hostile stream from taking the
+// withoutPanic keeps a parser that panics on a hostile stream from taking the
 // supervisor, and with it the agent, down. The rest is not parsed.
-func (m *meter) guard(feed func()) {
+func (m *meter) withoutPanic(feed func()) {
 	if m.problem != "" {
 		return
 	}
@@ -135,9 +135,9 @@ func (m *meter) guard(feed func()) {
 	feed()
 }
 
-// said takes an event of the program's stream. Where the gateway sees the calls
+// onProgramEvent takes an event of the program's stream. Where the gateway sees the calls
 // themselves, the program's word for them would count them twice.
-func (m *meter) said(e agent.Event) {
+func (m *meter) onProgramEvent(e agent.Event) {
 	if m.metered {
 		switch e.Kind {
 		case agent.UsageSeen, agent.CostSeen, agent.Retry:
@@ -149,33 +149,33 @@ func (m *meter) said(e agent.Event) {
 		}
 		e.Calls = 0
 	}
-	m.event(e)
+	m.onEvent(e)
 }
 
 // modelCall takes an event of the gateway.
 func (m *meter) modelCall(e agent.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.event(e)
-	m.flush()
+	m.onEvent(e)
+	m.flushEvents()
 }
 
-func (m *meter) event(e agent.Event) {
+func (m *meter) onEvent(e agent.Event) {
 	m.totals.Add(e)
 	if e.Kind == agent.End && m.ended != nil {
 		m.ended()
 	}
-	m.result.note(e)
-	m.judge(e)
+	m.result.noteEvent(e)
+	m.judgeTool(e)
 	e.Command = fault.Cut(e.Command, liveCommand)
-	m.publish(e)
+	m.publishEvent(e)
 	if e.Kind != agent.Unknown {
 		m.silent = 0
 	}
 	if m.passed {
 		return
 	}
-	if ended := m.over(); ended != loop.NotEnded {
+	if ended := m.passedLimit(); ended != loop.NotEnded {
 		why := ""
 		if ended == loop.EndedPrice {
 			why = agent.NoPrice(m.totals.Model(), "")
@@ -184,7 +184,7 @@ func (m *meter) event(e agent.Event) {
 		m.pass(ended, why)
 		return
 	}
-	m.dog.see(e)
+	m.dog.countTools(e)
 }
 
 // lastWord is the result that the program has printed, after which it may yet begin anew with a message.
@@ -193,7 +193,7 @@ type lastWord struct {
 	came chan struct{} // gets one when a result comes
 }
 
-func (l *lastWord) note(e agent.Event) {
+func (l *lastWord) noteEvent(e agent.Event) {
 	switch e.Kind {
 	case agent.End:
 		if e.Terminal == loop.TerminalMissing {
@@ -209,12 +209,14 @@ func (l *lastWord) note(e agent.Event) {
 	}
 }
 
-// since returns false while there is no result.
-func (l *lastWord) since() (time.Time, bool) { return time.Unix(0, l.at.Load()), l.at.Load() != 0 }
+// resultSince returns false while there is no result.
+func (l *lastWord) resultSince() (time.Time, bool) {
+	return time.Unix(0, l.at.Load()), l.at.Load() != 0
+}
 
-// judge ends the agent at a tool call that is forbidden: it runs already, so
+// judgeTool ends the agent at a tool call that is forbidden: it runs already, so
 // there is no grace.
-func (m *meter) judge(e agent.Event) {
+func (m *meter) judgeTool(e agent.Event) {
 	if e.Kind != agent.ToolStart || m.passed {
 		return
 	}
@@ -224,9 +226,9 @@ func (m *meter) judge(e agent.Event) {
 	}
 }
 
-// publish writes an event to the file and passes it on. The end is in the result
+// publishEvent writes an event to the file and passes it on. The end is in the result
 // too, so a silent program leaves no file.
-func (m *meter) publish(e agent.Event) {
+func (m *meter) publishEvent(e agent.Event) {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return
@@ -243,12 +245,12 @@ func (m *meter) publish(e agent.Event) {
 	}
 	m.live = append(m.live, data)
 	if m.bulk += len(data); m.bulk > flushAt {
-		m.flush()
+		m.flushEvents()
 	}
 }
 
-// over names the limit that is passed: to reach it is allowed.
-func (m *meter) over() loop.Ended {
+// passedLimit names the limit that is passed: to reach it is allowed.
+func (m *meter) passedLimit() loop.Ended {
 	l := m.limits
 	cost, known := m.totals.Cost()
 	switch {
@@ -306,23 +308,23 @@ func newUsage(job Job, from time.Time, parser agent.Parser, emit func(agent.Even
 	return u
 }
 
-// read takes what is new in the file of a session. It is called whenever the stream
+// readNew takes what is new in the file of a session. It is called whenever the stream
 // says something: what a call has used is noted before its tools run.
-func (u *usage) read(session string) {
+func (u *usage) readNew(session string) {
 	if u == nil || u.whole != "" {
 		return
 	}
 	if u.file == nil {
-		u.file = u.find(session)
+		u.file = u.openSession(session)
 	}
 	if u.file != nil {
 		_, _ = io.Copy(u.lines, io.LimitReader(u.file, usageBytes))
 	}
 }
 
-// find opens the file of a session: it is that of a day that the job has seen, here
+// openSession opens the file of a session: it is that of a day that the job has seen, here
 // or by the sun.
-func (u *usage) find(session string) *os.File {
+func (u *usage) openSession(session string) *os.File {
 	if session == "" {
 		return nil
 	}
@@ -333,7 +335,7 @@ func (u *usage) find(session string) *os.File {
 			continue
 		}
 		seen[day] = true
-		for _, name := range u.names(day) {
+		for _, name := range u.sessionNames(day) {
 			if !strings.HasSuffix(name, "-"+session+u.suffix) {
 				continue
 			}
@@ -345,7 +347,7 @@ func (u *usage) find(session string) *os.File {
 	return nil
 }
 
-func (u *usage) names(day string) []string {
+func (u *usage) sessionNames(day string) []string {
 	root, err := os.OpenRoot(u.root)
 	if err != nil {
 		return nil
@@ -361,9 +363,9 @@ func (u *usage) names(day string) []string {
 	return names
 }
 
-// end takes what the program has noted at its end.
-func (u *usage) end(session string) {
-	if u.read(session); u == nil || u.whole == "" {
+// readEnd takes what the program has noted at its end.
+func (u *usage) readEnd(session string) {
+	if u.readNew(session); u == nil || u.whole == "" {
 		return
 	}
 	dir, name := filepath.Split(u.whole)
@@ -373,7 +375,7 @@ func (u *usage) end(session string) {
 	_ = os.Remove(u.whole) // it is not needed any more, and may never have been there
 }
 
-func (u *usage) close() {
+func (u *usage) closeFile() {
 	if u != nil && u.file != nil {
 		_ = u.file.Close()
 	}

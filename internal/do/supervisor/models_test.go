@@ -107,7 +107,7 @@ func TestCallsAreLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer models.close()
+	defer models.closeServer()
 	if plan.Alive(); time.Since(work.lastOutput()) > time.Minute {
 		t.Errorf("the last sign of life is of %v", work.lastOutput())
 	}
@@ -138,7 +138,7 @@ func TestKilledGatewayIsCounted(t *testing.T) {
 	r := newRun(t)
 	job := withModels(r.job("1", "true"))
 	c := r.start()
-	self := c.session().status.Supervisor
+	self := c.currentSession().status.Supervisor
 	job.Args = []string{"sh", "-c", `echo '{"kind":"text","text":"up"}'; read x <"` + r.fifo("never") + `"`}
 	heard := 0
 	got := must(t)(c.Run(context.Background(), job, func(e agent.Event) {

@@ -73,7 +73,7 @@ func TestASupervisorServesItsOwnPawl(t *testing.T) {
 	if _, err := c.Run(context.Background(), r.job("1", "true"), nil); !errors.Is(err, ErrTaken) {
 		t.Errorf("got %v, want that the run was taken over", err)
 	}
-	gone(t, c.session().status.Supervisor) // who took it over has gone
+	gone(t, c.currentSession().status.Supervisor) // who took it over has gone
 }
 
 // A client tells nothing to who sits at the socket of a run from elsewhere.

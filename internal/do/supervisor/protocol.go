@@ -27,7 +27,7 @@ type op string
 
 const (
 	opHello  op = "hello"  // Lease, Mark, Unboxed: the starter attaches
-	opAttach op = "attach" // Secret: a client comes back; the one before is told taken
+	opAttach op = "attach" // Secret: a client comes back; the one before gets taken
 	opStatus op = "status" // Secret: ask only
 	opRun    op = "run"    // Job
 	opStop   op = "stop"   // TERM, grace, KILL
@@ -108,9 +108,9 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return nil, errTooLong
 }
 
-// encode makes the line of a message. Only what this package defines is
+// encodeMessage makes the line of a message. Only what this package defines is
 // encoded, so a failure is a mistake in it.
-func encode(message any) []byte {
+func encodeMessage(message any) []byte {
 	data, err := json.Marshal(message)
 	if err != nil {
 		data = fmt.Appendf(nil, `{"op":%q,"error":%q}`, opRefused, "cannot encode a message")
@@ -165,7 +165,7 @@ type Job struct {
 	// Prices lets a cost limit work for programs that report tokens only; nil
 	// estimates nothing.
 	Prices agent.Prices `json:"prices,omitempty"`
-	// Model that the program was told to use, for programs that do not name it.
+	// Model that the program was started with, for programs that do not name it.
 	Model  string `json:"model,omitempty"`
 	Limits Limits `json:"limits"`
 	// Gateway is what its model calls go through; nil is nothing.
@@ -174,8 +174,8 @@ type Job struct {
 	// They lie below SettingsRoot.
 	Settings     []agent.File `json:"settings,omitempty"`
 	SettingsRoot string       `json:"settings_root,omitempty"`
-	// Usage is where the program notes what it uses, where its stream does not tell
-	// in time; nil is nowhere.
+	// Usage is the file in which the program notes what it uses, where its stream is
+	// late; nil is none.
 	Usage *agent.UsageFile `json:"usage,omitempty"`
 	// Guards end an agent that runs in circles.
 	Guards agent.Guards `json:"guards,omitzero"`
@@ -198,7 +198,7 @@ type Result struct {
 	// Error is set when the process could not be started; Exit.Code is then
 	// 127 (not found), 126 (not executable) or -1.
 	Error string `json:"error,omitempty"`
-	// Told is how many messages the program was told.
+	// Told is how many messages the program has read.
 	Told int `json:"told,omitempty"`
 	// Killed counts processes that were still there after the end, and were ended.
 	Killed int `json:"killed,omitempty"`

@@ -33,9 +33,9 @@ func LoadResult(files string) (Result, bool, error) {
 	return r, true, nil
 }
 
-// known is the stored result of just this job. One from before the machine was
+// knownResult is the stored result of just this job. One from before the machine was
 // started last is none: it may speak of files that a power loss took.
-func known(job Job) (Result, bool) {
+func knownResult(job Job) (Result, bool) {
 	info, err := os.Stat(job.Files + ".result.json")
 	if err != nil || info.ModTime().Before(process.Booted()) {
 		return Result{}, false
@@ -44,10 +44,10 @@ func known(job Job) (Result, bool) {
 	return r, ok && err == nil && r.ID == job.ID
 }
 
-// claim notes, before a job is started, that it is: the file that becomes the
+// claimJob notes, before a job is started, that it is: the file that becomes the
 // result is made. False means that it was claimed before, by a supervisor that
 // died over it.
-func claim(files string) (bool, error) {
+func claimJob(files string) (bool, error) {
 	f, err := os.OpenFile(files+pending, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
@@ -58,14 +58,14 @@ func claim(files string) (bool, error) {
 	return true, f.Close()
 }
 
-// claimed reports whether the job was started at all, so far as files say.
-func claimed(job Job) bool {
+// wasClaimed reports whether the job was started at all, so far as files say.
+func wasClaimed(job Job) bool {
 	_, err := os.Stat(job.Files + pending)
 	return err == nil
 }
 
 // Begun reports whether a supervisor ever took the job on, so far as files say.
-func Begun(job Job) bool { return claimed(job) }
+func Begun(job Job) bool { return wasClaimed(job) }
 
 // pending is the suffix of a result that is not there yet.
 const pending = ".result.json.tmp"
@@ -99,22 +99,22 @@ func storeResult(files string, r Result) error {
 // all, that one is returned. The result is stored, so that asking for the job
 // again does not run it again; an error says that this failed, and the Result
 // is good nevertheless. The caller has ended what the job left running.
-func Lost(job Job) (Result, error) { return lost(job, time.Time{}, 0) }
+func Lost(job Job) (Result, error) { return lostResult(job, time.Time{}, 0) }
 
-func lost(job Job, started time.Time, elapsed time.Duration) (Result, error) {
-	if r, ok := known(job); ok {
+func lostResult(job Job, started time.Time, elapsed time.Duration) (Result, error) {
+	if r, ok := knownResult(job); ok {
 		return r, nil
 	}
 	r := Result{ID: job.ID, StartedAt: started, Elapsed: elapsed, Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}
-	r.Stdout = remains(job.Files + ".out")
-	r.Stderr = remains(job.Files + ".err")
-	r.Agent = replay(job)
+	r.Stdout = streamOf(job.Files + ".out")
+	r.Stderr = streamOf(job.Files + ".err")
+	r.Agent = replayEvents(job)
 	r.Exit.Terminal = r.Agent.Terminal
 	return r, storeResult(job.Files, r)
 }
 
-// remains reads head and tail of an output file that was not finished.
-func remains(path string) Stream {
+// streamOf reads head and tail of an output file that was not finished.
+func streamOf(path string) Stream {
 	s, err := remainsOf(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Note = err.Error()
@@ -138,17 +138,17 @@ func remainsOf(path string) (s Stream, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.Head = valid(head[:n])
+	s.Head = validUTF8(head[:n])
 	if s.Bytes > headSize {
 		tail := make([]byte, min(s.Bytes, tailSize))
 		n, _, err = f.ReadAt(tail, s.Bytes-int64(len(tail)))
-		s.Tail = valid(tail[:n])
+		s.Tail = validUTF8(tail[:n])
 	}
 	return s, err
 }
 
-// replay folds the events in the job's file again.
-func replay(job Job) agent.Outcome {
+// replayEvents folds the events in the job's file again.
+func replayEvents(job Job) agent.Outcome {
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
 	c.SetModel(job.Model)

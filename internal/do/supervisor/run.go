@@ -26,45 +26,45 @@ func (c *Client) Run(ctx context.Context, job Job, onEvent func(agent.Event)) (R
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	for try := 1; ; try++ {
-		s, err := c.ready(ctx)
+		s, err := c.liveSession(ctx)
 		if err != nil {
 			return Result{}, err
 		}
 		t := transfer{s: s, job: job, onEvent: onEvent}
-		r, err := t.perform(ctx)
+		r, err := t.runJob(ctx)
 		if err == nil {
 			return r, nil
 		}
 		if s.wasTaken() {
 			return Result{}, ErrTaken
 		}
-		if !s.dead() {
+		if !s.hasEnded() {
 			return Result{}, err
 		}
 		elapsed := time.Since(t.at)
-		if err := c.bury(s); err != nil {
+		if err := c.endDead(s); err != nil {
 			return Result{}, err
 		}
-		if r, ok := known(job); ok {
+		if r, ok := knownResult(job); ok {
 			return r, nil
 		}
-		if !claimed(job) && c.opts.Exe != "" && try == 1 {
+		if !wasClaimed(job) && c.opts.Exe != "" && try == 1 {
 			continue
 		}
-		return lost(job, t.at, elapsed)
+		return lostResult(job, t.at, elapsed)
 	}
 }
 
-// ready returns a live session, a new one if the supervisor has gone.
-func (c *Client) ready(ctx context.Context) (*session, error) {
-	s := c.session()
-	if !s.dead() {
+// liveSession returns a live session, a new one if the supervisor has gone.
+func (c *Client) liveSession(ctx context.Context) (*session, error) {
+	s := c.currentSession()
+	if !s.hasEnded() {
 		return s, nil
 	}
 	if s.wasTaken() {
 		return nil, ErrTaken
 	}
-	if err := c.bury(s); err != nil {
+	if err := c.endDead(s); err != nil {
 		return nil, err
 	}
 	if c.opts.Exe == "" {
@@ -88,16 +88,16 @@ type transfer struct {
 	at      time.Time
 }
 
-// perform hands the job over and waits for its result. An error means that
+// runJob hands the job over and waits for its result. An error means that
 // the session has ended, or that the job was refused.
-func (t *transfer) perform(ctx context.Context) (Result, error) {
+func (t *transfer) runJob(ctx context.Context) (Result, error) {
 	t.at = time.Now()
 	stopped := ctx.Err() != nil
 	t.s.busy.Store(true)
-	if err := t.s.send(request{Op: opRun, Job: &t.job, Keys: t.job.Gateway.Keys(), Stop: stopped}); err != nil {
+	if err := t.s.sendRequest(request{Op: opRun, Job: &t.job, Keys: t.job.Gateway.Keys(), Stop: stopped}); err != nil {
 		_ = t.s.conn.Close()
 		<-t.s.gone
-		return t.last()
+		return t.lastResult()
 	}
 	stop := ctx.Done()
 	if stopped {
@@ -107,23 +107,23 @@ func (t *transfer) perform(ctx context.Context) (Result, error) {
 		select {
 		case <-stop:
 			stop = nil
-			_ = t.s.send(request{Op: opStop})
+			_ = t.s.sendRequest(request{Op: opStop})
 		case events := <-t.s.events:
-			t.deliver(events)
+			t.deliverEvents(events)
 		case r := <-t.s.replies:
-			if done, err := t.take(r); done {
+			if done, err := t.takeReply(r); done {
 				return *r.Result, nil
 			} else if err != nil {
 				return Result{}, err
 			}
 		case <-t.s.gone:
-			return t.last()
+			return t.lastResult()
 		}
 	}
 }
 
-// take handles a reply; done when it is the job's result.
-func (t *transfer) take(r reply) (done bool, err error) {
+// takeReply handles a reply; done when it is the job's result.
+func (t *transfer) takeReply(r reply) (done bool, err error) {
 	if r.ID != "" && r.ID != t.job.ID {
 		return false, nil
 	}
@@ -138,12 +138,12 @@ func (t *transfer) take(r reply) (done bool, err error) {
 	return false, nil
 }
 
-// last looks for a result that came just before the end of the session.
-func (t *transfer) last() (Result, error) {
+// lastResult looks for a result that came just before the end of the session.
+func (t *transfer) lastResult() (Result, error) {
 	for {
 		select {
 		case r := <-t.s.replies:
-			if done, _ := t.take(r); done {
+			if done, _ := t.takeReply(r); done {
 				return *r.Result, nil
 			}
 		default:
@@ -158,14 +158,14 @@ func (t *transfer) deliverAll() {
 	for {
 		select {
 		case events := <-t.s.events:
-			t.deliver(events)
+			t.deliverEvents(events)
 		default:
 			return
 		}
 	}
 }
 
-func (t *transfer) deliver(events []json.RawMessage) {
+func (t *transfer) deliverEvents(events []json.RawMessage) {
 	if t.onEvent == nil {
 		return
 	}

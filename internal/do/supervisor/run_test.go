@@ -462,7 +462,7 @@ func TestTERMEndsTheJobAndTheSupervisor(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)
 	c := r.start()
-	self := c.session().status.Supervisor
+	self := c.currentSession().status.Supervisor
 	job := r.job("1", tree)
 	job.Limits.Grace = time.Millisecond
 	got := must(t)(c.Run(context.Background(), job, onText("up", func() {

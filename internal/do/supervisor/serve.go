@@ -54,14 +54,14 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Res
 		links: map[*link]bool{},
 	}
 	first := newLink(conn)
-	if err := s.open(first, runDir); err != nil {
-		first.send(reply{Op: opRefused, Error: err.Error(), Running: errors.Is(err, ErrRunning)})
-		first.close()
+	if err := s.openRun(first, runDir); err != nil {
+		first.sendReply(reply{Op: opRefused, Error: err.Error(), Running: errors.Is(err, ErrRunning)})
+		first.closeLink()
 		return err
 	}
-	defer s.leave()
+	defer s.leaveRun()
 	s.readFrom(first)
-	return s.loop(ctx)
+	return s.serveLoop(ctx)
 }
 
 // server is the state of a supervisor. One goroutine, loop, owns it; readers
@@ -104,15 +104,15 @@ type inbound struct {
 	gone bool
 }
 
-// open takes the run: its lock, the starter's hello, the orphans, the socket.
-func (s *server) open(first *link, runDir string) error {
+// openRun takes the run: its lock, the starter's hello, the orphans, the socket.
+func (s *server) openRun(first *link, runDir string) error {
 	s.runDir = runDir
 	unlock, err := lockDir(runDir)
 	if err != nil {
 		return err
 	}
 	s.release = append(s.release, unlock)
-	if err := s.hello(first); err != nil {
+	if err := s.readHello(first); err != nil {
 		return err
 	}
 	if s.self, err = process.Self(); err != nil {
@@ -125,18 +125,18 @@ func (s *server) open(first *link, runDir string) error {
 		return err
 	}
 	s.release = append(s.release, s.reaper.Close)
-	listener, closeListener, err := listen(runDir)
+	listener, closeListener, err := listenAt(runDir)
 	if err != nil {
 		return err
 	}
 	s.release = append(s.release, closeListener)
-	s.readers.Go(func() { s.accept(listener) })
-	s.attach(first)
+	s.readers.Go(func() { s.acceptLinks(listener) })
+	s.attachClient(first)
 	return nil
 }
 
-// hello reads the starter's first message.
-func (s *server) hello(first *link) error {
+// readHello reads the starter's first message.
+func (s *server) readHello(first *link) error {
 	_ = first.conn.SetReadDeadline(time.Now().Add(helloBound))
 	line, err := readLine(first.reader)
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *server) hello(first *link) error {
 	return nil
 }
 
-// leave ends everything; no job runs any more, unless it could not be ended.
-func (s *server) leave() {
+// leaveRun ends everything; no job runs any more, unless it could not be ended.
+func (s *server) leaveRun() {
 	if back := s.unlimit.Load(); back != nil {
 		(*back)()
 	}
@@ -164,12 +164,12 @@ func (s *server) leave() {
 	open := slices.Collect(maps.Keys(s.links))
 	s.mu.Unlock()
 	for _, l := range open {
-		l.close()
+		l.closeLink()
 	}
 	s.readers.Wait()
 }
 
-func (s *server) loop(ctx context.Context) error {
+func (s *server) serveLoop(ctx context.Context) error {
 	s.expiry = time.Now().Add(s.lease)
 	lease := time.NewTimer(s.lease)
 	defer lease.Stop()
@@ -177,20 +177,20 @@ func (s *server) loop(ctx context.Context) error {
 	for {
 		select {
 		case m := <-s.inbox:
-			s.receive(m)
+			s.receiveMessage(m)
 		case r := <-s.done:
-			s.finished(r)
+			s.sendResult(r)
 		case <-lease.C:
 			if left := time.Until(s.expiry); left > 0 {
 				lease.Reset(left)
 				break
 			}
-			s.depart(loop.EndedLease)
+			s.endJob(loop.EndedLease)
 		case <-s.terms:
-			s.depart(loop.EndedStop)
+			s.endJob(loop.EndedStop)
 		case <-stop:
 			stop = nil
-			s.depart(loop.EndedStop)
+			s.endJob(loop.EndedStop)
 		}
 		over := s.leaving || s.client.Load() == nil
 		if over && s.task == nil {
@@ -199,78 +199,78 @@ func (s *server) loop(ctx context.Context) error {
 	}
 }
 
-// depart ends the running job and then the supervisor.
-func (s *server) depart(why loop.Ended) {
+// endJob ends the running job and then the supervisor.
+func (s *server) endJob(why loop.Ended) {
 	s.leaving = true
 	if s.task != nil {
-		s.task.end(why)
+		s.task.askEnd(why)
 	}
 }
 
-// finished tells the client; the result is stored by now.
-func (s *server) finished(r Result) {
+// sendResult to the client; it is stored by now.
+func (s *server) sendResult(r Result) {
 	s.task = nil
 	s.last = &r
 	if c := s.client.Load(); c != nil {
-		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 	}
 }
 
-func (s *server) receive(m inbound) {
+func (s *server) receiveMessage(m inbound) {
 	if m.gone {
 		s.client.CompareAndSwap(m.from, nil)
 		return
 	}
 	greets := m.req.Op == opStatus || m.req.Op == opAttach
 	if greets && subtle.ConstantTimeCompare([]byte(m.req.Secret), []byte(s.secret)) == 0 {
-		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not of this run's pawl"})
+		m.from.sendReply(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not of this run's pawl"})
 		return
 	}
 	switch m.req.Op {
 	case opStatus:
-		m.from.send(reply{Op: opStatus, Status: s.status()})
+		m.from.sendReply(reply{Op: opStatus, Status: s.statusNow()})
 		return
 	case opAttach:
-		s.attach(m.from)
+		s.attachClient(m.from)
 		return
 	}
 	if s.client.Load() != m.from {
-		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not attached"})
+		m.from.sendReply(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not attached"})
 		return
 	}
-	s.renew()
+	s.renewLease()
 	switch m.req.Op {
 	case opRun:
-		s.run(m.req)
+		s.startJob(m.req)
 	case opStop:
 		if s.task != nil {
-			s.task.end(loop.EndedStop)
+			s.task.askEnd(loop.EndedStop)
 		}
 	case opKill:
 		if s.task != nil {
-			s.task.kill()
+			s.task.killNow()
 		}
 	case opRenew:
-		m.from.send(reply{Op: opRenewed})
+		m.from.sendReply(reply{Op: opRenewed})
 	default:
-		m.from.send(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not known to this supervisor"})
+		m.from.sendReply(reply{Op: opRefused, Error: "cannot " + string(m.req.Op) + ": not known to this supervisor"})
 	}
 }
 
-// renew moves the end of the lease. The timer is not touched: when it fires
+// renewLease moves the end of the lease. The timer is not touched: when it fires
 // it looks at the new end.
-func (s *server) renew() { s.expiry = time.Now().Add(s.lease) }
+func (s *server) renewLease() { s.expiry = time.Now().Add(s.lease) }
 
-// attach makes l the client; the one before is told.
-func (s *server) attach(l *link) {
-	s.renew()
+// attachClient makes l the client; the one before gets a message.
+func (s *server) attachClient(l *link) {
+	s.renewLease()
 	if old := s.client.Swap(l); old != nil && old != l {
-		old.send(reply{Op: opTaken})
+		old.sendReply(reply{Op: opTaken})
 	}
-	l.send(reply{Op: opReady, Status: s.status()})
+	l.sendReply(reply{Op: opReady, Status: s.statusNow()})
 }
 
-func (s *server) status() *Status {
+func (s *server) statusNow() *Status {
 	st := &Status{
 		Supervisor: s.self, Mark: s.mark, Lease: s.lease, Left: time.Until(s.expiry),
 		Attended: s.client.Load() != nil,
@@ -281,11 +281,11 @@ func (s *server) status() *Status {
 	return st
 }
 
-// run starts the job, joins it, or answers with what it came to before.
-func (s *server) run(req request) {
+// startJob starts the job, joins it, or answers with its earlier result.
+func (s *server) startJob(req request) {
 	c := s.client.Load()
 	if req.Job == nil || req.Job.ID == "" || req.Job.Files == "" {
-		c.send(reply{Op: opRefused, Error: "cannot run: the job has no ID or no Files"})
+		c.sendReply(reply{Op: opRefused, Error: "cannot run: the job has no ID or no Files"})
 		return
 	}
 	job := *req.Job
@@ -293,27 +293,27 @@ func (s *server) run(req request) {
 	switch {
 	case s.task != nil && s.task.job.ID == job.ID:
 		if req.Stop {
-			s.task.end(loop.EndedStop)
+			s.task.askEnd(loop.EndedStop)
 		}
 		return
 	case job.Box == nil && !s.unboxed:
 		why := fmt.Sprintf("cannot run %s: it has no sandbox, and the run has one", job.ID)
-		c.send(reply{Op: opRefused, ID: job.ID, Error: why})
+		c.sendReply(reply{Op: opRefused, ID: job.ID, Error: why})
 		return
 	case s.task != nil:
-		c.send(reply{Op: opRefused, ID: job.ID, Error: fmt.Sprintf("cannot run %s: %s runs", job.ID, s.task.job.ID)})
+		c.sendReply(reply{Op: opRefused, ID: job.ID, Error: "cannot run " + job.ID + ": " + s.task.job.ID + " runs"})
 		return
 	}
-	if r, ok := s.before(job); ok {
-		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+	if r, ok := s.earlierResult(job); ok {
+		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
 	}
 	if req.Stop || s.leaving {
 		r := Result{ID: job.ID, StartedAt: time.Now(), Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
-		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
 	}
-	fresh, err := claim(job.Files)
+	fresh, err := claimJob(job.Files)
 	if err != nil {
 		s.logf("%v", err)
 	}
@@ -322,25 +322,25 @@ func (s *server) run(req request) {
 		if err != nil {
 			s.logf("%v", err)
 		}
-		c.send(reply{Op: opResult, ID: r.ID, Result: &r})
+		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
 	}
 	s.task = newTask(job, s)
-	go func(t *task) { s.done <- t.run() }(s.task)
+	go func(t *task) { s.done <- t.runToEnd() }(s.task)
 }
 
-// before is the result of a job that already ran.
-func (s *server) before(job Job) (Result, bool) {
+// earlierResult is the result of a job that already ran.
+func (s *server) earlierResult(job Job) (Result, bool) {
 	if s.last != nil && s.last.ID == job.ID {
 		return *s.last, true
 	}
-	return known(job)
+	return knownResult(job)
 }
 
-// emit passes events to the client, if there is one. Called by the task.
-func (s *server) emit(events []json.RawMessage) {
+// emitEvents passes events to the client, if there is one. Called by the task.
+func (s *server) emitEvents(events []json.RawMessage) {
 	if c := s.client.Load(); c != nil {
-		c.send(reply{Op: opEvents, Events: events})
+		c.sendReply(reply{Op: opEvents, Events: events})
 	}
 }
 
@@ -349,7 +349,7 @@ func (s *server) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.RFC3339), fmt.Sprintf(format, args...))
 }
 
-func (s *server) accept(listener *net.UnixListener) {
+func (s *server) acceptLinks(listener *net.UnixListener) {
 	for {
 		conn, err := listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -364,7 +364,7 @@ func (s *server) accept(listener *net.UnixListener) {
 			}
 			continue
 		}
-		if !isOurs(conn) || s.count() >= maxLinks {
+		if !isOurs(conn) || s.countLinks() >= maxLinks {
 			_ = conn.Close()
 			continue
 		}
@@ -372,7 +372,7 @@ func (s *server) accept(listener *net.UnixListener) {
 	}
 }
 
-func (s *server) count() int {
+func (s *server) countLinks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.links)
@@ -384,9 +384,9 @@ func (s *server) readFrom(l *link) {
 	s.links[l] = true
 	s.mu.Unlock()
 	s.readers.Go(func() {
-		defer l.close()
+		defer l.closeLink()
 		for {
-			req, err := next(l)
+			req, err := nextRequest(l)
 			select {
 			case s.inbox <- inbound{from: l, req: req, gone: err != nil}:
 			case <-s.quit:
@@ -402,7 +402,7 @@ func (s *server) readFrom(l *link) {
 	})
 }
 
-func next(l *link) (request, error) {
+func nextRequest(l *link) (request, error) {
 	line, err := readLine(l.reader)
 	if err != nil {
 		return request{}, err

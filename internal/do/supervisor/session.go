@@ -50,8 +50,8 @@ func newSession(conn *net.UnixConn, child *process.Detached) *session {
 	}
 }
 
-// greet sends the first message and waits for the answer.
-func (s *session) greet(ctx context.Context, req request) error {
+// sendGreeting sends the first message and waits for the answer.
+func (s *session) sendGreeting(ctx context.Context, req request) error {
 	deadline := time.Now().Add(readyBound)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
@@ -59,8 +59,8 @@ func (s *session) greet(ctx context.Context, req request) error {
 	_ = s.conn.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, unsent := s.conn.Write(encode(req))
-	line, err := readLine(s.reader) // also from one that left at once: it said why
+	_, unsent := s.conn.Write(encodeMessage(req))
+	line, err := readLine(s.reader) // also from one that left at once: it sent the reason
 	if err != nil {
 		return s.greetError(ctx, cmp.Or(unsent, err))
 	}
@@ -97,11 +97,11 @@ func (s *session) greetError(ctx context.Context, err error) error {
 // keepUp starts to read and to renew.
 func (s *session) keepUp() {
 	s.heard.Store(true)
-	s.work.Go(s.read)
-	s.work.Go(s.renew)
+	s.work.Go(s.readReplies)
+	s.work.Go(s.keepLease)
 }
 
-func (s *session) read() {
+func (s *session) readReplies() {
 	defer close(s.gone)
 	for {
 		line, err := readLine(s.reader)
@@ -116,7 +116,7 @@ func (s *session) read() {
 		switch r.Op {
 		case opRenewed:
 		case opEvents:
-			s.queue(r.Events)
+			s.queueEvents(r.Events)
 		case opTaken:
 			s.taken.Store(true)
 			return
@@ -133,9 +133,9 @@ func (s *session) read() {
 // maxChunks is how many messages with events wait for a slow receiver.
 const maxChunks = 128
 
-// queue keeps events for Run, so that a slow receiver never holds up the
+// queueEvents keeps events for Run, so that a slow receiver never holds up the
 // reading, on which the lease depends: the oldest are dropped.
-func (s *session) queue(events []json.RawMessage) {
+func (s *session) queueEvents(events []json.RawMessage) {
 	for {
 		select {
 		case s.events <- events:
@@ -149,9 +149,9 @@ func (s *session) queue(events []json.RawMessage) {
 	}
 }
 
-// renew keeps the lease up. Two renewals without any answer mean that the
+// keepLease keeps the lease up. Two renewals without any answer mean that the
 // supervisor is stopped or stuck: the connection is given up.
-func (s *session) renew() {
+func (s *session) keepLease() {
 	ticker := time.NewTicker(max(s.status.Lease/3, time.Millisecond))
 	defer ticker.Stop()
 	missed := 0
@@ -167,24 +167,24 @@ func (s *session) renew() {
 		if s.heard.Swap(false) {
 			missed = 0
 		}
-		if missed >= 2 || s.send(request{Op: opRenew}) != nil {
+		if missed >= 2 || s.sendRequest(request{Op: opRenew}) != nil {
 			_ = s.conn.Close()
 			return
 		}
 	}
 }
 
-// send writes a message. It is bounded, as a stopped supervisor reads nothing.
-func (s *session) send(r request) error {
+// sendRequest writes a message. It is bounded, as a stopped supervisor reads nothing.
+func (s *session) sendRequest(r request) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.status.Lease))
-	_, err := s.conn.Write(encode(r))
+	_, err := s.conn.Write(encodeMessage(r))
 	return err
 }
 
-// close ends the connection and waits for its goroutines.
-func (s *session) close() {
+// closeSession ends the connection and waits for its goroutines.
+func (s *session) closeSession() {
 	s.once.Do(func() {
 		close(s.quit)
 		_ = s.conn.Close()
@@ -192,8 +192,8 @@ func (s *session) close() {
 	s.work.Wait()
 }
 
-// dead reports whether the connection has ended.
-func (s *session) dead() bool {
+// hasEnded reports whether the connection has ended.
+func (s *session) hasEnded() bool {
 	select {
 	case <-s.gone:
 		return true
@@ -202,7 +202,7 @@ func (s *session) dead() bool {
 	}
 }
 
-func (s *session) idle() bool     { return !s.busy.Load() }
+func (s *session) isIdle() bool   { return !s.busy.Load() }
 func (s *session) wasTaken() bool { return s.taken.Load() }
 
 // awaitExit waits for the end of the supervisor's process.

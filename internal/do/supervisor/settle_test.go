@@ -17,7 +17,7 @@ func TestSettle(t *testing.T) {
 	x := &models{put: strings.NewReplacer(agent.GatewayAddress, "http://127.0.0.1:7", agent.GatewayToken, "tok")}
 	file := agent.File{Path: filepath.Join(root, "mine", "models.json"), Content: agent.GatewayAddress + "/openai " + agent.GatewayToken}
 	job := Job{Settings: []agent.File{file}, SettingsRoot: root}
-	if err := x.settle(job); err != nil {
+	if err := x.writeSettings(job); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(file.Path); err != nil || string(b) != "http://127.0.0.1:7/openai tok" {
@@ -30,10 +30,10 @@ func TestSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.settle(job); err == nil {
+	if err := x.writeSettings(job); err == nil {
 		t.Error("settings were written through a link")
 	}
-	if err := (*models)(nil).settle(job); err != nil {
+	if err := (*models)(nil).writeSettings(job); err != nil {
 		t.Errorf("without a gateway: %v", err)
 	}
 }

@@ -49,8 +49,8 @@ func readSecret(runDir string) string {
 	return string(data)
 }
 
-// listen opens the socket of a run. The folder is for its owner alone.
-func listen(runDir string) (*net.UnixListener, func(), error) {
+// listenAt opens the socket of a run. The folder is for its owner alone.
+func listenAt(runDir string) (*net.UnixListener, func(), error) {
 	address, release, err := socketAddress(runDir, true)
 	if err != nil {
 		return nil, nil, err
@@ -67,8 +67,8 @@ func listen(runDir string) (*net.UnixListener, func(), error) {
 	return l, func() { _ = l.Close(); release() }, nil
 }
 
-// dial connects to the supervisor of a run; ErrGone when there is none.
-func dial(ctx context.Context, runDir string) (*net.UnixConn, error) {
+// dialRun connects to the supervisor of a run; ErrGone when there is none.
+func dialRun(ctx context.Context, runDir string) (*net.UnixConn, error) {
 	address, release, err := socketAddress(runDir, false)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrGone
@@ -100,8 +100,8 @@ func dial(ctx context.Context, runDir string) (*net.UnixConn, error) {
 // ending is how long a process may take from the end of what it had open to its own.
 const ending = 100 * time.Millisecond
 
-// checkPeer says what is wrong with the other end: ErrGone when it ended after it
-// was reached, as a supervisor does when another pawl told it to leave.
+// checkPeer checks the other end: ErrGone when it ended after it was reached, as a
+// supervisor does when another pawl had it leave.
 func checkPeer(conn *net.UnixConn) error {
 	switch {
 	case isOurs(conn):
@@ -112,8 +112,8 @@ func checkPeer(conn *net.UnixConn) error {
 	return errForeign
 }
 
-// pair makes two connected sockets: ours, and the file for the child.
-func pair() (*net.UnixConn, *os.File, error) {
+// socketPair makes two connected sockets: ours, and the file for the child.
+func socketPair() (*net.UnixConn, *os.File, error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -148,7 +148,7 @@ func connOf(f *os.File) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// flushBound is how long a leaving supervisor tries to tell its client.
+// flushBound is how long a leaving supervisor tries to write to its client.
 const flushBound = time.Second
 
 // Bounds of what waits for a slow client.
@@ -178,14 +178,14 @@ func newLink(conn *net.UnixConn) *link {
 		conn: conn, reader: bufio.NewReaderSize(conn, 4096),
 		kick: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	go l.write()
+	go l.writeQueued()
 	return l
 }
 
-// send queues a message. Events may be dropped for later ones; the number of
+// sendReply queues a message. Events may be dropped for later ones; the number of
 // answers is bounded by what the protocol asks.
-func (l *link) send(r reply) {
-	data := encode(r)
+func (l *link) sendReply(r reply) {
+	data := encodeMessage(r)
 	l.mu.Lock()
 	switch {
 	case r.Op == opEvents:
@@ -197,18 +197,18 @@ func (l *link) send(r reply) {
 		l.answers = append(l.answers, data)
 	}
 	l.mu.Unlock()
-	l.wake()
+	l.wakeWriter()
 }
 
-func (l *link) wake() {
+func (l *link) wakeWriter() {
 	select {
 	case l.kick <- struct{}{}:
 	default:
 	}
 }
 
-// close writes what is queued, within a bound, and closes the connection.
-func (l *link) close() {
+// closeLink writes what is queued, within a bound, and closes the connection.
+func (l *link) closeLink() {
 	l.once.Do(func() {
 		_ = l.conn.SetWriteDeadline(time.Now().Add(flushBound))
 		close(l.closed)
@@ -216,7 +216,7 @@ func (l *link) close() {
 	<-l.ended
 }
 
-func (l *link) write() {
+func (l *link) writeQueued() {
 	defer close(l.ended)
 	defer func() { _ = l.conn.Close() }()
 	for {
@@ -226,7 +226,7 @@ func (l *link) write() {
 		case <-l.closed:
 			leaving = true
 		}
-		for _, message := range l.take() {
+		for _, message := range l.takeQueued() {
 			if _, err := l.conn.Write(message); err != nil {
 				// The reader of this link sees the end too; nothing else is to do.
 				return
@@ -238,8 +238,8 @@ func (l *link) write() {
 	}
 }
 
-// take is what waits: events before answers, as a result comes after its events.
-func (l *link) take() [][]byte {
+// takeQueued messages: events before answers, as a result comes after its events.
+func (l *link) takeQueued() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	messages := slices.Concat(l.events, l.answers)

@@ -25,7 +25,7 @@ func socketAddress(runDir string, _ bool) (string, func(), error) {
 // isOurs reports whether the other end has our user id, and is in no other user
 // or mount namespace: what is in a box has them of its own.
 func isOurs(c *net.UnixConn) bool {
-	cred, err := peer(c)
+	cred, err := peerOf(c)
 	if err != nil || int(cred.Uid) != os.Getuid() {
 		return false
 	}
@@ -40,8 +40,8 @@ func isOurs(c *net.UnixConn) bool {
 }
 
 // isAlive reports whether the process that made the other end lives, so that its
-// number is no other's, and goes on living for as long; true where the kernel
-// cannot tell.
+// number is no other's, and is not about to end; true where the kernel does not
+// know.
 func isAlive(c *net.UnixConn, wait time.Duration) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -55,15 +55,15 @@ func isAlive(c *net.UnixConn, wait time.Duration) bool {
 			return
 		}
 		defer func() { _ = unix.Close(pidfd) }()
-		n, err := poll(pidfd, wait)
+		n, err := pollEnd(pidfd, wait)
 		alive = err == nil && n == 0
 	})
 	return err == nil && alive
 }
 
-// poll waits until the process has ended, also before anybody waited for it: its
+// pollEnd waits until the process has ended, also before it was waited for: its
 // descriptor can be read then. Go's runtime interrupts it by signals of its own.
-func poll(pidfd int, wait time.Duration) (n int, err error) {
+func pollEnd(pidfd int, wait time.Duration) (n int, err error) {
 	ends := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor fits
 	for until := time.Now().Add(wait); ; wait = max(0, time.Until(until)) {
 		if n, err = unix.Poll(ends, int(wait.Milliseconds())); !errors.Is(err, unix.EINTR) {
@@ -74,14 +74,14 @@ func poll(pidfd int, wait time.Duration) (n int, err error) {
 
 // peerPID is the process at the other end; 0 when unknown.
 func peerPID(c *net.UnixConn) int {
-	cred, err := peer(c)
+	cred, err := peerOf(c)
 	if err != nil {
 		return 0
 	}
 	return int(cred.Pid)
 }
 
-func peer(c *net.UnixConn) (*unix.Ucred, error) {
+func peerOf(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -97,9 +97,9 @@ func peer(c *net.UnixConn) (*unix.Ucred, error) {
 	return cred, credErr
 }
 
-// changed is when content or name of a file changed last: an unpacked archive
+// changedAt is the last change of a file's content or name: an unpacked archive
 // sets old times of content.
-func changed(info fs.FileInfo) time.Time {
+func changedAt(info fs.FileInfo) time.Time {
 	at := info.ModTime()
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		//nolint:unconvert // the fields are 32 bits wide on some machines

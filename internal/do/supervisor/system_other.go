@@ -39,4 +39,4 @@ func isAlive(*net.UnixConn, time.Duration) bool { return true }
 
 func peerPID(*net.UnixConn) int { return 0 }
 
-func changed(info fs.FileInfo) time.Time { return info.ModTime() }
+func changedAt(info fs.FileInfo) time.Time { return info.ModTime() }

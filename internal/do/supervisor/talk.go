@@ -44,14 +44,14 @@ func newTalk(prompt *os.File, messages string) (*talk, *os.File, error) {
 	k.writer.Go(func() {
 		defer func() { _ = ours.Close() }()
 		if _, err := ours.Write(agent.UserLine(string(text))); err == nil {
-			k.follow(messages)
+			k.followMessages(messages)
 		}
 	})
 	return k, theirs, nil
 }
 
-// follow writes what is added to the file of messages.
-func (k *talk) follow(path string) {
+// followMessages writes what is added to the file of messages.
+func (k *talk) followMessages(path string) {
 	next := time.NewTicker(talkEvery)
 	defer next.Stop()
 	for {
@@ -71,7 +71,7 @@ func (k *talk) follow(path string) {
 	}
 }
 
-// hangUp tells the program that nothing more comes.
+// hangUp closes the program's input: nothing more comes.
 func (k *talk) hangUp() {
 	if k == nil {
 		return
@@ -82,8 +82,8 @@ func (k *talk) hangUp() {
 	})
 }
 
-// end returns how many messages the program was told.
-func (k *talk) end() int {
+// endTalk returns how many messages the program has read.
+func (k *talk) endTalk() int {
 	if k == nil {
 		return 0
 	}
@@ -103,8 +103,8 @@ type buffers struct {
 	out, err []byte
 }
 
-// capture keeps one output stream in a file, within the bound. What the result tells of
-// it is read from there.
+// capture keeps one output stream in a file, within the bound. The result reads its part
+// from there.
 type capture struct {
 	file *spool.Writer
 	path string
@@ -112,12 +112,10 @@ type capture struct {
 	also func([]byte)  // nil, or who else gets the bytes
 }
 
-// pump reads r to its end.
-func (c *capture) pump(r *os.File, buf []byte) {
-	process.Drain(r, buf, c.take)
-}
+// pumpOutput reads r to its end.
+func (c *capture) pumpOutput(r *os.File, buf []byte) { process.Drain(r, buf, c.takeOutput) }
 
-func (c *capture) take(p []byte) {
+func (c *capture) takeOutput(p []byte) {
 	c.seen.Store(time.Now().UnixNano())
 	_, _ = c.file.Write(p)
 	if c.also != nil {
@@ -125,12 +123,12 @@ func (c *capture) take(p []byte) {
 	}
 }
 
-// finish closes the file and says what is known of the stream.
-func (c *capture) finish() Stream {
+// finishCapture closes the file and says what is known of the stream.
+func (c *capture) finishCapture() Stream {
 	err := c.file.Close()
 	s := Stream{}
 	if c.file.Size() > 0 { // else what an earlier job left may be there
-		s = remains(c.path)
+		s = streamOf(c.path)
 	}
 	s.Bytes, s.Truncated = c.file.Size(), c.file.Truncated()
 	if err != nil {
@@ -139,5 +137,5 @@ func (c *capture) finish() Stream {
 	return s
 }
 
-// valid makes bytes fit for JSON; what is no UTF-8 is replaced.
-func valid(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// validUTF8 makes bytes fit for JSON; what is no UTF-8 is replaced.
+func validUTF8(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

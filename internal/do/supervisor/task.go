@@ -21,9 +21,9 @@ import (
 
 const (
 	defaultGrace = 5 * time.Second
-	// settle is the time for the last helpers of a job (a tee behind a shell)
+	// helpersBound is the time for the last helpers of a job (a tee behind a shell)
 	// to go by themselves after it has ended.
-	settle = 100 * time.Millisecond
+	helpersBound = 100 * time.Millisecond
 	// drainBound is how long a pipe is read after all processes are gone.
 	drainBound = 2 * time.Second
 	// pipeSize holds what programs write just before they exit: some lose it.
@@ -58,45 +58,45 @@ type task struct {
 func newTask(job Job, s *server) *task {
 	t := &task{
 		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, rest: s.rest, buffers: &s.buffers,
-		emit: s.emit, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
+		emit: s.emitEvents, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
 	return t
 }
 
-// end asks for the end of the job. Later reasons than the first do not count.
-func (t *task) end(reason loop.Ended) { t.endFor(reason, "") }
+// askEnd asks for the end of the job. Later reasons than the first do not count.
+func (t *task) askEnd(reason loop.Ended) { t.endFor(reason, "") }
 
 // endFor is end with what was seen and what to do, in words.
 func (t *task) endFor(reason loop.Ended, why string) {
 	select {
 	case t.ending <- verdict{reason: reason, why: why}:
-		if reason == loop.EndedDestructive || t.spends(reason) {
+		if reason == loop.EndedDestructive || t.canSpend(reason) {
 			t.rush()
 		}
 	default:
 	}
 }
 
-// spends is whether an agent that is over its limit could spend more in its grace:
-// the gateway would let it make no call.
-func (t *task) spends(over loop.Ended) bool {
+// canSpend: an agent that is over its limit could spend more in its grace, as the
+// gateway does not stop its calls.
+func (t *task) canSpend(over loop.Ended) bool {
 	ofSpending := over == loop.EndedCost || over == loop.EndedTokens
 	return ofSpending && t.models == nil
 }
 
-// kill cuts the grace short.
-func (t *task) kill() {
-	t.end(loop.EndedStop)
+// killNow cuts the grace short.
+func (t *task) killNow() {
+	t.askEnd(loop.EndedStop)
 	t.rush()
 }
 
-// run runs the job to its end, leaves nothing running, and returns the result
+// runToEnd runs the job to its end, leaves nothing running, and returns the result
 // after it was stored.
-func (t *task) run() Result {
+func (t *task) runToEnd() Result {
 	defer t.rush()
 	r := Result{ID: t.job.ID, StartedAt: t.started}
-	if err := t.perform(&r); err != nil {
+	if err := t.performJob(&r); err != nil {
 		r.Error = err.Error()
 		r.Exit.Code = -1
 		if start, ok := errors.AsType[*process.StartError](err); ok {
@@ -118,35 +118,35 @@ type output struct {
 	pumps    sync.WaitGroup
 }
 
-func (t *task) perform(r *Result) error {
-	o, err := t.outputs()
+func (t *task) performJob(r *Result) error {
+	o, err := t.openOutputs()
 	if err != nil {
 		return err
 	}
 	if t.models, err = t.openModels(o.meter); err != nil {
 		return err
 	}
-	defer t.models.close()
+	defer t.models.closeServer()
 	least := leastFree(t.job) // of what is free before the job
-	child, err := t.launch(o)
+	child, err := t.launchProcess(o)
 	defer func() { t.talk.hangUp() }()
 	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
-	why := t.watch(child, o.meter, least)
-	r.Told = t.talk.end()
+	why := t.watchProcess(child, o.meter, least)
+	r.Told = t.talk.endTalk()
 	r.Elapsed = time.Since(t.started)
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
 	r.Killed = why.killed + t.cleanUp(child)
-	r.Unreached = t.box.exits.refusals()
-	t.drain(o, r)
+	r.Unreached = t.box.exits.refusalsSoFar()
+	t.drainPipes(o, r)
 	return nil
 }
 
-// outputs prepares files and parser.
-func (t *task) outputs() (*output, error) {
+// openOutputs prepares files and parser.
+func (t *task) openOutputs() (*output, error) {
 	o := &output{}
 	t.seen.Store(t.started.UnixNano())
 	limit := t.job.Limits.Output
@@ -162,8 +162,8 @@ func (t *task) outputs() (*output, error) {
 			return nil, fmt.Errorf("cannot read the output of %s: %v", t.job.Args[0], err)
 		}
 		o.meter = newMeter(t.job, parser, t.emit, t.endFor)
-		o.out.also = o.meter.take
-		o.err.also = o.meter.hear
+		o.out.also = o.meter.feedStream
+		o.err.also = o.meter.countStderr
 	} else if most := t.job.Limits.Printed; most > 0 {
 		count := countPrinted(most, t.endFor)
 		o.out.also, o.err.also = count, count
@@ -171,12 +171,12 @@ func (t *task) outputs() (*output, error) {
 	return o, nil
 }
 
-// launch starts the process and the readers of its output.
-func (t *task) launch(o *output) (*process.Child, error) {
-	if err := t.models.settle(t.job); err != nil {
+// launchProcess starts the process and the readers of its output.
+func (t *task) launchProcess(o *output) (*process.Child, error) {
+	if err := t.models.writeSettings(t.job); err != nil {
 		return nil, err
 	}
-	c := process.Command{Args: t.models.fill(t.job.Args), Dir: t.job.Dir, Env: t.models.fill(t.job.Env)}
+	c := process.Command{Args: t.models.fillIn(t.job.Args), Dir: t.job.Dir, Env: t.models.fillIn(t.job.Env)}
 	if t.mark != "" {
 		c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.mark)
 	}
@@ -214,7 +214,7 @@ func (t *task) launch(o *output) (*process.Child, error) {
 	if !t.job.Merge {
 		errR, errW, err := process.Pipe(pipeSize / 4)
 		if err != nil {
-			o.close()
+			o.closeEnds()
 			return nil, err
 		}
 		theirs = append(theirs, errW)
@@ -223,10 +223,10 @@ func (t *task) launch(o *output) (*process.Child, error) {
 	}
 	child, err := t.startIn(c)
 	if err != nil {
-		o.close()
+		o.closeEnds()
 		return nil, err
 	}
-	o.read(t.buffers)
+	o.startPumps(t.buffers)
 	return child, nil
 }
 
@@ -248,17 +248,17 @@ func openInput(path string) (*os.File, error) {
 	return sealed, nil
 }
 
-func (o *output) read(b *buffers) {
+func (o *output) startPumps(b *buffers) {
 	if b.out == nil {
 		b.out, b.err = make([]byte, chunkSize), make([]byte, chunkSize)
 	}
-	o.pumps.Go(func() { o.out.pump(o.ends[0], b.out) })
+	o.pumps.Go(func() { o.out.pumpOutput(o.ends[0], b.out) })
 	if len(o.ends) > 1 {
-		o.pumps.Go(func() { o.err.pump(o.ends[1], b.err) })
+		o.pumps.Go(func() { o.err.pumpOutput(o.ends[1], b.err) })
 	}
 }
 
-func (o *output) close() {
+func (o *output) closeEnds() {
 	for _, f := range o.ends {
 		_ = f.Close()
 	}
@@ -271,8 +271,8 @@ type verdict struct {
 	killed int
 }
 
-// watch waits until the process has ended, by itself or at a limit.
-func (t *task) watch(child *process.Child, m *meter, least uint64) verdict {
+// watchProcess waits until the process has ended, by itself or at a limit.
+func (t *task) watchProcess(child *process.Child, m *meter, least uint64) verdict {
 	ctx, stop := context.WithCancel(context.Background())
 	var watchers sync.WaitGroup
 	defer func() {
@@ -282,28 +282,28 @@ func (t *task) watch(child *process.Child, m *meter, least uint64) verdict {
 	var dog *watchdog
 	if m != nil {
 		dog = m.dog
-		watchers.Go(func() { dog.watch(ctx) })
+		watchers.Go(func() { dog.watchDoubts(ctx) })
 		watchers.Go(func() { t.watchResult(ctx, &m.result) })
 	}
 	watchers.Go(func() { t.watchIdle(ctx, dog) })
 	watchers.Go(func() { t.watchDisk(ctx, least) })
 	watchers.Go(func() {
 		if wall := t.job.Limits.Wall; wall > 0 && process.Sleep(ctx, wall) {
-			t.end(loop.EndedTimeout)
+			t.askEnd(loop.EndedTimeout)
 		}
 	})
 	select {
 	case <-child.Done():
 		return verdict{}
 	case why := <-t.ending:
-		return t.terminate(child, why)
+		return t.terminateTree(child, why)
 	}
 }
 
-// terminate ends the whole tree while the process still runs.
-func (t *task) terminate(child *process.Child, why verdict) verdict {
-	t.ask(child)
-	ended := t.reaper.Terminate(t.hurry, t.grace())
+// terminateTree ends the whole tree while the process still runs.
+func (t *task) terminateTree(child *process.Child, why verdict) verdict {
+	t.askToEnd(child)
+	ended := t.reaper.Terminate(t.hurry, t.graceTime())
 	select {
 	case <-child.Done():
 	case <-time.After(stuckBound):
@@ -319,9 +319,9 @@ func (t *task) terminate(child *process.Child, why verdict) verdict {
 	return why
 }
 
-// ask lets the process itself end what it started, where it knows a better way
+// askToEnd lets the process itself end what it started, where it knows a better way
 // than a signal.
-func (t *task) ask(child *process.Child) {
+func (t *task) askToEnd(child *process.Child) {
 	select {
 	case <-child.Done():
 		return
@@ -349,7 +349,7 @@ func (t *task) cleanUp(child *process.Child) int {
 	}
 	// The reaper looks once more right after each end, so a job that left
 	// nothing does not get as far as the timer.
-	timer := time.NewTimer(settle)
+	timer := time.NewTimer(helpersBound)
 	defer timer.Stop()
 	select {
 	case <-idle:
@@ -357,37 +357,37 @@ func (t *task) cleanUp(child *process.Child) int {
 	case <-timer.C:
 	case <-t.hurry.Done():
 	}
-	ended := t.reaper.Terminate(t.hurry, t.grace())
+	ended := t.reaper.Terminate(t.hurry, t.graceTime())
 	if ended.Left > 0 {
 		t.logf("%d processes of %s could not be ended", ended.Left, t.job.ID)
 	}
 	return ended.Found
 }
 
-func (t *task) grace() time.Duration {
+func (t *task) graceTime() time.Duration {
 	if t.job.Limits.Grace > 0 {
 		return t.job.Limits.Grace
 	}
 	return defaultGrace
 }
 
-// drain reads what is left in the pipes, within a bound: an end of a pipe may
+// drainPipes reads what is left in the pipes, within a bound: an end of a pipe may
 // have been passed to a process that is not ours.
-func (t *task) drain(o *output, r *Result) {
+func (t *task) drainPipes(o *output, r *Result) {
 	for _, f := range o.ends {
 		_ = f.SetReadDeadline(time.Now().Add(drainBound))
 	}
 	o.pumps.Wait()
-	o.close()
-	r.Stdout, r.Stderr = o.out.finish(), o.err.finish()
+	o.closeEnds()
+	r.Stdout, r.Stderr = o.out.finishCapture(), o.err.finishCapture()
 	if o.meter == nil {
 		return
 	}
-	t.models.close()
-	r.Agent = o.meter.finish()
-	t.models.complete(&r.Agent)
+	t.models.closeServer()
+	r.Agent = o.meter.finishStream()
+	t.models.completeOutcome(&r.Agent)
 	r.Refused = o.meter.refused
-	if _, has := o.meter.result.since(); has {
+	if _, has := o.meter.result.resultSince(); has {
 		r.Exit = exitWithResult(r.Exit, r.Agent.Terminal)
 	}
 	r.Exit.Terminal = r.Agent.Terminal

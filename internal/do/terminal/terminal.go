@@ -43,11 +43,11 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 	c.Env = append(slices.Clone(c.Env), mark)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if screen != nil {
-		s, err := show(screen, asked)
+		s, err := showOutput(screen, asked)
 		if err != nil {
 			return 0, err
 		}
-		defer s.close()
+		defer s.closeShown()
 		c.Stdin, c.Stdout, c.Stderr = s.theirs, s.theirs, s.theirs
 		c.Sys = &syscall.SysProcAttr{Setctty: true}
 	}
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 		_, leave := sandbox.LimitGroup(policy.Limits)
 		defer leave()
 	}
-	status, err = start(ctx, c, policy, asked)
+	status, err = startChild(ctx, c, policy, asked)
 	_, serr := process.Sweep(context.WithoutCancel(ctx), mark, grace)
 	if err == nil {
 		err = serr
@@ -75,8 +75,8 @@ func untilSignal() chan os.Signal {
 	return asked
 }
 
-// start starts c in its box and waits for its end.
-func start(ctx context.Context, c process.Command, policy *sandbox.Policy, asked <-chan os.Signal) (int, error) {
+// startChild starts c in its box and waits for its end.
+func startChild(ctx context.Context, c process.Command, policy *sandbox.Policy, asked <-chan os.Signal) (int, error) {
 	var entry *sandbox.Entry
 	if policy != nil {
 		var err error
@@ -114,7 +114,7 @@ func start(ctx context.Context, c process.Command, policy *sandbox.Policy, asked
 	}
 }
 
-// exitStatus is what a shell would say.
+// exitStatus as a shell has it.
 func exitStatus(s syscall.WaitStatus) int {
 	if s.Signaled() {
 		return 128 + int(s.Signal())
@@ -130,7 +130,7 @@ type shown struct {
 	output               sync.WaitGroup
 }
 
-func show(screen *os.File, asked chan<- os.Signal) (*shown, error) {
+func showOutput(screen *os.File, asked chan<- os.Signal) (*shown, error) {
 	ours, theirs, err := pty.Open()
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func show(screen *os.File, asked chan<- os.Signal) (*shown, error) {
 	return s, nil
 }
 
-// close shows what is left of the output, and gives the person's terminal back.
-func (s *shown) close() {
+// closeShown shows what is left of the output, and gives the person's terminal back.
+func (s *shown) closeShown() {
 	_ = s.theirs.Close()
 	s.output.Wait()
 	signal.Stop(s.resized)
@@ -212,7 +212,7 @@ func (a *Attached) HangUp() int {
 	select {
 	case <-a.child.Done():
 	case <-late.C:
-		_ = a.id.Signal(syscall.SIGKILL) // likewise
+		_ = a.id.Signal(syscall.SIGKILL) // as above
 		<-a.child.Done()
 	}
 	_ = a.Close() // closed already

@@ -53,22 +53,24 @@ type Change struct {
 	Name     string // of what ran
 }
 
-func folder(stateDir string) string { return filepath.Join(stateDir, "trust") }
+func trustFolder(stateDir string) string { return filepath.Join(stateDir, "trust") }
 
-func path(stateDir, run string) string { return filepath.Join(folder(stateDir), run+".json") }
+func recordPath(stateDir, run string) string {
+	return filepath.Join(trustFolder(stateDir), run+".json")
+}
 
-// Keep keeps files for a run that is about to begin or to go on, whose agents can write
+// Keep keeps files for a run that is about to begin or to resume, whose agents can write
 // root. Until [Release] every other file there that comes to be, or changes, is not
 // believed.
 func Keep(stateDir, run, name, root string, owner process.Identity, list []File) error {
-	err := os.MkdirAll(folder(stateDir), 0o700)
+	err := os.MkdirAll(trustFolder(stateDir), 0o700)
 	if err == nil {
-		before, _ := read(path(stateDir, run)) // mostly there is none
+		before, _ := readRecord(recordPath(stateDir, run)) // mostly there is none
 		r := record{Name: name, Owner: owner, Files: list, Root: root, Since: before.Since}
 		if r.Since.IsZero() { // else the run was cut off
 			r.Since = time.Now().Add(-clockStep)
 		}
-		err = write(path(stateDir, run), r)
+		err = writeRecord(recordPath(stateDir, run), r)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
@@ -79,15 +81,15 @@ func Keep(stateDir, run, name, root string, owner process.Identity, list []File)
 // clockStep is by how much the times that the kernel gives to files may be behind.
 const clockStep = 20 * time.Millisecond
 
-// known reports whether a record has a file by name.
-func (r record) known(name string) bool {
+// hasFile reports whether a record has a file by name.
+func (r record) hasFile(name string) bool {
 	return slices.Contains(r.Settled, name) ||
 		slices.ContainsFunc(r.Files, func(f File) bool { return f.Path == name })
 }
 
-// late reports whether a file came to be, or changed, while an agent could write it.
-func (r record) late(name string) bool {
-	if r.Since.IsZero() || r.known(name) {
+// cameLate reports whether a file came to be, or changed, while an agent could write it.
+func (r record) cameLate(name string) bool {
+	if r.Since.IsZero() || r.hasFile(name) {
 		return false
 	}
 	_, below := files.Below(r.Root, name)
@@ -95,20 +97,20 @@ func (r record) late(name string) bool {
 	return below && err == nil && changed.After(r.Since)
 }
 
-// unknown is a file of which nothing was kept.
-func unknown(name string) File { return File{Path: name, Why: "what it was is not known"} }
+// unknownFile is a file of which nothing was kept.
+func unknownFile(name string) File { return File{Path: name, Why: "what it was is not known"} }
 
-func write(name string, r record) error { return files.ReplaceJSON(name, r, true) }
+func writeRecord(name string, r record) error { return files.ReplaceJSON(name, r, true) }
 
 // Release compares what was kept for a run that rests with the files as they are.
 // Those that did not change are forgotten.
 func Release(stateDir, run, root string) error {
-	name := path(stateDir, run)
-	r, err := read(name)
+	name := recordPath(stateDir, run)
+	r, err := readRecord(name)
 	if err == nil {
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return Read(root, f.Path) == f })
 		r.Root, r.Since, r.Settled = "", time.Time{}, nil
-		err = r.store(name)
+		err = r.storeRecord(name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot tell whether the configuration of run %s changed: %v", run, err)
@@ -116,10 +118,10 @@ func Release(stateDir, run, root string) error {
 	return nil
 }
 
-// store writes a record, or removes one with nothing in it.
-func (r record) store(name string) error {
+// storeRecord writes a record, or removes one with nothing in it.
+func (r record) storeRecord(name string) error {
 	if len(r.Files) > 0 {
-		return write(name, r)
+		return writeRecord(name, r)
 	}
 	return os.Remove(name)
 }
@@ -127,22 +129,22 @@ func (r record) store(name string) error {
 // Kept are the files that changed during a run as they were before; none when no
 // file did.
 func Kept(stateDir, run string) []File {
-	r, err := read(path(stateDir, run))
+	r, err := readRecord(recordPath(stateDir, run))
 	if err != nil {
 		return nil // the files are compared with it all the same, by who starts
 	}
 	return r.Files
 }
 
-// Changed are those files of list that differ from what was kept for a run, of all
+// Changed lists those files of list that differ from what was kept for a run, of all
 // runs whose records are in the folders.
 func Changed(stateDirs []string, list []File) ([]Change, error) {
 	var found []Change
-	err := each(stateDirs, func(name string, r record) error {
+	err := eachRecord(stateDirs, func(name string, r record) error {
 		was := slices.Clone(r.Files)
 		for _, now := range list {
-			if r.late(now.Path) {
-				was = append(was, unknown(now.Path))
+			if r.cameLate(now.Path) {
+				was = append(was, unknownFile(now.Path))
 			}
 		}
 		for _, f := range was {
@@ -161,7 +163,7 @@ func Changed(stateDirs []string, list []File) ([]Change, error) {
 // Accept makes files what they were before, in the words of the records: a person
 // says that they are to be believed as they are.
 func Accept(stateDirs []string, list []File) error {
-	return each(stateDirs, func(name string, r record) error {
+	return eachRecord(stateDirs, func(name string, r record) error {
 		for i, f := range r.Files {
 			for _, now := range list {
 				if now.Path == f.Path {
@@ -171,24 +173,24 @@ func Accept(stateDirs []string, list []File) error {
 		}
 		alive := process.Alive(r.Owner)
 		for _, now := range list {
-			if r.late(now.Path) && alive {
+			if r.cameLate(now.Path) && alive {
 				r.Files = append(r.Files, now)
-			} else if r.late(now.Path) {
+			} else if r.cameLate(now.Path) {
 				r.Settled = append(r.Settled, now.Path)
 			}
 		}
 		if alive {
-			return write(name, r)
+			return writeRecord(name, r)
 		}
 		r.Files = slices.DeleteFunc(r.Files, func(f File) bool { return slices.Contains(list, f) })
-		return r.store(name)
+		return r.storeRecord(name)
 	})
 }
 
-// each calls act with each record of the folders.
-func each(stateDirs []string, act func(name string, r record) error) error {
+// eachRecord calls act with each record of the folders.
+func eachRecord(stateDirs []string, act func(name string, r record) error) error {
 	for _, dir := range stateDirs {
-		entries, err := os.ReadDir(folder(dir))
+		entries, err := os.ReadDir(trustFolder(dir))
 		none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 		if err != nil && !none {
 			return fmt.Errorf("cannot tell which files can be trusted: %v", err)
@@ -197,8 +199,8 @@ func each(stateDirs []string, act func(name string, r record) error) error {
 			if filepath.Ext(e.Name()) != ".json" {
 				continue // a file that is being replaced
 			}
-			name := filepath.Join(folder(dir), e.Name())
-			r, err := read(name)
+			name := filepath.Join(trustFolder(dir), e.Name())
+			r, err := readRecord(name)
 			if err == nil {
 				err = act(name, r)
 			}
@@ -210,7 +212,7 @@ func each(stateDirs []string, act func(name string, r record) error) error {
 	return nil
 }
 
-func read(name string) (r record, err error) {
+func readRecord(name string) (r record, err error) {
 	err = files.ReadJSON(name, &r)
 	return r, err
 }
@@ -225,7 +227,7 @@ var Missing = syscall.ENOENT.Error()
 // symbolic link is followed.
 func Read(root, path string) File {
 	f := File{Path: path}
-	data, err := content(root, path)
+	data, err := readContent(root, path)
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
@@ -236,8 +238,8 @@ func Read(root, path string) File {
 	return f
 }
 
-func content(root, path string) ([]byte, error) {
-	file, err := open(root, path)
+func readContent(root, path string) ([]byte, error) {
+	file, err := openFile(root, path)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +255,7 @@ func content(root, path string) ([]byte, error) {
 	return data, err
 }
 
-func open(root, path string) (*os.File, error) {
+func openFile(root, path string) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.IsDir() {
 		return nil, errors.New("it is a folder, not a file")

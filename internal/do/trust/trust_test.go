@@ -104,10 +104,10 @@ func TestLate(t *testing.T) {
 		at, err := files.Changed(path)
 		s.check(err)
 		r := record{Owner: owner, Files: []File{{Path: "/x"}}, Root: s.root, Since: at}
-		s.check(write(filepath.Join(s.state, "trust", "run.json"), r))
+		s.check(writeRecord(filepath.Join(s.state, "trust", "run.json"), r))
 		s.changed(false) // it was there before
 		r.Since = at.Add(-1)
-		s.check(write(filepath.Join(s.state, "trust", "run.json"), r))
+		s.check(writeRecord(filepath.Join(s.state, "trust", "run.json"), r))
 		s.changed(true)
 		s.check(Accept([]string{s.state}, s.now()))
 		s.changed(false)
@@ -118,10 +118,10 @@ func TestLate(t *testing.T) {
 		s.changed(owner == s.self)
 	}
 	other := t.TempDir()
-	s.check(write(filepath.Join(s.state, "trust", "run.json"), record{Files: []File{{Path: "/x"}}, Root: other, Since: time.Unix(1, 0)}))
+	s.check(writeRecord(filepath.Join(s.state, "trust", "run.json"), record{Files: []File{{Path: "/x"}}, Root: other, Since: time.Unix(1, 0)}))
 	s.changed(false) // agents write elsewhere
 	s.check(Keep(s.state, "run", "build", s.root, s.self, []File{{Path: "/x"}}))
-	r, err := read(filepath.Join(s.state, "trust", "run.json"))
+	r, err := readRecord(filepath.Join(s.state, "trust", "run.json"))
 	if err != nil || !r.Since.Equal(time.Unix(1, 0)) || r.Root != s.root {
 		t.Errorf("after a crash it is kept %+v, %v", r, err)
 	}

@@ -1,5 +1,5 @@
 // Package checklog remembers the attempts at tasks that `pawl check` was asked
-// about: one small file a task in .pawl/check, so that an escalation can tell
+// about: one small file a task in .pawl/check, so that an escalation can show
 // all of them. It decides nothing, and losing it loses only that history.
 package checklog
 
@@ -57,7 +57,7 @@ func (l Log) Add(a Attempt) Log {
 	return l
 }
 
-// Dir is where the logs of a repository are.
+// Dir of the logs of a repository.
 func Dir(root string) string { return filepath.Join(root, ".pawl", "check") }
 
 // Store is the logs of one repository, locked against other processes until
@@ -91,7 +91,7 @@ var ErrCorrupt = errors.New("the record of the attempts cannot be read")
 // file that cannot be read is set aside, with [ErrCorrupt] and an empty log.
 func (s *Store) Load(task string) (Log, error) {
 	empty := Log{Task: task}
-	path := s.path(task)
+	path := s.fileOf(task)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
@@ -117,7 +117,7 @@ func (s *Store) Save(l Log) error {
 	if err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
-	if err := files.Replace(s.path(l.Task), append(data, '\n'), 0o600, true); err != nil {
+	if err := files.Replace(s.fileOf(l.Task), append(data, '\n'), 0o600, true); err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Store) Save(l Log) error {
 
 // Forget removes the log of a task, and says whether there was one.
 func (s *Store) Forget(task string) (bool, error) {
-	err := os.Remove(s.path(task))
+	err := os.Remove(s.fileOf(task))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -138,9 +138,9 @@ func (s *Store) Forget(task string) (bool, error) {
 // plainLetters are those that a task's file keeps of its id.
 const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// path is the file of a task: its id as far as that makes a name, and a hash,
+// fileOf is the file of a task: its id as far as that makes a name, and a hash,
 // since ids may differ in nothing that a file's name can hold.
-func (s *Store) path(task string) string {
+func (s *Store) fileOf(task string) string {
 	sum := sha256.Sum256([]byte(task))
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(plainLetters, r) {

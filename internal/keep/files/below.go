@@ -17,8 +17,8 @@ import (
 )
 
 // This file opens what lies in a folder that agents write: a work tree, a .git,
-// a .pawl. There every name may be a link to something outside, a pipe that
-// nobody writes into, or another name of a file outside. So each folder on the
+// a .pawl. There every name may be a link to something outside, a pipe without a
+// writer, or another name of a file outside. So each folder on the
 // way is entered without following a link, only regular files are opened, and a
 // file is replaced or begun anew, never written into. The folder itself, root,
 // is the caller's: links that lead to it are followed.
@@ -55,7 +55,7 @@ func OpenBelow(root, name string) (*os.File, error) {
 		f, err = OpenIn(dir, base, unix.O_RDONLY, 0)
 		return err
 	})
-	return f, failed("open", name, err)
+	return f, pathError("open", name, err)
 }
 
 // ReadBelow reads a regular file of at most limit bytes.
@@ -70,7 +70,7 @@ func ReadBelow(root, name string, limit int64) ([]byte, error) {
 		err = errors.New("it is larger than " + strconv.FormatInt(limit, 10) + " bytes")
 	}
 	if err != nil {
-		return nil, failed("read", name, err)
+		return nil, pathError("read", name, err)
 	}
 	return data, nil
 }
@@ -78,18 +78,18 @@ func ReadBelow(root, name string, limit int64) ([]byte, error) {
 // ReplaceBelow is [Replace], and makes the folders on the way. What stands at the
 // name is not written into, whatever it is.
 func ReplaceBelow(root, name string, data []byte, mode os.FileMode, synced bool) error {
-	return failed("replace", name, put(root, name, data, mode, synced, true))
+	return pathError("replace", name, putBelow(root, name, data, mode, synced, true))
 }
 
 // MakeBelow makes a synced file that is there with its content or not at all. One
 // that is there already is [fs.ErrExist].
 func MakeBelow(root, name string, data []byte) error {
-	return failed("make", name, put(root, name, data, 0o600, true, false))
+	return pathError("make", name, putBelow(root, name, data, 0o600, true, false))
 }
 
-func put(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
+func putBelow(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
 	return Within(root, name, 0o755, func(dir int, base string) error {
-		temp, f, err := create(dir, mode)
+		temp, f, err := createTemp(dir, mode)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func AppendBelow(root, name string, data []byte, limit int64) error {
 	if err == nil && other {
 		return ReplaceBelow(root, name, data, 0o644, false)
 	}
-	return failed("append to", name, err)
+	return pathError("append to", name, err)
 }
 
 // RemoveBelow removes a file, or a link without what it leads to. One that is not
@@ -150,7 +150,7 @@ func RemoveBelow(root, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return failed("remove", name, err)
+	return pathError("remove", name, err)
 }
 
 // Within calls act with the folder that name lies in, open, and its last part. No
@@ -175,7 +175,7 @@ func Within(root, name string, made os.FileMode, act func(dir int, base string) 
 		}
 		next, err := unix.Openat(dir, part, how|unix.O_NOFOLLOW, 0)
 		if err != nil {
-			return because(dir, part, err)
+			return reasonNot(dir, part, err)
 		}
 		_ = unix.Close(dir)
 		dir = next
@@ -188,7 +188,7 @@ func OpenIn(dir int, base string, how int, mode uint32) (*os.File, error) {
 	const careful = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, base, how|careful, mode)
 	if err != nil {
-		return nil, because(dir, base, err)
+		return nil, reasonNot(dir, base, err)
 	}
 	f := os.NewFile(uintptr(fd), base) //nolint:gosec // a descriptor is small
 	info, err := f.Stat()
@@ -202,9 +202,9 @@ func OpenIn(dir int, base string, how int, mode uint32) (*os.File, error) {
 	return f, nil
 }
 
-// because says what stands at a name that could not be opened, where it is not
+// reasonNot names what stands at a name that could not be opened, where it is not
 // what was looked for.
-func because(dir int, base string, err error) error {
+func reasonNot(dir int, base string, err error) error {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return err
@@ -220,8 +220,8 @@ func because(dir int, base string, err error) error {
 
 var temporaries atomic.Uint64
 
-// create makes a file of a new name.
-func create(dir int, mode os.FileMode) (name string, f *os.File, err error) {
+// createTemp makes a file of a new name.
+func createTemp(dir int, mode os.FileMode) (name string, f *os.File, err error) {
 	for range 1000 {
 		name = ".pawl-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(temporaries.Add(1), 36)
 		f, err = OpenIn(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode.Perm()))
@@ -235,7 +235,7 @@ func create(dir int, mode os.FileMode) (name string, f *os.File, err error) {
 	return name, f, err
 }
 
-func failed(what, name string, err error) error {
+func pathError(what, name string, err error) error {
 	var known *fs.PathError
 	if err == nil || errors.As(err, &known) {
 		return err
@@ -243,12 +243,12 @@ func failed(what, name string, err error) error {
 	return &fs.PathError{Op: what, Path: name, Err: err}
 }
 
-// Changed is when what is at a path came to be, got its name or was changed last: the
-// kernel's own record, which nobody can set. A link is not followed.
+// Changed returns when what is at a path came to be, got its name or was changed last:
+// the kernel's own record, which cannot be set. A link is not followed.
 func Changed(path string) (time.Time, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
-		return time.Time{}, failed("look at", path, err)
+		return time.Time{}, pathError("look at", path, err)
 	}
 	return time.Unix(st.Ctim.Unix()), nil
 }

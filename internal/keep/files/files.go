@@ -199,7 +199,7 @@ func ProgramPath(path string, trees ...string) (kept string, left []string) {
 	}
 	var keep []string
 	for _, folder := range filepath.SplitList(path) {
-		if filepath.IsAbs(folder) && !passes(tops, folder, maxLinks) {
+		if filepath.IsAbs(folder) && !passesThrough(tops, folder, maxLinks) {
 			keep = append(keep, folder)
 		} else {
 			left = append(left, folder)
@@ -208,9 +208,9 @@ func ProgramPath(path string, trees ...string) (kept string, left []string) {
 	return strings.Join(keep, string(filepath.ListSeparator)), left
 }
 
-// passes is whether one comes through one of the folders, or into it, on the way to an
-// absolute path; links are followed as the kernel does, one after the other.
-func passes(tops []os.FileInfo, path string, links int) bool {
+// passesThrough: one comes through one of the folders, or into it, on the way to an
+// absolute path. Links are followed as the kernel does, one after the other.
+func passesThrough(tops []os.FileInfo, path string, links int) bool {
 	at, parts := "/", strings.Split(path, "/")
 	for i, part := range parts {
 		if part == ".." {
@@ -224,7 +224,7 @@ func passes(tops []os.FileInfo, path string, links int) bool {
 			if !filepath.IsAbs(to) {
 				to = at + "/" + to
 			}
-			return passes(tops, to+"/"+strings.Join(parts[i+1:], "/"), links-1)
+			return passesThrough(tops, to+"/"+strings.Join(parts[i+1:], "/"), links-1)
 		}
 		if err == nil && slices.ContainsFunc(tops, func(top os.FileInfo) bool { return os.SameFile(info, top) }) {
 			return true
@@ -237,15 +237,13 @@ func passes(tops []os.FileInfo, path string, links int) bool {
 // maxLinks is how many links the kernel follows on the way to a file.
 const maxLinks = 40
 
-// Mend makes a work tree one that git can read, whatever was made of it: folders that
+// Mend makes a work tree one that git can read, even if an agent broke it: folders that
 // their owner may not list can be listed, and pipes by names that git opens are removed,
-// since it would wait for who writes into them. It tells whether there was one. No link
-// is followed.
-func Mend(dir string) (mended bool) {
-	return mend(dir, nil)
-}
+// since it would wait for who writes into them. It reports whether there was one. No
+// link is followed.
+func Mend(dir string) (mended bool) { return mendUntil(dir, nil) }
 
-func mend(dir string, quit <-chan struct{}) (mended bool) {
+func mendUntil(dir string, quit <-chan struct{}) (mended bool) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false
@@ -256,7 +254,7 @@ func mend(dir string, quit <-chan struct{}) (mended bool) {
 }
 
 // MendAfter mends the work tree of a reader that is not done after a time, unless stop is
-// called before; stop returns when nothing goes on.
+// called before; stop returns when nothing runs any more.
 func MendAfter(wait time.Duration, dir string) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -264,7 +262,7 @@ func MendAfter(wait time.Duration, dir string) (stop func()) {
 		select {
 		case <-quit:
 		case <-time.After(wait):
-			mend(dir, quit)
+			mendUntil(dir, quit)
 		}
 	}()
 	return sync.OnceFunc(func() {
@@ -294,7 +292,7 @@ func mendFolder(root *os.Root, at string, quit <-chan struct{}, mended *bool) {
 				_ = in.Close() // opened for reading only
 			}
 		case e.Type()&fs.ModeNamedPipe != 0 && opensPipe(name):
-			// Whoever waits for its other end goes on, and reads nothing.
+			// A process that waits for its other end continues, and reads nothing.
 			if f, err := root.OpenFile(e.Name(), os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 				_ = f.Close()
 			}
@@ -317,14 +315,14 @@ func openFolder(root *os.Root, name string, opened *bool) (in *os.Root, ok bool)
 	return in, err == nil
 }
 
-// opensPipe is whether git opens what has the name, without a look at what it is.
+// opensPipe: git opens what has the name, without a look at what it is.
 func opensPipe(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasPrefix(base, ".git") || base == ".mailmap" || base == ".lfsconfig" || base == "HEAD" ||
 		slices.Contains(strings.Split(name, string(filepath.Separator)), ".git")
 }
 
-// IsFile is true for a file that is there, and false for a folder.
+// IsFile: a file is there, and not a folder.
 func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()

@@ -45,17 +45,17 @@ func Lock(ctx context.Context, path string, flag int) (*os.File, error) {
 	}
 }
 
-// Holder says who keeps others from n bytes at at of the file: "process 1234
-// (python3)", "another process" where the kind of lock does not tell which, ""
-// when nobody does or it cannot be seen. The locks of fcntl count, not
-// [Lock]'s. Whoever asks must have no lock of its own on the file that ends
-// with a descriptor (one of fcntl's old kind).
-func Holder(path string, at, n int64) string { return holder(path, at, n, unix.F_RDLCK) }
+// Holder names who keeps others from n bytes at at of the file: "process 1234
+// (python3)", "another process" where the kind of lock does not say which, ""
+// when there is none or it cannot be seen. The locks of fcntl count, not
+// [Lock]'s. The caller must have no lock of its own on the file that ends with a
+// descriptor (one of fcntl's old kind).
+func Holder(path string, at, n int64) string { return holderOf(path, at, n, unix.F_RDLCK) }
 
 // User says in the same words who has any lock there: who only reads counts, too.
-func User(path string, at, n int64) string { return holder(path, at, n, unix.F_WRLCK) }
+func User(path string, at, n int64) string { return holderOf(path, at, n, unix.F_WRLCK) }
 
-func holder(path string, at, n int64, kind int16) string {
+func holderOf(path string, at, n int64, kind int16) string {
 	f, err := os.Open(path) //nolint:gosec // the path is the caller's choice
 	if err != nil {
 		return ""
@@ -101,7 +101,7 @@ func FreeText(free uint64, dir string) string {
 }
 
 // Full reports whether the disk of a folder has less than a megabyte of room; no
-// for one that does not tell.
+// for one that does not say.
 func Full(dir string) bool {
 	free, err := Free(dir)
 	return err == nil && free < noRoom

@@ -47,7 +47,7 @@ func TestMendIsStopped(t *testing.T) {
 	}
 	quit := make(chan struct{})
 	close(quit)
-	if mend(dir, quit) {
+	if mendUntil(dir, quit) {
 		t.Error("it went on")
 	}
 }

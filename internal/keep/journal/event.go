@@ -95,7 +95,7 @@ type Created struct {
 type Resumed struct {
 	From    string `json:"from"`              // the status that it was resumed from
 	PID     int    `json:"pid,omitempty"`     // of the new owner
-	Adopted bool   `json:"adopted,omitempty"` // an agent was still running, and goes on
+	Adopted bool   `json:"adopted,omitempty"` // an agent was still running, and continues
 }
 
 // Review is what a try of an iteration's review came to: Review sums up all
@@ -130,7 +130,7 @@ type Answer struct {
 	Option string `json:"option,omitempty"`
 }
 
-// Asked is a person's wish to pause or to stop.
+// Asked is a person's request to pause or to stop.
 type Asked struct {
 	Text string `json:"text,omitempty"`
 	By   string `json:"by,omitempty"`
@@ -225,7 +225,7 @@ type Appender interface {
 	Append(ctx context.Context, e Event) (int64, error)
 }
 
-// Poll is how often whoever follows a run looks for new events.
+// Poll is how often a follower of a run looks for new events.
 const Poll = 100 * time.Millisecond
 
 // page bounds how many events are in memory at once: one of them may carry a

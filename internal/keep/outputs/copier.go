@@ -26,7 +26,7 @@ const shareBound = 10 * time.Second
 
 // Share copies what a run prints into its folder dir to where machines share it, or
 // nothing where shared is nil, until stop is called. A place that cannot be written holds
-// nothing up: it is told once, and what is missing is copied when it can be written again.
+// nothing up: there is one warning, and what is missing is copied when it can be written again.
 func Share(dir string, shared *Folder, run string, warn func(string)) (stop func()) {
 	if shared == nil {
 		return func() {}
@@ -35,7 +35,7 @@ func Share(dir string, shared *Folder, run string, warn func(string)) (stop func
 	ends, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.share(ends, warn)
+		c.copyRegularly(ends, warn)
 	}()
 	return func() {
 		close(ends)
@@ -47,14 +47,14 @@ func Share(dir string, shared *Folder, run string, warn func(string)) (stop func
 	}
 }
 
-func (c *Copier) share(ends <-chan struct{}, warn func(string)) {
+func (c *Copier) copyRegularly(ends <-chan struct{}, warn func(string)) {
 	tick := time.NewTicker(copyEvery)
 	defer tick.Stop()
 	told := false
 	for all := true; ; all = told {
 		err := c.Copy(all)
 		if err != nil && !told {
-			warn(fmt.Sprintf("other machines do not see what the run prints until cluster.files can be written: %v", err))
+			warn("other machines do not see what the run prints until cluster.files can be written: " + err.Error())
 		}
 		told = err != nil
 		select {
@@ -91,28 +91,28 @@ func NewCopier(from string, shared *Folder, run string) *Copier {
 }
 
 // Copy copies what has come since the last call: of all iterations, or of the last two,
-// which are those that can grow. After an error the next call goes on.
+// which are those that can grow. After an error the next call continues.
 func (c *Copier) Copy(all bool) error {
 	from, err := os.OpenRoot(c.from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Close() }()
-	if err := c.to.begin(); err != nil {
+	if err := c.to.beginCopy(); err != nil {
 		return err
 	}
-	numbers, err := iterations(from)
+	numbers, err := listIterations(from)
 	if !all {
 		numbers = numbers[max(0, len(numbers)-2):]
 	}
 	for _, n := range numbers {
-		err = errors.Join(err, c.folder(from, strconv.Itoa(n)))
+		err = errors.Join(err, c.copyFolder(from, strconv.Itoa(n)))
 	}
-	return errors.Join(err, c.to.end())
+	return errors.Join(err, c.to.endCopy())
 }
 
-// iterations are the numbers that have a folder.
-func iterations(root *os.Root) (numbers []int, err error) {
+// listIterations are the numbers that have a folder.
+func listIterations(root *os.Root) (numbers []int, err error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
 		if n, nerr := strconv.Atoi(e.Name()); nerr == nil && e.IsDir() {
@@ -128,16 +128,16 @@ func iterations(root *os.Root) (numbers []int, err error) {
 var names = lazy.Regexp(
 	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
 
-// folder copies a folder: streams first, since who sees that something has ended reads
+// copyFolder copies a folder: streams first, since who sees that something has ended reads
 // no more of it.
-func (c *Copier) folder(from *os.Root, dir string) error {
+func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	entries, err := fs.ReadDir(from.FS(), dir)
 	if err != nil {
 		return unlessGone(err)
 	}
 	if !c.seen[dir] { // an earlier copier of the run may have copied another attempt
 		maps.DeleteFunc(c.done, func(name string, _ copied) bool { return path.Dir(name) == dir })
-		if err := c.to.fresh(dir); err != nil {
+		if err := c.to.beginAnew(dir); err != nil {
 			return err
 		}
 		c.seen[dir] = true
@@ -147,7 +147,7 @@ func (c *Copier) folder(from *os.Root, dir string) error {
 		name := path.Join(dir, e.Name())
 		switch {
 		case e.IsDir() && isOurs(dir, e.Name()):
-			err = errors.Join(err, c.folder(from, name))
+			err = errors.Join(err, c.copyFolder(from, name))
 		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
 		case isMark(name):
 			marks = append(marks, name)
@@ -156,17 +156,17 @@ func (c *Copier) folder(from *os.Root, dir string) error {
 		}
 	}
 	for _, name := range streams {
-		err = errors.Join(err, c.file(from, name))
+		err = errors.Join(err, c.copyFile(from, name))
 	}
 	for name := range c.done { // after the packed form of it has come
 		if path.Dir(name) == dir && !slices.Contains(streams, name) && !slices.Contains(marks, name) {
 			delete(c.done, name)
-			err = errors.Join(err, c.to.drop(name))
+			err = errors.Join(err, c.to.dropFile(name))
 		}
 	}
 	if err == nil {
 		for _, name := range marks {
-			err = errors.Join(err, c.file(from, name))
+			err = errors.Join(err, c.copyFile(from, name))
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,20 +175,20 @@ func (c *Copier) folder(from *os.Root, dir string) error {
 	return err
 }
 
-// isMark is true for a file that says that something has begun or ended.
+// isMark: the file marks a begin or an end.
 func isMark(name string) bool {
 	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl")
 }
 
-// isOurs is true for a folder with files that are copied: an earlier attempt's, and
+// isOurs: the folder has files that are copied, an earlier attempt's, and
 // those of a workflow's steps. Caches and temporary files of agents are others.
 func isOurs(dir, name string) bool {
 	_, err := strconv.Atoi(name)
 	return err == nil || name == "steps" || path.Base(dir) == "steps"
 }
 
-// file copies one file, anew when it is another one than before.
-func (c *Copier) file(from *os.Root, name string) error {
+// copyFile copies one file, anew when it is another one than before.
+func (c *Copier) copyFile(from *os.Root, name string) error {
 	in, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return unlessGone(err)
@@ -207,10 +207,10 @@ func (c *Copier) file(from *os.Root, name string) error {
 	case isMark(name):
 		var brief []byte
 		if brief, err = briefOf(in); err == nil {
-			err = c.to.put(name, brief)
+			err = c.to.putFile(name, brief)
 		}
 	default:
-		err = c.to.add(name, in, was.to, info.Size())
+		err = c.to.addPart(name, in, was.to, info.Size())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy %s: %w", name, err)

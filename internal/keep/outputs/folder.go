@@ -16,15 +16,15 @@ type Folder struct{ Path, Board string }
 
 func (f Folder) String() string { return f.Path }
 
-func (f Folder) open(run, iteration string) (*os.Root, error) {
+func (f Folder) openRun(run, iteration string) (*os.Root, error) {
 	root, err := f.ofRun(run, false)
 	if err != nil {
 		return nil, err
 	}
-	return into(root, iteration)
+	return intoFolder(root, iteration)
 }
 
-func (f Folder) remove(run string) error {
+func (f Folder) removeRun(run string) error {
 	board, err := f.ofBoard(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -43,7 +43,7 @@ func (f Folder) ofRun(run string, made bool) (*os.Root, error) {
 		return nil, err
 	}
 	defer func() { _ = board.Close() }()
-	return step(board, run, made)
+	return enterFolder(board, run, made)
 }
 
 func (f Folder) ofBoard(made bool) (*os.Root, error) {
@@ -52,14 +52,14 @@ func (f Folder) ofBoard(made bool) (*os.Root, error) {
 		return nil, err
 	}
 	defer func() { _ = given.Close() }()
-	return step(given, f.Board, made)
+	return enterFolder(given, f.Board, made)
 }
 
-// step opens a folder that is in another one itself: no link leads to it. One that is
+// enterFolder opens a folder that is in another one itself: no link leads to it. One that is
 // made is for the same people as the one that it is in.
-func step(in *os.Root, name string, made bool) (*os.Root, error) {
+func enterFolder(in *os.Root, name string, made bool) (*os.Root, error) {
 	if made {
-		if err := mkdir(in, name); err != nil {
+		if err := makeFolder(in, name); err != nil {
 			return nil, err
 		}
 	}
@@ -79,8 +79,8 @@ func step(in *os.Root, name string, made bool) (*os.Root, error) {
 	return next, nil
 }
 
-// mkdir makes a folder, unless it is there.
-func mkdir(in *os.Root, name string) error {
+// makeFolder makes a folder, unless it is there.
+func makeFolder(in *os.Root, name string) error {
 	err := in.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -109,27 +109,27 @@ type folderOfRun struct {
 	root *os.Root
 }
 
-func (f *folderOfRun) begin() (err error) {
+func (f *folderOfRun) beginCopy() (err error) {
 	f.root, err = f.in.ofRun(f.run, true)
 	return err
 }
 
-func (f *folderOfRun) end() error { return f.root.Close() }
+func (f *folderOfRun) endCopy() error { return f.root.Close() }
 
-// fresh begins a folder anew.
-func (f *folderOfRun) fresh(dir string) error {
+// beginAnew begins a folder anew.
+func (f *folderOfRun) beginAnew(dir string) error {
 	if err := f.root.RemoveAll(dir); err != nil {
 		return err
 	}
-	return mkdir(f.root, dir)
+	return makeFolder(f.root, dir)
 }
 
-// add stores what a stream has from at to end, and what comes after it is added to it.
+// addPart stores what a stream has from at to end, and what comes after it is added to it.
 // At 0 it is another stream than before: it gets another file, so that who reads the one
 // before notices. After an error the same is stored again.
-func (f *folderOfRun) add(name string, in io.ReaderAt, at, end int64) error {
+func (f *folderOfRun) addPart(name string, in io.ReaderAt, at, end int64) error {
 	if at == 0 {
-		if err := f.drop(name); err != nil {
+		if err := f.dropFile(name); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (f *folderOfRun) add(name string, in io.ReaderAt, at, end int64) error {
 		return err
 	}
 	if at == 0 {
-		err = open(out, f.root)
+		err = openToReaders(out, f.root)
 	}
 	if err == nil {
 		_, err = io.Copy(io.NewOffsetWriter(out, at), io.NewSectionReader(in, at, end-at))
@@ -146,13 +146,13 @@ func (f *folderOfRun) add(name string, in io.ReaderAt, at, end int64) error {
 	return errors.Join(err, out.Close())
 }
 
-// put stores a small file whole.
-func (f *folderOfRun) put(name string, data []byte) error { return replace(f.root, name, data) }
+// putFile stores a small file whole.
+func (f *folderOfRun) putFile(name string, data []byte) error { return replaceFile(f.root, name, data) }
 
-func (f *folderOfRun) drop(name string) error { return unlessGone(f.root.Remove(name)) }
+func (f *folderOfRun) dropFile(name string) error { return unlessGone(f.root.Remove(name)) }
 
-// replace has a file take the place of the one before, whole.
-func replace(in *os.Root, name string, data []byte) error {
+// replaceFile has a file take the place of the one before, whole.
+func replaceFile(in *os.Root, name string, data []byte) error {
 	temp := path.Join(path.Dir(name), ".new")
 	_ = in.Remove(temp) // what a crash has left
 	out, err := in.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -160,14 +160,14 @@ func replace(in *os.Root, name string, data []byte) error {
 		return err
 	}
 	_, err = out.Write(data)
-	if err := errors.Join(err, open(out, in), out.Close()); err != nil {
+	if err := errors.Join(err, openToReaders(out, in), out.Close()); err != nil {
 		return err
 	}
 	return in.Rename(temp, name)
 }
 
-// open lets those read a file who may read the folder.
-func open(f *os.File, in *os.Root) error {
+// openToReaders lets those read a file who may read the folder.
+func openToReaders(f *os.File, in *os.Root) error {
 	mode, err := modeOf(in)
 	if err != nil {
 		return err

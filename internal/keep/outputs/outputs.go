@@ -1,5 +1,5 @@
 // Package outputs finds what runs print: in this machine's folder of a run, else where
-// all machines of a board look, to which whoever drives a run copies it while it grows.
+// all machines of a board look, to which the process that drives a run copies it while it grows.
 //
 //	the run's folder ── Copier ──▶ a shared folder ──▶ Open
 //
@@ -28,16 +28,16 @@ func Open(runs string, shared *Folder, run, iteration string) (*os.Root, error) 
 	}
 	root, err := os.OpenRoot(filepath.Join(runs, run))
 	if err == nil {
-		root, err = into(root, iteration)
+		root, err = intoFolder(root, iteration)
 	}
 	if shared != nil && errors.Is(err, fs.ErrNotExist) {
-		return shared.open(run, iteration)
+		return shared.openRun(run, iteration)
 	}
 	return root, err
 }
 
-// into goes to a folder below root, and closes root.
-func into(root *os.Root, name string) (*os.Root, error) {
+// intoFolder goes to a folder below root, and closes root.
+func intoFolder(root *os.Root, name string) (*os.Root, error) {
 	defer func() { _ = root.Close() }()
 	return root.OpenRoot(name)
 }
@@ -47,31 +47,31 @@ func Remove(shared *Folder, run string) error {
 	if shared == nil {
 		return nil
 	}
-	return shared.remove(run)
+	return shared.removeRun(run)
 }
 
-// Settle makes less of what an iteration has left, once all that is needed of it to go
-// on is stored elsewhere: streams are packed, and of what pawl noted for itself only
-// that stays which other machines may see.
+// Settle makes less of what an iteration has left, once all that is needed of it to
+// resume is stored elsewhere: streams are packed, and of what pawl noted for itself
+// only that stays which other machines may see.
 func Settle(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return unlessGone(err)
 	}
 	defer func() { _ = root.Close() }()
-	return settle(root, ".")
+	return settleFolder(root, ".")
 }
 
-func settle(root *os.Root, dir string) error {
+func settleFolder(root *os.Root, dir string) error {
 	entries, err := fs.ReadDir(root.FS(), dir)
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		switch {
 		case e.IsDir() && isOurs(dir, e.Name()):
-			err = errors.Join(err, settle(root, name))
+			err = errors.Join(err, settleFolder(root, name))
 		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
 		case path.Ext(name) == ".json":
-			err = errors.Join(err, shorten(root, name))
+			err = errors.Join(err, shortenFile(root, name))
 		case slices.Contains([]string{".out", ".err", ".jsonl", ".md"}, path.Ext(name)):
 			err = errors.Join(err, spool.Pack(root, name))
 		}
@@ -79,7 +79,7 @@ func settle(root *os.Root, dir string) error {
 	return err
 }
 
-func shorten(root *os.Root, name string) error {
+func shortenFile(root *os.Root, name string) error {
 	in, err := root.Open(name)
 	if err != nil {
 		return err
@@ -89,5 +89,5 @@ func shorten(root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	return replace(root, name, data)
+	return replaceFile(root, name, data)
 }

@@ -24,7 +24,7 @@ type Reader struct {
 	name  string
 	head  head
 	info  fs.FileInfo // of the file
-	next  int64       // where Read goes on
+	next  int64       // where Read continues
 	note  string      // what Read is to say first
 }
 
@@ -42,9 +42,9 @@ type Span struct{ From, To int64 }
 // [fs.ErrNotExist] while it is empty.
 func Open(root *os.Root, name string) (*Reader, error) {
 	var h head
-	h, info, err := regular(root, name)
+	h, info, err := openRegular(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		h, info, err = unpack(root, name)
+		h, info, err = openPacked(root, name)
 	}
 	if err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func Open(root *os.Root, name string) (*Reader, error) {
 	return &Reader{root: root, close: func() error { return nil }, name: name, head: h, info: info}, nil
 }
 
-// regular opens a file. A pipe that nobody writes to would hold it up.
-func regular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+// openRegular opens a file. A pipe without a writer would hold it up.
+func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -89,18 +89,18 @@ func (r *Reader) Close() error { return errors.Join(r.head.Close(), r.close()) }
 // File is the beginning of the stream, to be read only, and when it was changed; all
 // says that there is no more of it now.
 func (r *Reader) File() (f io.ReadSeeker, changed time.Time, all bool) {
-	parts, err := r.parts()
+	parts, err := r.partsNow()
 	return r.head, r.info.ModTime(), err == nil && len(parts) == 0
 }
 
 // tries is how often a stream is looked at whose parts go meanwhile.
 const tries = 100
 
-// steady does something with where the parts begin, again when one has gone
+// tryParts does something with where the parts begin, again when one has gone
 // meanwhile.
-func (r *Reader) steady(do func(parts []int64) error) error {
+func (r *Reader) tryParts(do func(parts []int64) error) error {
 	for try := 1; ; try++ {
-		parts, err := r.parts()
+		parts, err := r.partsNow()
 		if err != nil {
 			return err
 		}
@@ -110,9 +110,9 @@ func (r *Reader) steady(do func(parts []int64) error) error {
 	}
 }
 
-// parts fails with fs.ErrNotExist when another stream has taken the place. One that is
+// partsNow fails with fs.ErrNotExist when another stream has taken the place. One that is
 // packed has none.
-func (r *Reader) parts() ([]int64, error) {
+func (r *Reader) partsNow() ([]int64, error) {
 	now, err := r.root.Stat(r.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = r.root.Stat(r.name + packed)
@@ -129,7 +129,7 @@ func (r *Reader) parts() ([]int64, error) {
 
 func partName(path string, at int64) string { return path + "." + strconv.FormatInt(at, 10) }
 
-// partsOf is where the parts of a stream begin, in order.
+// partsOf a stream are the offsets at which they begin, in order.
 func partsOf(dir fs.FS, name string) ([]int64, error) {
 	names, err := fs.Glob(dir, name+".[0-9]*")
 	if err != nil {
@@ -145,10 +145,10 @@ func partsOf(dir fs.FS, name string) ([]int64, error) {
 	return parts, nil
 }
 
-// Spans is what can be read as of now: one stretch, or two with what was left
-// out between them.
+// Spans can be read as of now: one stretch, or two with what was left out between
+// them.
 func (r *Reader) Spans() (spans []Span, err error) {
-	err = r.steady(func(parts []int64) error {
+	err = r.tryParts(func(parts []int64) error {
 		size, err := r.head.Seek(0, io.SeekEnd) // after the parts: where there are some it is full
 		if err != nil {
 			return err
@@ -187,10 +187,10 @@ func (r *Reader) Size() (int64, error) {
 // the end, less than there is room for only before what was left out or at the
 // end, and never across what was left out.
 func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
-	err = r.steady(func(parts []int64) error {
+	err = r.tryParts(func(parts []int64) error {
 		n, at = 0, off
 		for n < len(buf) {
-			some, from, err := r.some(parts, buf[n:], at+int64(n))
+			some, from, err := r.readSome(parts, buf[n:], at+int64(n))
 			if err != nil {
 				return err
 			}
@@ -207,8 +207,8 @@ func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
 	return n, at, err
 }
 
-// some reads from one file.
-func (r *Reader) some(parts []int64, buf []byte, off int64) (n int, at int64, err error) {
+// readSome reads from one file.
+func (r *Reader) readSome(parts []int64, buf []byte, off int64) (n int, at int64, err error) {
 	n, err = r.head.ReadAt(buf, off)
 	if n > 0 || len(parts) == 0 {
 		return n, off, notEOF(err)
@@ -248,15 +248,15 @@ func (r *Reader) Read(p []byte) (int, error) {
 	case n == 0:
 		return 0, io.EOF
 	case at > r.next:
-		r.note, r.next = "\n… "+amount(at-r.next)+" left out …\n", at
+		r.note, r.next = "\n… "+sizeText(at-r.next)+" left out …\n", at
 		return r.Read(p)
 	}
 	r.next = at + int64(n)
 	return n, nil
 }
 
-// amount is a number of bytes for people.
-func amount(n int64) string {
+// sizeText is a number of bytes for people.
+func sizeText(n int64) string {
 	switch {
 	case n >= 10<<20:
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -290,9 +290,7 @@ type Lines struct {
 }
 
 // NewLines reads from an offset of the stream on.
-func NewLines(from source, at int64) *Lines {
-	return &Lines{from: from, pos: at, End: at}
-}
+func NewLines(from source, at int64) *Lines { return &Lines{from: from, pos: at, End: at} }
 
 // Next reads the next line; false when there is none yet. It can be asked again
 // after the stream has grown.

@@ -63,7 +63,7 @@ func TestAStreamIsReadInOneGo(t *testing.T) {
 			r, want := opened(t, path), string(stretch(0, total))
 			if spans := check(t, r, total, limit); len(spans) == 2 {
 				from := spans[1].From
-				want = string(stretch(0, 80)) + "\n… " + amount(from-80) + " left out …\n" + string(stretch(from, total))
+				want = string(stretch(0, 80)) + "\n… " + sizeText(from-80) + " left out …\n" + string(stretch(from, total))
 			}
 			if got, err := io.ReadAll(iotest.OneByteReader(r)); err != nil || string(got) != want {
 				t.Errorf("total %d, chunk %d: got %q, %v, want %q", total, chunk, got, err, want)

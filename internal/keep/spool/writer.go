@@ -47,7 +47,7 @@ func NewWriter(path string, limit int64) *Writer {
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
 	if w.err == nil {
-		w.fails(w.keep(p))
+		w.keepError(w.keepBytes(p))
 	}
 	w.total += int64(n)
 	return n, nil
@@ -59,17 +59,17 @@ func (w *Writer) Size() int64 { return w.total }
 // Truncated reports whether not all of them were kept.
 func (w *Writer) Truncated() bool { return w.first > w.limit/2 || w.err != nil }
 
-// fails keeps the first problem.
-func (w *Writer) fails(err error) {
+// keepError keeps the first problem.
+func (w *Writer) keepError(err error) {
 	if err != nil && w.err == nil {
 		w.err = fmt.Errorf("cannot keep output: %v", err)
 	}
 }
 
-func (w *Writer) keep(p []byte) error {
+func (w *Writer) keepBytes(p []byte) error {
 	for at := w.total; len(p) > 0; {
 		if at == w.end {
-			if err := w.turn(at); err != nil {
+			if err := w.beginFile(at); err != nil {
 				return err
 			}
 		}
@@ -82,19 +82,19 @@ func (w *Writer) keep(p []byte) error {
 	return nil
 }
 
-// turn begins the file for what comes at an offset, and lets go of parts that are
+// beginFile begins the file for what comes at an offset, and lets go of parts that are
 // not needed any more.
-func (w *Writer) turn(at int64) (err error) {
+func (w *Writer) beginFile(at int64) (err error) {
 	if w.file != nil {
 		if err := w.file.Close(); err != nil {
 			return err
 		}
 	}
 	if at == 0 {
-		if err := discard(w.path); err != nil {
+		if err := discardParts(w.path); err != nil {
 			return err
 		}
-		w.file, err = create(w.path)
+		w.file, err = createFile(w.path)
 		w.end = w.limit / 2
 		return err
 	}
@@ -102,7 +102,7 @@ func (w *Writer) turn(at int64) (err error) {
 	room := w.limit - w.limit/2 // is kept of the end at least
 	part := max(1, room/endParts)
 	w.end = at + part
-	if w.file, err = create(partName(w.path, at)); err != nil {
+	if w.file, err = createFile(partName(w.path, at)); err != nil {
 		return err
 	}
 	for ; w.first+part <= at-room; w.first += part {
@@ -114,14 +114,14 @@ func (w *Writer) turn(at int64) (err error) {
 // Close returns the first problem that there was.
 func (w *Writer) Close() error {
 	if w.file != nil {
-		w.fails(w.file.Close())
+		w.keepError(w.file.Close())
 		w.file = nil
 	}
 	return w.err
 }
 
-// discard removes the parts of an earlier stream, and one that is packed.
-func discard(path string) error {
+// discardParts removes the parts of an earlier stream, and one that is packed.
+func discardParts(path string) error {
 	parts, err := partsOf(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if rerr := os.Remove(path + packed); !errors.Is(rerr, fs.ErrNotExist) {
 		err = errors.Join(err, rerr)
@@ -132,7 +132,7 @@ func discard(path string) error {
 	return err
 }
 
-func create(path string) (*os.File, error) {
+func createFile(path string) (*os.File, error) {
 	const flags = os.O_RDWR | os.O_CREATE | os.O_TRUNC
 	f, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,14 +154,14 @@ const (
 	mostPacked  = 8 << 20
 )
 
-// Pack compresses a stream that nobody writes to any more, where that is worth it. At
+// Pack compresses a stream that is complete, where that is worth it. At
 // any time one of both files is whole.
 func Pack(root *os.Root, name string) (err error) {
 	parts, err := partsOf(root.FS(), name)
 	if err != nil || len(parts) > 0 {
 		return err
 	}
-	in, info, err := regular(root, name)
+	in, info, err := openRegular(root, name)
 	if err != nil {
 		return err
 	}
@@ -193,9 +193,9 @@ type unpacked struct{ *bytes.Reader }
 
 func (unpacked) Close() error { return nil }
 
-// unpack opens a stream that [Pack] has compressed.
-func unpack(root *os.Root, name string) (head, fs.FileInfo, error) {
-	f, info, err := regular(root, name+packed)
+// openPacked opens a stream that [Pack] has compressed.
+func openPacked(root *os.Root, name string) (head, fs.FileInfo, error) {
+	f, info, err := openRegular(root, name+packed)
 	if err != nil {
 		return nil, nil, err
 	}

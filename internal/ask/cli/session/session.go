@@ -101,7 +101,7 @@ func (s *Session) warnFixedStrategy(pol *loop.Policy) {
 		HasOptional: pol.HasOptional, IterationTimeout: pol.IterationTimeout, Ceiling: pol.IterationCeiling,
 		Gate: len(s.Plan.Gates) > 0, Steps: pol.Kind == loop.Workflow,
 	}
-	if why := at.Ineffective(pol.Strategy); why != "" {
+	if why := at.ReasonIneffective(pol.Strategy); why != "" {
 		s.App.Say("Warning: strategy %s has no effect: %s.", pol.Strategy, why)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // agentOf is the agent that does a work of a step.
 func (p *pass) agentOf(n *node, w workflow.Work) string {
-	return agentFor(w.Agent, p.h.Plan().Policy.Agent, p.c.Agent, p.latest(n.id))
+	return agentFor(w.Agent, p.h.Plan().Policy.Agent, p.c.Agent, p.latestOf(n.id))
 }
 
 // agentFor is the agent that a work names, or the run's own. Where the run has
@@ -37,11 +37,11 @@ func agentFor(named, own, current string, last *execution) string {
 	return current
 }
 
-// agent gives the step's prompt to an agent.
-func (d *activeAttempt) agent(ctx context.Context) error {
+// runAgentStep gives the step's prompt to an agent.
+func (d *activeAttempt) runAgentStep(ctx context.Context) error {
 	p, name := d.s.p, d.e.record.Agent
-	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-	limits, ended := p.limits.left()
+	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+	limits, ended := p.limits.leftNow()
 	if ended != loop.NotEnded {
 		return d.nothingLeft(ended)
 	}
@@ -51,21 +51,21 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	}
 	dir := d.n.given.dir
 	job, err := p.h.AgentJob(ctx, engine.AgentCall{
-		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.files(d.e), Agent: name, Prompt: d.prompt(), Dir: dir,
-		Env:    d.n.given.environ("PAWL_STEP=" + d.n.id),
+		ID: jobID(d.e, ""), Step: d.n.id, Files: d.s.filesPrefix(d.e), Agent: name, Prompt: d.promptText(), Dir: dir,
+		Env:    d.n.given.envWith("PAWL_STEP=" + d.n.id),
 		Limits: limits,
 	})
 	if err != nil {
-		return d.cannotStart(uncallable(err))
+		return d.cannotStart(uncallableFailure(err))
 	}
-	res, err := d.run(ctx, job)
+	res, err := d.runJob(ctx, job)
 	if err != nil {
 		return err
 	}
 	end := p.h.AgentEnded(ctx, name, job, res)
 	d.e.record.Usage = usageOf(end.Record)
-	p.stopFor(p.limits.end(d.n.id, d.e.record.Usage))
-	p.judged(d.e, end.Record.Exit, end.Record.Failure, iteration)
+	p.stopFor(p.limits.endAgent(d.n.id, d.e.record.Usage))
+	p.setStatus(d.e, end.Record.Exit, end.Record.Failure, iteration)
 	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls || x == loop.EndedTokens {
 		p.stopFor(x)
 	}
@@ -74,19 +74,19 @@ func (d *activeAttempt) agent(ctx context.Context) error {
 	}
 	d.e.Output, d.e.record.Cut = cutText(end.Message)
 	if q := end.Record.Signal; q.Kind == signal.Pending || q.Kind == signal.Blocked {
-		return d.asks(q)
+		return d.leaveToPerson(q)
 	}
-	return d.succeed(ctx, nil)
+	return d.completeAttempt(ctx, nil)
 }
 
-// prompt is what the agent is told: the step's text, and what is known of the
+// promptText makes the agent's prompt: the step's text, and what is known of the
 // attempts before.
-func (d *activeAttempt) prompt() string {
+func (d *activeAttempt) promptText() string {
 	var b strings.Builder
 	b.WriteString(d.content)
 	f := d.s.p.c.Feedback
 	var notes []string
-	if last := d.s.p.latest(d.n.id); last != nil {
+	if last := d.s.p.latestOf(d.n.id); last != nil {
 		red := last.Status == store.StepFailure || last.Status == store.StepRefused
 		if why := last.record.Failure; red && why != nil {
 			notes = append(notes, outcomeBefore(last)+oneLine(why.Summary))
@@ -110,7 +110,7 @@ func (d *activeAttempt) prompt() string {
 	return b.String()
 }
 
-// outcomeBefore begins to tell an agent what came of its work before.
+// outcomeBefore begins a sentence about the outcome of the agent's work before.
 func outcomeBefore(e *execution) string {
 	switch f := e.record.Failure; {
 	case e.Status != store.StepRefused:
@@ -136,30 +136,30 @@ func cutText(text string) (kept string, cut bool) {
 	return strings.ToValidUTF8(text[:maxOutput], ""), true
 }
 
-// asks leaves the step to a person, where its agent cannot go on alone.
-func (d *activeAttempt) asks(q signal.Signal) error {
+// leaveToPerson leaves the step to a person, where its agent cannot go on alone.
+func (d *activeAttempt) leaveToPerson(q signal.Signal) error {
 	text := q.Text
 	if q.Kind == signal.Blocked {
 		text = "it is blocked: " + q.Text
 	}
 	d.e.Status, d.e.record.Question = store.StepAsking, q.Text
-	d.s.p.question(d.n.id, text)
+	d.s.p.addQuestion(d.n.id, text)
 	return nil
 }
 
-// fails ends an attempt with a failure that pawl itself has found.
-func (d *activeAttempt) fails(f failure.Analysis) {
+// failAttempt ends an attempt with a failure that pawl itself has found.
+func (d *activeAttempt) failAttempt(f failure.Analysis) {
 	d.e.Status, d.e.record.Failure = store.StepFailure, &f
 }
 
 // cannotStart stores an attempt that fails before anything of it is started.
 func (d *activeAttempt) cannotStart(f failure.Analysis) error {
-	d.fails(f)
-	return d.s.p.begin(d.s, d.n, d.e)
+	d.failAttempt(f)
+	return d.s.p.storeBegin(d.s, d.n, d.e)
 }
 
-// uncallable is the failure of an agent or a procedure that cannot even be called.
-func uncallable(err error) failure.Analysis {
+// uncallableFailure is the failure of an agent or a procedure that cannot even be called.
+func uncallableFailure(err error) failure.Analysis {
 	return failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
 		Fingerprint: engine.CannotStart, Summary: err.Error(),
@@ -178,9 +178,9 @@ func (d *activeAttempt) nothingLeft(ended loop.Ended) error {
 	})
 }
 
-// listen is who hears the events of a step's agent: whoever watches, and the
-// budget, which ends the step when all agents together have used it up.
-func (d *activeAttempt) listen(ctx context.Context, job supervisor.Job) (context.Context, func(agent.Event), func()) {
+// listenTo passes the events of a step's agent to the watcher and to the budget,
+// which ends the step when all agents together have used it up.
+func (d *activeAttempt) listenTo(ctx context.Context, job supervisor.Job) (context.Context, func(agent.Event), func()) {
 	if job.Parser == "" {
 		return ctx, nil, func() {}
 	}
@@ -188,11 +188,11 @@ func (d *activeAttempt) listen(ctx context.Context, job supervisor.Job) (context
 	c := agent.NewCollector()
 	c.SetPrices(job.Prices)
 	c.SetModel(job.Model)
-	p.limits.begin(d.n.id, c)
+	p.limits.beginAgent(d.n.id, c)
 	ctx, stop := context.WithCancel(ctx)
 	return ctx, func(e agent.Event) {
 		p.h.TellAgent(d.n.id, e)
-		if ended := p.limits.see(d.n.id, e); ended != loop.NotEnded {
+		if ended := p.limits.countEvent(d.n.id, e); ended != loop.NotEnded {
 			p.stopFor(ended)
 			stop()
 		}
@@ -202,59 +202,59 @@ func (d *activeAttempt) listen(ctx context.Context, job supervisor.Job) (context
 // maxAsks bounds the questions of one pass.
 const maxAsks = 100
 
-// ask takes a person's answer for the step's output, or leaves the step until
+// askPerson takes a person's answer for the step's output, or leaves the step until
 // there is one.
-func (s *scope) ask(ctx context.Context, n *node) {
+func (s *scope) askPerson(ctx context.Context, n *node) {
 	p := s.p
-	e, begun := s.unfinished(n)
-	if last := p.latest(n.id); last != nil && last.Status == store.StepAsking {
+	e, begun := s.unfinishedAttempt(n)
+	if last := p.latestOf(n.id); last != nil && last.Status == store.StepAsking {
 		e, begun = last, true
 	}
 	if !begun {
-		e = s.execution(n, attempt{try: 1})
+		e = s.newExecution(n, attempt{try: 1})
 		e.record.Kind = "ask"
 	}
-	e.Hash, e.Input, e.record.Question = n.in.Hash, n.in.InputHash(n.given.input()), n.given.content
+	e.Hash, e.Input, e.record.Question = n.in.Hash, n.in.InputHash(n.given.inputKey()), n.given.content
 	answer, answered := p.c.Feedback.AnswerTo(n.id)
 	if answered = answered && answer.Question == n.given.content; !answered {
 		n.phase = deferred
-		p.question(n.id, n.given.content)
+		p.addQuestion(n.id, n.given.content)
 		if begun && e.Status == store.StepAsking {
 			return
 		}
 		e.Status = store.StepAsking
-		if err := p.begin(s, n, e); err != nil {
-			p.fail(err)
+		if err := p.storeBegin(s, n, e); err != nil {
+			p.recordError(err)
 		}
-		p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: store.StepAsking, Why: n.given.content}))
+		p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: store.StepAsking, Why: n.given.content}))
 		return
 	}
 	d := &activeAttempt{s: s, n: n, e: e}
 	e.Status, e.Output, e.Elapsed = store.StepSuccess, answer.Text, time.Since(e.StartedAt)
 	if !begun {
-		if err := p.begin(s, n, e); err != nil {
-			p.fail(err)
+		if err := p.storeBegin(s, n, e); err != nil {
+			p.recordError(err)
 			n.phase = deferred
 			return
 		}
 	}
-	if err := d.succeed(ctx, nil); err != nil {
-		p.fail(err)
+	if err := d.completeAttempt(ctx, nil); err != nil {
+		p.recordError(err)
 	}
-	if err := p.finished(n, s, e); err != nil {
-		p.fail(err)
+	if err := p.storeEnd(n, s, e); err != nil {
+		p.recordError(err)
 		n.phase = deferred
 		return
 	}
-	n.result, n.phase = e.result(), settled
+	n.result, n.phase = e.resultOf(), settled
 	if e.Status != store.StepSuccess {
-		n.result = e.result()
-		s.failed(n)
+		n.result = e.resultOf()
+		s.failStep(n)
 	}
 }
 
-// question notes what a person is asked, in the order in which it comes up.
-func (p *pass) question(step, text string) {
+// addQuestion notes what a person is asked, in the order in which it comes up.
+func (p *pass) addQuestion(step, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.asks) < maxAsks {

@@ -22,10 +22,10 @@ func usageOf(r *loop.Record) usage {
 	return usage{r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls, r.Output}
 }
 
-func (u *usage) tokens() int64 { return u.TokensIn + u.TokensOut }
+func (u *usage) allTokens() int64 { return u.TokensIn + u.TokensOut }
 
-func (u *usage) add(v usage) {
-	unpriced := func(of *usage) bool { return !loop.CostKnown(of.Source) && of.tokens() > 0 }
+func (u *usage) addUsage(v usage) {
+	unpriced := func(of *usage) bool { return !loop.CostKnown(of.Source) && of.allTokens() > 0 }
 	partial := unpriced(u) != unpriced(&v) && loop.CostKnown(u.Source) != loop.CostKnown(v.Source)
 	u.Cost += v.Cost
 	u.TokensIn += v.TokensIn
@@ -41,7 +41,7 @@ func (u *usage) add(v usage) {
 	}
 }
 
-func (u *usage) into(r *loop.Record) {
+func (u *usage) copyInto(r *loop.Record) {
 	r.Cost, r.TokensIn, r.TokensOut, r.Calls, r.Output = u.Cost, u.TokensIn, u.TokensOut, u.Calls, u.Output
 	if u.Source != "" {
 		r.CostSource = u.Source
@@ -63,12 +63,11 @@ func newBudget(l loop.CommandLimits, spent usage) *budget {
 	return &budget{limits: l, spent: spent, live: map[string]*agent.Collector{}}
 }
 
-// left is what an agent that starts now may use. ended is the limit that leaves it
-// nothing.
-func (b *budget) left() (l loop.CommandLimits, ended loop.Ended) {
+// leftNow for an agent that starts. ended is the limit that leaves it nothing.
+func (b *budget) leftNow() (l loop.CommandLimits, ended loop.Ended) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	total := b.total()
+	total := b.totalUsed()
 	l.Cost, l.Calls = b.limits.Cost, b.limits.Calls
 	if l.Cost >= 0 {
 		l.Cost = max(0, l.Cost-total.Cost)
@@ -77,7 +76,7 @@ func (b *budget) left() (l loop.CommandLimits, ended loop.Ended) {
 		l.Calls = max(0, l.Calls-total.Calls)
 	}
 	if most := b.limits.Tokens; most != nil {
-		left := max(0, *most-total.tokens())
+		left := max(0, *most-total.allTokens())
 		l.Tokens = &left
 	}
 	switch {
@@ -91,8 +90,8 @@ func (b *budget) left() (l loop.CommandLimits, ended loop.Ended) {
 	return l, ended
 }
 
-// total is what all agents of the iteration used so far.
-func (b *budget) total() usage {
+// totalUsed by all agents of the iteration so far.
+func (b *budget) totalUsed() usage {
 	total := b.spent
 	for _, c := range b.live { // order does not show: a sum
 		cost, _ := c.Cost()
@@ -103,9 +102,9 @@ func (b *budget) total() usage {
 	return total
 }
 
-// see takes an event of a step's agent, and says which limit all agents
+// countEvent takes an event of a step's agent, and returns the limit that all agents
 // together have passed; NotEnded while they have not.
-func (b *budget) see(step string, e agent.Event) loop.Ended {
+func (b *budget) countEvent(step string, e agent.Event) loop.Ended {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.live[step]
@@ -117,35 +116,35 @@ func (b *budget) see(step string, e agent.Event) loop.Ended {
 	if len(b.live) < 2 || !counts {
 		return loop.NotEnded // the limits of one alone are its supervisor's
 	}
-	return b.passed()
+	return b.passedLimit()
 }
 
-// passed is the limit that all agents together have passed.
-func (b *budget) passed() loop.Ended {
-	total := b.total()
+// passedLimit is the limit that all agents together have passed.
+func (b *budget) passedLimit() loop.Ended {
+	total := b.totalUsed()
 	switch {
 	case b.limits.Cost >= 0 && total.Cost > b.limits.Cost:
 		return loop.EndedCost
 	case b.limits.Calls >= 0 && total.Calls > b.limits.Calls:
 		return loop.EndedCalls
-	case b.limits.Tokens != nil && total.tokens() > *b.limits.Tokens:
+	case b.limits.Tokens != nil && total.allTokens() > *b.limits.Tokens:
 		return loop.EndedTokens
 	}
 	return loop.NotEnded
 }
 
-// begin notes that a step's agent runs, end what it used: one that ends in time by
+// beginAgent notes that a step's agent runs, end what it used: one that ends in time by
 // itself may have passed a limit, too.
-func (b *budget) begin(step string, c *agent.Collector) {
+func (b *budget) beginAgent(step string, c *agent.Collector) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.live[step] = c
 }
 
-func (b *budget) end(step string, u usage) loop.Ended {
+func (b *budget) endAgent(step string, u usage) loop.Ended {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.live, step)
-	b.spent.add(u)
-	return b.passed()
+	b.spent.addUsage(u)
+	return b.passedLimit()
 }

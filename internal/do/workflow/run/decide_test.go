@@ -89,7 +89,7 @@ func TestWhatHindersAStep(t *testing.T) {
 		s := scopeOf(t, c.flow)
 		settle(s, c.results)
 		n := nodeOf(s, "c")
-		if open, got := s.open(n), s.hindered(n); open != c.open || got != c.want {
+		if open, got := s.isOpen(n), s.phaseByNeeds(n); open != c.open || got != c.want {
 			t.Errorf("%s with %s: open %v, phase %d; want %v, %d", c.flow, c.results, open, got, c.open, c.want)
 		}
 	}
@@ -109,14 +109,14 @@ func TestWhatAConditionIsTold(t *testing.T) {
 	} {
 		s := scopeOf(t, "ar br cr:a,b")
 		settle(s, results)
-		if v := s.values(nodeOf(s, "c")); v.Failed != want[0] || v.Skipped != want[1] {
+		if v := s.valuesFor(nodeOf(s, "c")); v.Failed != want[0] || v.Skipped != want[1] {
 			t.Errorf("%s: failed %v, skipped %v", results, v.Failed, v.Skipped)
 		}
 	}
 	s := scopeOf(t, "ar br:a cr:b")
 	settle(s, "a=failure b=skipped")
 	nodeOf(s, "b").failedBefore = true
-	if v := s.values(nodeOf(s, "c")); !v.Failed {
+	if v := s.valuesFor(nodeOf(s, "c")); !v.Failed {
 		t.Error("a failure before what it needs does not count")
 	}
 }
@@ -126,7 +126,7 @@ func TestWhichResultsAStepSees(t *testing.T) {
 	t.Parallel()
 	s := scopeOf(t, "ar br:a cr:b dr")
 	settle(s, "a=success b=success d=success")
-	v := s.values(nodeOf(s, "c"))
+	v := s.valuesFor(nodeOf(s, "c"))
 	if len(v.Steps) != 2 || v.Steps["a"].Output != "a's" || v.Steps["b"].Output != "b's" {
 		t.Errorf("%+v", v.Steps)
 	}
@@ -142,7 +142,7 @@ func TestInstancesTogether(t *testing.T) {
 		{Outcome: "skipped", Conclusion: "skipped"},
 		{Outcome: "failure", Conclusion: "success", Output: "two", Outputs: map[string]string{"n": "2"}},
 	} {
-		all["a"] = merged(all, &node{in: &workflow.Instance{Step: step}, result: r})
+		all["a"] = mergeResult(all, &node{in: &workflow.Instance{Step: step}, result: r})
 	}
 	got := all["a"]
 	if got.Outcome != "failure" || got.Conclusion != "success" || got.Output != "one\ntwo" {
@@ -169,11 +169,11 @@ func TestCount(t *testing.T) {
 	} {
 		s := scopeOf(t, "ar br")
 		settle(s, results)
-		got := s.count()
+		got := s.countSteps()
 		same := got.Total == want.steps.Total && got.Done == want.steps.Done && got.Skipped == want.steps.Skipped &&
 			got.Missed == want.steps.Missed && got.Complete == want.steps.Complete
-		if !same || s.left() != want.left {
-			t.Errorf("%s: %+v and %d left; want %+v and %d", results, *got, s.left(), want.steps, want.left)
+		if !same || s.countLeft() != want.left {
+			t.Errorf("%s: %+v and %d left; want %+v and %d", results, *got, s.countLeft(), want.steps, want.left)
 		}
 	}
 }
@@ -223,16 +223,16 @@ func TestJudged(t *testing.T) {
 		{loop.EndedTimeout, wrong, true, store.StepFailure, loop.EndedTimeout},
 	} {
 		p, e := &pass{}, &execution{}
-		p.judged(e, loop.Exit{Ended: c.ended}, c.failure, c.iteration)
+		p.setStatus(e, loop.Exit{Ended: c.ended}, c.failure, c.iteration)
 		if e.Status != c.status || p.ended != c.pass || e.record.Failure != c.failure {
 			t.Errorf("%q: %s, the pass %q", c.ended, e.Status, p.ended)
 		}
 	}
 	p, e := &pass{timeUp: &failure.Analysis{Summary: "ended by pawl"}}, &execution{}
-	if p.judged(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, true); e.record.Failure != p.timeUp {
+	if p.setStatus(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, true); e.record.Failure != p.timeUp {
 		t.Errorf("a limit that is pawl's own is told as %q", e.record.Failure.Summary)
 	}
-	if p.judged(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, false); e.record.Failure != wrong {
+	if p.setStatus(e, loop.Exit{Ended: loop.EndedTimeout}, wrong, false); e.record.Failure != wrong {
 		t.Errorf("a step's own limit is told as %q", e.record.Failure.Summary)
 	}
 }
@@ -263,7 +263,7 @@ func TestWhatIsRefused(t *testing.T) {
 			f.Nested["b"] = flowOf(t, c.below)
 			done(f.Nested["b"], "b/")
 		}
-		b.flow(f, "")
+		b.refuseFlow(f, "")
 		if wrong, again := strings.Join(b.wrong, " "), strings.Join(b.again, " "); wrong != c.wrong || again != c.again {
 			t.Errorf("%s (%s): refused %q, again %q; want %q, %q", c.flow, c.below, wrong, again, c.wrong, c.again)
 		}
@@ -271,14 +271,14 @@ func TestWhatIsRefused(t *testing.T) {
 		if c.wrong == "b/x" {
 			delete(f.Nested, "b")
 			b.wrong, b.again = nil, nil
-			if b.flow(f, ""); strings.Join(b.wrong, " ") != "b/x b/y" {
+			if b.refuseFlow(f, ""); strings.Join(b.wrong, " ") != "b/x b/y" {
 				t.Errorf("of an unknown workflow %q is refused", b.wrong)
 			}
 		}
 		// What was made after the refusal stays.
 		b.iteration = 0
 		b.wrong, b.again = nil, nil
-		if b.flow(f, ""); b.wrong != nil {
+		if b.refuseFlow(f, ""); b.wrong != nil {
 			t.Errorf("%s: later work is refused: %q", c.flow, b.wrong)
 		}
 	}

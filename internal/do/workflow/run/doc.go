@@ -1,7 +1,7 @@
 // Package run runs the steps of a workflow: one iteration is one pass over the
 // steps that are not done yet.
 //
-//	            needs are settled
+//	            needs are over
 //	pending ─────────────────────▶ kept      done before, with the same input
 //	                         ├───▶ skipped   by its condition, or as optional
 //	                         ├───▶ asking    waits for a person

@@ -18,39 +18,39 @@ import (
 // maxDepth bounds workflows in workflows whose names are found while they run.
 const maxDepth = 8
 
-// nested runs the workflow of a step, its steps beside those of the one above.
+// runNested runs the workflow of a step, its steps beside those of the one above.
 // What is done in there stays done when the step is tried again; last is true
 // when it is not.
-func (d *activeAttempt) nested(ctx context.Context, last bool) error {
+func (d *activeAttempt) runNested(ctx context.Context, last bool) error {
 	s, n := d.s, d.n
-	flow, err := s.below(n)
+	flow, err := s.nestedFlow(n)
 	if err != nil {
 		return d.cannotStart(invalidStep(n, err))
 	}
 	if d.resumed {
-		s.p.h.Tell(engine.StepStarted, s.notice(n, engine.StepNotice{Try: d.e.record.Try, Status: "adopted"}))
-	} else if err := s.p.begin(s, n, d.e); err != nil {
+		s.p.h.Tell(engine.StepStarted, s.noticeOf(n, engine.StepNotice{Try: d.e.record.Try, Status: "adopted"}))
+	} else if err := s.p.storeBegin(s, n, d.e); err != nil {
 		return err
 	}
-	inner := newScope(s.p, flow, n.id+"/", n.given.environ())
+	inner := newScope(s.p, flow, n.id+"/", n.given.envWith())
 	inner.above, inner.optional, inner.again, inner.round = s, n.in.Step.Optional, !last, d.e.N
-	limit := least(n.in.Step.Timeout*time.Duration(max(s.p.c.GateFactor, 1)), flow.Plan.Timeout)
-	inner.deadline = sooner(s.deadline, time.Now(), limit)
+	limit := leastLimit(n.in.Step.Timeout*time.Duration(max(s.p.c.GateFactor, 1)), flow.Plan.Timeout)
+	inner.deadline = soonerDeadline(s.deadline, time.Now(), limit)
 	n.below = inner
-	inner.run(ctx)
+	inner.runSteps(ctx)
 	return d.endNested(ctx, inner, limit)
 }
 
-// least is the smaller of two limits of which 0 is none.
-func least(a, b time.Duration) time.Duration {
+// leastLimit is the smaller of two limits of which 0 is none.
+func leastLimit(a, b time.Duration) time.Duration {
 	if a <= 0 || b <= 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// sooner is the earlier of a deadline and the end of a limit that begins now.
-func sooner(deadline, now time.Time, limit time.Duration) time.Time {
+// soonerDeadline is the earlier of a deadline and the end of a limit that begins now.
+func soonerDeadline(deadline, now time.Time, limit time.Duration) time.Time {
 	if limit <= 0 {
 		return deadline
 	}
@@ -62,17 +62,17 @@ func sooner(deadline, now time.Time, limit time.Duration) time.Time {
 
 // endNested makes the end of the step's workflow that of the step.
 func (d *activeAttempt) endNested(ctx context.Context, inner *scope, limit time.Duration) error {
-	t := inner.count()
+	t := inner.countSteps()
 	switch {
 	case t.Complete:
-		return d.complete(ctx, inner)
+		return d.completeNested(ctx, inner)
 	case ctx.Err() != nil:
 		d.e.Status = store.StepCancelled
-	case inner.expired():
+	case inner.isExpired():
 		d.timedOut(t, limit)
-	case inner.broken():
+	case inner.isBroken():
 		d.e.Status, d.e.record.Failure = store.StepFailure, inner.first.failure
-	case inner.asking():
+	case inner.isAsking():
 		d.e.Status = store.StepAsking
 	default:
 		d.e.Status = store.StepCancelled
@@ -87,44 +87,44 @@ func (d *activeAttempt) timedOut(t *loop.Steps, limit time.Duration) {
 	if limit > 0 {
 		f.Summary = "timed out after " + limit.String() + ": " + t.String()
 	}
-	d.fails(f)
+	d.failAttempt(f)
 	d.e.record.Exit = loop.Exit{Code: -1, Ended: loop.EndedTimeout}
 }
 
-// complete makes the step done with its workflow: its output is that of the
+// completeNested makes the step done with its workflow: its output is that of the
 // last step in there, its outputs are those of all.
-func (d *activeAttempt) complete(ctx context.Context, inner *scope) error {
+func (d *activeAttempt) completeNested(ctx context.Context, inner *scope) error {
 	outputs := map[string]string{}
 	for _, m := range inner.nodes {
 		d.e.Output = m.result.Output
 		maps.Copy(outputs, m.result.Outputs)
 	}
 	d.e.Status = store.StepSuccess
-	return d.succeed(ctx, outputs)
+	return d.completeAttempt(ctx, outputs)
 }
 
-// waiting is true when a step of the scope waits for a person, or for the run to go on.
-func (s *scope) waiting() bool {
+// isWaiting: a step of the scope waits for a person, or for the run to resume.
+func (s *scope) isWaiting() bool {
 	return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.phase == deferred })
 }
 
-// asking is true when a step of the scope waits for a person.
-func (s *scope) asking() bool {
+// isAsking: a step of the scope waits for a person.
+func (s *scope) isAsking() bool {
 	return slices.ContainsFunc(s.nodes, func(n *node) bool {
-		last := s.p.latest(n.id)
+		last := s.p.latestOf(n.id)
 		return n.phase == deferred && last != nil && last.Status == store.StepAsking
 	})
 }
 
-// broken is true when a required step of the scope failed.
-func (s *scope) broken() bool {
+// isBroken: a required step of the scope failed.
+func (s *scope) isBroken() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	return s.first != nil
 }
 
-// below is the workflow that a step runs.
-func (s *scope) below(n *node) (*Flow, error) {
+// nestedFlow is the workflow that a step runs.
+func (s *scope) nestedFlow(n *node) (*Flow, error) {
 	if f := s.flow.Nested[n.in.Step.ID]; f != nil {
 		return f, nil
 	}

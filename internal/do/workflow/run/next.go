@@ -87,8 +87,8 @@ func Shown(row store.StepRun) (report.Execution, error) {
 	return out, nil
 }
 
-// result is what later steps see of an execution.
-func (e *execution) result() workflow.Result {
+// resultOf an execution, for later steps.
+func (e *execution) resultOf() workflow.Result {
 	r := workflow.Result{Outcome: e.Status, Conclusion: e.Status, Output: e.Output, Outputs: e.record.Outputs}
 	if e.record.Optional && e.Status == store.StepFailure {
 		r.Conclusion = store.StepSuccess
@@ -96,16 +96,16 @@ func (e *execution) result() workflow.Result {
 	return r
 }
 
-// kept is the execution whose result counts: the newest, if the step is done
+// keptExecution is the execution whose result counts: the newest, if the step is done
 // and neither the workflow nor what it is given has changed since. Otherwise
 // why says why a step that was done runs again; "" for one that was not.
-func kept(past []*execution, hash, input string, optional bool) (e *execution, why string) {
+func keptExecution(past []*execution, hash, input string, optional bool) (e *execution, why string) {
 	if len(past) == 0 {
 		return nil, ""
 	}
 	e = past[len(past)-1]
 	if e.Status == store.StepRefused {
-		return nil, e.refusal()
+		return nil, e.reasonRefused()
 	}
 	missed := e.Status == store.StepFailure && optional && e.record.Optional
 	if e.Status != store.StepSuccess && !missed {
@@ -120,8 +120,8 @@ func kept(past []*execution, hash, input string, optional bool) (e *execution, w
 	return e, ""
 }
 
-// refusal says why a step that was done runs again.
-func (e *execution) refusal() string {
+// reasonRefused: a step that was done runs again.
+func (e *execution) reasonRefused() string {
 	if f := e.record.Failure; f != nil {
 		return "its work is refused: " + f.Summary
 	}
@@ -146,15 +146,15 @@ type situation struct {
 	fresh          bool // begin with the step's own work
 }
 
-// next is the attempt after those of this iteration; false when all that this
+// nextAttempt is the attempt after those of this iteration; false when all that this
 // iteration may try has failed.
 //
 // Where alternatives follow each other in one iteration, all are tried in turn.
 // Else an iteration tries one: the step's own work first, once more after a
 // failure that may pass by itself, and then one alternative an iteration.
-func (s *situation) next() (attempt, bool) {
-	mine := s.mine()
-	at := attempt{alternative: s.first()}
+func (s *situation) nextAttempt() (attempt, bool) {
+	mine := s.sameExecutions()
+	at := attempt{alternative: s.firstWork()}
 	if len(mine) > 0 {
 		at = attempt{mine[len(mine)-1].record.Alternative, mine[len(mine)-1].record.Try}
 		if mine[len(mine)-1].Status != store.StepFailure {
@@ -170,14 +170,14 @@ func (s *situation) next() (attempt, bool) {
 	return at, false
 }
 
-// last is true when nothing is tried after an attempt that fails.
-func (s *situation) last(at attempt) bool {
+// isLast: nothing is tried after the attempt if it fails.
+func (s *situation) isLast(at attempt) bool {
 	another := s.inTurn && at.alternative < s.alternatives
 	return at.try > s.retries && !another
 }
 
-// mine are the executions of this iteration with this input, of the same round.
-func (s *situation) mine() []*execution {
+// sameExecutions are the executions of this iteration with this input, of the same round.
+func (s *situation) sameExecutions() []*execution {
 	var list []*execution
 	for _, e := range s.past {
 		sameTime := e.Iteration == s.iteration && e.Attempt == s.cut && e.record.Round == s.round
@@ -192,8 +192,8 @@ func (s *situation) mine() []*execution {
 // an alternative is tried.
 const patience = 2
 
-// first is the work that this iteration begins with.
-func (s *situation) first() int {
+// firstWork is the work that this iteration begins with.
+func (s *situation) firstWork() int {
 	if s.inTurn || s.fresh {
 		return 0
 	}
@@ -223,9 +223,9 @@ func (s *situation) first() int {
 	return (last.record.Alternative + 1) % (s.alternatives + 1)
 }
 
-// pause is the wait before a try, 1-based, of a step that is tried again by
+// pauseBefore is the wait before a try, 1-based, of a step that is tried again by
 // itself.
-func pause(r workflow.Retry, try int) time.Duration {
+func pauseBefore(r workflow.Retry, try int) time.Duration {
 	if try < 2 || r.Backoff == "none" || r.Delay <= 0 {
 		return 0
 	}

@@ -74,7 +74,7 @@ func TestTheNextAttempt(t *testing.T) {
 		{name: "lost: the same again", past: "1.0f 1.0i", iteration: 1, retries: 3, want: "0.2"},
 	} {
 		s := situation{past: past(c.past), hash: "h", input: "i", iteration: c.iteration, cut: 1, alternatives: c.alternatives, retries: c.retries, inTurn: c.inTurn, fresh: c.fresh}
-		at, more := s.next()
+		at, more := s.nextAttempt()
 		got := ""
 		if more {
 			got = string(rune('0'+at.alternative)) + "." + string(rune('0'+at.try))
@@ -89,7 +89,7 @@ func TestTheNextAttempt(t *testing.T) {
 func TestAnAttemptWithAnotherInputIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := situation{past: past("1.0f"), hash: "h", input: "other", iteration: 1, cut: 1}
-	if at, more := s.next(); !more || at.try != 1 {
+	if at, more := s.nextAttempt(); !more || at.try != 1 {
 		t.Errorf("got %+v, %v", at, more)
 	}
 }
@@ -115,12 +115,12 @@ func TestWhatIsKept(t *testing.T) {
 		for _, e := range list {
 			e.record.Optional = c.optional
 		}
-		e, why := kept(list, c.hash, c.input, c.optional)
+		e, why := keptExecution(list, c.hash, c.input, c.optional)
 		if (e != nil) != c.keep || why != c.why {
 			t.Errorf("%q with %s %s: kept %v, why %q", c.past, c.hash, c.input, e != nil, why)
 		}
-		if c.optional && e.result().Conclusion != "success" {
-			t.Errorf("an optional step that failed concludes %q", e.result().Conclusion)
+		if c.optional && e.resultOf().Conclusion != "success" {
+			t.Errorf("an optional step that failed concludes %q", e.resultOf().Conclusion)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestTheWaitBeforeATry(t *testing.T) {
 		{"none", 0, 4, 0},
 	} {
 		r := workflow.Retry{Max: 9, Backoff: c.backoff, Delay: time.Second, Factor: c.factor}
-		if got := pause(r, c.try); got != c.want {
+		if got := pauseBefore(r, c.try); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -31,9 +31,8 @@ const (
 	lookEvery = 100 * time.Millisecond
 )
 
-// outputOf is what a command printed, without the last line end; cut is true
-// when there was more than is kept. The file may be gone: then what the
-// supervisor told of it counts.
+// outputOf a command, without the last line end; cut is true when there was more
+// than is kept. The file may be gone: then the supervisor's excerpt counts.
 func outputOf(path string, s supervisor.Stream) (text string, cut bool) {
 	data, err := readSome(path, maxOutput)
 	if err != nil {
@@ -93,7 +92,7 @@ func parseOutputs(text string) (map[string]string, error) {
 			value, plain = strings.Join(body, "\n"), true
 		}
 		if name = strings.TrimSpace(name); !plain || name == "" {
-			return nil, fmt.Errorf("line %d of the outputs is neither NAME=VALUE nor NAME<<END: %q", i+1, short(line))
+			return nil, fmt.Errorf("line %d of the outputs is neither NAME=VALUE nor NAME<<END: %q", i+1, shortLine(line))
 		}
 		if out[name] = value; len(out) > maxNames {
 			return nil, fmt.Errorf("there are more than %d outputs", maxNames)
@@ -105,8 +104,8 @@ func parseOutputs(text string) (map[string]string, error) {
 // plainLetters are those that a folder keeps of a step's id.
 const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// slug makes a step's id fit for a folder, and keeps it unique.
-func slug(id string) string {
+// folderName makes a step's id fit for a folder, and keeps it unique.
+func folderName(id string) string {
 	var b strings.Builder
 	for _, r := range id {
 		if b.Len() >= 60 {
@@ -132,14 +131,14 @@ type watcher struct {
 	ended chan struct{}
 }
 
-// watch begins to show what a job prints; end shows the rest.
-func (d *activeAttempt) watch(job supervisor.Job) *watcher {
+// watchOutput begins to show what a job prints; end shows the rest.
+func (d *activeAttempt) watchOutput(job supervisor.Job) *watcher {
 	w := &watcher{make(chan struct{}), make(chan struct{})}
 	show := func(line string) {
-		d.s.p.h.Tell(engine.StepOutput, d.s.notice(d.n, engine.StepNotice{Line: line}))
+		d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, engine.StepNotice{Line: line}))
 	}
 	if job.Parser != "" {
-		close(w.ended) // an agent's stream is told by its events
+		close(w.ended) // an agent's stream is shown by its events
 		return w
 	}
 	go func() {
@@ -156,7 +155,7 @@ func (d *activeAttempt) watch(job supervisor.Job) *watcher {
 				open = false
 			}
 			for _, t := range tails {
-				t.look(!open)
+				t.showNew(!open)
 			}
 		}
 		if left < 0 {
@@ -166,7 +165,7 @@ func (d *activeAttempt) watch(job supervisor.Job) *watcher {
 	return w
 }
 
-func (w *watcher) end() {
+func (w *watcher) endWatch() {
 	close(w.stop)
 	<-w.ended
 }
@@ -179,8 +178,8 @@ type tail struct {
 	show func(string)
 }
 
-// look shows the whole lines that are new; at the end also one without an end.
-func (t *tail) look(last bool) {
+// showNew shows the whole lines that are new; at the end also one without an end.
+func (t *tail) showNew(last bool) {
 	f, err := os.Open(t.path)
 	if err != nil {
 		return
@@ -194,12 +193,12 @@ func (t *tail) look(last bool) {
 		}
 		t.at += int64(len(data) - len(rest))
 		if *t.left -= len(line) + 1; *t.left >= 0 {
-			t.show(printed(line))
+			t.show(printableLine(line))
 		}
 		data = rest
 	}
 }
 
-func printed(line []byte) string {
+func printableLine(line []byte) string {
 	return fault.Cut(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD"), maxLine)
 }

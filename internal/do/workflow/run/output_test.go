@@ -116,7 +116,7 @@ func TestOutputIsShownLineByLine(t *testing.T) {
 		if _, err := f.WriteString(step.write); err != nil {
 			t.Fatal(err)
 		}
-		if tl.look(step.last); !slices.Equal(shown, step.want) {
+		if tl.showNew(step.last); !slices.Equal(shown, step.want) {
 			t.Errorf("after %q: %q", step.write, shown)
 		}
 	}
@@ -129,7 +129,7 @@ func TestFoldersOfStepsDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, id := range []string{"build", "a/b", "a_b", "a b", "test (linux, 1)", "../x", strings.Repeat("long", 30), strings.Repeat("long", 31)} {
-		s := slug(id)
+		s := folderName(id)
 		if other, taken := seen[s]; taken || strings.ContainsAny(s, "/. ") {
 			t.Errorf("%q has the folder %q of %q", id, s, other)
 		}
@@ -141,25 +141,25 @@ func TestFoldersOfStepsDiffer(t *testing.T) {
 func TestTheBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	b := newBudget(loop.CommandLimits{Cost: 1_000_000, Calls: loop.NoLimit}, usage{Cost: 100_000})
-	b.begin("one", agent.NewCollector())
-	b.begin("two", agent.NewCollector())
+	b.beginAgent("one", agent.NewCollector())
+	b.beginAgent("two", agent.NewCollector())
 	spend := func(step string, usd loop.MicroUSD) loop.Ended {
-		return b.see(step, agent.Event{Kind: agent.CostSeen, Cost: usd})
+		return b.countEvent(step, agent.Event{Kind: agent.CostSeen, Cost: usd})
 	}
 	if e := spend("one", 500_000); e != loop.NotEnded {
 		t.Errorf("under the limit: %s", e)
 	}
-	if l, ended := b.left(); l.Cost != 400_000 || l.Calls != loop.NoLimit || l.Tokens != nil || ended != loop.NotEnded {
+	if l, ended := b.leftNow(); l.Cost != 400_000 || l.Calls != loop.NoLimit || l.Tokens != nil || ended != loop.NotEnded {
 		t.Errorf("left %+v, %q", l, ended)
 	}
 	if e := spend("two", 500_000); e != loop.EndedCost {
 		t.Errorf("over the limit: %q", e)
 	}
-	b.end("one", usage{Cost: 500_000})
-	if e := b.end("two", usage{Cost: 500_000}); e != loop.EndedCost {
+	b.endAgent("one", usage{Cost: 500_000})
+	if e := b.endAgent("two", usage{Cost: 500_000}); e != loop.EndedCost {
 		t.Errorf("one that ended by itself over the limit: %q", e)
 	}
-	if l, ended := b.left(); l.Cost != 0 || ended != loop.EndedCost {
+	if l, ended := b.leftNow(); l.Cost != 0 || ended != loop.EndedCost {
 		t.Errorf("left %+v, %q", l, ended)
 	}
 }
@@ -170,21 +170,21 @@ func TestTokensAreShared(t *testing.T) {
 	most := int64(1000)
 	b := newBudget(loop.CommandLimits{Cost: loop.NoLimit, Calls: loop.NoLimit, Tokens: &most}, usage{TokensIn: 100, TokensOut: 50})
 	for _, step := range []string{"one", "two"} {
-		b.begin(step, agent.NewCollector())
+		b.beginAgent(step, agent.NewCollector())
 	}
 	use := func(step string) loop.Ended {
-		return b.see(step, agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 400, CacheRead: 20, Output: 30}})
+		return b.countEvent(step, agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 400, CacheRead: 20, Output: 30}})
 	}
 	if e := use("one"); e != loop.NotEnded {
 		t.Errorf("under the limit: %s", e)
 	}
-	if l, ended := b.left(); *l.Tokens != 400 || ended != loop.NotEnded {
+	if l, ended := b.leftNow(); *l.Tokens != 400 || ended != loop.NotEnded {
 		t.Errorf("left %d, %q", *l.Tokens, ended)
 	}
 	if e := use("two"); e != loop.EndedTokens {
 		t.Errorf("over the limit: %q", e)
 	}
-	if l, ended := b.left(); *l.Tokens != 0 || ended != loop.EndedTokens {
+	if l, ended := b.leftNow(); *l.Tokens != 0 || ended != loop.EndedTokens {
 		t.Errorf("left %d, %q", *l.Tokens, ended)
 	}
 }

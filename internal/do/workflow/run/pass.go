@@ -60,13 +60,13 @@ func readHistory(ctx context.Context, h *engine.StepContext) (map[string][]*exec
 		if err != nil {
 			return nil, err
 		}
-		history[row.Step] = remembered(history[row.Step], e)
+		history[row.Step] = withExecution(history[row.Step], e)
 	}
 	return history, nil
 }
 
-// remembered adds an execution, and forgets the oldest where there are too many.
-func remembered(list []*execution, e *execution) []*execution {
+// withExecution adds an execution, and forgets the oldest where there are too many.
+func withExecution(list []*execution, e *execution) []*execution {
 	if len(list) >= maxHistory {
 		list = slices.Clone(list[len(list)-maxHistory/2:])
 	}
@@ -75,7 +75,8 @@ func remembered(list []*execution, e *execution) []*execution {
 
 func newPass(h *engine.StepContext, c loop.Command, o Options, history map[string][]*execution) *pass {
 	pol := h.Plan().Policy
-	p := &pass{h: h, c: c, o: o, once: pol.Once, slot: make(chan struct{}, slots(o.Flow.Plan, &pol, c)), history: history}
+	p := &pass{h: h, c: c, o: o, once: pol.Once, history: history}
+	p.slot = make(chan struct{}, slotCount(o.Flow.Plan, &pol, c))
 	if c.Limits.Wall > 0 {
 		p.deadline = time.Now().Add(c.Limits.Wall)
 		p.timeUp = h.Plan().TimeUp(c.Limits.Wall)
@@ -83,7 +84,7 @@ func newPass(h *engine.StepContext, c loop.Command, o Options, history map[strin
 	for _, list := range history { // order does not show: a sum
 		for _, e := range list {
 			if e.Iteration == c.Iteration && e.Attempt == c.Attempt {
-				p.used.add(e.record.Usage)
+				p.used.addUsage(e.record.Usage)
 			}
 		}
 	}
@@ -91,15 +92,15 @@ func newPass(h *engine.StepContext, c loop.Command, o Options, history map[strin
 	return p
 }
 
-// past are the executions of a step, oldest first.
-func (p *pass) past(id string) []*execution {
+// pastOf are the executions of a step, oldest first.
+func (p *pass) pastOf(id string) []*execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.history[id])
 }
 
-// latest is the newest execution of a step; nil for none.
-func (p *pass) latest(id string) *execution {
+// latestOf is the newest execution of a step; nil for none.
+func (p *pass) latestOf(id string) *execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.history[id]
@@ -109,8 +110,8 @@ func (p *pass) latest(id string) *execution {
 	return list[len(list)-1]
 }
 
-// stops is true when nothing more is to start, whatever its needs.
-func (p *pass) stops(ctx context.Context) bool {
+// mustStop: nothing more is to start.
+func (p *pass) mustStop(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
@@ -125,18 +126,18 @@ func (p *pass) stops(ctx context.Context) bool {
 // that ask for it run: there is no further iteration, and no further try of the
 // step whose workflow this is.
 func (s *scope) givesUp() bool {
-	permanent := s.permanent()
+	permanent := s.failedForGood()
 	for at := s; at.above != nil; at = at.above {
 		if at.again {
 			return false
 		}
-		permanent = permanent || at.optional || at.above.permanent()
+		permanent = permanent || at.optional || at.above.failedForGood()
 	}
 	return s.p.once || s.p.h.Last() || permanent
 }
 
-// permanent is true when a required step failed in a way that only a person can cure.
-func (s *scope) permanent() bool {
+// failedForGood: a required step failed in a way that only a person can cure.
+func (s *scope) failedForGood() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	return s.first != nil && s.first.failure.Kind == failure.Permanent
@@ -171,7 +172,7 @@ type node struct {
 	in           *workflow.Instance
 	id           string // with its workflow's before it
 	phase        phase
-	then         phase // what comes after running, set by who runs it; pending: settled
+	then         phase // what comes after running, set by who runs it; pending: closed
 	result       workflow.Result
 	values       workflow.Values
 	failedBefore bool // it was skipped because of a failure
@@ -214,10 +215,10 @@ func newScope(p *pass, f *Flow, prefix string, env []string) *scope {
 	return s
 }
 
-// run settles what can be settled, and waits for all that it started.
-func (s *scope) run(ctx context.Context) {
+// runSteps closes what needs not run, and waits for all that it started.
+func (s *scope) runSteps(ctx context.Context) {
 	for {
-		s.advance(ctx)
+		s.advanceAll(ctx)
 		if s.active == 0 && len(s.ready) == 0 {
 			return
 		}
@@ -227,35 +228,35 @@ func (s *scope) run(ctx context.Context) {
 		}
 		select {
 		case slot <- struct{}{}:
-			if n := s.next(ctx); n != nil {
-				s.start(ctx, n, true)
+			if n := s.nextReady(ctx); n != nil {
+				s.startStep(ctx, n, true)
 				continue
 			}
 			<-s.p.slot
 		case n := <-s.ended:
 			s.active--
-			s.close(n)
+			s.closeStep(n)
 		}
 	}
 }
 
-// stops is true when nothing more of the scope is to start, whatever its needs.
-func (s *scope) stops(ctx context.Context) bool { return s.p.stops(ctx) || s.expired() }
+// mustStop: nothing more of the scope is to start.
+func (s *scope) mustStop(ctx context.Context) bool { return s.p.mustStop(ctx) || s.isExpired() }
 
-// expired is true when the time of the step whose workflow this is is up.
-func (s *scope) expired() bool { return !s.deadline.IsZero() && !time.Now().Before(s.deadline) }
+// isExpired: the time of the step whose workflow this is is up.
+func (s *scope) isExpired() bool { return !s.deadline.IsZero() && !time.Now().Before(s.deadline) }
 
-// next takes the first step that is ready, and leaves all of them when nothing
+// nextReady takes the first step that is ready, and leaves all of them when nothing
 // is to start any more.
-func (s *scope) next(ctx context.Context) *node {
-	if s.stops(ctx) {
+func (s *scope) nextReady(ctx context.Context) *node {
+	if s.mustStop(ctx) {
 		for _, n := range s.ready {
 			n.phase = deferred
 		}
 		s.ready = nil
 		return nil
 	}
-	halted := s.halts()
+	halted := s.isHalted()
 	for len(s.ready) > 0 {
 		n := s.ready[0]
 		s.ready = s.ready[1:]
@@ -267,12 +268,12 @@ func (s *scope) next(ctx context.Context) *node {
 	return nil
 }
 
-// start runs a step; slotted when it holds one of the places.
-func (s *scope) start(ctx context.Context, n *node, slotted bool) {
+// startStep runs a step; slotted when it holds one of the places.
+func (s *scope) startStep(ctx context.Context, n *node, slotted bool) {
 	n.phase = running
 	s.active++
 	go func() {
-		s.perform(ctx, n)
+		s.performStep(ctx, n)
 		if slotted {
 			<-s.p.slot
 		}
@@ -280,38 +281,35 @@ func (s *scope) start(ctx context.Context, n *node, slotted bool) {
 	}()
 }
 
-// close takes the result of a step that ran.
-func (s *scope) close(n *node) {
+// closeStep takes the result of a step that ran.
+func (s *scope) closeStep(n *node) {
 	n.phase = settled
 	if n.then != pending {
 		n.phase, n.then = n.then, pending
 	}
 }
 
-// advance moves on every instance whose needs are settled, in the order of the
-// plan, so that one pass over them is enough.
-func (s *scope) advance(ctx context.Context) {
+// advanceAll moves on every instance whose needs are over, in the order of the plan,
+// so that one pass over them is enough.
+func (s *scope) advanceAll(ctx context.Context) {
 	for _, n := range s.nodes {
-		if n.phase != pending || !s.open(n) {
+		if n.phase != pending || !s.isOpen(n) {
 			continue
 		}
-		s.decide(ctx, n)
+		s.decideStep(ctx, n)
 	}
 }
 
-// open is true when nothing that n needs goes on in this pass.
-func (s *scope) open(n *node) bool {
-	for _, k := range n.in.Needs {
-		if ph := s.nodes[k].phase; ph == pending || ph == ready || ph == running {
-			return false
-		}
-	}
-	return true
+// isOpen: nothing that n needs is still to run in this pass.
+func (s *scope) isOpen(n *node) bool {
+	return !slices.ContainsFunc(n.in.Needs, func(k int) bool {
+		return slices.Contains([]phase{pending, ready, running}, s.nodes[k].phase)
+	})
 }
 
-// hindered is what the needs of an instance make of it before its condition is
-// asked: deferred, blocked, or pending where they leave it free.
-func (s *scope) hindered(n *node) phase {
+// phaseByNeeds of an instance, before its condition is asked: deferred, blocked, or
+// pending where they leave it free.
+func (s *scope) phaseByNeeds(n *node) phase {
 	out := pending
 	for _, k := range n.in.Needs {
 		switch ph := s.nodes[k].phase; {
@@ -324,98 +322,98 @@ func (s *scope) hindered(n *node) phase {
 	return out
 }
 
-// decide says what becomes of an instance whose needs are done with.
-func (s *scope) decide(ctx context.Context, n *node) {
+// decideStep closes or queues an instance whose needs are over.
+func (s *scope) decideStep(ctx context.Context, n *node) {
 	st := n.in.Step
-	if n.phase = s.hindered(n); n.phase != pending {
+	if n.phase = s.phaseByNeeds(n); n.phase != pending {
 		return
 	}
-	v := s.values(n)
+	v := s.valuesFor(n)
 	if v.Failed && st.Condition.AsksStatus() && !s.givesUp() {
 		n.phase = deferred
 		return
 	}
-	holds, g, err := s.fill(n, v)
+	holds, g, err := s.fillTexts(n, v)
 	switch {
 	case err != nil:
-		s.invalid(n, err)
+		s.failInvalid(n, err)
 	case !holds:
-		s.skip(n, v, "its condition does not hold")
-	case st.Optional && s.p.c.SkipOptional && !s.p.done(n, &g):
+		s.skipStep(n, v, "its condition does not hold")
+	case st.Optional && s.p.c.SkipOptional && !s.p.isDone(n, &g):
 		n.result = workflow.Result{Outcome: "skipped", Conclusion: "success"}
-		s.settle(n, "skipped", "the strategy leaves optional steps out")
+		s.closeUnrun(n, "skipped", "the strategy leaves optional steps out")
 	default:
 		n.given, n.values = g, v
-		s.queue(ctx, n)
+		s.queueStep(ctx, n)
 	}
 }
 
-// done is true for a step whose result is kept.
-func (p *pass) done(n *node, g *given) bool {
-	keep, _ := kept(p.past(n.id), n.in.Hash, n.in.InputHash(g.input()), n.in.Step.Optional)
+// isDone: the result of the step is kept.
+func (p *pass) isDone(n *node, g *given) bool {
+	keep, _ := keptExecution(p.pastOf(n.id), n.in.Hash, n.in.InputHash(g.inputKey()), n.in.Step.Optional)
 	return keep != nil
 }
 
-// queue keeps the result of a step that is done, and makes any other ready.
-func (s *scope) queue(ctx context.Context, n *node) {
-	past := s.p.past(n.id)
-	keep, why := kept(past, n.in.Hash, n.in.InputHash(n.given.input()), n.in.Step.Optional)
+// queueStep keeps the result of a step that is done, and makes any other ready.
+func (s *scope) queueStep(ctx context.Context, n *node) {
+	past := s.p.pastOf(n.id)
+	keep, why := keptExecution(past, n.in.Hash, n.in.InputHash(n.given.inputKey()), n.in.Step.Optional)
 	if keep != nil {
-		n.result = keep.result()
+		n.result = keep.resultOf()
 		if keep.Status == store.StepFailure {
 			why = "optional, and failed before"
 		}
-		s.settle(n, "kept", why)
+		s.closeUnrun(n, "kept", why)
 		return
 	}
 	n.why = why
-	halted := s.halts() && !n.in.Step.Condition.AsksStatus()
+	halted := s.isHalted() && !n.in.Step.Condition.AsksStatus()
 	switch kind := n.in.Step.Kind; {
-	case s.stops(ctx):
+	case s.mustStop(ctx):
 		n.phase = deferred
 	case halted:
 		n.phase = blocked
 	case kind == workflow.Ask:
-		s.ask(ctx, n)
+		s.askPerson(ctx, n)
 	case kind == workflow.Nested:
-		s.start(ctx, n, false) // its own steps hold places
+		s.startStep(ctx, n, false) // its own steps hold places
 	default:
 		n.phase = ready
 		s.ready = append(s.ready, n)
 	}
 }
 
-// skip settles a step whose condition does not hold.
-func (s *scope) skip(n *node, v workflow.Values, why string) {
+// skipStep closes a step whose condition does not hold.
+func (s *scope) skipStep(n *node, v workflow.Values, why string) {
 	n.result = workflow.Result{Outcome: "skipped", Conclusion: "skipped"}
 	if n.in.Step.Optional {
 		n.result.Conclusion = "success"
 	}
 	if n.failedBefore = v.Failed; n.failedBefore {
 		n.phase = settled
-		s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
+		s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
 		return
 	}
 	if v.Skipped {
 		why = "a step that it needs was skipped"
 	}
-	s.settle(n, "skipped", why)
+	s.closeUnrun(n, "skipped", why)
 }
 
-// settle gives a step a result without running it.
-func (s *scope) settle(n *node, status, why string) {
+// closeUnrun closes a step with its result, without running it.
+func (s *scope) closeUnrun(n *node, status, why string) {
 	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: status, Why: why}))
+	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: status, Why: why}))
 }
 
-// invalid fails a step that cannot even be said.
-func (s *scope) invalid(n *node, err error) {
+// failInvalid fails a step that cannot even be said.
+func (s *scope) failInvalid(n *node, err error) {
 	n.result = workflow.Result{Outcome: "failure", Conclusion: "failure"}
 	f := invalidStep(n, err)
 	f.Step = n.id
 	s.finishFailed(n, stepFailure{failure: &f, exit: 1})
 	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{Status: store.StepFailure, Failure: &f}))
+	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: store.StepFailure, Failure: &f}))
 }
 
 // invalidStep is the failure of a step that only a change of its file can cure.
@@ -437,8 +435,8 @@ func (s *scope) finishFailed(n *node, f stepFailure) {
 	s.recordFailure(f, n.id)
 }
 
-// halts is true when a failure keeps steps of this scope from starting.
-func (s *scope) halts() bool {
+// isHalted: a failure keeps steps of this scope from starting.
+func (s *scope) isHalted() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	for at := s; at != nil; at = at.above {
@@ -449,8 +447,8 @@ func (s *scope) halts() bool {
 	return s.p.err != nil
 }
 
-// notice adds to what is told of a step what is always told.
-func (s *scope) notice(n *node, m engine.StepNotice) engine.StepNotice {
+// noticeOf adds to a notice about a step what each has.
+func (s *scope) noticeOf(n *node, m engine.StepNotice) engine.StepNotice {
 	st := n.in.Step
 	m.Step, m.Kind, m.Optional = n.id, string(st.Kind), st.Optional
 	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {
@@ -459,8 +457,8 @@ func (s *scope) notice(n *node, m engine.StepNotice) engine.StepNotice {
 	return m
 }
 
-// count sums up the scope's steps.
-func (s *scope) count() *loop.Steps {
+// countSteps sums up the scope's steps.
+func (s *scope) countSteps() *loop.Steps {
 	t := &loop.Steps{Total: len(s.nodes), Complete: true}
 	for _, n := range s.nodes {
 		switch {
@@ -480,11 +478,12 @@ func (s *scope) count() *loop.Steps {
 	return t
 }
 
-// left counts the steps that are still to be done.
-func (s *scope) left() int {
+// countLeft counts the steps that are still to be done.
+func (s *scope) countLeft() int {
 	left := 0
 	for _, n := range s.nodes {
-		if n.phase != settled || n.failedBefore || n.result.Conclusion == "failure" || n.result.Conclusion == "cancelled" {
+		bad := n.failedBefore || n.result.Conclusion == "failure" || n.result.Conclusion == "cancelled"
+		if bad || n.phase != settled {
 			left++
 		}
 	}

@@ -13,32 +13,32 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// procedure drives a procedure as a run of its own, which the step waits for.
+// runProcedure drives a procedure as a run of its own, which the step waits for.
 // A crash finds it again by its id; what it asks a person, the workflow asks.
-func (d *activeAttempt) procedure(ctx context.Context) error {
+func (d *activeAttempt) runProcedure(ctx context.Context) error {
 	p := d.s.p
 	plan, err := p.o.Procedure(d.content)
 	if err != nil {
-		return d.cannotStart(uncallable(err))
+		return d.cannotStart(uncallableFailure(err))
 	}
-	left, ended := p.limits.left()
+	left, ended := p.limits.leftNow()
 	if ended != loop.NotEnded {
 		return d.nothingLeft(ended)
 	}
-	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-	d.bound(&plan, left, wall)
+	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+	d.boundPlan(&plan, left, wall)
 	o := p.h.Inner(plan)
 	o.Notify = d.showInner
 	stops := make(chan loop.Cause, 1)
 	o.Stops = stops
 	release := context.AfterFunc(ctx, func() { stops <- loop.CauseStop })
 	defer release()
-	driver, err := d.drive(context.WithoutCancel(ctx), o)
+	driver, err := d.startInner(context.WithoutCancel(ctx), o)
 	switch {
 	case errors.Is(err, store.ErrNotOwner):
 		return err // the workflow's own run was taken
 	case err != nil:
-		d.fails(failure.Analysis{
+		d.failAttempt(failure.Analysis{
 			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.High,
 			Fingerprint: "procedure-not-run", Summary: err.Error(),
 		})
@@ -48,13 +48,13 @@ func (d *activeAttempt) procedure(ctx context.Context) error {
 	if d.e.Status != store.StepSuccess {
 		return nil
 	}
-	return d.succeed(ctx, nil)
+	return d.completeAttempt(ctx, nil)
 }
 
-// bound holds the procedure to what the workflow has left.
-func (d *activeAttempt) bound(plan *engine.Plan, left loop.CommandLimits, wall time.Duration) {
-	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+slug(d.n.id)
-	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.environ("PAWL_STEP="+d.n.id)...)
+// boundPlan holds the procedure to what the workflow has left.
+func (d *activeAttempt) boundPlan(plan *engine.Plan, left loop.CommandLimits, wall time.Duration) {
+	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+folderName(d.n.id)
+	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.envWith("PAWL_STEP="+d.n.id)...)
 	pol := &plan.Policy
 	if pol.MaxCost < 0 { // there is no limit
 		pol.MaxCost = left.Cost
@@ -67,19 +67,19 @@ func (d *activeAttempt) bound(plan *engine.Plan, left loop.CommandLimits, wall t
 		pol.Calls.Lower(&calls)
 	}
 	pol.Tokens.Lower(left.Tokens)
-	pol.Timeout = least(pol.Timeout, wall)
+	pol.Timeout = leastLimit(pol.Timeout, wall)
 }
 
-// drive starts the inner run, or goes on with the one that is known.
-func (d *activeAttempt) drive(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+// startInner starts the inner run, or resumes the one that is known.
+func (d *activeAttempt) startInner(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 	p := d.s.p
-	if id := d.earlier(); id != "" {
+	if id := d.earlierInner(); id != "" {
 		e := loop.Event{Kind: loop.Resumed, Policy: &o.Plan.Policy}
 		if a, ok := p.c.Feedback.AnswerTo(d.n.id); ok {
 			e = loop.Event{Kind: loop.Answered, Text: a.Text, Policy: &o.Plan.Policy}
 		}
 		d.e.record.Inner = id
-		if err := d.open(); err != nil {
+		if err := d.storeAttempt(); err != nil {
 			return nil, err
 		}
 		driver, err := engine.Resume(ctx, o, id, e)
@@ -90,27 +90,27 @@ func (d *activeAttempt) drive(ctx context.Context, o engine.Options) (*engine.Dr
 		d.resumed = true // it is stored by now
 	}
 	d.e.record.Inner = engine.NewID()
-	if err := d.open(); err != nil {
+	if err := d.storeAttempt(); err != nil {
 		return nil, err
 	}
 	return engine.StartAs(ctx, o, d.e.record.Inner)
 }
 
-// open stores the attempt with the inner run's id, before that starts.
-func (d *activeAttempt) open() error {
+// storeAttempt stores the attempt with the inner run's id, before that starts.
+func (d *activeAttempt) storeAttempt() error {
 	if d.resumed {
-		return d.e.store(d.s.p.h, journal.StepStarted)
+		return d.e.storeExecution(d.s.p.h, journal.StepStarted)
 	}
-	return d.s.p.begin(d.s, d.n, d.e)
+	return d.s.p.storeBegin(d.s, d.n, d.e)
 }
 
-// earlier is the inner run of the attempt before, if that came to rest without
-// an end; "" for none.
-func (d *activeAttempt) earlier() string {
+// earlierInner is the inner run of the attempt before, if that rests without an end;
+// "" for none.
+func (d *activeAttempt) earlierInner() string {
 	if d.resumed {
 		return d.e.record.Inner
 	}
-	last := d.s.p.latest(d.n.id)
+	last := d.s.p.latestOf(d.n.id)
 	if last == nil {
 		return ""
 	}
@@ -132,7 +132,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 		u.Source = "reported"
 	}
 	d.e.record.Usage = u
-	p.stopFor(p.limits.end(d.n.id, u))
+	p.stopFor(p.limits.endAgent(d.n.id, u))
 	switch s.Status {
 	case loop.Completed:
 		d.e.Status, d.e.Output = store.StepSuccess, s.Why
@@ -145,7 +145,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 			text = s.Question.Text
 		}
 		d.e.record.Question = text
-		p.question(d.n.id, text)
+		p.addQuestion(d.n.id, text)
 	default:
 		class := failure.Unknown
 		if n := len(s.Recent); s.Status == loop.Exhausted && n > 0 && s.Recent[n-1].Class != "" {
@@ -157,7 +157,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 				p.stopFor(loop.EndedTimeout)
 			}
 		}
-		d.fails(failure.Analysis{
+		d.failAttempt(failure.Analysis{
 			Class: class, Kind: failure.Work, Severity: failure.High, Fingerprint: "procedure-" + string(s.Status),
 			Summary: fmt.Sprintf("procedure %s is %s: %s", d.content, s.Status, s.Why),
 		})
@@ -185,5 +185,5 @@ func (d *activeAttempt) showInner(n engine.Notice) {
 	default:
 		return
 	}
-	d.s.p.h.Tell(engine.StepOutput, d.s.notice(d.n, engine.StepNotice{Line: line}))
+	d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, engine.StepNotice{Line: line}))
 }

@@ -31,14 +31,14 @@ func (r *Runner) Refuse(ctx context.Context, h *engine.StepContext, rec *loop.Re
 		}
 	}
 	b := &refusal{history: r.history, iteration: rec.Number}
-	b.flow(r.o.Flow, "")
+	b.refuseFlow(r.o.Flow, "")
 	for _, id := range b.wrong {
-		if err := b.refuse(h, id, rec.Failure); err != nil {
+		if err := b.refuseStep(h, id, rec.Failure); err != nil {
 			return err
 		}
 	}
 	for _, id := range b.again {
-		if err := b.refuse(h, id, nil); err != nil {
+		if err := b.refuseStep(h, id, nil); err != nil {
 			return err
 		}
 	}
@@ -53,8 +53,8 @@ type refusal struct {
 	again     []string // that only build on it, or run the workflow that it is in
 }
 
-// flow refuses what the last agents of a workflow did, and what builds on it.
-func (b *refusal) flow(f *Flow, prefix string) {
+// refuseFlow refuses what the last agents of a workflow did, and what builds on it.
+func (b *refusal) refuseFlow(f *Flow, prefix string) {
 	all := f.Plan.Instances
 	builds := make([]bool, len(all)) // an agent's step builds on it
 	for i := len(all) - 1; i >= 0; i-- {
@@ -84,32 +84,32 @@ func (b *refusal) flow(f *Flow, prefix string) {
 // lastAgent refuses the work of a last agent; of a workflow that is a step,
 // that of the last ones in there.
 func (b *refusal) lastAgent(f *Flow, step *workflow.Planned, id string) {
-	if step.Kind != workflow.Nested || b.kind(id) != string(workflow.Nested) {
+	if step.Kind != workflow.Nested || b.kindOf(id) != string(workflow.Nested) {
 		b.wrong = append(b.wrong, id)
 		return
 	}
 	b.again = append(b.again, id)
 	if below := f.Nested[step.ID]; below != nil {
-		b.flow(below, id+"/")
+		b.refuseFlow(below, id+"/")
 		return
 	}
-	b.wrong = append(b.wrong, b.inside(id)...)
+	b.wrong = append(b.wrong, b.nestedSteps(id)...)
 }
 
-// agentWorked is true for a step that is done and that an agent worked on; of
-// a workflow that is a step, when one worked in there.
+// agentWorked: the step is done, and an agent worked on it; of a workflow that is a
+// step, one worked in there.
 func (b *refusal) agentWorked(id string) bool {
-	switch b.kind(id) {
+	switch b.kindOf(id) {
 	case string(workflow.Agent), string(workflow.Procedure):
 		return true
 	case string(workflow.Nested):
-		return slices.ContainsFunc(b.inside(id), b.agentWorked)
+		return slices.ContainsFunc(b.nestedSteps(id), b.agentWorked)
 	}
 	return false
 }
 
-// inside are the steps of a step's workflow, those of workflows in there too.
-func (b *refusal) inside(id string) []string {
+// nestedSteps are the steps of a step's workflow, those of workflows in there too.
+func (b *refusal) nestedSteps(id string) []string {
 	var ids []string
 	for inner := range b.history { // order does not show: sorted below
 		if strings.HasPrefix(inner, id+"/") {
@@ -120,9 +120,9 @@ func (b *refusal) inside(id string) []string {
 	return ids
 }
 
-// newest is the execution of a step that is done, or that was taken back already;
+// newestDone is the execution of a step that is done, or that was taken back already;
 // nil for none. One of a later iteration was made after the refusal.
-func (b *refusal) newest(id string) *execution {
+func (b *refusal) newestDone(id string) *execution {
 	list := b.history[id]
 	if len(list) == 0 {
 		return nil
@@ -135,23 +135,23 @@ func (b *refusal) newest(id string) *execution {
 	return e
 }
 
-// kind is what a step that is done did; "" for one that is not.
-func (b *refusal) kind(id string) string {
-	if e := b.newest(id); e != nil {
+// kindOf a step that is done; "" for one that is not.
+func (b *refusal) kindOf(id string) string {
+	if e := b.newestDone(id); e != nil {
 		return e.record.Kind
 	}
 	return ""
 }
 
-// refuse makes a step that is done one that runs again. why is nil for one that
+// refuseStep makes a step that is done one that runs again. why is nil for one that
 // only builds on what is refused.
-func (b *refusal) refuse(h *engine.StepContext, id string, why *failure.Analysis) error {
-	e := b.newest(id)
+func (b *refusal) refuseStep(h *engine.StepContext, id string, why *failure.Analysis) error {
+	e := b.newestDone(id)
 	if e == nil || e.Status == store.StepRefused {
 		return nil
 	}
 	e.Status, e.record.Failure = store.StepRefused, why
-	return e.store(h, journal.StepEnded)
+	return e.storeExecution(h, journal.StepEnded)
 }
 
 // The agent of a step must leave protected files as it found them: the tree after each of
@@ -165,7 +165,7 @@ const maxTampered = 20
 
 // watchFiles notes what an attempt is compared with when it has ended.
 func (d *activeAttempt) watchFiles(ctx context.Context, kind workflow.Kind) {
-	if last := d.s.p.latest(d.n.id); last != nil {
+	if last := d.s.p.latestOf(d.n.id); last != nil {
 		unknown := last.Status == store.StepCancelled || last.Status == store.StepInterrupted
 		d.e.record.Watched = last.record.Watched
 		open := unknown || len(last.record.Tampered) > 0
@@ -187,11 +187,11 @@ func (d *activeAttempt) lookAtFiles(ctx context.Context) {
 	}
 }
 
-// unprotected fails an iteration in which all is done, but for protected files
+// failTampered fails an iteration in which all is done, but for protected files
 // that a step which the workflow can do without has changed. That step runs again.
-func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
-	for _, id := range p.ids() {
-		e := p.latest(id)
+func (p *pass) failTampered(ctx context.Context, r *loop.Record) error {
+	for _, id := range p.executedSteps() {
+		e := p.latestOf(id)
 		if e.Status != store.StepFailure || len(e.record.Tampered) == 0 {
 			continue
 		}
@@ -202,21 +202,20 @@ func (p *pass) unprotected(ctx context.Context, r *loop.Record) error {
 		f.Step = id
 		r.Failure, r.Tampered, r.Exit.Code, r.Steps.Complete, r.Steps.Agent = f, paths, 1, false, true
 		e.Status, e.record.Failure = store.StepRefused, f
-		return e.store(p.h, journal.StepEnded)
+		return e.storeExecution(p.h, journal.StepEnded)
 	}
 	return nil
 }
 
 // agentsWorked is true when an agent did one of the steps.
 func (p *pass) agentsWorked() bool {
-	return slices.ContainsFunc(p.ids(), func(id string) bool {
-		kind := p.latest(id).record.Kind
+	return slices.ContainsFunc(p.executedSteps(), func(id string) bool {
+		kind := p.latestOf(id).record.Kind
 		return kind == string(workflow.Agent) || kind == string(workflow.Procedure)
 	})
 }
 
-// ids are the steps that were executed in this run, in order.
-func (p *pass) ids() []string {
+func (p *pass) executedSteps() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.history))

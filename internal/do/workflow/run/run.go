@@ -53,14 +53,14 @@ func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Comm
 	p := newPass(h, c, r.o, r.history)
 	top := newScope(p, r.o.Flow, "", nil)
 	p.abandonGone(ctx, top)
-	top.run(ctx)
+	top.runSteps(ctx)
 	if p.err != nil {
 		return nil, p.err
 	}
-	rec := p.record(ctx, top)
+	rec := p.recordOf(ctx, top)
 	if rec.Steps.Complete {
 		rec.Steps.Agent = p.agentsWorked()
-		return rec, p.unprotected(ctx, rec)
+		return rec, p.failTampered(ctx, rec)
 	}
 	return rec, nil
 }
@@ -71,14 +71,14 @@ func (p *pass) abandonGone(ctx context.Context, top *scope) {
 	for id, list := range p.history { // order does not show: each is ended by itself
 		above, _, _ := strings.Cut(id, "/")
 		if !known[id] && !known[above] {
-			p.abandon(ctx, list[len(list)-1])
+			p.abandonExecution(ctx, list[len(list)-1])
 		}
 	}
 }
 
-// slots is how many steps run at once: as the workflow says, or fewer where the
-// strategy in force says so.
-func slots(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
+// slotCount is how many steps run at once: the workflow's number, or a lower one of the
+// strategy in force.
+func slotCount(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
 	n := plan.Parallelism
 	if st := strategy.At(c.Strategy, pol.Strategies); c.Strategy != strategy.Default && st.Parallelism > 0 {
 		n = min(n, st.Parallelism)
@@ -89,16 +89,16 @@ func slots(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
 	return max(1, min(n, engine.MaxLanes))
 }
 
-// record is what the pass came to.
-func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
+// recordOf the whole pass.
+func (p *pass) recordOf(ctx context.Context, top *scope) *loop.Record {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := top.count()
+	t := top.countSteps()
 	r := &loop.Record{Agent: p.c.Agent, Progress: -1, Score: -1, CostSource: "none", Steps: t}
 	if t.Total > 0 {
-		r.Score = (t.Total - top.left()) * 1000 / t.Total
+		r.Score = (t.Total - top.countLeft()) * 1000 / t.Total
 	}
-	p.used.into(r)
+	p.used.copyInto(r)
 	if f := top.first; f != nil {
 		r.Failure, r.Exit.Code = f.failure, f.exit
 		if t.Agent = f.agent != ""; f.failure.Provider {
@@ -125,16 +125,16 @@ func (p *pass) record(ctx context.Context, top *scope) *loop.Record {
 	return r
 }
 
-// wall is how long a job of a step may take at most, and whether it is the
-// iteration's time that says so.
-func (s *scope) wall(own time.Duration) (wall time.Duration, iteration bool) {
-	wall, _ = within(own, s.deadline)
-	return within(wall, s.p.deadline)
+// wallOf a job of a step is the most that it may take; iteration is true when that
+// is the rest of the iteration's time.
+func (s *scope) wallOf(own time.Duration) (wall time.Duration, iteration bool) {
+	wall, _ = withinDeadline(own, s.deadline)
+	return withinDeadline(wall, s.p.deadline)
 }
 
-// within is the time until a deadline where that is less; 0 is no limit, and
+// withinDeadline is the time until a deadline where that is less; 0 is no limit, and
 // what is over leaves a millisecond.
-func within(limit time.Duration, deadline time.Time) (wall time.Duration, less bool) {
+func withinDeadline(limit time.Duration, deadline time.Time) (wall time.Duration, less bool) {
 	if deadline.IsZero() {
 		return limit, false
 	}
@@ -145,9 +145,9 @@ func within(limit time.Duration, deadline time.Time) (wall time.Duration, less b
 	return limit, false
 }
 
-// timeout is the limit of one attempt of a step: its own, or what the strategy
+// timeoutOf is the limit of one attempt of a step: its own, or what the strategy
 // gives those that have none, while the workflow iterates.
-func (p *pass) timeout(s *workflow.Planned) time.Duration {
+func (p *pass) timeoutOf(s *workflow.Planned) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout * time.Duration(max(p.c.GateFactor, 1))
 	}
@@ -157,7 +157,7 @@ func (p *pass) timeout(s *workflow.Planned) time.Duration {
 	return p.c.StepTimeout
 }
 
-func (p *pass) fail(err error) {
+func (p *pass) recordError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {

@@ -30,21 +30,21 @@ type activeAttempt struct {
 // outputVariables name the file that a command may write outputs to.
 var outputVariables = []string{"PAWL_OUTPUT", "GITHUB_OUTPUT"}
 
-// shell runs the step's command.
-func (d *activeAttempt) shell(ctx context.Context) error {
+// runCommand runs the step's command.
+func (d *activeAttempt) runCommand(ctx context.Context) error {
 	p := d.s.p
 	if f, found := p.h.Forbidden(d.content); found && !d.resumed {
-		refused := forbidden(f)
+		refused := forbiddenFailure(f)
 		refused.Actions = []string{
 			"Look at what the command is to do.",
 			"If it is as it should be, run with --safety permissive.",
 		}
 		return d.cannotStart(refused)
 	}
-	wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-	files := d.s.files(d.e)
+	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+	files := d.s.filesPrefix(d.e)
 	out := filepath.Join(filepath.Dir(files), "out")
-	env := d.n.given.environ("PAWL_STEP=" + d.n.id)
+	env := d.n.given.envWith("PAWL_STEP=" + d.n.id)
 	for _, name := range outputVariables {
 		env = append(env, name+"="+filepath.Join(out, "outputs"))
 	}
@@ -59,41 +59,41 @@ func (d *activeAttempt) shell(ctx context.Context) error {
 		}
 		job.Args = []string{"sh", "-e", path}
 	}
-	res, err := d.run(ctx, job)
+	res, err := d.runJob(ctx, job)
 	if err != nil {
 		return err
 	}
 	d.e.record.Usage.Output = res.Stdout.Bytes + res.Stderr.Bytes
-	p.judged(d.e, res.Exit, named(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall), iteration)
+	p.setStatus(d.e, res.Exit, nameLimit(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall), iteration)
 	if d.e.Status != store.StepSuccess {
 		return nil
 	}
 	d.e.Output, d.e.record.Cut = outputOf(job.Files+".out", res.Stdout)
 	outputs, err := readOutputs(filepath.Join(out, "outputs"))
 	if err != nil {
-		d.invalid(err)
+		d.failOutputs(err)
 		return nil
 	}
-	return d.succeed(ctx, outputs)
+	return d.completeAttempt(ctx, outputs)
 }
 
 // longArgument is what a system takes as one argument, with room to spare. A
 // longer command is put into a file.
 const longArgument = 100 << 10
 
-// run carries out the attempt's own job, or goes on with it.
-func (d *activeAttempt) run(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
+// runJob carries out the attempt's own job, or joins it.
+func (d *activeAttempt) runJob(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
 	p := d.s.p
-	watch := d.watch(job)
-	defer watch.end()
-	ctx, onEvent, release := d.listen(ctx, job)
+	watch := d.watchOutput(job)
+	defer watch.endWatch()
+	ctx, onEvent, release := d.listenTo(ctx, job)
 	defer release()
 	if d.resumed {
 		known := job // with what it was begun with
 		if d.e.record.Job != nil {
 			known = *d.e.record.Job
 		}
-		p.h.Tell(engine.StepStarted, d.s.notice(d.n, engine.StepNotice{
+		p.h.Tell(engine.StepStarted, d.s.noticeOf(d.n, engine.StepNotice{
 			Agent: d.e.record.Agent, Try: d.e.record.Try, Alternate: d.e.record.Alternative, Status: "adopted",
 		}))
 		res, fate, err := p.h.Resume(ctx, known, onEvent)
@@ -102,8 +102,8 @@ func (d *activeAttempt) run(ctx context.Context, job supervisor.Job) (supervisor
 			return res, err
 		}
 	} else {
-		d.e.record.Job = bare(job)
-		if err := p.begin(d.s, d.n, d.e); err != nil {
+		d.e.record.Job = storedJob(job)
+		if err := p.storeBegin(d.s, d.n, d.e); err != nil {
 			return supervisor.Result{}, err
 		}
 	}
@@ -113,30 +113,30 @@ func (d *activeAttempt) run(ctx context.Context, job supervisor.Job) (supervisor
 	return p.h.DoAgent(ctx, job, onEvent)
 }
 
-// bare is a job as it is stored.
-func bare(job supervisor.Job) *supervisor.Job {
+// storedJob is a job as it is stored.
+func storedJob(job supervisor.Job) *supervisor.Job {
 	job.Env, job.Box = nil, nil
 	return &job
 }
 
-// forbidden is the failure of a command that the safety level forbids.
-func forbidden(f safety.Finding) failure.Analysis {
+// forbiddenFailure is the failure of a command that the safety level forbids.
+func forbiddenFailure(f safety.Finding) failure.Analysis {
 	return failure.Analysis{
 		Class: failure.Permission, Kind: failure.Permanent, Severity: failure.High,
 		Fingerprint: "step-refused-" + f.Pattern, Summary: f.Reason(),
 	}
 }
 
-// invalid fails an attempt whose outputs cannot be read.
-func (d *activeAttempt) invalid(err error) {
-	d.fails(failure.Analysis{
+// failOutputs fails an attempt whose outputs cannot be read.
+func (d *activeAttempt) failOutputs(err error) {
+	d.failAttempt(failure.Analysis{
 		Class: failure.Validation, Kind: failure.Work, Severity: failure.Medium,
 		Fingerprint: "step-outputs-" + d.n.in.Hash, Summary: err.Error(),
 	})
 }
 
-// named says in the failure which limit ended a command.
-func named(f *failure.Analysis, x loop.Exit, wall time.Duration) *failure.Analysis {
+// nameLimit adds to the failure the limit that ended a command.
+func nameLimit(f *failure.Analysis, x loop.Exit, wall time.Duration) *failure.Analysis {
 	if f != nil && x.Ended == loop.EndedTimeout {
 		if wall > 100*time.Millisecond { // what was left of the iteration's time is no round number
 			wall = wall.Round(10 * time.Millisecond)
@@ -146,15 +146,15 @@ func named(f *failure.Analysis, x loop.Exit, wall time.Duration) *failure.Analys
 	return f
 }
 
-// succeed fills in the declared outputs and runs the step's checks: only what
+// completeAttempt fills in the declared outputs and runs the step's checks: only what
 // passes them is done.
-func (d *activeAttempt) succeed(ctx context.Context, outputs map[string]string) error {
+func (d *activeAttempt) completeAttempt(ctx context.Context, outputs map[string]string) error {
 	v := d.n.values
 	v.Output = d.e.Output
 	for _, o := range d.n.in.Step.Outputs {
 		text, err := o.Text.Fill(v)
 		if err != nil {
-			d.invalid(fmt.Errorf("outputs.%s: %v", o.Name, err))
+			d.failOutputs(fmt.Errorf("outputs.%s: %v", o.Name, err))
 			return nil
 		}
 		if outputs == nil {
@@ -163,42 +163,42 @@ func (d *activeAttempt) succeed(ctx context.Context, outputs map[string]string) 
 		outputs[o.Name] = text
 	}
 	d.e.record.Outputs = outputs
-	return d.verify(ctx)
+	return d.runChecks(ctx)
 }
 
-// verify runs the step's checks in turn. What a crash cut off runs again: a
+// runChecks runs the step's checks in turn. What a crash cut off runs again: a
 // check changes nothing.
-func (d *activeAttempt) verify(ctx context.Context) error {
+func (d *activeAttempt) runChecks(ctx context.Context) error {
 	p := d.s.p
 	for i, command := range d.n.given.verify {
 		if f, found := p.h.Forbidden(command); found {
-			d.fails(forbidden(f))
+			d.failAttempt(forbiddenFailure(f))
 			return nil
 		}
 		part := fmt.Sprintf("/verify/%d/%d", i+1, d.e.StartedAt.UnixNano())
 		if d.resumed {
 			part += "/again"
 		}
-		files := filepath.Join(filepath.Dir(d.s.files(d.e)), fmt.Sprintf("verify-%d", i+1))
-		wall, iteration := d.s.wall(p.timeout(d.n.in.Step))
-		job := p.h.Shell(jobID(d.e, part), files, command, d.n.given.dir, d.n.given.environ("PAWL_STEP="+d.n.id), wall)
+		files := filepath.Join(filepath.Dir(d.s.filesPrefix(d.e)), fmt.Sprintf("verify-%d", i+1))
+		wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+		job := p.h.Shell(jobID(d.e, part), files, command, d.n.given.dir, d.n.given.envWith("PAWL_STEP="+d.n.id), wall)
 		res, err := p.h.Do(ctx, job, nil)
 		if err != nil {
 			return err
 		}
-		f := named(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall)
+		f := nameLimit(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall)
 		if f != nil {
-			f.Summary = fmt.Sprintf("check %q: %s", short(command), f.Summary)
+			f.Summary = fmt.Sprintf("check %q: %s", shortLine(command), f.Summary)
 		}
-		if p.judged(d.e, res.Exit, f, iteration); d.e.Status != store.StepSuccess {
+		if p.setStatus(d.e, res.Exit, f, iteration); d.e.Status != store.StepSuccess {
 			return nil
 		}
 	}
 	return nil
 }
 
-// short is a command in a message.
-func short(command string) string {
+// shortLine is a command in a message.
+func shortLine(command string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(command), "\n")
 	if r := []rune(line); len(r) > 60 {
 		line, more = string(r[:60]), true

@@ -18,38 +18,38 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// perform runs one step to its end in this pass: its attempts, and the
+// performStep runs one step to its end in this pass: its attempts, and the
 // alternatives where they follow each other.
-func (s *scope) perform(ctx context.Context, n *node) {
+func (s *scope) performStep(ctx context.Context, n *node) {
 	for {
-		at, more := s.situation(n).next()
+		at, more := s.situationOf(n).nextAttempt()
 		if !more {
-			s.failed(n)
+			s.failStep(n)
 			return
 		}
-		if !s.pause(ctx, n, at) {
+		if !s.pauseFor(ctx, n, at) {
 			n.then = deferred
 			return
 		}
 		e, err := s.attemptInSlot(ctx, n, at)
 		if err != nil {
-			s.p.fail(err)
+			s.p.recordError(err)
 			n.then = deferred
 			return
 		}
 		switch e.Status {
 		case store.StepSuccess:
-			n.result = e.result()
+			n.result = e.resultOf()
 			return
 		case store.StepFailure:
-			if s.stops(ctx) {
-				s.failed(n)
+			if s.mustStop(ctx) {
+				s.failStep(n)
 				return
 			}
 		case store.StepInterrupted:
 			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
 		default: // stopped, or waits for a person
-			if n.then = deferred; n.below != nil && !n.below.waiting() {
+			if n.then = deferred; n.below != nil && !n.below.isWaiting() {
 				n.then = blocked // a failure around it keeps its steps from starting
 			}
 			return
@@ -57,23 +57,23 @@ func (s *scope) perform(ctx context.Context, n *node) {
 	}
 }
 
-func (s *scope) situation(n *node) *situation {
+func (s *scope) situationOf(n *node) *situation {
 	st := n.in.Step
 	return &situation{
-		past: s.p.past(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.input()),
+		past: s.p.pastOf(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.inputKey()),
 		iteration: s.p.c.Iteration, cut: s.p.c.Attempt, round: s.round, alternatives: len(st.Alternatives),
 		retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh,
 	}
 }
 
-// failed takes the last attempt's failure for the step's.
-func (s *scope) failed(n *node) {
-	last := s.p.latest(n.id)
-	n.result = last.result()
+// failStep takes the last attempt's failure for the step's.
+func (s *scope) failStep(n *node) {
+	last := s.p.latestOf(n.id)
+	n.result = last.resultOf()
 	f := last.record.Failure
 	if f == nil {
-		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Summary: "it failed",
-			Fingerprint: "step-failed"}
+		f = &failure.Analysis{Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium,
+			Summary: "it failed", Fingerprint: "step-failed"}
 	}
 	named, agent := *f, last.record.Agent
 	// What failed may be one of its own steps.
@@ -96,33 +96,33 @@ func (s *scope) attemptInSlot(ctx context.Context, n *node, at attempt) (*execut
 		s.p.slot <- struct{}{}
 		defer func() { <-s.p.slot }()
 	}
-	return s.attempt(ctx, n, at)
+	return s.attemptStep(ctx, n, at)
 }
 
-// pause waits before a repetition, as the step says; false when the run is to
+// pauseFor waits before a repetition, as the step says; false when the run is to
 // stop meanwhile.
-func (s *scope) pause(ctx context.Context, n *node, at attempt) bool {
-	d := pause(n.in.Step.Retry, at.try)
-	if last := s.p.latest(n.id); d > 0 && last != nil {
+func (s *scope) pauseFor(ctx context.Context, n *node, at attempt) bool {
+	d := pauseBefore(n.in.Step.Retry, at.try)
+	if last := s.p.latestOf(n.id); d > 0 && last != nil {
 		d -= time.Since(last.StartedAt.Add(last.Elapsed)) // it began when the try before ended
 	}
-	if limit, _ := s.wall(d); limit < d {
+	if limit, _ := s.wallOf(d); limit < d {
 		d = limit
 	}
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	s.p.h.Tell(engine.StepWaits, s.notice(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry says so"}))
+	s.p.h.Tell(engine.StepWaits, s.noticeOf(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry says so"}))
 	return process.Sleep(ctx, d)
 }
 
-// attempt carries out one attempt, or goes on with the one that an earlier pawl
-// began, and stores it.
-func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, error) {
-	e, resumed := s.unfinished(n)
+// attemptStep carries out one attempt, or resumes the one that an earlier pawl began,
+// and stores it.
+func (s *scope) attemptStep(ctx context.Context, n *node, at attempt) (*execution, error) {
+	e, resumed := s.unfinishedAttempt(n)
 	if !resumed {
-		s.p.abandon(ctx, e)
-		e = s.execution(n, at)
+		s.p.abandonExecution(ctx, e)
+		e = s.newExecution(n, at)
 	}
 	work := n.in.Step.Work
 	if at.alternative > 0 {
@@ -144,13 +144,13 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	var err error
 	switch work.Kind {
 	case workflow.Agent:
-		err = do.agent(ctx)
+		err = do.runAgentStep(ctx)
 	case workflow.Procedure:
-		err = do.procedure(ctx)
+		err = do.runProcedure(ctx)
 	case workflow.Nested:
-		err = do.nested(ctx, s.situation(n).last(at))
+		err = do.runNested(ctx, s.situationOf(n).isLast(at))
 	default:
-		err = do.shell(ctx)
+		err = do.runCommand(ctx)
 	}
 	if err != nil {
 		return e, err
@@ -161,52 +161,52 @@ func (s *scope) attempt(ctx context.Context, n *node, at attempt) (*execution, e
 	} else {
 		e.Elapsed = time.Since(started)
 	}
-	return e, s.p.finished(n, s, e)
+	return e, s.p.storeEnd(n, s, e)
 }
 
-// abandon ends an execution that an earlier pawl began, of a step that has
+// abandonExecution ends an execution that an earlier pawl began, of a step that has
 // changed since; nil is none.
-func (p *pass) abandon(ctx context.Context, e *execution) {
+func (p *pass) abandonExecution(ctx context.Context, e *execution) {
 	if e == nil || e.Status != store.StepRunning || e.record.Job == nil {
 		return
 	}
 	p.h.Abandon(ctx, *e.record.Job)
 	e.Status = store.StepCancelled
-	if err := e.store(p.h, journal.StepEnded); err != nil {
-		p.fail(err)
+	if err := e.storeExecution(p.h, journal.StepEnded); err != nil {
+		p.recordError(err)
 	}
 }
 
-// unfinished is the attempt that an earlier pawl did not live to see the end of.
-func (s *scope) unfinished(n *node) (*execution, bool) {
-	last := s.p.latest(n.id)
+// unfinishedAttempt is one whose pawl died before its end.
+func (s *scope) unfinishedAttempt(n *node) (*execution, bool) {
+	last := s.p.latestOf(n.id)
 	if last == nil || last.Status != store.StepRunning {
 		return last, false
 	}
-	sameStep := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.input())
+	sameStep := last.Hash == n.in.Hash && last.Input == n.in.InputHash(n.given.inputKey())
 	sameTime := last.Iteration == s.p.c.Iteration && last.Attempt == s.p.c.Attempt && last.record.Round == s.round
 	return last, sameStep && sameTime
 }
 
-// execution is a new one, not yet stored.
-func (s *scope) execution(n *node, at attempt) *execution {
+// newExecution is a new one, not yet stored.
+func (s *scope) newExecution(n *node, at attempt) *execution {
 	number := 1
-	if last := s.p.latest(n.id); last != nil {
+	if last := s.p.latestOf(n.id); last != nil {
 		number = last.N + 1
 	}
 	return &execution{
 		StepRun: store.StepRun{
 			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt,
-			Status: store.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.input()), StartedAt: time.Now(),
+			Status: store.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.inputKey()), StartedAt: time.Now(),
 		},
 		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title,
 			Why: n.why, Round: s.round},
 	}
 }
 
-// files is the prefix of what an execution leaves.
-func (s *scope) files(e *execution) string {
-	return filepath.Join(s.p.h.Dir(), "steps", slug(e.Step)+"."+strconv.Itoa(e.N), "step")
+// filesPrefix is the prefix of what an execution leaves.
+func (s *scope) filesPrefix(e *execution) string {
+	return filepath.Join(s.p.h.Dir(), "steps", folderName(e.Step)+"."+strconv.Itoa(e.N), "step")
 }
 
 // jobID names a job of an execution in its run.
@@ -214,39 +214,39 @@ func jobID(e *execution, part string) string {
 	return fmt.Sprintf("%d.%d/%s.%d%s", e.Iteration, e.Attempt, e.Step, e.N, part)
 }
 
-// begin stores that an execution starts, before it does.
-func (p *pass) begin(s *scope, n *node, e *execution) error {
-	if err := e.store(p.h, journal.StepStarted); err != nil {
+// storeBegin stores that an execution starts, before it does.
+func (p *pass) storeBegin(s *scope, n *node, e *execution) error {
+	if err := e.storeExecution(p.h, journal.StepStarted); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	if e.record.Kind != string(workflow.Nested) { // its steps are counted
 		p.ran++
 	}
-	p.history[e.Step] = remembered(p.history[e.Step], e)
+	p.history[e.Step] = withExecution(p.history[e.Step], e)
 	p.mu.Unlock()
-	p.h.Tell(engine.StepStarted, s.notice(n,
+	p.h.Tell(engine.StepStarted, s.noticeOf(n,
 		engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
 	return nil
 }
 
-// finished stores how an execution ended, and tells it.
-func (p *pass) finished(n *node, s *scope, e *execution) error {
+// storeEnd stores how an execution ended, and gives a notice.
+func (p *pass) storeEnd(n *node, s *scope, e *execution) error {
 	p.mu.Lock()
-	p.used.add(e.record.Usage)
+	p.used.addUsage(e.record.Usage)
 	p.mu.Unlock()
-	if err := e.store(p.h, journal.StepEnded); err != nil {
+	if err := e.storeExecution(p.h, journal.StepEnded); err != nil {
 		return err
 	}
-	p.h.Tell(engine.StepEnded, s.notice(n, engine.StepNotice{
+	p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{
 		Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status, Elapsed: e.Elapsed,
 		Failure: e.record.Failure,
 	}))
 	return nil
 }
 
-// store writes an execution as it is now, with an event that says so.
-func (e *execution) store(h *engine.StepContext, kind string) error {
+// storeExecution writes an execution as it is now, with its event.
+func (e *execution) storeExecution(h *engine.StepContext, kind string) error {
 	data, err := json.Marshal(e.record)
 	if err != nil {
 		return fmt.Errorf("cannot store step %s: %v", e.Step, err)
@@ -270,8 +270,8 @@ func (e *execution) store(h *engine.StepContext, kind string) error {
 	return h.Store().PutStep(context.Background(), h.Owner(), e.StepRun, event)
 }
 
-// judged turns the end of a job into the status of an execution.
-func (p *pass) judged(e *execution, exit loop.Exit, f *failure.Analysis, iteration bool) {
+// setStatus turns the end of a job into the status of an execution.
+func (p *pass) setStatus(e *execution, exit loop.Exit, f *failure.Analysis, iteration bool) {
 	if iteration && exit.Ended == loop.EndedTimeout && p.timeUp != nil {
 		f = p.timeUp
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 )
 
-// values is what a step's texts and condition may ask for.
-func (s *scope) values(n *node) workflow.Values {
+// valuesFor the texts and the condition of a step.
+func (s *scope) valuesFor(n *node) workflow.Values {
 	v := workflow.Values{Steps: map[string]workflow.Result{}, Env: map[string]string{}, Matrix: map[string]string{},
 		Context: s.p.o.Context}
 	for _, m := range n.in.Matrix {
 		v.Matrix[m.Name] = m.Value
 	}
-	for k, builds := range s.before(n) {
+	for k, builds := range s.stepsBefore(n) {
 		if m := s.nodes[k]; builds && m.phase == settled {
-			v.Steps[m.in.Step.ID] = merged(v.Steps, m)
+			v.Steps[m.in.Step.ID] = mergeResult(v.Steps, m)
 		}
 	}
 	for _, k := range n.in.Needs {
@@ -33,9 +33,9 @@ func (s *scope) values(n *node) workflow.Values {
 	return v
 }
 
-// before says of each instance whether n builds on it. What an instance needs
-// has a lower number.
-func (s *scope) before(n *node) []bool {
+// stepsBefore marks each instance that n builds on. What an instance needs has a lower
+// number.
+func (s *scope) stepsBefore(n *node) []bool {
 	builds := make([]bool, len(s.nodes))
 	for _, k := range n.in.Needs {
 		builds[k] = true
@@ -50,9 +50,9 @@ func (s *scope) before(n *node) []bool {
 	return builds
 }
 
-// merged adds the result of an instance to those of its step's other ones: the
+// mergeResult adds the result of an instance to those of its step's other ones: the
 // texts one below the other, the last of each output, the worst outcome.
-func merged(all map[string]workflow.Result, n *node) workflow.Result {
+func mergeResult(all map[string]workflow.Result, n *node) workflow.Result {
 	r, more := all[n.in.Step.ID]
 	if !more {
 		r = n.result
@@ -67,13 +67,13 @@ func merged(all map[string]workflow.Result, n *node) workflow.Result {
 		r.Output += "\n" + n.result.Output
 	}
 	maps.Copy(r.Outputs, n.result.Outputs)
-	r.Outcome, r.Conclusion = worse(r.Outcome, n.result.Outcome), worse(r.Conclusion, n.result.Conclusion)
+	r.Outcome, r.Conclusion = worseOutcome(r.Outcome, n.result.Outcome), worseOutcome(r.Conclusion, n.result.Conclusion)
 	return r
 }
 
-// worse is what two instances came to together: one failure is one, and one
-// success is enough where the others were skipped.
-func worse(a, b string) string {
+// worseOutcome of two instances: one failure is enough, and one success where the
+// others were skipped.
+func worseOutcome(a, b string) string {
 	for _, word := range []string{"failure", "cancelled", "success"} {
 		if a == word || b == word {
 			return word
@@ -90,8 +90,8 @@ type given struct {
 	needs                []string // how each one ended
 }
 
-// input is what a result belongs to: with another one the step runs again.
-func (g *given) input() []string {
+// inputKey of a result: with another one the step runs again.
+func (g *given) inputKey() []string {
 	all := []string{g.content, g.dir}
 	for _, list := range [][]string{g.env, g.verify, g.alternatives, g.needs} {
 		all = append(all, fmt.Sprint(len(list)))
@@ -100,8 +100,8 @@ func (g *given) input() []string {
 	return all
 }
 
-// fill evaluates a step's condition and, where it holds, its texts.
-func (s *scope) fill(n *node, v workflow.Values) (holds bool, g given, err error) {
+// fillTexts evaluates a step's condition and, where it holds, its texts.
+func (s *scope) fillTexts(n *node, v workflow.Values) (holds bool, g given, err error) {
 	st := n.in.Step
 	g.env = append(g.env, s.env...)
 	for _, e := range st.Environment {
@@ -127,7 +127,7 @@ func (s *scope) fill(n *node, v workflow.Values) (holds bool, g given, err error
 	}
 	g.content = text(string(st.Kind), st.Content)
 	n.title = text("name", st.Title)
-	g.dir = s.folder(text("working_directory", st.WorkingDirectory))
+	g.dir = s.folderOf(text("working_directory", st.WorkingDirectory))
 	for i, t := range st.Verify {
 		g.verify = append(g.verify, text(fmt.Sprintf("verify[%d]", i), t))
 	}
@@ -140,16 +140,16 @@ func (s *scope) fill(n *node, v workflow.Values) (holds bool, g given, err error
 	return true, g, err
 }
 
-// folder is where a step works: below the root, wherever its text leads.
-func (s *scope) folder(dir string) string {
+// folderOf is the working folder of a step, relative to the root.
+func (s *scope) folderOf(dir string) string {
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
 	return filepath.Join(s.p.h.Plan().Root, dir)
 }
 
-// environ are the variables of a step, the last of each name.
-func (g *given) environ(more ...string) []string {
+// envWith are the variables of a step, the last of each name.
+func (g *given) envWith(more ...string) []string {
 	var out []string
 	at := map[string]int{}
 	for _, kv := range append(append([]string(nil), g.env...), more...) {
