@@ -364,7 +364,11 @@ func TestSettle(t *testing.T) {
 			if choice == Mine {
 				kind = deliver.Nothing // it is there
 			}
-			if got := d.deliver(); got.Kind != kind || d.read("repo/a.txt") != want {
+			if got := d.deliver(); choice != Mine && got.Kind != deliver.Combine {
+				t.Errorf("it is delivered by the verdict from before: %+v", got)
+			}
+			got, err := d.w.Deliver(t.Context(), Verdict{Iteration: d.n, Green: true, Together: true})
+			if err != nil || got.Kind != kind || d.read("repo/a.txt") != want {
 				t.Errorf("%s (%s): %q", got.Kind, got.Why, d.read("repo/a.txt"))
 			}
 		})
