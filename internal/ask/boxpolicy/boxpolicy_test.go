@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
@@ -395,11 +396,18 @@ func TestPathsInVariables(t *testing.T) {
 	if gates := r.make(true).Run.Gates; slices.Contains(gates.Show, r.path("etc/oc.json")) || runs(gates, "scratch") {
 		t.Errorf("gates see %q, %v", gates.Show, gates.Temp)
 	}
+	rc := r.path("alone/home2/.npmrc")
+	if err := os.WriteFile(rc, []byte("fund=false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ag.Env = []string{"HOME=" + r.path("alone/home2"), "XDG_CONFIG_HOME=" + r.path("alone/settings")}
 	p = r.make(true).Agent("opencode", ag)
 	if !runs(p, "alone/home2") || runs(p, "home") || !changes(p, "alone/home2/.local/share/opencode") ||
 		!changes(p, "alone/settings/opencode") || changes(p, "alone/home2/.config/opencode") {
 		t.Errorf("with another home folder %v and %v", p.Over, p.Temp)
+	}
+	if !slices.ContainsFunc(p.Binds, func(b sandbox.Bind) bool { return b.To == rc && b.ReadOnly }) {
+		t.Errorf("settings of another home folder: %v", p.Binds)
 	}
 }
 
@@ -407,14 +415,29 @@ func TestPathsInVariables(t *testing.T) {
 func TestReplacedLogin(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	own := r.folder("home/.factory")
-	if err := os.WriteFile(filepath.Join(own, "auth.v2.file"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	for name, login := range map[string]string{"droid": "home/.factory/auth.v2.file", "qwen": "home/.qwen/oauth_creds.json"} {
+		own := r.folder(filepath.Dir(login))
+		if err := os.WriteFile(r.path(login), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ad, _ := agents.Lookup(name)
+		p := r.make(true).Agent(name, engine.Agent{Adapter: ad})
+		isBack := func(o sandbox.Over) bool { return o.To == own && slices.Contains(o.Back, filepath.Base(login)) }
+		if !slices.ContainsFunc(p.Over, isBack) || slices.Contains(p.Write, r.path(login)) {
+			t.Errorf("%s may write %q; for the run %v", name, p.Write, p.Over)
+		}
 	}
-	ad, _ := agents.Lookup("droid")
-	p := r.make(true).Agent("droid", engine.Agent{Adapter: ad})
-	isBack := func(o sandbox.Over) bool { return o.To == own && slices.Contains(o.Back, "auth.v2.file") }
-	if !slices.ContainsFunc(p.Over, isBack) || slices.Contains(p.Write, filepath.Join(own, "auth.v2.file")) {
+}
+
+// With the gateway a program has a folder of pawl's: the person's, with its login, is not shown.
+func TestFolderWithTheGateway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ad, _ := agents.Lookup("claude")
+	ag := engine.Agent{Adapter: ad, Routes: []agent.Route{{Name: "anthropic", Protocol: agent.Anthropic, KeyIn: "ANTHROPIC_API_KEY"}}}
+	p := r.make(true).Agent("claude", ag)
+	ofPerson := func(o sandbox.Over) bool { return o.To == r.path("home/.claude") }
+	if slices.ContainsFunc(p.Over, ofPerson) || !slices.Contains(p.Write, r.path("state/agents/claude")) {
 		t.Errorf("it may write %q; for the run %v", p.Write, p.Over)
 	}
 }
