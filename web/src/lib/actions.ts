@@ -155,7 +155,7 @@ export async function rollback(r: Run, to: number): Promise<boolean> {
   const said =
     seen.files === 0
       ? 'No file differs from what was there then.'
-      : `${plural(seen.files, 'file changes', 'files change')}, also where a person has edited since.`;
+      : `${plural(seen.files, 'file changes', 'files change')}. What a person has changed since stays, and is named here.`;
   const agreed = await asking.ask(
     {
       title: `Roll back to ${where}?`,
