@@ -75,7 +75,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	case engine.Alive(r.Owner):
 		return fault.Refuse("run %s works: %v drives it", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
-	case !waits(r) && SetupOf(r).Undelivered == "":
+	case !CanDiscard(r):
 		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
 	}
 	if waits(r) {
@@ -95,6 +95,11 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 			r.ID, r.ID)
 	}
 	return err
+}
+
+// CanDiscard reports whether a run that nobody drives leaves something that can be given up.
+func CanDiscard(r store.Run) bool {
+	return r.Kind != "task" && (waits(r) || SetupOf(r).Undelivered != "")
 }
 
 // waits is whether a person or the next run of the same name would be told of r: it has not

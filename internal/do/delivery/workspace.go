@@ -99,13 +99,21 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-func (w *Workspace) open(ctx context.Context) error {
+// readAgreed reads what the checkout and the workspace had in common last.
+func (w *Workspace) readAgreed() error {
 	data, err := os.ReadFile(filepath.Join(w.at.Own, agreedFile))
 	if err == nil {
 		err = json.Unmarshal(data, &w.agreed)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) open(ctx context.Context) (err error) {
+	if err := w.readAgreed(); err != nil {
+		return err
 	}
 	at := workspace.Place{Top: w.at.Top, Root: w.at.Top, Own: w.at.Own, Base: w.agreed.Head, Lent: w.at.Lent}
 	w.tree, err = workspace.OpenClone(ctx, w.o.Person.Repo, at, workspace.Options{
@@ -157,6 +165,9 @@ func (w *Workspace) begin(ctx context.Context, run string) error {
 	}
 	w.run = run
 	w.agreed.After = nil
+	if err := unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
+		return err
+	}
 	if err := w.keep(ctx, 0, Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}); err != nil {
 		return err
 	}
