@@ -91,8 +91,8 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		err = engine.DropUndelivered(ctx, p.Store, r.ID)
 	}
 	if err == nil {
-		p.Say("Run %s is discarded; your files stay as they are. What it had delivered goes with: pawl rollback %s --to 0",
-			r.ID, r.ID)
+		p.Say("Run %s is discarded; your files stay as they are.", r.ID)
+		p.Say("What it had delivered goes with: pawl rollback %s --to 0", r.ID)
 	}
 	return err
 }

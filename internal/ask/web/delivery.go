@@ -116,7 +116,11 @@ func (s *Server) settleFile(ctx context.Context, in *struct {
 		if err != nil {
 			return err
 		}
-		p.Say("%s is settled; %s left.", in.Body.Path, fault.Numbered(left, "file"))
+		next := "resume the run, or apply its work"
+		if left > 0 {
+			next = fault.Numbered(left, "file") + " left"
+		}
+		p.Say("%s is settled: %s.", in.Body.Path, next)
 		return nil
 	})
 }
