@@ -400,13 +400,13 @@ func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 	return clashes, errors.Join(err, w.Release(ctx, "its run rests"))
 }
 
-// InConflict reports whether a run has to have conflicts settled.
+// InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
 func (p *Operator) InConflict(ctx context.Context, r store.Run) (bool, error) {
 	row, there, err := p.Store.Workspace(ctx, SetupOf(r).Private)
 	if err != nil || !there {
 		return false, err
 	}
-	return delivery.Unsettled(row.Own, r.ID)
+	return delivery.InConflict(row.Own, r.ID)
 }
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text

@@ -135,7 +135,7 @@ func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r st
 	return snapshotName(n), steps, moves, n, nil
 }
 
-// RolledBack is whether there is a rollback of a run to undo.
+// RolledBack reports whether there is a rollback of a run to undo.
 func (p *Operator) RolledBack(ctx context.Context, run string) (bool, error) {
 	_, ok, err := p.lastRollback(ctx, run)
 	return ok, err

@@ -97,9 +97,10 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	return err
 }
 
-// CanDiscard reports whether a run that nobody drives leaves something that can be given up.
+// CanDiscard reports whether a run that no process drives leaves something that can be given up.
 func CanDiscard(r store.Run) bool {
-	return r.Kind != "task" && (waits(r) || SetupOf(r).Undelivered != "")
+	left := waits(r) || SetupOf(r).Undelivered != ""
+	return left && r.Kind != "task"
 }
 
 // waits is whether a person or the next run of the same name would be told of r: it has not

@@ -49,7 +49,7 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.foreseeRollback)
 	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	s.deliveryRoutes(api)
+	undeliveredRoutes(api, &undelivered{s: s})
 }
 
 // act does something for a person; the answer says what was done, and how the run

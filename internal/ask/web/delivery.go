@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,28 +15,39 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-func (s *Server) deliveryRoutes(api huma.API) {
-	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now",
-		s.foreseeApply)
-	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the work of a run that is not in the files there",
-		s.applyRun)
-	get(api, "/runs/{run}/conflicts", "list-conflicts", "actions",
-		"The files that a person and the agent both changed, and for which a run rests", s.listConflicts)
-	post(api, "/runs/{run}/conflicts", "settle-file", "actions", "Choose what becomes of such a file; resume goes on then",
-		s.settleFile)
-	post(api, "/runs/{run}/discard", "discard-run", "actions",
-		"Give up a run that waits, and what of its work is not in the files", s.discardRun)
+// undelivered is the work of runs that is not in the person's files.
+type undelivered struct {
+	s  *Server
+	mu sync.Mutex // held while this process has the workspace of a run
 }
 
-func (s *Server) foreseeApply(ctx context.Context, in *RunPath) (*body[action.Application], error) {
-	r, err := s.o.Store.Run(ctx, in.Run)
+func undeliveredRoutes(api huma.API, u *undelivered) {
+	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now", u.foreseeApply)
+	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the work of a run that is not in the files there",
+		u.applyRun)
+	get(api, "/runs/{run}/conflicts", "list-conflicts", "actions",
+		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
+	post(api, "/runs/{run}/conflicts", "settle-file", "actions", "Choose what becomes of such a file; resume goes on then",
+		u.settleFile)
+	post(api, "/runs/{run}/discard", "discard-run", "actions",
+		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
+}
+
+// lookAt looks at the work of a run.
+func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.Operator, store.Run) error) error {
+	r, err := u.s.o.Store.Run(ctx, in.Run)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.private.Lock()
-	defer s.private.Unlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err = u.s.o.Heard(func(p *action.Operator) error { return do(p, r) })
+	return err
+}
+
+func (u *undelivered) foreseeApply(ctx context.Context, in *RunPath) (*body[action.Application], error) {
 	var out action.Application
-	_, err = s.o.Heard(func(p *action.Operator) (err error) {
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		out, err = p.Apply(ctx, r, action.ApplyOptions{Check: true})
 		return err
 	})
@@ -46,13 +58,13 @@ func (s *Server) foreseeApply(ctx context.Context, in *RunPath) (*body[action.Ap
 }
 
 // applyRun refuses a result that does not fit.
-func (s *Server) applyRun(ctx context.Context, in *struct {
+func (u *undelivered) applyRun(ctx context.Context, in *struct {
 	RunPath
 	Confirmed bool `query:"confirmed" doc:"A person has seen by name what programs run by themselves, and says yes."`
 }) (*body[Done], error) {
-	s.private.Lock()
-	defer s.private.Unlock()
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		out, err := p.Apply(ctx, r, action.ApplyOptions{Confirmed: in.Confirmed})
 		if err != nil {
 			return err
@@ -79,15 +91,9 @@ type Clash struct {
 	Settled bool   `json:"settled" doc:"A person has chosen."`
 }
 
-func (s *Server) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
-	r, err := s.o.Store.Run(ctx, in.Run)
-	if err != nil {
-		return nil, err
-	}
-	s.private.Lock()
-	defer s.private.Unlock()
+func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
 	var all []action.Clash
-	_, err = s.o.Heard(func(p *action.Operator) (err error) {
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		all, err = p.Conflicts(ctx, r)
 		return err
 	})
@@ -100,7 +106,7 @@ func (s *Server) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes]
 	})}), err
 }
 
-func (s *Server) settleFile(ctx context.Context, in *struct {
+func (u *undelivered) settleFile(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		Path   string          `json:"path" minLength:"1" maxLength:"4096"`
@@ -108,9 +114,9 @@ func (s *Server) settleFile(ctx context.Context, in *struct {
 		Text   string          `json:"text,omitempty" doc:"What the file becomes, with the choice edit."`
 	}
 }) (*body[Done], error) {
-	s.private.Lock()
-	defer s.private.Unlock()
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		left, err := p.SettleConflict(ctx, r, in.Body.Path, in.Body.Choice,
 			func([]byte) ([]byte, error) { return []byte(in.Body.Text), nil })
 		if err != nil {
@@ -125,6 +131,6 @@ func (s *Server) settleFile(ctx context.Context, in *struct {
 	})
 }
 
-func (s *Server) discardRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, (*action.Operator).DiscardRun)
+func (u *undelivered) discardRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+	return u.s.onRun(ctx, in, (*action.Operator).DiscardRun)
 }

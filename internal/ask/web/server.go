@@ -98,7 +98,6 @@ type Server struct {
 	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
 	planning sync.Mutex // held while the planned sprint changes
-	private  sync.Mutex // held while this process has the workspace of a run
 }
 
 // New makes a server for an open listener. Serve must be called on it.

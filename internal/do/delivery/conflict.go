@@ -34,9 +34,9 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 	return all, nil
 }
 
-// Unsettled reports whether a run has to have conflicts settled, by pawl's folder for its
-// workspace, which another process may work in.
-func Unsettled(own, run string) (bool, error) {
+// InConflict reports whether a run has conflicts for which a person has to choose, by pawl's
+// folder for its workspace, which another process may work in.
+func InConflict(own, run string) (bool, error) {
 	w := Workspace{at: pool.Workspace{Own: own}}
 	if err := w.readAgreed(); err != nil || w.agreed.Run != run {
 		return false, err
