@@ -101,8 +101,8 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if err != nil {
 		return nil, err
 	}
-	kept, err := tree.Recoveries(ctx, r.ID)
-	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
+	undo, err := s.o.RolledBack(ctx, r.ID)
+	return answer(Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
 		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
 			Skipped: list(n.Skipped)}

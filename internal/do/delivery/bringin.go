@@ -37,6 +37,9 @@ type Conflict struct {
 	Settled *Side `json:"settled,omitempty"`
 }
 
+// Open reports whether a person has to choose yet.
+func (c Conflict) Open() bool { return c.Settled == nil }
+
 // Side is what one side has at a path: both are empty where nothing is.
 type Side struct {
 	Mode   string `json:"mode,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -23,6 +24,17 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 		return nil, fmt.Errorf("cannot read the conflicts of the run: %w", err)
 	}
 	return all, nil
+}
+
+// InConflict reports whether a run has conflicts for which a person has to choose, by pawl's
+// folder for its workspace, which another process may work in.
+func InConflict(own, run string) (bool, error) {
+	w := Workspace{at: pool.Workspace{Own: own}}
+	if err := w.readAgreed(); err != nil || w.agreed.Run != run {
+		return false, err
+	}
+	all, err := w.Conflicts()
+	return slices.ContainsFunc(all, Conflict.Open), err
 }
 
 // storeConflicts keeps conflicts, with what was chosen for those that are the same.

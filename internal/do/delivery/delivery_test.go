@@ -374,3 +374,25 @@ func TestSettle(t *testing.T) {
 		})
 	}
 }
+
+// Conflicts are those of the run that has the workspace: a later run begins without any.
+func TestConflictsEndWithTheirRun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.agent(nil, "a.txt", "1\nagent\n3\n")
+	d.put("repo/a.txt", "1\nmine\n3\n")
+	if _, err := d.w.BringIn(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for run, want := range map[string]bool{"r1": true, "r2": false} {
+		if got, err := InConflict(d.w.Place().Own, run); err != nil || got != want {
+			t.Errorf("run %s has conflicts: %v, %v", run, got, err)
+		}
+	}
+	if err := d.w.Begin(t.Context(), "r2"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := d.w.Conflicts(); err != nil || len(all) != 0 {
+		t.Errorf("the next run has %+v, %v", all, err)
+	}
+}

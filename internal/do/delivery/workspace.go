@@ -102,10 +102,18 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-func (w *Workspace) openWorkspace(ctx context.Context) error {
+// readAgreed reads what the checkout and the workspace had in common last.
+func (w *Workspace) readAgreed() error {
 	err := files.ReadJSON(filepath.Join(w.at.Own, agreedFile), &w.agreed)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) openWorkspace(ctx context.Context) (err error) {
+	if err := w.readAgreed(); err != nil {
+		return err
 	}
 	at := workspace.Place{Top: w.at.Top, Root: w.at.Top, Own: w.at.Own, Base: w.agreed.Head, Lent: w.at.Lent}
 	w.tree, err = workspace.OpenClone(ctx, w.o.Person.Repo, at, workspace.Options{
@@ -157,6 +165,9 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	}
 	w.run = run
 	w.agreed.After = nil
+	if err := unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
+		return err
+	}
 	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}
 	if err := w.keepAgreed(ctx, 0, agreed); err != nil {
 		return err
