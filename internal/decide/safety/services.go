@@ -294,8 +294,6 @@ func mongo(m *matcher, c *call) {
 	})
 }
 
-func wordByte(c byte) bool { return wordRune(rune(c)) }
-
 func wordRune(c rune) bool {
 	return strings.ContainsRune("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", c)
 }
