@@ -286,7 +286,7 @@ func TestRewindErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, ref := range []string{"refs/heads/main", "refs/pawl/runs/", "refs/pawl/runs/../x/1", "main"} {
-		if _, err := p.c.RewindTo(ctx, "r1", ref, tree); err == nil {
+		if _, err := p.c.rewindTo(ctx, "r1", ref, tree); err == nil {
 			t.Errorf("went to %q", ref)
 		}
 	}

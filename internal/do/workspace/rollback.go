@@ -50,11 +50,10 @@ type Rewound struct {
 // those of the tree left. What was there before is kept under a recovery ref. After an
 // error or a kill it can be run again.
 func (c *Checkout) Rewind(ctx context.Context, run string, n int, left string) (Rewound, error) {
-	return c.RewindTo(ctx, run, runRef(run, n, ""), left)
+	return c.rewindTo(ctx, run, runRef(run, n, ""), left)
 }
 
-// RewindTo is [Checkout.Rewind] to the ref of a snapshot of the run.
-func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound, error) {
+func (c *Checkout) rewindTo(ctx context.Context, run, ref, left string) (Rewound, error) {
 	if left == "" {
 		return Rewound{}, errors.New("cannot rewind: the tree that the agent left is not known")
 	}
