@@ -125,7 +125,7 @@ func (s *Server) diffRun(ctx context.Context, in *struct {
 	RunPath
 	Span
 }) (*body[Diff], error) {
-	return diffed(ctx)(s.states(ctx, in.Run, in.Span))
+	return answerDiff(ctx)(s.states(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffRunFile(ctx context.Context, in *struct {
@@ -133,18 +133,18 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	Span
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return fileDiffed(ctx, in.FilePath)(s.states(ctx, in.Run, in.Span))
+	return answerFileDiff(ctx, in.FilePath)(s.states(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
-	return diffed(ctx)(s.iterationStates(ctx, in))
+	return answerDiff(ctx)(s.iterationStates(ctx, in))
 }
 
 func (s *Server) diffIterationFile(ctx context.Context, in *struct {
 	IterationPath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return fileDiffed(ctx, in.FilePath)(s.iterationStates(ctx, &in.IterationPath))
+	return answerFileDiff(ctx, in.FilePath)(s.iterationStates(ctx, &in.IterationPath))
 }
 
 // compared are two states of files: trees or commits that tree knows.
@@ -211,9 +211,10 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 		suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 
-// known refuses states that nothing is known of.
-func (c compared) known(err error) error {
-	if err == nil && (c.from == "" || c.to == "") {
+// refuseUnknown refuses states that nothing is known of.
+func (c compared) refuseUnknown(err error) error {
+	unknown := c.from == "" || c.to == ""
+	if err == nil && unknown {
 		err = problem(http.StatusNotFound, "NO_DIFF",
 			"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
 			suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
@@ -221,20 +222,20 @@ func (c compared) known(err error) error {
 	return err
 }
 
-// diffed answers with the files that differ between two states, if they were found.
-func diffed(ctx context.Context) func(compared, error) (*body[Diff], error) {
+// answerDiff answers with the files that differ between two states, if they were found.
+func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) {
 	return func(c compared, err error) (*body[Diff], error) {
-		if err = c.known(err); err != nil {
+		if err = c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
 		return c.diff(ctx)
 	}
 }
 
-// fileDiffed answers with what differs in one file.
-func fileDiffed(ctx context.Context, of FilePath) func(compared, error) (*body[patch.FileDiff], error) {
+// answerFileDiff answers with what differs in one file.
+func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*body[patch.FileDiff], error) {
 	return func(c compared, err error) (*body[patch.FileDiff], error) {
-		if err = c.known(err); err != nil {
+		if err = c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
 		return c.file(ctx, of)

@@ -144,12 +144,12 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 }
 
 func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
-	return diffed(ctx)(s.work(ctx, in))
+	return answerDiff(ctx)(s.work(ctx, in))
 }
 
 func (s *Server) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return fileDiffed(ctx, in.FilePath)(s.work(ctx, &in.CasePath))
+	return answerFileDiff(ctx, in.FilePath)(s.work(ctx, &in.CasePath))
 }

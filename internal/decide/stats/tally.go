@@ -40,8 +40,8 @@ type Counts struct {
 	TokensOut int64 `json:"tokens_out"`
 }
 
-// add adds each of the numbers.
-func (c *Counts) add(o Counts) {
+// addEach adds each of the numbers.
+func (c *Counts) addEach(o Counts) {
 	sum, other := reflect.ValueOf(c).Elem(), reflect.ValueOf(o)
 	for i := range sum.NumField() {
 		sum.Field(i).SetInt(sum.Field(i).Int() + other.Field(i).Int())
@@ -74,7 +74,7 @@ type Tally struct {
 
 // Add adds what another tally counted. The key stays.
 func (t *Tally) Add(o Tally) {
-	t.add(o.Counts)
+	t.addEach(o.Counts)
 	t.Elapsed += o.Elapsed
 	t.Fastest, t.Slowest = leastNonZero(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
 	t.Cost += o.Cost

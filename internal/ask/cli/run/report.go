@@ -200,10 +200,14 @@ func momentsOf(e journal.Event) (all []report.Moment) {
 		add(kind, data.Number, data.Attempt, text)
 	}
 	c := data.Next
-	if c != nil && (c.Kind == loop.Run || c.Kind == loop.Wait) && c.StrategyWhy != "" {
+	if c == nil {
+		return all
+	}
+	again := c.Kind == loop.Run || c.Kind == loop.Wait
+	if again && c.StrategyWhy != "" {
 		add(report.Chosen, c.Iteration, c.Attempt, c.StrategyWhy)
 	}
-	if c != nil && c.Kind == loop.Wait {
+	if c.Kind == loop.Wait {
 		add(report.WaitBegan, 0, 0, c.Why)
 	}
 	return all
