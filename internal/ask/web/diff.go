@@ -225,7 +225,7 @@ func (c compared) refuseUnknown(err error) error {
 // answerDiff answers with the files that differ between two states, if they were found.
 func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) {
 	return func(c compared, err error) (*body[Diff], error) {
-		if err = c.refuseUnknown(err); err != nil {
+		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
 		return c.diff(ctx)
@@ -235,7 +235,7 @@ func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) 
 // answerFileDiff answers with what differs in one file.
 func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*body[patch.FileDiff], error) {
 	return func(c compared, err error) (*body[patch.FileDiff], error) {
-		if err = c.refuseUnknown(err); err != nil {
+		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
 		return c.file(ctx, of)
