@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
@@ -128,11 +129,9 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 const maxContext = 64 << 20
 
 func promptFragments(list []config.Fragment) []prompt.Fragment {
-	out := make([]prompt.Fragment, len(list))
-	for i, f := range list {
-		out[i] = prompt.Fragment{Name: f.Name, Text: f.Text}
-	}
-	return out
+	return lists.Each(list, func(f config.Fragment) prompt.Fragment {
+		return prompt.Fragment{Name: f.Name, Text: f.Text}
+	})
 }
 
 // Proposal is the name of the procedure that proposes tasks for a goal, and ProposalFile
