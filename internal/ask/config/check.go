@@ -26,21 +26,21 @@ type checker struct {
 }
 
 func (k *checker) fail(path, suggestion, format string, args ...any) {
-	k.errs = append(k.errs, errorAt(k.place(path), suggestion, format, args...))
+	k.errs = append(k.errs, errorAt(k.placeOf(path), suggestion, format, args...))
 }
 
-func (k *checker) all() {
+func (k *checker) checkAll() {
 	k.namedAgents()
 	k.agentReferences()
-	k.procedures()
-	k.gates()
-	k.regenerate()
-	k.forge()
+	k.checkProcedures()
+	k.checkGates()
+	k.checkRegenerate()
+	k.checkForge()
 	k.ownStrategies()
-	k.hooks()
-	k.notifications()
-	k.server()
-	k.cluster()
+	k.checkHooks()
+	k.checkNotifications()
+	k.checkServer()
+	k.checkCluster()
 	if a := k.Autopilot; max(a.Racers, len(a.Race)) > 5 { // board.MaxRacers
 		k.fail("autopilot.race", "", "autopilot.race: five agents race for a task at most")
 	}
@@ -91,10 +91,10 @@ func (k *checker) agentReferences() {
 	}
 }
 
-// validName fits a file name and is told from a file by `pawl run`.
+// validName fits a file name, and `pawl run` does not take it for a file.
 var validName = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-func (k *checker) procedures() {
+func (k *checker) checkProcedures() {
 	for _, name := range sortedKeys(k.Procedures) {
 		p := k.Procedures[name]
 		path := joinPath("procedures", name)
@@ -110,16 +110,16 @@ func (k *checker) procedures() {
 				"%s.max_iterations must be 1 or more: only the policy procedure can be unlimited", path)
 		}
 		if p.Strategy != "" {
-			k.strategy(path+".strategy", p.Strategy)
+			k.checkStrategy(path+".strategy", p.Strategy)
 		}
 	}
-	k.strategy("loop.strategy", k.Loop.Strategy)
+	k.checkStrategy("loop.strategy", k.Loop.Strategy)
 }
 
 // strategyModes are the words that choose how strategies are chosen.
 var strategyModes = []string{"auto", "conservative", "aggressive"}
 
-func (k *checker) strategy(path, name string) {
+func (k *checker) checkStrategy(path, name string) {
 	if k.strategies == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (k *checker) strategy(path, name string) {
 	}
 }
 
-func (k *checker) regenerate() {
+func (k *checker) checkRegenerate() {
 	for i, r := range k.Merge.Regenerate {
 		path := fmt.Sprintf("merge.regenerate[%d]", i)
 		if strings.TrimSpace(r.Command) == "" {
@@ -143,14 +143,14 @@ func (k *checker) regenerate() {
 		if len(r.Files) == 0 {
 			k.fail(path, "", "%s needs files, such as [package-lock.json]", path)
 		}
-		k.globs(path+".files", "the repository", r.Files)
+		k.checkGlobs(path+".files", "the repository", r.Files)
 	}
 }
 
 // repositoryName is owner/name.
 var repositoryName = lazy.Regexp(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
-func (k *checker) forge() {
+func (k *checker) checkForge() {
 	if f := k.Forge; f.URL != "" && !webAddress(f.URL) {
 		k.fail("forge.url", "", "forge.url must be an http or https address")
 	}
@@ -162,12 +162,12 @@ func (k *checker) forge() {
 	}
 }
 
-func (k *checker) gates() {
+func (k *checker) checkGates() {
 	seen := map[string]int{}
 	for i := range k.Verification.Commands {
 		g := &k.Verification.Commands[i]
 		path := fmt.Sprintf("verification.commands[%d]", i)
-		if !k.gate(path, g) {
+		if !k.completeGate(path, g) {
 			continue
 		}
 		if first, ok := seen[g.Name]; ok {
@@ -175,11 +175,11 @@ func (k *checker) gates() {
 		}
 		seen[g.Name] = i
 	}
-	k.globs("verification.protect", "the root", k.Verification.Protect)
+	k.checkGlobs("verification.protect", "the root", k.Verification.Protect)
 }
 
-// gate completes a gate. It returns false for one that cannot be.
-func (k *checker) gate(path string, g *Gate) bool {
+// completeGate completes a gate. It returns false for one that cannot be.
+func (k *checker) completeGate(path string, g *Gate) bool {
 	commanded := strings.TrimSpace(g.Command) != ""
 	_, timed := k.from[path+".timeout"]
 	switch {
@@ -213,8 +213,8 @@ func (k *checker) gate(path string, g *Gate) bool {
 	return false
 }
 
-// globs checks a list of paths or globs relative to a folder.
-func (k *checker) globs(list, folder string, globs []string) {
+// checkGlobs checks a list of paths or globs relative to a folder.
+func (k *checker) checkGlobs(list, folder string, globs []string) {
 	for i, glob := range globs {
 		if path := fmt.Sprintf("%s[%d]", list, i); glob == "" || filepath.IsAbs(glob) {
 			k.fail(path, "", "%s must be a path or glob relative to %s, not %q", path, folder, glob)
@@ -222,7 +222,7 @@ func (k *checker) globs(list, folder string, globs []string) {
 	}
 }
 
-func (k *checker) hooks() {
+func (k *checker) checkHooks() {
 	hooks := reflect.ValueOf(k.Hooks)
 	for _, f := range schema().field("hooks").fields {
 		h, _ := hooks.Field(f.index).Interface().(*Hook)
@@ -232,7 +232,7 @@ func (k *checker) hooks() {
 	}
 }
 
-func (k *checker) notifications() {
+func (k *checker) checkNotifications() {
 	for i, n := range k.Notify {
 		path := fmt.Sprintf("notify[%d]", i)
 		set := 0
@@ -269,7 +269,7 @@ func webAddress(address string) bool {
 	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != ""
 }
 
-// Folder is that of cluster.files; "" without one, and where it is no absolute path.
+// Folder of cluster.files; "" without one, and where it is no absolute path.
 func (c Cluster) Folder() string {
 	path, ok := strings.CutPrefix(c.Files, "file://")
 	if !ok || !filepath.IsAbs(path) {
@@ -278,7 +278,7 @@ func (c Cluster) Folder() string {
 	return filepath.Clean(path)
 }
 
-func (k *checker) cluster() {
+func (k *checker) checkCluster() {
 	if scheme, _, ok := strings.Cut(k.Cluster.Store, "://"); ok && scheme != "postgres" && scheme != "postgresql" {
 		k.fail("cluster.store", "postgres://pawl@db.example.com/pawl", "cluster.store must be a database of PostgreSQL")
 	}
@@ -292,7 +292,7 @@ func (k *checker) cluster() {
 	}
 }
 
-func (k *checker) server() {
+func (k *checker) checkServer() {
 	_, port, err := net.SplitHostPort(k.Server.Address)
 	n, portErr := strconv.Atoi(port)
 	if err != nil || portErr != nil || n < 0 || n > 65535 {
@@ -320,12 +320,12 @@ func (k *checker) ownStrategies() {
 			k.fail(path, "", "%s has the name %q, which is taken", path, s.Name)
 		}
 		taken = append(taken, s.Name)
-		k.classes(path, s)
+		k.checkClasses(path, s)
 	}
 }
 
-// classes checks the failures that a strategy is made for.
-func (k *checker) classes(path string, s *Strategy) {
+// checkClasses checks the failures that a strategy is made for.
+func (k *checker) checkClasses(path string, s *Strategy) {
 	known := lists.Each(failure.Classes(), func(c failure.Class) string { return string(c) })
 	for i, name := range s.ApplicableErrors {
 		if slices.Contains(known, name) {

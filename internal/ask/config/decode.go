@@ -30,17 +30,17 @@ func (d *decoder) fail(at position, suggestion, format string, args ...any) {
 	}
 }
 
-// value decodes n into v, whose key is path. What n does not name stays, but
+// decodeValue decodes n into v, whose key is path. What n does not name stays, but
 // in a section whose keys only make sense together: a file's takes the place of
 // the one before, while a variable or flag has one key only.
-func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
+func (d *decoder) decodeValue(sp *spec, n *node, v reflect.Value, path string) {
 	if n == nil || n.kind == nullNode {
 		return
 	}
 	replaces := sp.whole && n.at.src.layer <= project
 	if replaces && !v.IsZero() {
 		v.SetZero()
-		d.forget(path + ".")
+		d.forgetBelow(path + ".")
 	}
 	fresh := replaces
 	if sp.optional {
@@ -51,40 +51,40 @@ func (d *decoder) value(sp *spec, n *node, v reflect.Value, path string) {
 		v = v.Elem()
 	}
 	if fresh {
-		d.defaults(sp, v, path)
+		d.fillDefaults(sp, v, path)
 	}
 	switch sp.shape {
 	case anyShape: // read and ignored
 	case sectionShape:
-		d.section(sp, n, v, path)
+		d.decodeSection(sp, n, v, path)
 	case tableShape:
-		d.table(sp, n, v, path, nil)
+		d.decodeTable(sp, n, v, path, nil)
 	case listShape:
-		d.list(sp, n, v, path)
+		d.decodeList(sp, n, v, path)
 	case argvShape:
 		d.from[path] = n.at
-		d.argv(n, v, path)
+		d.decodeArgv(n, v, path)
 	default:
 		d.from[path] = n.at
-		if err := d.scalar(sp, n, v); err != nil {
+		if err := d.decodeScalar(sp, n, v); err != nil {
 			d.fail(n.at, Nearest(n.text, sp.enum), "%s %s", orKey(path), err)
 		}
 	}
 }
 
-// forget drops the places of keys that begin with prefix.
-func (d *decoder) forget(prefix string) {
+// forgetBelow drops the places of keys that begin with prefix.
+func (d *decoder) forgetBelow(prefix string) {
 	maps.DeleteFunc(d.from, func(key string, _ position) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// defaults fills a new value of sp.
-func (d *decoder) defaults(sp *spec, v reflect.Value, path string) {
+// fillDefaults fills a new value of sp.
+func (d *decoder) fillDefaults(sp *spec, v reflect.Value, path string) {
 	for _, f := range sp.fields {
 		below, field := joinPath(path, f.name), v.Field(f.index)
 		if f.shape == sectionShape && !f.optional {
-			d.defaults(f, field, below)
+			d.fillDefaults(f, field, below)
 		}
-		d.value(f, f.defaultNode(), field, below)
+		d.decodeValue(f, f.defaultNode(), field, below)
 	}
 }
 
@@ -95,10 +95,10 @@ func orKey(path string) string {
 	return path
 }
 
-func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
+func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
-		near, hint := d.elsewhere(sp, n)
-		d.fail(n.at, near, "%s must be %s, not %s%s", orKey(path), sp.expected(), n.describe(), hint)
+		near, hint := d.meantElsewhere(sp, n)
+		d.fail(n.at, near, "%s must be %s, not %s%s", orKey(path), sp.expectedText(), n.describe(), hint)
 		return
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
@@ -106,16 +106,16 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 	}
 	for _, p := range n.pairs {
 		ignored := path == "" && strings.HasPrefix(p.key, "x-")
-		if sp.field(p.key) == nil && sp.rest() == nil && !ignored {
-			d.unknown(sp, p)
+		if sp.field(p.key) == nil && sp.inlineTable() == nil && !ignored {
+			d.failUnknown(sp, p)
 		}
 	}
 	for _, f := range sp.fields {
 		if f.inline {
-			d.table(f, n, v.Field(f.index), path, sp)
+			d.decodeTable(f, n, v.Field(f.index), path, sp)
 			continue
 		}
-		if p, ok := n.get(f.name); ok && p.value.kind != nullNode {
+		if p, ok := n.getPair(f.name); ok && p.value.kind != nullNode {
 			if f.lists != nil {
 				other := f.lists
 				if p.value.kind == listNode {
@@ -123,24 +123,24 @@ func (d *decoder) section(sp *spec, n *node, v reflect.Value, path string) {
 				}
 				v.Field(other.index).SetZero() // as another layer gave it
 			}
-			d.below(f, p, v.Field(f.index), path)
+			d.decodeBelow(f, p, v.Field(f.index), path)
 		}
 	}
 }
 
-// below decodes what stands under a key of path.
-func (d *decoder) below(sp *spec, p pair, v reflect.Value, path string) {
+// decodeBelow decodes what stands under a key of path.
+func (d *decoder) decodeBelow(sp *spec, p pair, v reflect.Value, path string) {
 	path = joinPath(path, p.key)
 	d.from[path] = p.at
-	d.value(sp, p.value, v, path)
+	d.decodeValue(sp, p.value, v, path)
 }
 
-// unknown reports a key that its section does not have.
-func (d *decoder) unknown(sp *spec, p pair) {
+// failUnknown reports a key that its section does not have.
+func (d *decoder) failUnknown(sp *spec, p pair) {
 	if len(d.errs) >= maxErrors {
 		return
 	}
-	if near := Nearest(p.key, sp.keys()); near != "" {
+	if near := Nearest(p.key, sp.sectionKeys()); near != "" {
 		d.fail(p.at, near, "unknown key %q", p.key)
 		return
 	}
@@ -161,8 +161,8 @@ func (d *decoder) unknown(sp *spec, p pair) {
 // elsewhereKey is the key of another section that was probably meant; "" for none.
 func (d *decoder) elsewhereKey(sp, top *spec, key string) string {
 	for _, f := range top.fields {
-		if f.shape == sectionShape && f.field(snake(key)) != nil {
-			return joinPath(f.name, snake(key))
+		if f.shape == sectionShape && f.field(snakeCase(key)) != nil {
+			return joinPath(f.name, snakeCase(key))
 		}
 	}
 	near := keyLike(key)
@@ -182,12 +182,12 @@ func (d *decoder) keysOf(sp *spec) string {
 		d.listed = map[*spec]bool{}
 	}
 	d.listed[sp] = true
-	return "; the keys here are " + strings.Join(sp.keys(), ", ")
+	return "; the keys here are " + strings.Join(sp.sectionKeys(), ", ")
 }
 
-// table decodes a map with keys of the user's own. section is the section
+// decodeTable decodes a map with keys of the user's own. section is the section
 // that the table is inline in, whose keys it leaves alone, or nil.
-func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section *spec) {
+func (d *decoder) decodeTable(sp *spec, n *node, v reflect.Value, path string, section *spec) {
 	if n.kind != mapNode {
 		d.fail(n.at, "", "%s must be a map, not %s", path, n.describe())
 		return
@@ -211,14 +211,14 @@ func (d *decoder) table(sp *spec, n *node, v reflect.Value, path string, section
 		if known := v.MapIndex(key); known.IsValid() {
 			elem.Set(known)
 		} else {
-			d.defaults(sp.elem, elem, joinPath(path, p.key))
+			d.fillDefaults(sp.elem, elem, joinPath(path, p.key))
 		}
-		d.below(sp.elem, pair{p.key, p.at, below}, elem, path)
+		d.decodeBelow(sp.elem, pair{p.key, p.at, below}, elem, path)
 		v.SetMapIndex(key, elem)
 	}
 }
 
-func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
+func (d *decoder) decodeList(sp *spec, n *node, v reflect.Value, path string) {
 	d.from[path] = n.at
 	if n.kind != listNode {
 		hint := ""
@@ -229,7 +229,7 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 		return
 	}
 	if v.Len() > 0 {
-		d.forget(path + "[")
+		d.forgetBelow(path + "[")
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
@@ -239,13 +239,13 @@ func (d *decoder) list(sp *spec, n *node, v reflect.Value, path string) {
 			continue
 		}
 		d.from[at] = item.at
-		d.defaults(sp.elem, out.Index(i), at)
-		d.value(sp.elem, item, out.Index(i), at)
+		d.fillDefaults(sp.elem, out.Index(i), at)
+		d.decodeValue(sp.elem, item, out.Index(i), at)
 	}
 	v.Set(out)
 }
 
-func (d *decoder) argv(n *node, v reflect.Value, path string) {
+func (d *decoder) decodeArgv(n *node, v reflect.Value, path string) {
 	var words []string
 	switch n.kind {
 	case textNode:
@@ -272,14 +272,14 @@ func (d *decoder) argv(n *node, v reflect.Value, path string) {
 		return
 	}
 	if strings.ContainsRune(words[0], filepath.Separator) || strings.HasPrefix(words[0], "~/") {
-		words[0] = d.resolve(n.at.src, words[0])
+		words[0] = d.resolvePath(n.at.src, words[0])
 	}
 	v.Set(reflect.ValueOf(Argv(words)))
 }
 
-// resolve makes a path absolute: relative to the file that names it, ~ is the
+// resolvePath makes a path absolute: relative to the file that names it, ~ is the
 // home folder.
-func (d *decoder) resolve(src *source, path string) string {
+func (d *decoder) resolvePath(src *source, path string) string {
 	switch {
 	case path == "":
 		return ""
@@ -291,10 +291,10 @@ func (d *decoder) resolve(src *source, path string) string {
 	return filepath.Join(src.dir, path)
 }
 
-// scalar decodes one value. The error's text goes on after the key's name.
-func (d *decoder) scalar(sp *spec, n *node, v reflect.Value) error {
+// decodeScalar decodes one value. The error's text stands after the key's name.
+func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 	if n.kind == listNode || n.kind == mapNode {
-		return fmt.Errorf("must be %s, not %s", sp.expected(), n.describe())
+		return fmt.Errorf("must be %s, not %s", sp.expectedText(), n.describe())
 	}
 	switch sp.shape {
 	case textShape:
@@ -317,7 +317,7 @@ func (d *decoder) scalar(sp *spec, n *node, v reflect.Value) error {
 		if n.kind != textNode {
 			return fmt.Errorf("must be a path, not %s", n.describe())
 		}
-		v.SetString(d.resolve(n.at.src, n.text))
+		v.SetString(d.resolvePath(n.at.src, n.text))
 	default:
 		panic("config: no scalar: " + sp.name) // value sends the other shapes elsewhere
 	}
@@ -329,7 +329,7 @@ func setText(sp *spec, n *node, v reflect.Value) error {
 		return fmt.Errorf("must be text, not %s; write %q", n.describe(), n.text)
 	}
 	if len(sp.enum) > 0 && !slices.Contains(sp.enum, n.text) {
-		return fmt.Errorf("must be %s, not %q", sp.expected(), n.text)
+		return fmt.Errorf("must be %s, not %q", sp.expectedText(), n.text)
 	}
 	v.SetString(n.text)
 	return nil
@@ -344,7 +344,7 @@ func setWhole(sp *spec, n *node, v reflect.Value) error {
 		}
 		return fmt.Errorf("must be a whole number, not %s", n.describe())
 	}
-	if least, ok := sp.minimum(); ok && int(i) < least {
+	if least, ok := sp.minimumOf(); ok && int(i) < least {
 		if i < 0 && least == 0 {
 			return fmt.Errorf("cannot be negative (%d)", i)
 		}
@@ -401,7 +401,7 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 	return nil
 }
 
-// describe says what a node is, with a scalar's text.
+// describe names the kind of a node, with a scalar's text.
 func (n *node) describe() string {
 	switch {
 	case n.plainColon():
@@ -416,8 +416,8 @@ func (n *node) describe() string {
 	return fmt.Sprintf("%q", n.text)
 }
 
-// plainColon is true for a map that may be meant as a text: one pair in a line,
-// without brackets.
+// plainColon: the map may be meant as a text. It is one pair in a line, without
+// brackets.
 func (n *node) plainColon() bool {
 	if n.kind != mapNode || len(n.pairs) != 1 || n.at.src == nil || n.at.line < 1 || n.at.line > len(n.at.src.lines) {
 		return false
@@ -435,8 +435,7 @@ var expected = map[shape]string{
 	tableShape: "a map", sectionShape: "a map",
 }
 
-// expected says what a key takes.
-func (sp *spec) expected() string {
+func (sp *spec) expectedText() string {
 	switch n := len(sp.enum); {
 	case sp.shape == textShape && n > 1:
 		return strings.Join(sp.enum[:n-1], ", ") + " or " + sp.enum[n-1]
@@ -448,9 +447,9 @@ func (sp *spec) expected() string {
 	return expected[sp.shape]
 }
 
-// elsewhere says how a value that stands for a whole section was probably meant: as
+// meantElsewhere guesses how a value that stands for a whole section was meant: as
 // the value of a key of this name, or of one in the section.
-func (d *decoder) elsewhere(sp *spec, n *node) (near, hint string) {
+func (d *decoder) meantElsewhere(sp *spec, n *node) (near, hint string) {
 	isPlain := n.kind != listNode && n.kind != mapNode
 	switch {
 	case isPlain && sp.short != "" && sp.shortShape == listShape:
@@ -470,22 +469,22 @@ func (d *decoder) elsewhere(sp *spec, n *node) (near, hint string) {
 // keyLike is the key anywhere in the file that a key in a wrong place, or by a word of
 // another program, was probably meant to be; "" for none.
 func keyLike(key string) string {
-	if schema().field(snake(key)) != nil {
-		return snake(key)
+	if schema().field(snakeCase(key)) != nil {
+		return snakeCase(key)
 	}
-	switch snake(key) {
+	switch snakeCase(key) {
 	case "gates", "checks", "tests", "verify", "commands":
 		return "verification"
 	case "model", "command", "env":
-		return "agents.NAME." + snake(key)
+		return "agents.NAME." + snakeCase(key)
 	}
 	for _, k := range Keys() {
-		if strings.HasSuffix(k, "."+snake(key)) {
+		if strings.HasSuffix(k, "."+snakeCase(key)) {
 			return k
 		}
 	}
 	for _, k := range Keys() {
-		if len(key) > 3 && Distance(snake(key), k[strings.LastIndexByte(k, '.')+1:]) == 1 {
+		if len(key) > 3 && Distance(snakeCase(key), k[strings.LastIndexByte(k, '.')+1:]) == 1 {
 			return k
 		}
 	}

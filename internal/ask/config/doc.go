@@ -11,6 +11,6 @@
 //
 // The package never guesses: an unknown key, a wrong type or an impossible
 // value is an [*Error] with its place. It runs no command, opens no
-// connection, and writes a file only in [WriteNew]; [Set] changes a text. Nobody
-// else reads the files or the variables.
+// connection, and writes a file only in [WriteNew]; [Set] changes a text. No other
+// package reads the files or the variables.
 package config

@@ -114,7 +114,7 @@ func ReadGuardHistory(name string, data []byte) (GuardHistory, error) {
 // must be there; "?" after a key allows it to be absent with all below it.
 func readDocument(name string, data []byte, into any, required ...string) (isJSON bool, err error) {
 	isJSON = json.Valid(data) // which is YAML, too
-	root, err := parse(&source{layer: project, name: name}, withoutControls(data))
+	root, err := parseYAML(&source{layer: project, name: name}, withoutControls(data))
 	if err != nil {
 		return isJSON, err
 	}
@@ -123,25 +123,25 @@ func readDocument(name string, data []byte, into any, required ...string) (isJSO
 	if root == nil || root.kind == nullNode {
 		return isJSON, &Error{File: name, Message: "the document is empty: it needs " + required[0]}
 	}
-	root = sp.expand(root)
+	root = sp.expandShort(root)
 	d := &decoder{from: map[string]position{}, top: sp}
-	d.defaults(sp, v, "")
-	d.value(sp, root, v, "")
+	d.fillDefaults(sp, v, "")
+	d.decodeValue(sp, root, v, "")
 	if root.kind == mapNode {
 		for _, path := range required {
-			d.require(root, path)
+			d.requireKey(root, path)
 		}
 	}
 	return isJSON, d.errs.asError()
 }
 
-// require reports the key at path if the one above it is there and it is not.
-func (d *decoder) require(root *node, path string) {
+// requireKey reports the key at path if the one above it is there and it is not.
+func (d *decoder) requireKey(root *node, path string) {
 	n, at, above := root, root.at, ""
 	keys := strings.Split(path, ".")
 	for i, key := range keys {
 		key, optional := strings.CutSuffix(key, "?")
-		p, ok := n.get(key)
+		p, ok := n.getPair(key)
 		missing := !ok || p.value.kind == nullNode
 		excused := optional || i < len(keys)-1 // not needed, or reported for its own path
 		switch {

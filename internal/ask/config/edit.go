@@ -21,7 +21,7 @@ import (
 // does not check that the result is a valid configuration.
 func Set(data []byte, path, value string) ([]byte, error) {
 	keys := splitPath(path)
-	sp, err := settable(keys)
+	sp, err := settableSpec(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func Set(data []byte, path, value string) ([]byte, error) {
 	if isText && !quoted {
 		value = Flow(value)
 	}
-	want, err := parse(&source{layer: project, name: "the value"}, []byte(value))
+	want, err := parseYAML(&source{layer: project, name: "the value"}, []byte(value))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the value: %v", err)
@@ -38,14 +38,14 @@ func Set(data []byte, path, value string) ([]byte, error) {
 		return nil, errors.New("the value must be YAML on one line")
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	before, err := parse(&source{layer: project, name: FileName}, []byte(text))
+	before, err := parseYAML(&source{layer: project, name: FileName}, []byte(text))
 	if err != nil {
 		return nil, err
 	}
 	e, body := newEditor(text)
-	out := e.set(body, keys, value)
-	after, err := parse(&source{layer: project, name: FileName}, []byte(out))
-	if err != nil || !same(after, with(before, keys, want)) {
+	out := e.setValue(body, keys, value)
+	after, err := parseYAML(&source{layer: project, name: FileName}, []byte(out))
+	if err != nil || !sameValue(after, withValue(before, keys, want)) {
 		return nil, fmt.Errorf("cannot change %s in place: it is written in a way "+
 			"that only a person can change; edit the file", path)
 	}
@@ -55,11 +55,11 @@ func Set(data []byte, path, value string) ([]byte, error) {
 	return []byte(out), nil
 }
 
-// settable is the spec of a key that has a value of its own.
-func settable(keys []string) (*spec, error) {
+// settableSpec is the spec of a key that has a value of its own.
+func settableSpec(keys []string) (*spec, error) {
 	sp := schema()
 	for i, key := range keys {
-		below := sp.child(key)
+		below := sp.childSpec(key)
 		if below == nil || sp.shape == listShape || key == "" {
 			path := strings.Join(keys, ".")
 			hint := ""
@@ -76,8 +76,8 @@ func settable(keys []string) (*spec, error) {
 	return sp, nil
 }
 
-// with is the tree with another value at a path.
-func with(n *node, keys []string, value *node) *node {
+// withValue is the tree with another value at a path.
+func withValue(n *node, keys []string, value *node) *node {
 	if len(keys) == 0 {
 		return value
 	}
@@ -86,24 +86,24 @@ func with(n *node, keys []string, value *node) *node {
 	if n != nil && n.kind == mapNode {
 		for _, p := range n.pairs {
 			if p.key == keys[0] {
-				p.value, found = with(p.value, keys[1:], value), true
+				p.value, found = withValue(p.value, keys[1:], value), true
 			}
 			out.pairs = append(out.pairs, p)
 		}
 	}
 	if !found {
-		out.pairs = append(out.pairs, pair{key: keys[0], value: with(nil, keys[1:], value)})
+		out.pairs = append(out.pairs, pair{key: keys[0], value: withValue(nil, keys[1:], value)})
 	}
 	return out
 }
 
-// same compares values, not places; the order of keys counts.
-func same(a, b *node) bool {
+// sameValue compares values, not places; the order of keys counts.
+func sameValue(a, b *node) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	samePair := func(p, q pair) bool { return p.key == q.key && same(p.value, q.value) }
-	return a.kind == b.kind && a.text == b.text && slices.EqualFunc(a.items, b.items, same) &&
+	samePair := func(p, q pair) bool { return p.key == q.key && sameValue(p.value, q.value) }
+	return a.kind == b.kind && a.text == b.text && slices.EqualFunc(a.items, b.items, sameValue) &&
 		slices.EqualFunc(a.pairs, b.pairs, samePair)
 }
 
@@ -130,16 +130,16 @@ func newEditor(text string) (e *editor, body ast.Node) {
 	return e, file.Docs[len(file.Docs)-1].Body
 }
 
-// end is where a token ends in the text, without the blanks after it.
-func (e *editor) end(i int) int {
+// endOf is where a token ends in the text, without the blanks after it.
+func (e *editor) endOf(i int) int {
 	return min(e.begins[i]+len(strings.TrimRight(e.tokens[i].Origin, " \n")), len(e.text))
 }
 
 // noValue are tokens that can stand after a value and are no part of it.
 var noValue = []token.Type{token.CommentType, token.CollectEntryType, token.DocumentEndType, token.DocumentHeaderType}
 
-// before is the last token of a value before number i.
-func (e *editor) before(i int) int {
+// lastBefore is the last token of a value before number i.
+func (e *editor) lastBefore(i int) int {
 	i--
 	for i > 0 && slices.Contains(noValue, e.tokens[i].Type) {
 		i--
@@ -161,9 +161,9 @@ func pairsOf(n ast.Node) (pairs []*ast.MappingValueNode, brace *token.Token) {
 	return nil, nil
 }
 
-// set walks down as far as there are keys, and replaces or adds there. It gives out the
+// setValue walks down as far as there are keys, and replaces or adds there. It gives out the
 // text unchanged where it does not understand it.
-func (e *editor) set(n ast.Node, keys []string, value string) string {
+func (e *editor) setValue(n ast.Node, keys []string, value string) string {
 	colon, until := -1, len(e.tokens) // between these is n
 	pairs, brace := pairsOf(n)
 	for len(keys) > 0 {
@@ -188,33 +188,33 @@ func (e *editor) set(n ast.Node, keys []string, value string) string {
 	}
 	switch {
 	case len(keys) == 0:
-		return e.replace(colon, e.before(until), value)
+		return e.replaceValue(colon, e.lastBefore(until), value)
 	case brace != nil:
-		last, text := e.before(e.number[brace]), inFlow(keys, value)
+		last, text := e.lastBefore(e.number[brace]), inFlow(keys, value)
 		if len(pairs) > 0 {
 			text = ", " + text
 		}
-		return e.text[:e.end(last)] + text + e.text[e.end(last):]
+		return e.text[:e.endOf(last)] + text + e.text[e.endOf(last):]
 	case len(pairs) > 0:
-		return e.insert(e.end(e.before(until)), pairs[0].Key.GetToken().Position.Column-1, keys, value)
+		return e.insertKeys(e.endOf(e.lastBefore(until)), pairs[0].Key.GetToken().Position.Column-1, keys, value)
 	case colon > 0:
-		return e.insert(e.end(colon), e.tokens[colon-1].Position.Column+1, keys, value)
+		return e.insertKeys(e.endOf(colon), e.tokens[colon-1].Position.Column+1, keys, value)
 	}
-	return e.insert(len(strings.TrimRight(e.text, " \n")), 0, keys, value)
+	return e.insertKeys(len(strings.TrimRight(e.text, " \n")), 0, keys, value)
 }
 
-// replace puts another value in the place of what is after a colon, up to the token last.
+// replaceValue puts another value in the place of what is after a colon, up to the token last.
 // A comment between them stays.
-func (e *editor) replace(colon, last int, value string) string {
-	first, from := colon+1, e.end(colon)
+func (e *editor) replaceValue(colon, last int, value string) string {
+	first, from := colon+1, e.endOf(colon)
 	for first < last && e.tokens[first].Type == token.CommentType {
 		first++
 	}
-	return e.text[:from] + " " + value + e.text[from:e.end(first-1)] + e.text[max(e.end(last), from):]
+	return e.text[:from] + " " + value + e.text[from:e.endOf(first-1)] + e.text[max(e.endOf(last), from):]
 }
 
-// insert adds keys below each other after the line of a place.
-func (e *editor) insert(at, indent int, keys []string, value string) string {
+// insertKeys adds keys below each other after the line of a place.
+func (e *editor) insertKeys(at, indent int, keys []string, value string) string {
 	var added strings.Builder
 	for i, key := range keys {
 		added.WriteString("\n" + strings.Repeat(" ", indent+2*i) + Flow(key) + ":")

@@ -71,7 +71,7 @@ func takes(sp *spec, t reflect.Type, n *node) error {
 	}
 	d := &decoder{from: map[string]position{}, home: "/"}
 	v := reflect.New(t).Elem()
-	d.value(sp, sp.expand(n), v, sp.name)
+	d.decodeValue(sp, sp.expandShort(n), v, sp.name)
 	return d.errs.asError()
 }
 
@@ -112,12 +112,12 @@ func FuzzSet(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := parse(&source{name: "x"}, out)
+		n, err := parseYAML(&source{name: "x"}, out)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		for _, key := range splitPath(path) {
-			p, ok := n.get(key)
+			p, ok := n.getPair(key)
 			if !ok {
 				t.Fatalf("no %s in\n%s", path, out)
 			}
@@ -145,17 +145,17 @@ func TestEveryKeyIsExplained(t *testing.T) {
 				continue
 			}
 			seen[f.key] = true
-			if f.meaning() == "" {
+			if f.meaningOf() == "" {
 				t.Errorf("%s says nothing: keys.yaml", f.key)
 			}
 			example := f.example(2)
 			if example == "" {
 				t.Errorf("%s has no example: examples.yaml", f.key)
 			}
-			if f.jsonDefault() == nil && f.leaf() && !f.optional && len(f.enum) == 0 {
+			if f.jsonDefault() == nil && f.isLeaf() && !f.optional && len(f.enum) == 0 {
 				t.Errorf("%s has no default in the schema", f.key)
 			}
-			n, err := parse(&source{name: f.key}, []byte(example))
+			n, err := parseYAML(&source{name: f.key}, []byte(example))
 			if err == nil {
 				err = takes(f, of, n)
 			}

@@ -31,7 +31,7 @@ var secretName = lazy.Regexp(`(?i)KEY|TOKEN|SECRET|PASSWORD`)
 // says that they are secret, and the paths and headers of webhooks, are hidden.
 func (c *Config) Entries() []Entry {
 	l := lister{from: c.from}
-	l.value(schema(), reflect.ValueOf(c).Elem(), "", false)
+	l.listValue(schema(), reflect.ValueOf(c).Elem(), "", false)
 	return l.entries
 }
 
@@ -40,7 +40,7 @@ type lister struct {
 	entries []Entry
 }
 
-func (l *lister) add(path, value string) {
+func (l *lister) addEntry(path, value string) {
 	source := "built-in"
 	if at, ok := l.from[path]; ok {
 		source = at.String()
@@ -48,13 +48,13 @@ func (l *lister) add(path, value string) {
 	l.entries = append(l.entries, Entry{path, value, source})
 }
 
-// value lists v. Below free, what is not set is left out.
-func (l *lister) value(sp *spec, v reflect.Value, path string, free bool) {
+// listValue lists v. Below free, what is not set is left out.
+func (l *lister) listValue(sp *spec, v reflect.Value, path string, free bool) {
 	_, set := l.from[path]
 	if sp.optional {
 		if v.IsNil() {
-			if !free && sp.leaf() {
-				l.add(path, "null")
+			if !free && sp.isLeaf() {
+				l.addEntry(path, "null")
 			}
 			return
 		}
@@ -70,24 +70,24 @@ func (l *lister) value(sp *spec, v reflect.Value, path string, free bool) {
 			if f.lists != nil && v.Field(f.lists.index).Len() > 0 {
 				f = f.lists
 			}
-			l.value(f, v.Field(f.index), below, free)
+			l.listValue(f, v.Field(f.index), below, free)
 		}
 	case sp.shape == tableShape:
-		l.table(sp, v, path, free)
+		l.listTable(sp, v, path, free)
 	case sp.shape == listShape && sp.elem.shape == sectionShape && v.Len() > 0:
 		for i := range v.Len() {
-			l.value(sp.elem, v.Index(i), fmt.Sprintf("%s[%d]", path, i), true)
+			l.listValue(sp.elem, v.Index(i), fmt.Sprintf("%s[%d]", path, i), true)
 		}
 	case free && !set:
 	default:
-		l.add(path, render(sp, v))
+		l.addEntry(path, renderValue(sp, v))
 	}
 }
 
-func (l *lister) table(sp *spec, v reflect.Value, path string, free bool) {
+func (l *lister) listTable(sp *spec, v reflect.Value, path string, free bool) {
 	if v.Len() == 0 {
 		if !free && !sp.inline {
-			l.add(path, "{}")
+			l.addEntry(path, "{}")
 		}
 		return
 	}
@@ -98,15 +98,15 @@ func (l *lister) table(sp *spec, v reflect.Value, path string, free bool) {
 	for _, name := range sortedKeys(names) {
 		below := joinPath(path, name)
 		secret := sp.name == "headers" || secretName().MatchString(name)
-		if secret && sp.elem.leaf() {
-			l.add(below, hidden)
+		if secret && sp.elem.isLeaf() {
+			l.addEntry(below, hidden)
 			continue
 		}
-		l.value(sp.elem, names[name], below, true)
+		l.listValue(sp.elem, names[name], below, true)
 	}
 }
 
-func render(sp *spec, v reflect.Value) string {
+func renderValue(sp *spec, v reflect.Value) string {
 	switch sp.shape {
 	case listShape, argvShape:
 		items := make([]string, v.Len())
@@ -119,7 +119,7 @@ func render(sp *spec, v reflect.Value) string {
 	case bytesShape:
 		return Bytes(v.Int()).String()
 	case usdShape:
-		return usd(loop.MicroUSD(v.Int()))
+		return usdText(loop.MicroUSD(v.Int()))
 	case wholeShape:
 		return strconv.FormatInt(v.Int(), 10)
 	case switchShape:

@@ -30,15 +30,15 @@ func fromEnvironment(
 	vars map[string]string, agents []string, dir string, have reflect.Value,
 ) (all []setting, warnings []string) {
 	known := &variableList{agents: agents}
-	known.add(schema(), strings.TrimSuffix(envPrefix, "_"), nil, have)
+	known.addBelow(schema(), strings.TrimSuffix(envPrefix, "_"), nil, have)
 	for _, name := range sortedKeys(vars) {
 		own := strings.HasPrefix(name, envPrefix) && vars[name] != ""
 		if !own || slices.Contains(childVariables, name) {
 			continue
 		}
-		v, ok := known.find(name)
+		v, ok := known.findVariable(name)
 		if !ok {
-			warnings = append(warnings, known.unknown(name))
+			warnings = append(warnings, known.warnUnknown(name))
 			continue
 		}
 		all = append(all, setting{&source{layer: environment, name: name, dir: dir}, v.keys, v.leaf, vars[name]})
@@ -52,10 +52,10 @@ func fromFlags(values map[string]string, dir string) (all []setting, errs Errors
 		keys, leaf := strings.Split(path, "."), schema()
 		for _, key := range keys {
 			if leaf != nil {
-				leaf = leaf.child(key)
+				leaf = leaf.childSpec(key)
 			}
 		}
-		if leaf == nil || !leaf.leaf() {
+		if leaf == nil || !leaf.isLeaf() {
 			errs = append(errs, &Error{File: "flags", Message: fmt.Sprintf("no key has the path %q", path)})
 			continue
 		}
@@ -65,8 +65,8 @@ func fromFlags(values map[string]string, dir string) (all []setting, errs Errors
 	return all, errs
 }
 
-// node is a file's tree with nothing but the setting in it.
-func (s setting) node() (*node, error) {
+// asNode is a file's tree with nothing but the setting in it.
+func (s setting) asNode() (*node, error) {
 	n, err := s.leaf.fromText(s.text, s.src)
 	for _, key := range slices.Backward(s.keys) {
 		n = &node{kind: mapNode, at: position{src: s.src}, size: 1, pairs: []pair{{key, position{src: s.src}, n}}}
@@ -89,12 +89,12 @@ type variableList struct {
 	all    []variable
 }
 
-// add lists what is below sp; have is the value that the files give it.
-func (l *variableList) add(sp *spec, name string, keys []string, have reflect.Value) {
+// addBelow lists what is below sp; have is the value that the files give it.
+func (l *variableList) addBelow(sp *spec, name string, keys []string, have reflect.Value) {
 	switch {
-	case sp.leaf():
+	case sp.isLeaf():
 		l.all = append(l.all, variable{name, keys, sp})
-	case sp.shape == tableShape && sp.elem.leaf():
+	case sp.shape == tableShape && sp.elem.isLeaf():
 		l.all = append(l.all, variable{name + "_", keys, sp.elem})
 	case sp.shape == tableShape:
 		entries := map[string]reflect.Value{}
@@ -109,21 +109,21 @@ func (l *variableList) add(sp *spec, name string, keys []string, have reflect.Va
 			}
 		}
 		for _, key := range sortedKeys(entries) {
-			l.add(sp.elem, name+"_"+envName(key), append(slices.Clone(keys), key), entries[key])
+			l.addBelow(sp.elem, name+"_"+envName(key), append(slices.Clone(keys), key), entries[key])
 		}
 	default:
 		for _, f := range sp.fields {
 			if f.inline {
-				l.add(f, name, keys, fieldOf(have, f))
+				l.addBelow(f, name, keys, fieldOf(have, f))
 				continue
 			}
-			l.add(f, name+"_"+strings.ToUpper(f.name), append(slices.Clone(keys), f.name), fieldOf(have, f))
+			l.addBelow(f, name+"_"+strings.ToUpper(f.name), append(slices.Clone(keys), f.name), fieldOf(have, f))
 		}
 	}
 }
 
-// find is the variable with that name, with the user's own key where it ends in one.
-func (l *variableList) find(name string) (v variable, ok bool) {
+// findVariable is the variable with that name, with the user's own key where it ends in one.
+func (l *variableList) findVariable(name string) (v variable, ok bool) {
 	for _, v := range l.all {
 		own, open := strings.CutPrefix(name, v.name)
 		switch {
@@ -137,8 +137,8 @@ func (l *variableList) find(name string) (v variable, ok bool) {
 	return variable{}, false
 }
 
-// unknown is the warning about a variable that sets nothing.
-func (l *variableList) unknown(name string) string {
+// warnUnknown is the warning about a variable that sets nothing.
+func (l *variableList) warnUnknown(name string) string {
 	best, bestDistance := "", 4
 	for _, v := range l.all {
 		if d := Distance(name, v.name); d < bestDistance {
@@ -185,7 +185,7 @@ func (sp *spec) fromText(text string, src *source) (*node, error) {
 	trimmed := strings.TrimSpace(text)
 	isList := sp.shape == listShape || sp.shape == argvShape
 	if isList && strings.HasPrefix(trimmed, "[") {
-		return parse(src, []byte(text))
+		return parseYAML(src, []byte(text))
 	}
 	if sp.shape != listShape {
 		return scalar(text), nil

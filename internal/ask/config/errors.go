@@ -47,7 +47,7 @@ func (e *Error) Error() string {
 // most maxErrors of them.
 type Errors []*Error
 
-// maxErrors bounds a report: whoever has more faults starts at the top anyway.
+// maxErrors bounds a report: with more faults one starts at the top anyway.
 const maxErrors = 20
 
 // Error gives all faults, one after the other.
@@ -87,7 +87,7 @@ func errorAt(p position, suggestion, format string, args ...any) *Error {
 	e := &Error{File: p.src.name, Line: p.line, Column: p.column, Suggestion: suggestion,
 		Message: fmt.Sprintf(format, args...)}
 	if p.line > 0 && p.line <= len(p.src.lines) {
-		e.Excerpt = excerpt(p.src.lines[p.line-1], p.line, p.column)
+		e.Excerpt = excerptOf(p.src.lines[p.line-1], p.line, p.column)
 	}
 	return e
 }
@@ -99,7 +99,7 @@ const maxExcerpt = 160
 // matched in upper case, as variables are written, so that token_budget shows.
 var secretValue = lazy.Regexp(`([A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z0-9_]*["']?\s*[:=]\s*)(.+)`)
 
-func excerpt(line string, number, column int) string {
+func excerptOf(line string, number, column int) string {
 	line = secretValue().ReplaceAllString(line, "${1}***")
 	runes := []rune(line)
 	start := 0
@@ -125,7 +125,7 @@ func excerpt(line string, number, column int) string {
 // Nearest returns the candidate that word was probably meant to be, or "".
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 0
-	key := snake(word)
+	key := snakeCase(word)
 	for _, c := range candidates {
 		d := min(Distance(word, c), Distance(key, c))
 		n := utf8.RuneCountInString(c)
@@ -140,8 +140,8 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// snake turns maxIterations and max-iterations into max_iterations.
-func snake(word string) string {
+// snakeCase turns maxIterations and max-iterations into max_iterations.
+func snakeCase(word string) string {
 	var b strings.Builder
 	for i, r := range word {
 		switch {

@@ -24,7 +24,7 @@ type Explanation struct {
 var examplesText []byte
 
 // examples are those of examples.yaml, as "Loop.max_iterations" and YAML.
-var examples = sync.OnceValue(func() map[string]string { return table(examplesText) })
+var examples = sync.OnceValue(func() map[string]string { return readTable(examplesText) })
 
 // Explain explains the key at a dotted path; false when there is none. A name of the
 // user's own may stand for any.
@@ -35,7 +35,7 @@ func Explain(path string) (Explanation, bool) {
 		if sp.shape == listShape {
 			sp = sp.elem
 		}
-		below := sp.child(key)
+		below := sp.childSpec(key)
 		switch {
 		case below == nil:
 			return Explanation{}, false
@@ -47,7 +47,7 @@ func Explain(path string) (Explanation, bool) {
 		sp = below
 	}
 	e := sp.explanation(shown)
-	e.Example = placed(keys, sp.example(2))
+	e.Example = placeInFile(keys, sp.example(2))
 	items := sp
 	if sp.elem != nil {
 		items = sp.elem
@@ -63,16 +63,16 @@ func Explain(path string) (Explanation, bool) {
 }
 
 func (sp *spec) explanation(path string) Explanation {
-	return Explanation{Path: path, Meaning: strings.TrimSpace(sp.meaning()), Takes: sp.takes(), Default: sp.def}
+	return Explanation{Path: path, Meaning: strings.TrimSpace(sp.meaningOf()), Takes: sp.takesText(), Default: sp.def}
 }
 
-// takes says what a value is.
-func (sp *spec) takes() string {
-	text := sp.expected()
+// takesText describes the values that a key takes.
+func (sp *spec) takesText() string {
+	text := sp.expectedText()
 	switch {
 	case sp.shape == listShape && len(sp.elem.enum) > 0:
 		text = "a list of " + strings.Join(sp.elem.enum, ", ")
-	case sp.shape == listShape && sp.elem.leaf():
+	case sp.shape == listShape && sp.elem.isLeaf():
 		text = "a list of texts"
 	case sp.shape == argvShape:
 		text = "a command line: a list, or a text"
@@ -84,13 +84,13 @@ func (sp *spec) takes() string {
 		text += ", at least " + sp.min
 	}
 	if sp.lists != nil {
-		text += "; or " + sp.lists.takes()
+		text += "; or " + sp.lists.takesText()
 	}
 	return text
 }
 
-// placed is a value at its place in pawl.yaml.
-func placed(keys []string, value string) string {
+// placeInFile is a value at its place in pawl.yaml.
+func placeInFile(keys []string, value string) string {
 	var b strings.Builder
 	for i, key := range keys {
 		if i > 0 {
@@ -145,7 +145,7 @@ func splitPath(path string) []string {
 	for path != "" {
 		var key string
 		if path[0] == '"' {
-			if end := closing(path, 0); end > 0 {
+			if end := closingQuote(path, 0); end > 0 {
 				key, path = unquote(path[:end+1], '"'), strings.TrimPrefix(path[end+1:], ".")
 				keys = append(keys, key)
 				continue

@@ -18,8 +18,8 @@ type texts struct {
 	read   []trust.File
 }
 
-// file reads one. An error is a reason without the path.
-func (t *texts) file(path string) ([]byte, error) {
+// readFile reads one. An error is a reason without the path.
+func (t *texts) readFile(path string) ([]byte, error) {
 	is := func(f trust.File) bool { return f.Path == path }
 	var f trust.File
 	if at := slices.IndexFunc(t.pinned, is); at >= 0 {
@@ -39,9 +39,9 @@ func (t *texts) file(path string) ([]byte, error) {
 	return nil, errors.New(f.Why)
 }
 
-// reason takes operation and path off an error, which the message names by
+// bareReason takes operation and path off an error, which the message names by
 // itself; fs.ErrNotExist can still be found.
-func reason(err error) error {
+func bareReason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
@@ -56,7 +56,7 @@ func WriteNew(path string, data []byte) error {
 		return fmt.Errorf("cannot write %s: it exists already; edit it, or remove it first: %w", path, fs.ErrExist)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %v", path, reason(err))
+		return fmt.Errorf("cannot write %s: %v", path, bareReason(err))
 	}
 	_, err = f.Write(data)
 	if closed := f.Close(); err == nil {
@@ -64,7 +64,7 @@ func WriteNew(path string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(path) // it is ours and half-written
-		return fmt.Errorf("cannot write %s: %v", path, reason(err))
+		return fmt.Errorf("cannot write %s: %v", path, bareReason(err))
 	}
 	return nil
 }

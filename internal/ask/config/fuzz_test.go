@@ -46,12 +46,12 @@ func FuzzLoad(f *testing.F) {
 func loadBytes(dir string, data []byte) (*Config, error) {
 	src := &source{layer: project, name: FileName, dir: dir}
 	l := newLoader(testOptions(dir), dir, dir)
-	n, err := parse(src, data)
+	n, err := parseYAML(src, data)
 	if err != nil {
 		return nil, err
 	}
-	l.add(n)
-	return l.finish()
+	l.addLayer(n)
+	return l.finishConfig()
 }
 
 func checkFuzzed(t *testing.T, err error, data []byte) {

@@ -58,8 +58,8 @@ func Load(o Options) (*Config, error) {
 		dir = resolved // names in messages are relative to it, as the root is resolved
 	}
 	l := newLoader(o, dir, root)
-	l.layers()
-	c, err := l.finish()
+	l.loadLayers()
+	c, err := l.finishConfig()
 	if o.Read != nil {
 		*o.Read = l.texts.read
 	}
@@ -84,18 +84,18 @@ type loader struct {
 
 func newLoader(o Options, dir, root string) *loader {
 	c := &Config{Root: root, from: map[string]position{}}
-	l := &loader{Options: o, dir: dir, root: root, vars: variables(o.Env), config: c,
+	l := &loader{Options: o, dir: dir, root: root, vars: readVariables(o.Env), config: c,
 		texts: &texts{root: root, pinned: o.Pinned}}
 	l.decoder = decoder{home: l.vars["HOME"], from: c.from}
-	l.defaults(schema(), reflect.ValueOf(c).Elem(), "")
+	l.fillDefaults(schema(), reflect.ValueOf(c).Elem(), "")
 	return l
 }
 
-// layers decodes each layer over those before it. A fault shows even where a
+// loadLayers decodes each layer over those before it. A fault shows even where a
 // higher layer hides it.
-func (l *loader) layers() {
+func (l *loader) loadLayers() {
 	if path := userFile(l.vars); path != "" {
-		l.add(l.read(path, userWide, false))
+		l.addLayer(l.readLayer(path, userWide, false))
 	}
 	path, named := filepath.Join(l.root, FileName), l.File != ""
 	if named {
@@ -104,25 +104,25 @@ func (l *loader) layers() {
 			path = filepath.Join(l.dir, path)
 		}
 	}
-	l.add(l.read(path, project, named))
+	l.addLayer(l.readLayer(path, project, named))
 	all, warnings := fromEnvironment(l.vars, l.Agents, l.dir, reflect.ValueOf(*l.config))
 	l.config.Warnings = warnings
 	flags, errs := fromFlags(l.Flags, l.dir)
 	l.errs = append(l.errs, errs...)
 	for _, s := range append(all, flags...) {
-		n, err := s.node()
+		n, err := s.asNode()
 		if err != nil {
 			l.errs = append(l.errs, asErrors(err, s.src.name)...)
 			continue
 		}
-		l.add(n)
+		l.addLayer(n)
 	}
 }
 
-// read returns nil for a file that is not there or holds nothing.
-func (l *loader) read(path string, in layer, must bool) *node {
-	src := &source{layer: in, name: display(path, l.dir, l.vars["HOME"]), dir: filepath.Dir(path)}
-	data, err := l.texts.file(path)
+// readLayer returns nil for a file that is not there or holds nothing.
+func (l *loader) readLayer(path string, in layer, must bool) *node {
+	src := &source{layer: in, name: displayPath(path, l.dir, l.vars["HOME"]), dir: filepath.Dir(path)}
+	data, err := l.texts.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (l *loader) read(path string, in layer, must bool) *node {
 	if in == project {
 		l.config.File = path
 	}
-	n, err := parse(src, data)
+	n, err := parseYAML(src, data)
 	if err != nil {
 		l.errs = append(l.errs, asErrors(err, src.name)...)
 		return nil
@@ -141,28 +141,28 @@ func (l *loader) read(path string, in layer, must bool) *node {
 	return n
 }
 
-// add decodes a layer over those before it.
-func (l *loader) add(n *node) {
-	l.value(schema(), schema().expand(n), reflect.ValueOf(l.config).Elem(), "")
+// addLayer decodes a layer over those before it.
+func (l *loader) addLayer(n *node) {
+	l.decodeValue(schema(), schema().expandShort(n), reflect.ValueOf(l.config).Elem(), "")
 }
 
-// inherit gives each procedure's iteration_control the keys of the general one
+// inheritControl gives each procedure's iteration_control the keys of the general one
 // that it does not name.
-func (c *Config) inherit() {
+func (c *Config) inheritControl() {
 	for _, name := range sortedKeys(c.Procedures) {
 		own := c.Procedures[name].IterationControl
 		if own == nil {
 			continue
 		}
 		path := joinPath("procedures", name) + ".iteration_control."
-		for _, key := range own.under(c.IterationControl, func(key string) bool { return c.IsSet(path + key) }) {
+		for _, key := range own.fillUnder(c.IterationControl, func(key string) bool { return c.IsSet(path + key) }) {
 			c.from[path+key] = c.from["iteration_control."+key]
 		}
 	}
 }
 
-// under fills in the keys that are not named, and returns them.
-func (i *IterationControl) under(general IterationControl, named func(key string) bool) (keys []string) {
+// fillUnder fills in the keys that are not named, and returns them.
+func (i *IterationControl) fillUnder(general IterationControl, named func(key string) bool) (keys []string) {
 	for _, f := range schema().field("iteration_control").fields {
 		if !named(f.name) {
 			reflect.ValueOf(i).Elem().Field(f.index).Set(reflect.ValueOf(general).Field(f.index))
@@ -172,17 +172,17 @@ func (i *IterationControl) under(general IterationControl, named func(key string
 	return keys
 }
 
-// finish checks what depends on several keys, and reads the fragments.
-func (l *loader) finish() (*Config, error) {
+// finishConfig checks what depends on several keys, and reads the fragments.
+func (l *loader) finishConfig() (*Config, error) {
 	if err := l.errs.asError(); err != nil {
 		return nil, err
 	}
 	c := l.config
-	c.inherit()
+	c.inheritControl()
 	k := &checker{Config: c, agents: l.Agents, strategies: l.Strategies}
-	k.all()
-	r := &fragmentReader{config: c, options: l.Options, texts: l.texts, resolve: l.resolve}
-	r.all()
+	k.checkAll()
+	r := &fragmentReader{config: c, options: l.Options, texts: l.texts, resolve: l.resolvePath}
+	r.readAll()
 	if err := append(k.errs, r.errs...).asError(); err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ type fragmentReader struct {
 	errs    Errors
 }
 
-func (r *fragmentReader) all() {
+func (r *fragmentReader) readAll() {
 	for _, name := range sortedKeys(r.config.Procedures) {
 		p := r.config.Procedures[name]
 		for _, phase := range []struct {
@@ -210,12 +210,12 @@ func (r *fragmentReader) all() {
 			list []Fragment
 		}{{"observe", p.Observe}, {"orient", p.Orient}, {"decide", p.Decide}, {"act", p.Act}} {
 			for i := range phase.list {
-				r.read(&phase.list[i], fmt.Sprintf("procedure %q, %s, fragment %d", name, phase.name, i+1))
+				r.readFragment(&phase.list[i], fmt.Sprintf("procedure %q, %s, fragment %d", name, phase.name, i+1))
 			}
 		}
 	}
 	if f := r.config.Review.Prompt; f != nil {
-		r.read(f, "review.prompt")
+		r.readFragment(f, "review.prompt")
 	}
 }
 
@@ -223,7 +223,7 @@ func (r *fragmentReader) fail(f *Fragment, where, suggestion, format string, arg
 	r.errs = append(r.errs, errorAt(f.at, suggestion, "%s: %s", where, fmt.Sprintf(format, args...)))
 }
 
-func (r *fragmentReader) read(f *Fragment, where string) {
+func (r *fragmentReader) readFragment(f *Fragment, where string) {
 	builtin, isBuiltin := strings.CutPrefix(f.Path, builtinPrefix)
 	switch {
 	case f.Path == "" && f.Content == "":
@@ -235,11 +235,11 @@ func (r *fragmentReader) read(f *Fragment, where string) {
 	case f.Content != "":
 		f.Name, f.Source, f.Text = "content", f.at.String(), f.Content
 	case isBuiltin:
-		if !r.builtin(f, builtin, where) {
+		if !r.readBuiltin(f, builtin, where) {
 			return
 		}
 	default:
-		if !r.file(f, where) {
+		if !r.readFromFile(f, where) {
 			return
 		}
 	}
@@ -250,7 +250,7 @@ func (r *fragmentReader) read(f *Fragment, where string) {
 	}
 }
 
-func (r *fragmentReader) builtin(f *Fragment, name, where string) bool {
+func (r *fragmentReader) readBuiltin(f *Fragment, name, where string) bool {
 	f.Name, f.Source = f.Path, "builtin"
 	if r.options.Builtin == nil {
 		return true
@@ -272,10 +272,10 @@ func (r *fragmentReader) builtin(f *Fragment, name, where string) bool {
 	return false
 }
 
-func (r *fragmentReader) file(f *Fragment, where string) bool {
+func (r *fragmentReader) readFromFile(f *Fragment, where string) bool {
 	path := r.resolve(f.at.src, f.Path)
 	f.Name, f.Source = f.Path, path
-	data, err := r.texts.file(path)
+	data, err := r.texts.readFile(path)
 	if err != nil {
 		r.fail(f, where, "", "cannot read %s: %v (resolved to %s)", f.Path, err, path)
 		return false

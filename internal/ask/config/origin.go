@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // String is the place as provenance shows it.
@@ -46,21 +48,21 @@ func (c *Config) IsOfProject(path string) bool {
 // ErrorAt makes an error at the place where the key at path is set, for
 // checks that need to know more than this package does.
 func (c *Config) ErrorAt(path, suggestion, message string) *Error {
-	return errorAt(c.place(path), suggestion, "%s", message)
+	return errorAt(c.placeOf(path), suggestion, "%s", message)
 }
 
-// place is where the value at path is written, or the nearest key above it.
-func (c *Config) place(path string) position {
-	if at, ok := nearest(c.from, path); ok {
+// placeOf is where the value at path is written, or the nearest key above it.
+func (c *Config) placeOf(path string) position {
+	if at, ok := nearestPlace(c.from, path); ok {
 		return at
 	}
-	// A value that nobody set has no place: the project's file is where to set it.
+	// A value that is not set has no place: the project's file is where to set it.
 	return position{src: &source{name: FileName}}
 }
 
-// nearest is the place of path, or of what stands above it; false where nothing
+// nearestPlace is the place of path, or of what stands above it; false where nothing
 // of that is set.
-func nearest(from map[string]position, path string) (position, bool) {
+func nearestPlace(from map[string]position, path string) (position, bool) {
 	for path != "" {
 		if at, ok := from[path]; ok && at.src.layer != builtIn {
 			return at, true
@@ -86,9 +88,9 @@ func (c *Config) AgentReferences() []AgentReference {
 		refs = append(refs, AgentReference{fmt.Sprintf("agents.fallback[%d]", i), name})
 	}
 	refs = append(refs, AgentReference{"agents.stronger", c.Agents.Stronger})
-	for _, name := range sortedKeys(c.Procedures) {
-		refs = append(refs, AgentReference{joinPath("procedures", name) + ".agent", c.Procedures[name].Agent})
-	}
+	refs = append(refs, lists.Each(sortedKeys(c.Procedures), func(name string) AgentReference {
+		return AgentReference{joinPath("procedures", name) + ".agent", c.Procedures[name].Agent}
+	})...)
 	refs = append(refs, AgentReference{"review.agent", c.Review.Agent})
 	for i, name := range c.Autopilot.Race {
 		refs = append(refs, AgentReference{fmt.Sprintf("autopilot.race[%d]", i), name})
@@ -172,7 +174,7 @@ type pair struct {
 	value *node
 }
 
-func (n *node) get(key string) (pair, bool) {
+func (n *node) getPair(key string) (pair, bool) {
 	if n == nil {
 		return pair{}, false
 	}
@@ -187,7 +189,7 @@ func (n *node) get(key string) (pair, bool) {
 // joinPath appends a key to a dotted path; a key with other characters than
 // letters, digits, - and _ is quoted.
 func joinPath(path, key string) string {
-	if key == "" || strings.ContainsFunc(key, unplain) {
+	if key == "" || strings.ContainsFunc(key, needsQuotes) {
 		key = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 	}
 	if path == "" {
@@ -196,7 +198,6 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-// unplain is true for a character that must stand in quotes in a path.
-func unplain(c rune) bool {
+func needsQuotes(c rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", c)
 }

@@ -232,7 +232,7 @@ func TestHiddenFault(t *testing.T) {
 func TestEveryVariable(t *testing.T) {
 	t.Parallel()
 	known := &variableList{agents: []string{"codex"}}
-	known.add(schema(), "PAWL", nil, reflect.Value{})
+	known.addBelow(schema(), "PAWL", nil, reflect.Value{})
 	if len(known.all) < 60 {
 		t.Fatalf("only %d variables", len(known.all))
 	}
@@ -242,7 +242,7 @@ func TestEveryVariable(t *testing.T) {
 		if strings.HasSuffix(name, "_") { // a key of the user's own follows
 			name += "API_KEY"
 		}
-		v, ok := known.find(name)
+		v, ok := known.findVariable(name)
 		path := strings.Join(v.keys, ".")
 		if !ok || !strings.EqualFold(strings.ReplaceAll(path, ".", "_"), strings.TrimPrefix(name, envPrefix)) {
 			t.Errorf("%s is read as %q", name, path)

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of one file. Nobody writes so much by hand; what is over them is a
+// Limits of one file. So much is not written by hand; what is over them is a
 // mistake or an attack.
 const (
 	maxFile  = 1 << 20
@@ -23,8 +23,8 @@ const (
 	maxTokens = 40_000
 )
 
-// parse reads YAML. It returns nil, nil for a file without a value.
-func parse(src *source, data []byte) (*node, error) {
+// parseYAML reads YAML. It returns nil, nil for a file without a value.
+func parseYAML(src *source, data []byte) (*node, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	src.lines = strings.Split(text, "\n")
@@ -42,9 +42,10 @@ func parse(src *source, data []byte) (*node, error) {
 			continue
 		}
 		if root != nil {
-			return nil, errorAt(c.at(doc.Body), "", "a second document starts here: one is read; remove the --- line")
+			const second = "a second document starts here: one is read; remove the --- line"
+			return nil, errorAt(c.placeOf(doc.Body), "", second)
 		}
-		if root, err = c.convert(doc.Body, 0); err != nil {
+		if root, err = c.convertNode(doc.Body, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +100,8 @@ func parseFile(src *source, text string) (file *ast.File, err error) {
 // level each on one line.
 func checkDepth(src *source, tokens token.Tokens) error {
 	if len(tokens) > maxTokens {
-		return errorAt(place(src, tokens[maxTokens]), "", "the file holds too many values (over %d words and signs)",
-			maxTokens)
+		return errorAt(tokenPlace(src, tokens[maxTokens]), "",
+			"the file holds too many values (over %d words and signs)", maxTokens)
 	}
 	open, line, onLine := 0, 0, 0
 	for _, t := range tokens {
@@ -116,7 +117,7 @@ func checkDepth(src *source, tokens token.Tokens) error {
 			onLine++
 		}
 		if open > maxDepth || onLine > maxDepth {
-			return errorAt(place(src, t), "", "the values are nested too deeply (over %d levels)", maxDepth)
+			return errorAt(tokenPlace(src, t), "", "the values are nested too deeply (over %d levels)", maxDepth)
 		}
 	}
 	return nil
@@ -127,13 +128,13 @@ func syntaxError(src *source, err error) error {
 	if y, ok := err.(yaml.Error); ok { //nolint:errorlint // the parser returns it unwrapped
 		message = y.GetMessage()
 		if t := y.GetToken(); t != nil {
-			at = place(src, t)
+			at = tokenPlace(src, t)
 		}
 	}
 	if line, column, ok := indentTab(src, at.line); ok {
 		at.line, at.column = line, column
 		message = "a tab cannot indent in YAML: use spaces"
-	} else if next, ok := deeper(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
+	} else if next, ok := deeperColumn(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
 		at.line, at.column = at.line+1, next
 		message = "this line is indented deeper than the one above, which has its value already"
 	} else if column, text, ok := innerColon(src, at); ok && strings.HasPrefix(message, "mapping value is not allowed") {
@@ -160,9 +161,9 @@ func indentTab(src *source, line int) (l, column int, ok bool) {
 	return 0, 0, false
 }
 
-// deeper returns the column at which the line after the given one starts, if
+// deeperColumn returns the column at which the line after the given one starts, if
 // it is indented deeper.
-func deeper(src *source, line int) (column int, ok bool) {
+func deeperColumn(src *source, line int) (column int, ok bool) {
 	if line < 1 || line >= len(src.lines) {
 		return 0, false
 	}
@@ -202,9 +203,9 @@ func innerColon(src *source, at position) (column int, text string, ok bool) {
 // maxQuoted is the longest text that is shown in quotes, in characters.
 const maxQuoted = 80
 
-// place clamps a token's position to the text: the library is off by some for
+// tokenPlace clamps a token's position to the text: the library is off by some for
 // tokens at the end of the file.
-func place(src *source, t *token.Token) position {
+func tokenPlace(src *source, t *token.Token) position {
 	p := position{src: src, line: 1, column: 1}
 	if t == nil || t.Position == nil {
 		return p
@@ -223,23 +224,23 @@ type converter struct {
 	nodes   int
 }
 
-func (c *converter) at(n ast.Node) position {
+func (c *converter) placeOf(n ast.Node) position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return c.at(n.Values[0].Key)
+			return c.placeOf(n.Values[0].Key)
 		}
 	case *ast.MappingValueNode:
-		return c.at(n.Key)
+		return c.placeOf(n.Key)
 	}
-	return place(c.src, n.GetToken())
+	return tokenPlace(c.src, n.GetToken())
 }
 
-func (c *converter) convert(n ast.Node, depth int) (*node, error) {
+func (c *converter) convertNode(n ast.Node, depth int) (*node, error) {
 	if n == nil {
 		return &node{at: position{c.src, 1, 1}}, nil
 	}
-	at := c.at(n)
+	at := c.placeOf(n)
 	if depth > maxDepth {
 		return nil, errorAt(at, "", "the values are nested too deeply (over %d levels)", maxDepth)
 	}
@@ -273,26 +274,26 @@ func (c *converter) convertOne(n ast.Node, at position, depth int) (*node, error
 	case *ast.BoolNode:
 		return scalar(boolNode, fmt.Sprint(n.Value))
 	case *ast.SequenceNode:
-		return c.list(n, at, depth)
+		return c.convertList(n, at, depth)
 	case *ast.MappingNode:
-		return c.mapping(n.Values, at, depth)
+		return c.convertMapping(n.Values, at, depth)
 	case *ast.MappingValueNode:
-		return c.mapping([]*ast.MappingValueNode{n}, at, depth)
+		return c.convertMapping([]*ast.MappingValueNode{n}, at, depth)
 	case *ast.AnchorNode:
-		return c.anchor(n, depth)
+		return c.convertAnchor(n, depth)
 	case *ast.AliasNode:
-		return c.alias(n, at)
+		return c.resolveAlias(n, at)
 	case *ast.TagNode:
-		return c.tagged(n, at, depth)
+		return c.convertTagged(n, at, depth)
 	}
 	return nil, errorAt(at, "", "this kind of YAML (%s) has no place in a configuration",
 		strings.ToLower(n.Type().YAMLName()))
 }
 
-func (c *converter) list(n *ast.SequenceNode, at position, depth int) (*node, error) {
+func (c *converter) convertList(n *ast.SequenceNode, at position, depth int) (*node, error) {
 	out := &node{kind: listNode, at: at, size: 1}
 	for _, v := range n.Values {
-		item, err := c.convert(v, depth+1)
+		item, err := c.convertNode(v, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +313,7 @@ func (c *converter) colonText(item ast.Node) (string, bool) {
 	if !ok || m.IsFlowStyle || m.Values[0].Key.GetToken().Type != token.StringType {
 		return "", false
 	}
-	at := c.at(m)
+	at := c.placeOf(m)
 	text := string([]rune(c.src.lines[at.line-1])[at.column-1:])
 	if end := strings.IndexAny(text, ",]"); end >= 0 {
 		text = text[:end]
@@ -321,17 +322,17 @@ func (c *converter) colonText(item ast.Node) (string, bool) {
 	return text, !strings.Contains(text+" ", ": ") && !strings.Contains(text, " #")
 }
 
-func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth int) (*node, error) {
+func (c *converter) convertMapping(values []*ast.MappingValueNode, at position, depth int) (*node, error) {
 	out := &node{kind: mapNode, at: at, size: 1}
 	var merged []*node
 	seen := make(map[string]position, len(values))
 	for _, v := range values {
-		value, err := c.convert(v.Value, depth+1)
+		value, err := c.convertNode(v.Value, depth+1)
 		if err != nil {
 			return nil, err
 		}
 		out.size += value.size
-		keyAt := c.at(v.Key)
+		keyAt := c.placeOf(v.Key)
 		if _, ok := v.Key.(*ast.MergeKeyNode); ok {
 			if merged, err = mergeKey(merged, value, keyAt); err != nil {
 				return nil, err
@@ -350,7 +351,7 @@ func (c *converter) mapping(values []*ast.MappingValueNode, at position, depth i
 	}
 	for _, m := range merged {
 		for _, p := range m.pairs {
-			if _, ok := out.get(p.key); !ok {
+			if _, ok := out.getPair(p.key); !ok {
 				out.pairs = append(out.pairs, p)
 			}
 		}
@@ -383,8 +384,8 @@ func keyText(k ast.MapKeyNode) (string, bool) {
 	return "", false
 }
 
-func (c *converter) anchor(n *ast.AnchorNode, depth int) (*node, error) {
-	value, err := c.convert(n.Value, depth+1)
+func (c *converter) convertAnchor(n *ast.AnchorNode, depth int) (*node, error) {
+	value, err := c.convertNode(n.Value, depth+1)
 	if err != nil {
 		return nil, err
 	}
@@ -394,7 +395,7 @@ func (c *converter) anchor(n *ast.AnchorNode, depth int) (*node, error) {
 	return value, nil
 }
 
-func (c *converter) alias(n *ast.AliasNode, at position) (*node, error) {
+func (c *converter) resolveAlias(n *ast.AliasNode, at position) (*node, error) {
 	name := ""
 	if n.Value != nil && n.Value.GetToken() != nil {
 		name = n.Value.GetToken().Value
@@ -406,10 +407,10 @@ func (c *converter) alias(n *ast.AliasNode, at position) (*node, error) {
 	return target, nil
 }
 
-// tagged reads !!str. Any other tag names a type that the key has anyway, or
+// convertTagged reads !!str. Any other tag names a type that the key has anyway, or
 // that a configuration does not have.
-func (c *converter) tagged(n *ast.TagNode, at position, depth int) (*node, error) {
-	value, err := c.convert(n.Value, depth+1)
+func (c *converter) convertTagged(n *ast.TagNode, at position, depth int) (*node, error) {
+	value, err := c.convertNode(n.Value, depth+1)
 	if err != nil {
 		return nil, err
 	}

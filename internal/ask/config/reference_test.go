@@ -25,7 +25,7 @@ func referenceTable() string {
 		if f.plain() {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.meaning(), "$1`$2`"))
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.meaningOf(), "$1`$2`"))
 		f.rows(&b, f.name)
 	}
 	return b.String()
@@ -33,7 +33,7 @@ func referenceTable() string {
 
 // plain is true for a key whose value has no keys of its own.
 func (sp *spec) plain() bool {
-	return sp.leaf() && (sp.shape != listShape || sp.elem.shape != sectionShape)
+	return sp.isLeaf() && (sp.shape != listShape || sp.elem.shape != sectionShape)
 }
 
 // rows writes a row for every key below sp.
@@ -45,7 +45,7 @@ func (sp *spec) rows(b *strings.Builder, path string) {
 			if f.inline {
 				below = path
 			}
-			if p, ok := sp.defaultNode().get(f.name); ok { // the section's default, key by key
+			if p, ok := sp.defaultNode().getPair(f.name); ok { // the section's default, key by key
 				with := *f
 				with.def = p.value.text
 				f = &with
@@ -53,7 +53,7 @@ func (sp *spec) rows(b *strings.Builder, path string) {
 			f.rows(b, below)
 		}
 	case tableShape:
-		if sp.elem.leaf() {
+		if sp.elem.isLeaf() {
 			sp.row(b, path)
 			return
 		}
@@ -77,7 +77,7 @@ func (sp *spec) row(b *strings.Builder, path string) {
 	if def != "" {
 		def = "`" + def + "`"
 	}
-	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.meaning(), "|", `\|`), "$1`$2`")
+	meaning := quotes().ReplaceAllString(strings.ReplaceAll(sp.meaningOf(), "|", `\|`), "$1`$2`")
 	takes := sp.typeName()
 	if sp.lists != nil {
 		takes += ", or " + sp.lists.typeName()
@@ -112,7 +112,7 @@ func (sp *spec) typeName() string {
 	case usdShape:
 		return "US dollars"
 	case wholeShape:
-		if least, ok := sp.minimum(); ok {
+		if least, ok := sp.minimumOf(); ok {
 			return fmt.Sprintf("whole number ≥ %d", least)
 		}
 		return "whole number"
@@ -142,7 +142,7 @@ func workflowReference() string {
 	var walk func(sp *spec, path string)
 	walk = func(sp *spec, path string) {
 		b := &own
-		if strings.HasPrefix(sp.meaning(), "Dialect") {
+		if strings.HasPrefix(sp.meaningOf(), "Dialect") {
 			b = &dialect
 		}
 		if path != "" {

@@ -23,7 +23,7 @@ func FindRoot(dir string) (string, error) {
 	}
 	start, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return "", fmt.Errorf("cannot find the root: %v", reason(err))
+		return "", fmt.Errorf("cannot find the root: %v", bareReason(err))
 	}
 	for _, name := range []string{FileName, ".git"} {
 		for at := start; ; at = filepath.Dir(at) {
@@ -64,7 +64,7 @@ func PricesFile(env []string) string { return filepath.Join(StateBase(env), "pri
 
 // StateBase is the folder of pawl's state of all repositories of a user.
 func StateBase(env []string) string {
-	vars := variables(env)
+	vars := readVariables(env)
 	base := filepath.Join(os.TempDir(), "pawl-state")
 	switch {
 	case filepath.IsAbs(vars["XDG_STATE_HOME"]):
@@ -86,8 +86,8 @@ func userFile(vars map[string]string) string {
 	return ""
 }
 
-// variables reads K=V; the last one of a name wins, as in a process.
-func variables(env []string) map[string]string {
+// readVariables reads K=V; the last one of a name wins, as in a process.
+func readVariables(env []string) map[string]string {
 	vars := make(map[string]string, len(env))
 	for _, kv := range env {
 		if k, v, ok := strings.Cut(kv, "="); ok {
@@ -97,9 +97,9 @@ func variables(env []string) map[string]string {
 	return vars
 }
 
-// display is a file as its reader would name it: relative to where they are
+// displayPath is a file as its reader would name it: relative to where they are
 // (or to the root, for what is in it), from ~, or absolute.
-func display(path, dir, home string) string {
+func displayPath(path, dir, home string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		up := strings.Count(rel, ".."+string(filepath.Separator))
 		ofRoot := filepath.Base(path) == FileName && up*3+len(FileName) == len(rel)

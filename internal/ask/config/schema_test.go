@@ -74,7 +74,7 @@ func TestExampleLoads(t *testing.T) {
 
 func TestExampleFitsSchema(t *testing.T) {
 	t.Parallel()
-	n, err := parse(&source{name: "example"}, []byte(example(t)))
+	n, err := parseYAML(&source{name: "example"}, []byte(example(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSchemaRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := parse(&source{name: name}, data)
+		n, err := parseYAML(&source{name: name}, data)
 		if err != nil {
 			t.Fatal(err)
 		}

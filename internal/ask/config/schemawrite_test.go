@@ -72,7 +72,7 @@ func (sp *spec) jsonSchema() jsonSchema {
 	if sp.lists != nil {
 		s = jsonSchema{AnyOf: []jsonSchema{s, sp.lists.jsonType()}}
 	}
-	s.Description, s.Default, s.Examples = sp.meaning(), sp.jsonDefault(), sp.jsonExamples()
+	s.Description, s.Default, s.Examples = sp.meaningOf(), sp.jsonDefault(), sp.jsonExamples()
 	return s
 }
 
@@ -96,7 +96,7 @@ func (sp *spec) jsonType() jsonSchema {
 		return jsonSchema{AnyOf: []jsonSchema{text, {Type: "array", Items: &text, MinItems: 1}}}
 	case wholeShape:
 		s := jsonSchema{Type: "integer"}
-		if least, ok := sp.minimum(); ok {
+		if least, ok := sp.minimumOf(); ok {
 			s.Minimum = &least
 		}
 		return s
@@ -197,7 +197,7 @@ func (sp *spec) jsonExamples() []any {
 		return nil
 	}
 	text := sp.example(2)
-	n, err := parse(&source{layer: builtIn, name: "example"}, []byte(text))
+	n, err := parseYAML(&source{layer: builtIn, name: "example"}, []byte(text))
 	if text == "" || err != nil || n == nil {
 		return nil
 	}

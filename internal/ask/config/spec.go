@@ -66,10 +66,10 @@ type spec struct {
 var keysText []byte
 
 // meanings are what keys.yaml says, as "Loop.max_iterations" and its text.
-var meanings = sync.OnceValue(func() map[string]string { return table(keysText) })
+var meanings = sync.OnceValue(func() map[string]string { return readTable(keysText) })
 
-// table reads a file of ours with sections of keys: "Section.key" to its text.
-func table(file []byte) map[string]string {
+// readTable reads a file of ours with sections of keys: "Section.key" to its text.
+func readTable(file []byte) map[string]string {
 	var sections map[string]map[string]string
 	if err := yaml.Unmarshal(file, &sections); err != nil {
 		panic("config: a table: " + err.Error()) // read by every test
@@ -83,8 +83,7 @@ func table(file []byte) map[string]string {
 	return all
 }
 
-// meaning says what the key is.
-func (sp *spec) meaning() string { return meanings()[sp.key] }
+func (sp *spec) meaningOf() string { return meanings()[sp.key] }
 
 // schema is the spec of the whole file.
 var schema = sync.OnceValue(func() *spec {
@@ -158,14 +157,14 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 			sp.elem.elem.loose = true
 		}
 	case reflect.Struct:
-		sp.section(t)
+		sp.readSection(t)
 	default:
 		panic(fmt.Sprintf("config: no shape for %s", t)) // a field of Config has a type that this package cannot read
 	}
 	return sp
 }
 
-func (sp *spec) section(t reflect.Type) {
+func (sp *spec) readSection(t reflect.Type) {
 	sp.shape = sectionShape
 	if s, ok := shortForms[t]; ok {
 		sp.short, sp.shortShape = s.key, s.shape
@@ -199,8 +198,8 @@ func (sp *spec) field(key string) *spec {
 	return nil
 }
 
-// rest returns the inline table of a section, or nil.
-func (sp *spec) rest() *spec {
+// inlineTable returns the inline table of a section, or nil.
+func (sp *spec) inlineTable() *spec {
 	for _, f := range sp.fields {
 		if f.inline {
 			return f
@@ -209,14 +208,14 @@ func (sp *spec) rest() *spec {
 	return nil
 }
 
-// child returns the spec of what stands under key, or nil.
-func (sp *spec) child(key string) *spec {
+// childSpec returns the spec of what stands under key, or nil.
+func (sp *spec) childSpec(key string) *spec {
 	switch sp.shape {
 	case sectionShape:
 		if f := sp.field(key); f != nil {
 			return f
 		}
-		if r := sp.rest(); r != nil {
+		if r := sp.inlineTable(); r != nil {
 			return r.elem
 		}
 	case tableShape:
@@ -226,11 +225,11 @@ func (sp *spec) child(key string) *spec {
 	return nil
 }
 
-// leaf is true for what a variable or a flag can set.
-func (sp *spec) leaf() bool { return sp.shape != sectionShape && sp.shape != tableShape }
+// isLeaf: a variable or a flag can set it.
+func (sp *spec) isLeaf() bool { return sp.shape != sectionShape && sp.shape != tableShape }
 
-// keys are the section's keys in the order of the struct.
-func (sp *spec) keys() []string {
+// sectionKeys are the section's keys in the order of the struct.
+func (sp *spec) sectionKeys() []string {
 	var keys []string
 	for _, f := range sp.fields {
 		if !f.inline {
@@ -249,7 +248,7 @@ func (sp *spec) defaultNode() *node {
 		return nil
 	}
 	if sp.shape == listShape || sp.shape == sectionShape {
-		n, err := parse(&source{layer: builtIn, name: "built-in"}, []byte(sp.def))
+		n, err := parseYAML(&source{layer: builtIn, name: "built-in"}, []byte(sp.def))
 		if err != nil {
 			panic(fmt.Sprintf("config: default of %s: %v", sp.name, err)) // our own tag, read by every test
 		}
@@ -258,8 +257,8 @@ func (sp *spec) defaultNode() *node {
 	return &node{kind: textNode, text: sp.def, loose: true, at: position{src: builtInSource}, size: 1}
 }
 
-// expand writes short forms out, so that layers with different forms merge.
-func (sp *spec) expand(n *node) *node {
+// expandShort writes short forms out, so that layers with different forms merge.
+func (sp *spec) expandShort(n *node) *node {
 	if n == nil || n.kind == nullNode {
 		return n
 	}
@@ -267,7 +266,7 @@ func (sp *spec) expand(n *node) *node {
 		return &node{kind: listNode, at: n.at, size: n.size + 1, items: []*node{n}}
 	}
 	if sp.short != "" && n.kind != mapNode && (n.kind == listNode) == (sp.shortShape == listShape) {
-		below := sp.field(sp.short).expand(n)
+		below := sp.field(sp.short).expandShort(n)
 		return &node{kind: mapNode, at: n.at, size: n.size + 1, pairs: []pair{{sp.short, n.at, below}}}
 	}
 	if n.kind != listNode && n.kind != mapNode {
@@ -276,20 +275,20 @@ func (sp *spec) expand(n *node) *node {
 	c := *n
 	switch {
 	case n.kind == listNode && sp.shape == listShape:
-		c.items = lists.Each(n.items, sp.elem.expand)
+		c.items = lists.Each(n.items, sp.elem.expandShort)
 	case n.kind == mapNode:
 		c.pairs = append([]pair(nil), n.pairs...)
 		for i, p := range c.pairs {
-			if below := sp.child(p.key); below != nil {
-				c.pairs[i].value = below.expand(p.value)
+			if below := sp.childSpec(p.key); below != nil {
+				c.pairs[i].value = below.expandShort(p.value)
 			}
 		}
 	}
 	return &c
 }
 
-// minimum is the smallest whole number allowed, and whether there is one.
-func (sp *spec) minimum() (int, bool) {
+// minimumOf is the smallest whole number allowed, and whether there is one.
+func (sp *spec) minimumOf() (int, bool) {
 	n, err := strconv.Atoi(sp.min)
 	return n, err == nil
 }
@@ -300,7 +299,7 @@ func levelDefault(l safety.Level) string {
 	return fmt.Sprintf("{max_cost_per_iteration: %s, max_total_cost: %s, max_duration_per_iteration: %s, "+
 		"max_total_duration: %s, max_api_calls_per_iteration: %d, max_total_api_calls: %d, "+
 		"max_tokens_per_iteration: %d, max_total_tokens: %d}",
-		usd(loop.MicroUSD(limits.IterationCost)), usd(loop.MicroUSD(limits.TotalCost)),
+		usdText(loop.MicroUSD(limits.IterationCost)), usdText(loop.MicroUSD(limits.TotalCost)),
 		Duration(limits.IterationDuration), Duration(limits.TotalDuration), limits.IterationCalls, limits.TotalCalls,
 		limits.IterationTokens, limits.TotalTokens)
 }

@@ -200,8 +200,8 @@ func ParseUSD(s string) (loop.MicroUSD, error) {
 	return loop.MicroUSD(n), nil
 }
 
-// usd writes an amount as ParseUSD reads it.
-func usd(m loop.MicroUSD) string {
+// usdText writes an amount as ParseUSD reads it.
+func usdText(m loop.MicroUSD) string {
 	s := fmt.Sprintf("%d.%06d", m/1e6, m%1e6)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
@@ -228,7 +228,7 @@ func SplitWords(s string) ([]string, error) {
 				inWord = false
 			}
 		case '\'', '"':
-			end := closing(s, i)
+			end := closingQuote(s, i)
 			if end < 0 {
 				return nil, fmt.Errorf("has a quote (%c) that is not closed", ch)
 			}
@@ -251,8 +251,8 @@ func SplitWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// closing returns the index of the quote that closes the one at i, or -1.
-func closing(s string, i int) int {
+// closingQuote returns the index of the quote that closes the one at i, or -1.
+func closingQuote(s string, i int) int {
 	for j := i + 1; j < len(s); j++ {
 		switch {
 		case s[j] == s[i]:

@@ -57,8 +57,8 @@ func TestParseUSD(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("ParseUSD(%q) = %v, %v; want %v", text, got, err, want)
 		}
-		if again, err := ParseUSD(usd(got)); err != nil || again != got {
-			t.Errorf("%q does not read back from %q", text, usd(got))
+		if again, err := ParseUSD(usdText(got)); err != nil || again != got {
+			t.Errorf("%q does not read back from %q", text, usdText(got))
 		}
 	}
 	for _, text := range []string{"", "-1", "$-1", "1e3", "1,5", "0.0000001", ".5", "1000000000000", ".inf", "20 EUR"} {

@@ -33,13 +33,13 @@ type Workflow struct {
 	named   func(key string) bool // of control
 }
 
-// IterationControl is what the workflow says of it, over what holds in general.
+// IterationControl of the workflow, over the general one.
 func (w *Workflow) IterationControl(general IterationControl) IterationControl {
 	if w.control == nil {
 		return general
 	}
 	own := *w.control
-	own.under(general, w.named)
+	own.fillUnder(general, w.named)
 	return own
 }
 
@@ -66,7 +66,7 @@ func LoadWorkflow(dir, name string, pinned ...trust.File) (*Workflow, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return &Workflow{}, fmt.Errorf("cannot tell where the workflow is: %v", err)
 	}
-	w, err := l.load(path, name, nil)
+	w, err := l.loadWorkflow(path, name, nil)
 	if err != nil {
 		w = &Workflow{}
 	}
@@ -79,11 +79,11 @@ type workflowLoader struct {
 	read  map[string]*Workflow
 }
 
-func (l *workflowLoader) load(path, name string, above []string) (*Workflow, error) {
+func (l *workflowLoader) loadWorkflow(path, name string, above []string) (*Workflow, error) {
 	if w := l.read[path]; w != nil {
 		return w, nil
 	}
-	data, err := l.texts.file(path)
+	data, err := l.texts.readFile(path)
 	if err != nil {
 		return nil, &Error{File: name, Message: fmt.Sprintf("cannot read the workflow: %v", err)}
 	}
@@ -98,11 +98,11 @@ func (l *workflowLoader) load(path, name string, above []string) (*Workflow, err
 		}}
 	if w.control != nil && !w.Controlled {
 		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: iteration_control holds with policy: controlled only", name,
-			r.place("iteration_control").line))
+			r.placeOf("iteration_control").line))
 	}
 	if w.Controlled && len(above) > 0 {
-		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: policy holds for a workflow that is started itself, not for a step",
-			name, r.place("policy").line))
+		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: policy holds for a workflow that is started itself, not for a "+
+			"step", name, r.placeOf("policy").line))
 	}
 	above = append(above, path)
 	for i := range r.file.Steps {
@@ -110,7 +110,7 @@ func (l *workflowLoader) load(path, name string, above []string) (*Workflow, err
 		if s.Kind != workflow.Nested || strings.Contains(s.Content, "{{") {
 			continue
 		}
-		below, err := l.nested(r, s, above, name)
+		below, err := l.loadNested(r, s, above, name)
 		if err != nil {
 			return nil, err
 		}
@@ -121,16 +121,16 @@ func (l *workflowLoader) load(path, name string, above []string) (*Workflow, err
 			}
 		}
 	}
-	if w.Plan, err = r.plan(); err != nil {
+	if w.Plan, err = r.planWorkflow(); err != nil {
 		return nil, err
 	}
 	l.read[path] = w
 	return w, nil
 }
 
-// nested loads the workflow of a step; above are the files that led to it.
-func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []string, name string) (*Workflow, error) {
-	at := r.place(s.Where + ".workflow")
+// loadNested loads the workflow of a step; above are the files that led to it.
+func (l *workflowLoader) loadNested(r *workflowReader, s *workflow.Step, above []string, name string) (*Workflow, error) {
+	at := r.placeOf(s.Where + ".workflow")
 	path := s.Content
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(above[len(above)-1]), path)
@@ -151,10 +151,10 @@ func (l *workflowLoader) nested(r *workflowReader, s *workflow.Step, above []str
 	if len(l.read) >= maxNested {
 		return nil, errorAt(at, "", "too many workflows are nested (over %d files)", maxNested)
 	}
-	if _, err := l.texts.file(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := l.texts.readFile(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, errorAt(at, "", "there is no workflow file %s", shown)
 	}
-	return l.load(path, shown, above)
+	return l.loadWorkflow(path, shown, above)
 }
 
 // workflowReader turns the file's keys into a workflow, and knows where they
@@ -170,7 +170,7 @@ type workflowReader struct {
 
 func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	r := &workflowReader{src: &source{layer: project, name: name}, as: map[string]string{}}
-	root, err := parse(r.src, data)
+	root, err := parseYAML(r.src, data)
 	if err != nil {
 		return nil, err
 	}
@@ -178,40 +178,40 @@ func readWorkflow(name string, data []byte) (*workflowReader, error) {
 		return nil, &Error{File: name, Message: "the workflow is empty: it needs steps"}
 	}
 	sp := workflowSpec()
-	root = sp.expand(root)
+	root = sp.expandShort(root)
 	r.decoder = decoder{from: map[string]position{}, top: sp}
 	raw := reflect.ValueOf(&r.raw).Elem()
-	r.defaults(sp, raw, "")
-	r.value(sp, root, raw, "")
+	r.fillDefaults(sp, raw, "")
+	r.decodeValue(sp, root, raw, "")
 	if err := r.errs.asError(); err != nil {
 		return nil, err
 	}
-	r.ignored(root)
-	r.settle(strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
+	r.noteIgnored(root)
+	r.unifyDialects(strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
 	return r, r.errs.asError()
 }
 
-// plan plans the workflow, and gives its faults their places.
-func (r *workflowReader) plan() (*workflow.Plan, error) {
+// planWorkflow plans the workflow, and gives its faults their places.
+func (r *workflowReader) planWorkflow() (*workflow.Plan, error) {
 	p, faults := workflow.New(r.file)
 	if len(faults) == 0 {
 		return p, nil
 	}
 	for _, f := range faults {
-		at := r.place(f.Path)
+		at := r.placeOf(f.Path)
 		if f.Find != "" {
-			at = r.find(at, f.Find, f.Offset)
+			at = r.findText(at, f.Find, f.Offset)
 		}
 		if f.First != "" {
-			f.Message += fmt.Sprintf("; the first is in line %d", r.place(f.First).line)
+			f.Message += fmt.Sprintf("; the first is in line %d", r.placeOf(f.First).line)
 		}
 		r.errs = append(r.errs, errorAt(at, Nearest(f.Word, f.Among), "%s", f.Message))
 	}
 	return nil, r.errs.asError()
 }
 
-// place is where the key at path stands, or the nearest one above it.
-func (r *workflowReader) place(path string) position {
+// placeOf the key at path, or the nearest one above it.
+func (r *workflowReader) placeOf(path string) position {
 	for path != "" {
 		written := path
 		for canonical, as := range r.as {
@@ -227,9 +227,9 @@ func (r *workflowReader) place(path string) position {
 	return position{src: r.src, line: 1, column: 1}
 }
 
-// find looks for a text from a place on: a value in quotes or of several lines
+// findText looks for a text from a place on: a value in quotes or of several lines
 // begins later than its place says.
-func (r *workflowReader) find(at position, text string, offset int) position {
+func (r *workflowReader) findText(at position, text string, offset int) position {
 	for line := at.line; line >= 1 && line <= len(r.src.lines) && line < at.line+1000; line++ {
 		runes := []rune(r.src.lines[line-1])
 		from := 0
@@ -247,9 +247,9 @@ func (r *workflowReader) find(at position, text string, offset int) position {
 // workflowIgnored are keys of dialects that a person may count on.
 var workflowIgnored = []string{"monitoring", "rollback"}
 
-func (r *workflowReader) ignored(root *node) {
+func (r *workflowReader) noteIgnored(root *node) {
 	for _, key := range workflowIgnored {
-		if p, ok := root.get(key); ok {
+		if p, ok := root.getPair(key); ok {
 			r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s is read and not acted on", r.src.name, p.at.line, key))
 		}
 	}

@@ -280,5 +280,5 @@ func parseWorkflow(name string, data []byte) (*workflow.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.plan()
+	return r.planWorkflow()
 }

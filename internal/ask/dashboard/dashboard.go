@@ -43,7 +43,7 @@ const (
 )
 
 // Watch shows the dashboard until the person leaves or ctx ends.
-func Watch(ctx context.Context, o Options) { watch(ctx, o, nil) }
+func Watch(ctx context.Context, o Options) { watchBoard(ctx, o, nil) }
 
 // Own shows the dashboard while work runs, which is given a function that makes
 // the dashboard look at once.
@@ -51,7 +51,7 @@ func Own(ctx context.Context, o Options, work func(wake func()) error) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the end of the runs is to be seen, too
 	woken := make(chan struct{}, 1)
 	var drawing sync.WaitGroup
-	drawing.Go(func() { watch(ctx, o, woken) })
+	drawing.Go(func() { watchBoard(ctx, o, woken) })
 	err := work(func() {
 		select {
 		case woken <- struct{}{}:
@@ -63,18 +63,18 @@ func Own(ctx context.Context, o Options, work func(wake func()) error) error {
 	return err
 }
 
-func watch(ctx context.Context, o Options, woken <-chan struct{}) {
+func watchBoard(ctx context.Context, o Options, woken <-chan struct{}) {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
 	_, _ = io.WriteString(o.Out, enter)
 	defer func() { _, _ = io.WriteString(o.Out, leave) }()
 	s := screen{o: o}
 	for {
-		if s.look(ctx); ctx.Err() != nil {
+		if s.readView(ctx); ctx.Err() != nil {
 			return
 		}
 		s.width, s.height = console.Size(o.Out)
-		_, _ = io.WriteString(o.Out, "\x1b[H"+strings.Join(s.lines(), "\x1b[K\n")+"\x1b[K\x1b[J")
+		_, _ = io.WriteString(o.Out, "\x1b[H"+strings.Join(s.allLines(), "\x1b[K\n")+"\x1b[K\x1b[J")
 		if o.Leave != nil && o.Leave() {
 			return
 		}
@@ -97,7 +97,7 @@ type screen struct {
 	width, height int
 }
 
-func (s *screen) look(ctx context.Context) {
+func (s *screen) readView(ctx context.Context) {
 	v, err := s.o.Look(ctx)
 	if s.trouble = err; err == nil {
 		s.view, s.seen = v, true
@@ -116,25 +116,25 @@ const (
 	warn   style = "33"
 )
 
-func (s *screen) in(st style, text string) string {
+func (s *screen) styled(st style, text string) string {
 	if !s.o.Color || text == "" {
 		return text
 	}
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"
 }
 
-// lines are every line of the screen: never more than its height, none wider
+// allLines are every line of the screen: never more than its height, none wider
 // than its width. Events give way first, then what needs a person.
-func (s *screen) lines() []string {
-	head, foot := s.head(), s.in(faint, s.o.Hint)
+func (s *screen) allLines() []string {
+	head, foot := s.headLines(), s.styled(faint, s.o.Hint)
 	room := s.height - len(head) - 2 // an empty line, and the foot
 	var body []string
 	if s.seen {
-		slots, counts := s.slots(), []string{"", s.board(), s.queue()}
-		needs := s.needs(room - len(slots) - len(counts))
+		slots, counts := s.slotLines(), []string{"", s.boardLine(), s.queueLine()}
+		needs := s.needLines(room - len(slots) - len(counts))
 		body = slices.Concat(slots, needs, counts)
 		if left := room - len(body) - 2; left > 0 && len(s.view.Events) > 0 {
-			body = append(append(body, "", s.in(strong, "Last")), s.events(left)...)
+			body = append(append(body, "", s.styled(strong, "Last")), s.eventLines(left)...)
 		}
 	}
 	all := slices.Concat(head, body[:max(0, min(len(body), room))], []string{"", foot})
@@ -145,17 +145,17 @@ func (s *screen) lines() []string {
 	return all
 }
 
-// head says how the autopilot is, in one line and an empty one.
-func (s *screen) head() []string {
+// headLines says how the autopilot is, in one line and an empty one.
+func (s *screen) headLines() []string {
 	v := s.view
 	trouble := ""
 	if s.trouble != nil {
-		trouble = "  " + s.in(bad, "Cannot read the board: "+report.Line(s.trouble.Error(), 300))
+		trouble = "  " + s.styled(bad, "Cannot read the board: "+report.Line(s.trouble.Error(), 300))
 	}
 	if !s.seen {
-		return []string{s.in(strong, "pawl autopilot") + trouble, ""}
+		return []string{s.styled(strong, "pawl autopilot") + trouble, ""}
 	}
-	state := []string{s.phase()}
+	state := []string{s.phaseText()}
 	if v.Sprint != "" {
 		state = append(state, "sprint "+v.Sprint)
 	}
@@ -163,7 +163,8 @@ func (s *screen) head() []string {
 		state = append(state, "driven on "+report.Line(v.Host, 40))
 	}
 	if v.Running {
-		state = append(state, fmt.Sprintf("%d of %d slots", len(v.Slots), v.MaxParallel), short(s.now.Sub(v.StartedAt)))
+		slots := fmt.Sprintf("%d of %d slots", len(v.Slots), v.MaxParallel)
+		state = append(state, slots, shortTime(s.now.Sub(v.StartedAt)))
 	}
 	state = append(state, fmt.Sprintf("%d landed", v.Tally.Landed))
 	var cost loop.MicroUSD
@@ -173,41 +174,41 @@ func (s *screen) head() []string {
 	if cost > 0 {
 		state = append(state, cost.String()+" in these runs")
 	}
-	return []string{s.in(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
+	return []string{s.styled(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
 }
 
-func (s *screen) phase() string {
+func (s *screen) phaseText() string {
 	v, why := s.view, ""
 	if v.Why != "" {
 		why = ": " + report.Line(v.Why, 120)
 	}
 	switch {
 	case v.Session == "":
-		return s.in(warn, "none has run here; start it with: pawl autopilot")
+		return s.styled(warn, "none has run here; start it with: pawl autopilot")
 	case v.Waits:
-		return s.in(warn, "waits for a worker that goes on with it")
+		return s.styled(warn, "waits for a worker that goes on with it")
 	case !v.Running && v.Phase != string(schedule.Finished):
-		return s.in(bad, "gone; start it again with: pawl autopilot")
+		return s.styled(bad, "gone; start it again with: pawl autopilot")
 	case v.Phase == string(schedule.Running):
-		return s.in(good, "running") + " (" + v.Mode + ")" + why
+		return s.styled(good, "running") + " (" + v.Mode + ")" + why
 	case v.Phase == string(schedule.Finished):
 		return "ended" + why
 	}
-	return s.in(warn, v.Phase) + why
+	return s.styled(warn, v.Phase) + why
 }
 
-func (s *screen) slots() []string {
-	lines := []string{s.in(strong, "Slots")}
+func (s *screen) slotLines() []string {
+	lines := []string{s.styled(strong, "Slots")}
 	for i := range s.view.Slots {
-		lines = append(lines, s.slot(&s.view.Slots[i]))
+		lines = append(lines, s.slotLine(&s.view.Slots[i]))
 	}
 	if len(lines) == 1 {
-		lines = append(lines, s.in(faint, "  nothing runs"))
+		lines = append(lines, s.styled(faint, "  nothing runs"))
 	}
 	return lines
 }
 
-func (s *screen) slot(l *autopilot.SlotView) string {
+func (s *screen) slotLine(l *autopilot.SlotView) string {
 	iteration := fmt.Sprint(l.Iteration)
 	if l.MaxIterations > 0 {
 		iteration += fmt.Sprintf("/%d", l.MaxIterations)
@@ -219,22 +220,22 @@ func (s *screen) slot(l *autopilot.SlotView) string {
 	}
 	switch {
 	case l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting):
-		does = s.in(warn, "waits") + " " + does
+		does = s.styled(warn, "waits") + " " + does
 	case l.Phase != string(schedule.Working):
-		does = s.in(warn, l.Phase) + " " + does
+		does = s.styled(warn, l.Phase) + " " + does
 	}
-	return "  " + cell(l.Case, 10) + cell(iteration, 6) + cell(short(s.now.Sub(l.Since)), 7) + cell(cost, 8) +
+	return "  " + cell(l.Case, 10) + cell(iteration, 6) + cell(shortTime(s.now.Sub(l.Since)), 7) + cell(cost, 8) +
 		cell(report.Line(l.Title, 80), min(40, s.width/3)) + does
 }
 
-// needs are what waits for a person, in at most room lines, each with the
+// needLines show what waits for a person, in at most room lines, each with the
 // command that helps.
-func (s *screen) needs(room int) []string {
+func (s *screen) needLines(room int) []string {
 	all := s.view.NeedsYou
 	if len(all) == 0 {
 		return nil
 	}
-	lines := []string{"", s.in(warn, fmt.Sprintf("Needs you (%d)", len(all)))}
+	lines := []string{"", s.styled(warn, fmt.Sprintf("Needs you (%d)", len(all)))}
 	for i := range all {
 		n := &all[i]
 		if len(lines)+2 > room {
@@ -242,15 +243,15 @@ func (s *screen) needs(room int) []string {
 		}
 		text := report.Line(n.Title, 80)
 		if n.Why != "" {
-			text += s.in(faint, " — "+report.Line(n.Why, 200))
+			text += s.styled(faint, " — "+report.Line(n.Why, 200))
 		}
-		lines = append(lines, "  "+cell(n.Case, 10)+s.in(warn, cell(string(n.What), 8))+text,
-			s.in(faint, "             "+s.o.Next(*n)))
+		lines = append(lines, "  "+cell(n.Case, 10)+s.styled(warn, cell(string(n.What), 8))+text,
+			s.styled(faint, "             "+s.o.Next(*n)))
 	}
 	return lines
 }
 
-func (s *screen) board() string {
+func (s *screen) boardLine() string {
 	styles := map[board.Status]style{
 		board.Failed: bad, board.Timeout: bad, board.Blocked: warn, board.Review: warn, board.Done: good,
 	}
@@ -262,7 +263,7 @@ func (s *screen) board() string {
 		}
 		text := fmt.Sprintf("%d %s", n, status)
 		if st, ok := styles[status]; ok {
-			text = s.in(st, text)
+			text = s.styled(st, text)
 		}
 		if status == board.Pending {
 			text += fmt.Sprintf(" (%d ready)", s.view.Ready)
@@ -270,23 +271,23 @@ func (s *screen) board() string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		parts = append(parts, s.in(faint, "empty; add a task with: pawl case add TITLE"))
+		parts = append(parts, s.styled(faint, "empty; add a task with: pawl case add TITLE"))
 	}
-	return s.in(strong, "Board") + "  " + strings.Join(parts, " · ")
+	return s.styled(strong, "Board") + "  " + strings.Join(parts, " · ")
 }
 
-func (s *screen) queue() string {
-	text := s.in(faint, "nothing to land")
+func (s *screen) queueLine() string {
+	text := s.styled(faint, "nothing to land")
 	if s.view.Queued > 0 {
 		text = fmt.Sprintf("%d on their way", s.view.Queued)
 	}
 	if s.view.QueueHeld != "" {
-		text += "  " + s.in(warn, report.Line(s.view.QueueHeld, 200))
+		text += "  " + s.styled(warn, report.Line(s.view.QueueHeld, 200))
 	}
-	return s.in(strong, "Queue") + "  " + text
+	return s.styled(strong, "Queue") + "  " + text
 }
 
-func (s *screen) events(n int) []string {
+func (s *screen) eventLines(n int) []string {
 	var lines []string
 	for _, e := range s.view.Events[:min(n, len(s.view.Events))] {
 		text := strings.TrimSpace(e.Task.Case + " " + e.Kind)
@@ -294,18 +295,18 @@ func (s *screen) events(n int) []string {
 		case journal.TaskStarted:
 			text = e.Task.Case + " started"
 		case journal.TaskLanded:
-			text = e.Task.Case + " " + s.in(good, "landed")
+			text = e.Task.Case + " " + s.styled(good, "landed")
 		case journal.TaskSettled:
 			text = e.Task.Case + " " + e.Task.Action
 		case journal.Alerted:
-			text = s.in(warn, "attention")
+			text = s.styled(warn, "attention")
 		}
 		for _, more := range []string{e.Text, e.Task.Why} {
 			if more != "" {
 				text += ": " + report.Line(more, 200)
 			}
 		}
-		lines = append(lines, s.in(faint, e.At.Local().Format("  15:04:05 "))+text)
+		lines = append(lines, s.styled(faint, e.At.Local().Format("  15:04:05 "))+text)
 	}
 	return lines
 }
@@ -316,8 +317,8 @@ func cell(text string, n int) string {
 	return text + strings.Repeat(" ", max(0, n-ansi.StringWidth(text))+1)
 }
 
-// short shows a time in whole seconds.
-func short(d time.Duration) string {
+// shortTime shows a time in whole seconds.
+func shortTime(d time.Duration) string {
 	d = max(0, d).Truncate(time.Second)
 	switch {
 	case d < time.Minute:

@@ -54,7 +54,7 @@ func options(v autopilot.View) Options {
 // text is the screen for a view.
 func text(v autopilot.View, width, height int) string {
 	s := screen{o: options(v), view: v, seen: true, now: noon, width: width, height: height}
-	return strings.Join(s.lines(), "\n")
+	return strings.Join(s.allLines(), "\n")
 }
 
 func TestScreen(t *testing.T) {
@@ -116,7 +116,7 @@ func TestScreenFits(t *testing.T) {
 		for _, height := range []int{1, 5, 16, 30} {
 			s := screen{o: options(v), view: v, seen: true, trouble: errors.New(nasty), now: noon, width: width, height: height}
 			s.o.Color = true
-			lines := s.lines()
+			lines := s.allLines()
 			if len(lines) > height {
 				t.Fatalf("%d lines on a screen of %d", len(lines), height)
 			}

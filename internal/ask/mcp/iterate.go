@@ -118,30 +118,30 @@ func addIterations(s *mcp.Server, stateDir string) {
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}
 	}
 	mcp.AddTool(s, tool("iteration_start", "Begin a bounded loop on a task, or learn where it was left. "+
-		"Then work, validate, and ask iteration_next before each further iteration."), handler(t.start))
+		"Then work, validate, and ask iteration_next before each further iteration."), toolHandler(t.startLoop))
 	mcp.AddTool(s, tool("iteration_validate", "Record what the checks said about the current iteration."),
-		handler(t.validate))
+		toolHandler(t.recordValidation))
 	mcp.AddTool(s, tool("iteration_next", "Ask whether the next iteration may begin. continue false is final: stop, "+
-		"and tell the person why. An iteration that was not validated counts as failed."), handler(t.next))
+		"and tell the person why. An iteration that was not validated counts as failed."), toolHandler(t.nextIteration))
 	mcp.AddTool(s, tool("iteration_complete", "Say that the task is done. It is refused unless the last "+
-		"validation passed."), handler(t.complete))
+		"validation passed."), toolHandler(t.completeLoop))
 }
 
-// handler makes a tool of what it does.
-func handler[In any](do func(context.Context, In) (iterationAnswer, error)) mcp.ToolHandlerFor[In, iterationAnswer] {
+// toolHandler makes a tool of what it does.
+func toolHandler[In any](do func(context.Context, In) (iterationAnswer, error)) mcp.ToolHandlerFor[In, iterationAnswer] {
 	return func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, iterationAnswer, error) {
 		a, err := do(ctx, in)
 		return nil, a, err
 	}
 }
 
-func (t iterations) start(ctx context.Context, in startIn) (iterationAnswer, error) {
+func (t iterations) startLoop(ctx context.Context, in startIn) (iterationAnswer, error) {
 	if in.MaxIterations < 1 {
 		return iterationAnswer{}, errors.New("maxIterations must be at least 1")
 	}
-	return t.with(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
+	return t.withState(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		if s.IterationNumber > 0 && !in.Fresh {
-			a := s.answer()
+			a := s.answerNow()
 			if a.Continue {
 				a.Message = fmt.Sprintf("This loop was begun before, and keeps its limits: it is at iteration %d.",
 					s.IterationNumber)
@@ -149,36 +149,36 @@ func (t iterations) start(ctx context.Context, in startIn) (iterationAnswer, err
 			return a, nil
 		}
 		*s = iterationState{taskRef: in.taskRef, iterationConfig: in.iterationConfig, IterationNumber: 1}
-		return s.answer(), nil
+		return s.answerNow(), nil
 	})
 }
 
-func (t iterations) validate(ctx context.Context, in validateIn) (iterationAnswer, error) {
-	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
+func (t iterations) recordValidation(ctx context.Context, in validateIn) (iterationAnswer, error) {
+	return t.withBegun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		in.Flags = in.Flags[:min(len(in.Flags), maxFlags)]
 		for i := range in.Flags {
 			in.Flags[i].Message = strings.ToValidUTF8(in.Flags[i].Message[:min(len(in.Flags[i].Message), maxText)], "")
 		}
-		s.record(in.validation)
-		return s.answer(), nil
+		s.recordResult(in.validation)
+		return s.answerNow(), nil
 	})
 }
 
-func (t iterations) next(ctx context.Context, in taskRef) (iterationAnswer, error) {
-	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
+func (t iterations) nextIteration(ctx context.Context, in taskRef) (iterationAnswer, error) {
+	return t.withBegun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		if !s.Validated {
-			s.record(validation{Flags: []flag{{Message: "it was not validated"}}})
+			s.recordResult(validation{Flags: []flag{{Message: "it was not validated"}}})
 		}
-		if a := s.answer(); !a.Continue {
+		if a := s.answerNow(); !a.Continue {
 			return a, nil
 		}
 		s.IterationNumber, s.Validated = s.IterationNumber+1, false
-		return s.answer(), nil
+		return s.answerNow(), nil
 	})
 }
 
-func (t iterations) complete(ctx context.Context, in completeIn) (iterationAnswer, error) {
-	return t.begun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
+func (t iterations) completeLoop(ctx context.Context, in completeIn) (iterationAnswer, error) {
+	return t.withBegun(ctx, in.TaskID, func(s *iterationState) (iterationAnswer, error) {
 		n := len(s.History)
 		switch {
 		case len(s.CompletionPromises) > 0 && !slices.Contains(s.CompletionPromises, in.CompletionPromise):
@@ -189,12 +189,12 @@ func (t iterations) complete(ctx context.Context, in completeIn) (iterationAnswe
 				"run the checks and call iteration_validate", s.IterationNumber)
 		}
 		s.Completed = in.CompletionPromise
-		return s.answer(), nil
+		return s.answerNow(), nil
 	})
 }
 
-// record keeps what was said about the current iteration; the last word counts.
-func (s *iterationState) record(v validation) {
+// recordResult keeps what was said about the current iteration; the last word counts.
+func (s *iterationState) recordResult(v validation) {
 	if s.Validated {
 		s.History = s.History[:len(s.History)-1]
 	}
@@ -203,8 +203,8 @@ func (s *iterationState) record(v validation) {
 	s.History = s.History[max(0, len(s.History)-maxHistory):]
 }
 
-// answer says how the task is, and whether the guards allow an iteration more.
-func (s *iterationState) answer() iterationAnswer {
+// answerNow says how the task is, and whether the guards allow an iteration more.
+func (s *iterationState) answerNow() iterationAnswer {
 	a := iterationAnswer{Continue: true, IterationNumber: s.IterationNumber, MaxIterations: s.MaxIterations,
 		CompletionPromises: s.CompletionPromises, ValidationRules: s.ValidationRules,
 		History: s.History[max(0, len(s.History)-shownHistory):]}
@@ -236,21 +236,21 @@ func (s *iterationState) answer() iterationAnswer {
 // deed changes what is stored of a task, or refuses to.
 type deed func(*iterationState) (iterationAnswer, error)
 
-// begun works on a task whose loop has begun and is not complete.
-func (t iterations) begun(ctx context.Context, task string, do deed) (iterationAnswer, error) {
-	return t.with(ctx, task, func(s *iterationState) (iterationAnswer, error) {
+// withBegun works on a task whose loop has begun and is not complete.
+func (t iterations) withBegun(ctx context.Context, task string, do deed) (iterationAnswer, error) {
+	return t.withState(ctx, task, func(s *iterationState) (iterationAnswer, error) {
 		if s.IterationNumber == 0 {
 			return iterationAnswer{}, fmt.Errorf("no loop on %q has begun: call iteration_start", task)
 		}
 		if s.Completed != "" {
-			return s.answer(), nil
+			return s.answerNow(), nil
 		}
 		return do(s)
 	})
 }
 
-// with reads the state of a task, changes it and stores it, while other processes wait.
-func (t iterations) with(ctx context.Context, task string, do deed) (a iterationAnswer, err error) {
+// withState reads the state of a task, changes it and stores it, while other processes wait.
+func (t iterations) withState(ctx context.Context, task string, do deed) (a iterationAnswer, err error) {
 	if task == "" || len(task) > 200 {
 		return a, errors.New("taskId must have 1 to 200 bytes")
 	}

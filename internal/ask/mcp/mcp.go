@@ -62,21 +62,21 @@ type Server struct{ s *mcp.Server }
 func New(o Options) (*Server, error) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "pawl", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
-	s.AddReceivingMiddleware(recovered)
+	s.AddReceivingMiddleware(recoverFaults)
 	if err := addOperations(s, o); err != nil {
 		return nil, err
 	}
-	mcp.AddTool(s, &mcp.Tool{Name: "next_case", Annotations: reading(),
-		Description: "Which task the autopilot would start next, and why it goes before the others."}, o.next)
-	mcp.AddTool(s, &mcp.Tool{Name: "explain_output", Annotations: reading(),
+	mcp.AddTool(s, &mcp.Tool{Name: "next_case", Annotations: readOnlyHints(),
+		Description: "Which task the autopilot would start next, and why it goes before the others."}, o.nextCase)
+	mcp.AddTool(s, &mcp.Tool{Name: "explain_output", Annotations: readOnlyHints(),
 		Description: "Say what a failed build, test run or agent shows: class, cause, whether trying again may help, " +
-			"what to do. The end of a long output is enough."}, explain)
+			"what to do. The end of a long output is enough."}, explainOutput)
 	addIterations(s, o.StateDir)
 	return &Server{s}, nil
 }
 
-// recovered keeps a fault in one call from ending the process, as a web server does.
-func recovered(next mcp.MethodHandler) mcp.MethodHandler {
+// recoverFaults keeps a fault in one call from ending the process, as a web server does.
+func recoverFaults(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -119,7 +119,7 @@ func (s *Server) Handler() http.Handler {
 			DisableLocalhostProtection: true}) // the server's guard has looked at the host, and knows its names
 }
 
-func reading() *mcp.ToolAnnotations {
+func readOnlyHints() *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }
 
@@ -132,7 +132,7 @@ type following struct {
 	Why   string       `json:"why"`
 }
 
-func (o Options) next(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, following, error) {
+func (o Options) nextCase(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, following, error) {
 	c, _, err := o.Next(ctx)
 	return nil, following{c.Case.ID, c.Case.Title, c.Score, c.Parts, c.Why}, err
 }
@@ -143,7 +143,7 @@ type output struct {
 	Exit   *int   `json:"exit,omitempty" jsonschema:"its exit status"`
 }
 
-func explain(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.CallToolResult, any, error) {
+func explainOutput(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.CallToolResult, any, error) {
 	e := failure.Evidence{Source: "log", Output: in.Output, ExitCode: -1, Now: time.Now(), Zone: engine.Zone}
 	if n, ok := failure.ExitStatus(in.Output); ok {
 		e.ExitCode = n
@@ -158,27 +158,27 @@ func explain(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.CallToo
 		green = known && tests.Failed == 0
 	}
 	if green && a.Class == failure.Unknown {
-		return said("No failure is found in it.", false), nil, nil
+		return textResult("No failure is found in it.", false), nil, nil
 	}
 	data, err := json.Marshal(a)
-	return said(string(data), false), nil, err
+	return textResult(string(data), false), nil, err
 }
 
-// said is a result that is a text.
-func said(text string, failed bool) *mcp.CallToolResult {
+// textResult is a result that is a text.
+func textResult(text string, failed bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: failed}
 }
 
 const instructionsInside = `Pawl works with you on one task. get_task says what it is and which checks judge it.
 Say what you came to with complete, ask or blocked, once, as the last thing that you do. Complete is a claim: checks decide.`
 
-// NewInside makes a server for the agent of a run: it tells of its own task, and
+// NewInside makes a server for the agent of a run: it shows the agent's own task, and
 // notes in a folder what the agent says. It reaches nothing else.
 func NewInside(dir, version string) *Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "pawl", Version: version},
 		&mcp.ServerOptions{Instructions: instructionsInside, Capabilities: &mcp.ServerCapabilities{}})
-	s.AddReceivingMiddleware(recovered)
-	mcp.AddTool(s, &mcp.Tool{Name: "get_task", Annotations: reading(),
+	s.AddReceivingMiddleware(recoverFaults)
+	mcp.AddTool(s, &mcp.Tool{Name: "get_task", Annotations: readOnlyHints(),
 		Description: "Your task: title, description, acceptance criteria, and the checks that judge your work."},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, agent.Brief, error) {
 			var b agent.Brief
@@ -198,7 +198,7 @@ func NewInside(dir, version string) *Server {
 	} {
 		mcp.AddTool(s, &mcp.Tool{Name: t.name, Description: t.about},
 			func(_ context.Context, _ *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
-				return note(dir, agent.Said{Kind: t.kind, Text: in.Text})
+				return noteSaid(dir, agent.Said{Kind: t.kind, Text: in.Text})
 			})
 	}
 	type progress struct {
@@ -206,7 +206,7 @@ func NewInside(dir, version string) *Server {
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "report_progress", Description: "Say how far you are."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in progress) (*mcp.CallToolResult, any, error) {
-			return note(dir, agent.Said{Kind: agent.SaysProgress, Percent: in.Percent})
+			return noteSaid(dir, agent.Said{Kind: agent.SaysProgress, Percent: in.Percent})
 		})
 	type followUp struct {
 		Title       string `json:"title" jsonschema:"one line"`
@@ -215,13 +215,13 @@ func NewInside(dir, version string) *Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "add_follow_up_task",
 		Description: "Propose a task for later that is not part of yours. A person decides whether it is done."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in followUp) (*mcp.CallToolResult, any, error) {
-			return note(dir, agent.Said{Kind: agent.SaysFollowUp, Title: in.Title, Text: in.Description})
+			return noteSaid(dir, agent.Said{Kind: agent.SaysFollowUp, Title: in.Title, Text: in.Description})
 		})
 	return &Server{s}
 }
 
-// note leaves what an agent says for pawl, which reads it when the agent has ended.
-func note(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
+// noteSaid leaves what an agent says for pawl, which reads it when the agent has ended.
+func noteSaid(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
 	line, err := json.Marshal(s)
 	if err != nil {
 		return nil, nil, err
@@ -232,7 +232,7 @@ func note(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
 	if err := files.AppendBelow(dir, agent.SaidFile, append(line, '\n'), agent.SaidLimit-maxNote-1); err != nil {
 		return nil, nil, fmt.Errorf("it was not noted: %v", err)
 	}
-	return said("Noted. Pawl reads it when you have ended.", false), nil, nil
+	return textResult("Noted. Pawl reads it when you have ended.", false), nil, nil
 }
 
 // maxNote is the most bytes of one thing that an agent says.
@@ -250,21 +250,21 @@ type lines struct {
 
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.left) == 0 {
-		line, long, err := l.next()
+		line, long, err := l.nextLine()
 		switch {
 		case long:
-			err = l.refuse(-32600, "a message has at most 4 MiB")
+			err = l.refuseLine(-32600, "a message has at most 4 MiB")
 		case len(bytes.TrimSpace(line)) == 0: // between two
 		case !json.Valid(line):
-			err = l.refuse(-32700, "this is no JSON")
-		case !l.take(line):
-			err = l.refuse(-32600, `this is no message of JSON-RPC 2.0, which is one object with "jsonrpc": "2.0"`)
+			err = l.refuseLine(-32700, "this is no JSON")
+		case !l.takeMessage(line):
+			err = l.refuseLine(-32600, `this is no message of JSON-RPC 2.0, which is one object with "jsonrpc": "2.0"`)
 		default:
 			l.left, err = line, nil
 		}
 		if err != nil {
 			l.over()
-			l.out.settle(lastAnswers)
+			l.out.awaitAnswers(lastAnswers)
 			return 0, err
 		}
 	}
@@ -273,8 +273,8 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next is the next line. Of one that is too long nothing is kept.
-func (l *lines) next() (line []byte, long bool, err error) {
+// nextLine is the next line. Of one that is too long nothing is kept.
+func (l *lines) nextLine() (line []byte, long bool, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
 		if long = long || len(line)+len(part) > maxMessage; long {
@@ -288,16 +288,16 @@ func (l *lines) next() (line []byte, long bool, err error) {
 	}
 }
 
-// take is false for what is no message, as a batch, which the protocol has no more.
-func (l *lines) take(line []byte) bool {
+// takeMessage is false for what is no message, as a batch, which the protocol has no more.
+func (l *lines) takeMessage(line []byte) bool {
 	m, err := jsonrpc.DecodeMessage(line)
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		l.out.owe()
+		l.out.addOwed()
 	}
 	return err == nil && m != nil
 }
 
-func (l *lines) refuse(code int, why string) error {
+func (l *lines) refuseLine(code int, why string) error {
 	text, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": why}})
 	if err == nil {
@@ -318,7 +318,7 @@ type client struct {
 	paid chan struct{} // made by who waits until nothing is owed, and closed then
 }
 
-func (o *client) owe() {
+func (o *client) addOwed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.owed++
@@ -341,8 +341,8 @@ func (o *client) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// settle waits until all that was asked is answered.
-func (o *client) settle(most time.Duration) {
+// awaitAnswers waits until all that was asked is answered.
+func (o *client) awaitAnswers(most time.Duration) {
 	o.mu.Lock()
 	paid := make(chan struct{})
 	if o.owed > 0 {

@@ -127,15 +127,15 @@ func addOperations(s *mcp.Server, o Options) error {
 		hints := &mcp.ToolAnnotations{ReadOnlyHint: op.method == http.MethodGet, DestructiveHint: &harm,
 			OpenWorldHint: new(bool)}
 		s.AddTool(&mcp.Tool{
-			Name: strings.ReplaceAll(one.id, "-", "_"), Annotations: hints, InputSchema: op.input(d.Components.Schemas),
+			Name: strings.ReplaceAll(one.id, "-", "_"), Annotations: hints, InputSchema: op.inputSchema(d.Components.Schemas),
 			Description: strings.TrimSpace(op.Summary + ". " + one.note),
-		}, op.call)
+		}, op.callAPI)
 	}
 	return nil
 }
 
-// input is the schema of a tool's arguments: the parameters and the fields of the body, side by side.
-func (op *operation) input(schemas map[string]schema) map[string]any {
+// inputSchema is the schema of a tool's arguments: the parameters and the fields of the body, side by side.
+func (op *operation) inputSchema(schemas map[string]schema) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, p := range op.Parameters {
 		one := maps.Clone(p.Schema)
@@ -165,22 +165,22 @@ func (op *operation) input(schemas map[string]schema) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-// call asks the API. What it refuses is the tool's result too: the model reads why.
-func (op *operation) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	req, err := op.request(ctx, r.Params.Arguments)
+// callAPI asks the API. What it refuses is the tool's result too: the model reads why.
+func (op *operation) callAPI(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	req, err := op.apiRequest(ctx, r.Params.Arguments)
 	if err != nil {
-		return said(err.Error(), true), nil
+		return textResult(err.Error(), true), nil
 	}
 	w := &answer{header: http.Header{}}
 	op.api.ServeHTTP(w, req)
 	if w.status >= http.StatusBadRequest {
-		return said(refusal(w.Bytes()), true), nil
+		return textResult(refusalText(w.Bytes()), true), nil
 	}
-	return said(strings.TrimSpace(w.String()), false), nil
+	return textResult(strings.TrimSpace(w.String()), false), nil
 }
 
-// request puts each argument where the API wants it. The API says what is wrong with it.
-func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
+// apiRequest puts each argument where the API wants it. The API says what is wrong with it.
+func (op *operation) apiRequest(ctx context.Context, arguments json.RawMessage) (*http.Request, error) {
 	left := map[string]json.RawMessage{}
 	if len(arguments) > 0 {
 		if err := json.Unmarshal(arguments, &left); err != nil {
@@ -189,7 +189,7 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 	}
 	path, query := op.path, url.Values{}
 	for _, p := range op.Parameters {
-		value := plain(left[p.Name])
+		value := plainValue(left[p.Name])
 		if p.In == "path" {
 			if strings.Trim(value, ".") == "" {
 				return nil, fmt.Errorf("the argument %s is missing", p.Name)
@@ -215,8 +215,8 @@ func (op *operation) request(ctx context.Context, arguments json.RawMessage) (*h
 	return r, nil
 }
 
-// plain is a value of JSON as an address has it: a list has commas.
-func plain(value json.RawMessage) string {
+// plainValue is a value of JSON as an address has it: a list has commas.
+func plainValue(value json.RawMessage) string {
 	var text string
 	var list []string
 	switch {
@@ -230,8 +230,8 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// refusal is an error of the API in words, with what to do that is no address of the API.
-func refusal(body []byte) string {
+// refusalText is an error of the API in words, with what to do that is no address of the API.
+func refusalText(body []byte) string {
 	var p struct {
 		Error struct {
 			Message     string   `json:"message"`

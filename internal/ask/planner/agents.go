@@ -22,9 +22,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 )
 
-// agents resolves every agent that may work on the run. The default one must
+// resolveAgents resolves every agent that may work on the run. The default one must
 // be installed; a fallback that is missing is left out with a warning.
-func (d draft) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
+func (d draft) resolveAgents(pol *loop.Policy) (map[string]engine.Agent, error) {
 	all := map[string]engine.Agent{}
 	if d.Flags.AgentCmd != "" {
 		own, err := d.fromCommand()
@@ -33,7 +33,7 @@ func (d draft) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 		}
 		pol.Agent = own.Adapter.Name()
 		all[pol.Agent] = own
-	} else if err := d.add(all, pol.Agent, true); err != nil {
+	} else if err := d.addAgent(all, pol.Agent, true); err != nil {
 		return nil, err
 	}
 	return all, d.spareAgents(all, pol)
@@ -44,16 +44,16 @@ func (d draft) agents(pol *loop.Policy) (map[string]engine.Agent, error) {
 func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
-		if err := d.add(all, name, false); err != nil {
-			d.warn("fallback agent left out: %v", err)
+		if err := d.addAgent(all, name, false); err != nil {
+			d.warnf("fallback agent left out: %v", err)
 			continue
 		}
 		kept = append(kept, name)
 	}
 	pol.Fallback = kept
 	if pol.Stronger != "" {
-		if err := d.add(all, pol.Stronger, false); err != nil {
-			d.warn("stronger agent left out: %v", err)
+		if err := d.addAgent(all, pol.Stronger, false); err != nil {
+			d.warnf("stronger agent left out: %v", err)
 			pol.Stronger = ""
 		}
 	}
@@ -66,7 +66,8 @@ func (d draft) fromCommand() (engine.Agent, error) {
 		return engine.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
 	}
 	if len(argv) == 0 {
-		return engine.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example \"mine --fast\"")
+		return engine.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example " +
+			"\"mine --fast\"")
 	}
 	name := filepath.Base(argv[0])
 	adapter, err := agents.Custom(name, argv, "")
@@ -74,8 +75,8 @@ func (d draft) fromCommand() (engine.Agent, error) {
 		return engine.Agent{}, fault.Refuse("--agent-cmd: %v", err)
 	}
 	own := engine.Agent{Adapter: adapter}
-	own.Account = d.account(name, argv, own)
-	err = d.installed(name, own)
+	own.Account = d.accountOf(name, argv, own)
+	err = d.checkInstalled(name, own)
 	var e *fault.Error
 	if errors.As(err, &e) && len(e.Hints) > 0 { // the program is no entry of the configuration
 		e.Hints[0] = "Install " + argv[0] + ", or correct --agent-cmd"
@@ -83,15 +84,15 @@ func (d draft) fromCommand() (engine.Agent, error) {
 	return own, err
 }
 
-func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
+func (d draft) addAgent(all map[string]engine.Agent, name string, must bool) error {
 	if _, ok := all[name]; ok {
 		return nil
 	}
-	ag, err := d.resolve(name)
+	ag, err := d.resolveAgent(name)
 	if err != nil {
 		return err
 	}
-	if err := d.installed(name, ag); err != nil {
+	if err := d.checkInstalled(name, ag); err != nil {
 		if must {
 			return err
 		}
@@ -101,19 +102,19 @@ func (d draft) add(all map[string]engine.Agent, name string, must bool) error {
 	return nil
 }
 
-func (d draft) resolve(name string) (engine.Agent, error) {
+func (d draft) resolveAgent(name string) (engine.Agent, error) {
 	own, named := d.Config.Agents.Named[name]
 	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate, Tools: own.MCP}
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
 	slices.Sort(ag.Env)
-	ag.Account = d.account(name, own.Command, ag)
+	ag.Account = d.accountOf(name, own.Command, ag)
 	if own.IdleTimeout != nil {
 		ag.Idle = own.IdleTimeout.Std()
 	}
 	var err error
-	if ag.Endpoints, err = d.endpoints(name, own, ag.Env); err != nil {
+	if ag.Endpoints, err = d.endpointsOf(name, own, ag.Env); err != nil {
 		return ag, err
 	}
 	if own.Mode != "" && own.Output != "acp" {
@@ -122,7 +123,7 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
 		ag.Adapter = builtin
-		err := d.point(name, &ag)
+		err := d.pointToGateway(name, &ag)
 		return ag, err
 	}
 	if !named || len(own.Command) == 0 {
@@ -133,14 +134,14 @@ func (d draft) resolve(name string) (engine.Agent, error) {
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, fault.Refuse("agent %q: %v", name, err)
 	}
-	err = d.point(name, &ag)
+	err = d.pointToGateway(name, &ag)
 	return ag, err
 }
 
-// point sends the model calls of an agent through the gateway, where it has a key
+// pointToGateway sends the model calls of an agent through the gateway, where it has a key
 // and can be pointed. At the level paranoid it reaches those providers by the
 // gateway only.
-func (d draft) point(name string, ag *engine.Agent) error {
+func (d draft) pointToGateway(name string, ag *engine.Agent) error {
 	t, ok := ag.Adapter.(interface{ TakesTools() bool })
 	if takes := ok && t.TakesTools(); ag.Tools && !takes {
 		return fault.Refuse("agents.%s.mcp: pawl cannot give its tools to this program", name).
@@ -158,7 +159,7 @@ func (d draft) point(name string, ag *engine.Agent) error {
 			if !kept {
 				return in.Value(nil, variable)
 			}
-			key, err := d.key("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
+			key, err := d.keyFrom("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
 			failed = cmp.Or(failed, err)
 			return key
 		})
@@ -188,8 +189,8 @@ func (d draft) point(name string, ag *engine.Agent) error {
 	return nil
 }
 
-// key is what the command of a setting prints; "" of no command.
-func (d draft) key(setting, command string) (string, error) {
+// keyFrom runs the command of a setting; "" without one.
+func (d draft) keyFrom(setting, command string) (string, error) {
 	if command == "" {
 		return "", nil
 	}
@@ -211,7 +212,7 @@ func (d draft) fallBack(routes []agent.Route) error {
 		if u, err := url.Parse(to.URL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 			return fault.Refuse("%s.url is no address: %q", setting, to.URL).Hint("Write it as https://host/path")
 		}
-		key, err := d.key(setting+".key", to.Key)
+		key, err := d.keyFrom(setting+".key", to.Key)
 		if err != nil {
 			return err
 		}
@@ -220,10 +221,10 @@ func (d draft) fallBack(routes []agent.Route) error {
 	return nil
 }
 
-// endpoints is what the agent may reach at the level paranoid: what the user
-// says, else what is known of the program that it runs. A base URL that only the
-// program understands is none of the run's business.
-func (d draft) endpoints(name string, own config.Agent, env []string) ([]string, error) {
+// endpointsOf an agent at the level paranoid: those that the user names, else those
+// known of the program that it runs. A base URL that only the program understands
+// is not looked at.
+func (d draft) endpointsOf(name string, own config.Agent, env []string) ([]string, error) {
 	for _, text := range own.Endpoints {
 		if _, err := egress.ParseEndpoint(text); err != nil {
 			return nil, fault.Refuse("agent %q: %v", name, err).Hint("Correct agents.%s.endpoints", name)
@@ -244,10 +245,10 @@ func (d draft) endpoints(name string, own config.Agent, env []string) ([]string,
 	return slices.DeleteFunc(known, unreadable), nil
 }
 
-// installed looks the program up before anything is started.
-func (d draft) installed(name string, ag engine.Agent) error {
+// checkInstalled looks the program up before anything is started.
+func (d draft) checkInstalled(name string, ag engine.Agent) error {
 	start, err := ag.Adapter.Start(agent.Invocation{
-		PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Now: time.Now(),
+		PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safetyLevel(), Command: ag.Command, Now: time.Now(),
 	})
 	if err != nil {
 		return fault.Refuse("agent %q: %v", name, err)
@@ -291,10 +292,10 @@ func (pl *Planner) installedAgents() []string {
 	return found
 }
 
-// commandLine is what the agent would be started with, for --dry-run. An agent
-// that cannot be resolved is shown by its name.
+// commandLine of an agent for --dry-run. One that cannot be resolved is shown by
+// its name.
 func (d draft) commandLine(name string) string {
-	ag, err := d.resolve(name)
+	ag, err := d.resolveAgent(name)
 	if d.Flags.AgentCmd != "" {
 		argv, _ := config.SplitWords(d.Flags.AgentCmd)
 		return strings.Join(argv, " ")
@@ -303,7 +304,8 @@ func (d draft) commandLine(name string) string {
 		return name
 	}
 	start, err := ag.Adapter.Start(agent.Invocation{
-		PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safety(), Command: ag.Command, Model: ag.Model, Now: time.Now(),
+		PromptFile: "PROMPT", Dir: d.Config.Root, Safety: d.safetyLevel(), Command: ag.Command, Model: ag.Model,
+		Now: time.Now(),
 	})
 	if err != nil {
 		return name
@@ -311,9 +313,9 @@ func (d draft) commandLine(name string) string {
 	return strings.Join(start.Args, " ")
 }
 
-// account names the account of an agent: runs with the same program, model,
+// accountOf names the account of an agent: runs with the same program, model,
 // base URL, keys and configuration meet the same limits. Only a hash is kept.
-func (d draft) account(name string, command []string, ag engine.Agent) string {
+func (d draft) accountOf(name string, command []string, ag engine.Agent) string {
 	parts := []string{name, ag.Model}
 	for _, word := range command {
 		// A file of the project is another one in another project.
@@ -325,18 +327,18 @@ func (d draft) account(name string, command []string, ag engine.Agent) string {
 	if ag.Isolate { // its login is in the repository's state
 		parts = append(parts, config.StateDir(d.Config.Root, d.Env))
 	}
-	return ratelimit.Key(append(parts, identifying(slices.Concat(d.Env, ag.Env))...)...)
+	return ratelimit.Key(append(parts, identifyingValues(slices.Concat(d.Env, ag.Env))...)...)
 }
 
-// identifying are the variables that may say who pays for a call and where it
+// identifyingValues are the variables that may say who pays for a call and where it
 // goes, of a list of K=V whose later entries win, in the order of their names.
 // One too many shares less; one that is missing waits for the limit of another
 // account.
-func identifying(env []string) []string {
+func identifyingValues(env []string) []string {
 	values := map[string]string{}
 	for _, kv := range env {
 		k, v, _ := strings.Cut(kv, "=")
-		if identifies(k) {
+		if identifiesAccount(k) {
 			values[k] = v
 		}
 	}
@@ -350,7 +352,7 @@ func identifying(env []string) []string {
 	return list
 }
 
-func identifies(name string) bool {
+func identifiesAccount(name string) bool {
 	switch name {
 	case "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
 		"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS":
@@ -370,15 +372,15 @@ func identifies(name string) bool {
 	return false
 }
 
-// safe takes out of the environment what the level withholds, and refuses a
+// applySafety takes out of the environment what the level withholds, and refuses a
 // gate that the level forbids.
-func (d draft) safe(plan *engine.Plan) error {
+func (d draft) applySafety(plan *engine.Plan) error {
 	level := safety.Level(plan.Safety)
 	own := Variables(d.Config)
 	plan.Home = d.getenv("HOME")
 	plan.Environ, plan.Withheld = level.Environ(d.Env, nil, own)
 	for name, ag := range plan.Agents {
-		ag.Environ, ag.Withheld = level.Environ(d.Env, d.needs(name), own)
+		ag.Environ, ag.Withheld = level.Environ(d.Env, d.credentialsOf(name), own)
 		plan.Agents[name] = ag
 	}
 	gate, f, refused := plan.RefusedGate()
@@ -391,13 +393,13 @@ func (d draft) safe(plan *engine.Plan) error {
 		Hint("Take it out of verification.commands, or allow it: --safety permissive")
 }
 
-// Variables are what the user hides from agents and gates, and lets through.
+// Variables that the user hides from agents and gates, and lets through.
 func Variables(c *config.Config) safety.Variables {
 	return safety.Variables{Hide: c.Safety.Env.Hide, Allow: c.Safety.Env.Allow}
 }
 
-// needs are the variables that an agent's program reads its credentials from.
-func (d draft) needs(name string) []string {
+// credentialsOf an agent's program are the variables from which it reads them.
+func (d draft) credentialsOf(name string) []string {
 	format := d.Config.Agents.Named[name].Output
 	return agents.Variables(name, format, d.getenv)
 }

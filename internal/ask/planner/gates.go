@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/hook"
 )
 
-// gates are the configuration's.
-func (d draft) gates() []gate.Spec {
+// gateSpecs are the configuration's.
+func (d draft) gateSpecs() []gate.Spec {
 	var specs []gate.Spec
 	for _, g := range d.Config.Verification.Gates() {
 		specs = append(specs, gate.Spec{
@@ -24,16 +24,16 @@ func (d draft) gates() []gate.Spec {
 	return specs
 }
 
-// runnable looks up the programs of the gates, before anything is paid for. One that a
+// checkRunnable looks up the programs of the gates, before anything is paid for. One that a
 // set-up may install is not looked for, nor is one of an optional gate missed.
-func (d draft) runnable() error {
+func (d draft) checkRunnable() error {
 	for _, m := range d.MissingPrograms() {
 		if m.Required {
 			return fault.Refuse("gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program).
 				Hint("Install it, or correct the gate's command in %s", d.Config.Name()).
 				Hint("See what else is missing: pawl doctor")
 		}
-		d.warn("the optional gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program)
+		d.warnf("the optional gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ type Missing struct {
 	Required      bool
 }
 
-// MissingPrograms are those of the gates that this machine does not have.
+// MissingPrograms lists those of the gates that this machine does not have.
 func (pl *Planner) MissingPrograms() []Missing {
 	made := map[string]bool{}
 	for _, line := range pl.Config.Workspace.Setup {
@@ -68,9 +68,10 @@ func (pl *Planner) MissingPrograms() []Missing {
 	return missing
 }
 
-// protect is what no agent may change unseen.
-func (d draft) protect() gate.Protect {
-	return gate.Protect{Patterns: d.Config.Verification.Protect, Allow: d.p.Allow, New: d.Config.Verification.ProtectNew}
+// protection of files that no agent may change unseen.
+func (d draft) protection() gate.Protect {
+	v := &d.Config.Verification
+	return gate.Protect{Patterns: v.Protect, Allow: d.p.Allow, New: v.ProtectNew}
 }
 
 // checkPatterns refuses a pattern that could match nothing: a file that is
@@ -131,7 +132,7 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 			to.Command = &hook.Command{Line: n.Command, Timeout: n.Timeout.Std(), Boxed: n.Sandbox}
 		}
 		if n.Webhook != "" {
-			web, err := webhook(n, getenv)
+			web, err := webhookOf(n, getenv)
 			if err != nil {
 				left = append(left, fmt.Sprintf("%s is not told: %v", to.Label, err))
 				continue
@@ -146,8 +147,8 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 // variable is ${NAME}. A $ alone stays as it is.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// webhook puts the values of variables in.
-func webhook(n config.Notification, getenv func(string) string) (hook.Webhook, error) {
+// webhookOf puts the values of variables in.
+func webhookOf(n config.Notification, getenv func(string) string) (hook.Webhook, error) {
 	var missing []string
 	fill := func(text string) string {
 		return variable.ReplaceAllStringFunc(text, func(v string) string {

@@ -6,7 +6,7 @@
 // nothing up.
 //
 // It looks for agents' programs and reads files named by --context; it starts
-// nothing and writes nothing. What is left out of a plan is told as a warning.
+// nothing and writes nothing. What is left out of a plan is a warning.
 // A problem is a [fault.Error] that names the key, the flag, the step or the
 // agent, and what to do.
 package planner
@@ -51,33 +51,33 @@ type draft struct {
 // Procedure is the plan of a procedure, or of [Proposal].
 func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 	if _, own := pl.Config.Procedures[name]; name == Proposal && !own {
-		return pl.proposal()
+		return pl.proposalPlan()
 	}
 	p, err := Lookup(pl.Config, name)
 	if err != nil {
 		return engine.Plan{}, err
 	}
-	return draft{pl, name, p}.procedure()
+	return draft{pl, name, p}.procedurePlan()
 }
 
-// DryRun is what the first iteration of a procedure would be told, and the
-// command line of the agent that would be. It does not need to be installed.
+// DryRun makes the prompt of a procedure's first iteration, and the command line of
+// its agent, which does not need to be installed.
 func (pl *Planner) DryRun(name string) (in prompt.Input, command string, err error) {
 	p, err := Lookup(pl.Config, name)
 	if err != nil {
 		return in, "", err
 	}
 	d := draft{pl, name, p}
-	gates := d.gates()
-	pol, err := d.policy(gates)
+	gates := d.gateSpecs()
+	pol, err := d.loopPolicy(gates)
 	if err != nil {
 		return in, "", err
 	}
-	if in, err = d.prompt(gates); err != nil {
+	if in, err = d.promptInput(gates); err != nil {
 		return in, "", err
 	}
 	in.Iteration, in.MaxIterations, in.Agent, in.Strategy = 1, pol.MaxIterations, pol.Agent, strategy.Default
-	in.Reviewer, in.Rules = reviewer(&pol), d.rules(&pol)
+	in.Reviewer, in.Rules = reviewerOf(&pol), d.agentRules(&pol)
 	return in, d.commandLine(pol.Agent), nil
 }
 
@@ -99,35 +99,35 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 		Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
 }
 
-// procedure fills the plan. Its order is that of the messages that a person
+// procedurePlan fills the plan. Its order is that of the messages that a person
 // gets: first what is wrong in the configuration, then what the machine lacks.
-func (d draft) procedure() (engine.Plan, error) {
-	plan, err := d.base("procedure")
+func (d draft) procedurePlan() (engine.Plan, error) {
+	plan, err := d.basePlan("procedure")
 	if err != nil {
 		return plan, err
 	}
-	if plan.Policy, err = d.policy(plan.Gates); err != nil {
+	if plan.Policy, err = d.loopPolicy(plan.Gates); err != nil {
 		return plan, err
 	}
-	if plan.Agents, err = d.agents(&plan.Policy); err != nil {
+	if plan.Agents, err = d.resolveAgents(&plan.Policy); err != nil {
 		return plan, err
 	}
-	if err := d.review(&plan); err != nil { // its agent's environment is judged below, too
+	if err := d.setReview(&plan); err != nil { // its agent's environment is judged below, too
 		return plan, err
 	}
-	if err := d.safe(&plan); err != nil {
+	if err := d.applySafety(&plan); err != nil {
 		return plan, err
 	}
-	if err := d.runnable(); err != nil {
+	if err := d.checkRunnable(); err != nil {
 		return plan, err
 	}
-	plan.Prompt, err = d.prompt(plan.Gates)
-	plan.Prompt.Reviewer, plan.Prompt.Rules = reviewer(&plan.Policy), d.rules(&plan.Policy)
+	plan.Prompt, err = d.promptInput(plan.Gates)
+	plan.Prompt.Reviewer, plan.Prompt.Rules = reviewerOf(&plan.Policy), d.agentRules(&plan.Policy)
 	return plan, err
 }
 
-// base is what plans of all kinds have from the configuration.
-func (d draft) base(kind string) (engine.Plan, error) {
+// basePlan has what plans of all kinds take from the configuration.
+func (d draft) basePlan(kind string) (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
@@ -138,12 +138,13 @@ func (d draft) base(kind string) (engine.Plan, error) {
 	}
 	c := d.Config
 	return engine.Plan{
-		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safety(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
-		Guards: d.guards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c, d.Env),
-		Day: dayLimits(c.Limits), Priced: d.limitsMoney(),
+		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
+		Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput),
+		Prices: Prices(c, d.Env),
+		Day:    dayLimits(c.Limits), Priced: d.limitsMoney(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
-		Protect: d.protect(), Gates: d.gates(), Sources: c.Files,
+		Protect: d.protection(), Gates: d.gateSpecs(), Sources: c.Files,
 	}, d.checkPatterns()
 }
 
@@ -157,8 +158,8 @@ func (pl *Planner) getenv(name string) string {
 	return ""
 }
 
-// warn tells the person of what is left out.
-func (pl *Planner) warn(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }
+// warnf warns the person of what is left out.
+func (pl *Planner) warnf(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }
 
 // Flags are the flags of a run; "" is not given. They are kept with the run, so that a
 // resume starts from them.

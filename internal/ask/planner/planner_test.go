@@ -137,7 +137,7 @@ func (s *story) plan(words []string) (string, error) {
 		plan, err = pl.Workflow(w)
 	case "dry":
 		in, command, err := pl.DryRun(name)
-		return fmt.Sprintf("%siteration %d of %d by: %s\nprompt %s\n", *said, in.Iteration, in.MaxIterations, command, fragments(in)), err
+		return fmt.Sprintf("%siteration %d of %d by: %s\nprompt %s\n", *said, in.Iteration, in.MaxIterations, command, promptFragments(in)), err
 	case "told":
 		return told(pl.Config, s.env), nil
 	default:
@@ -239,7 +239,7 @@ func tell(p engine.Plan) string {
 		fmt.Fprintf(&b, "agent %s%s: %s\n", name, role, some("command", strings.Join(a.Command, " "), "model", a.Model, "env", strings.Join(a.Env, " "), "silence", a.Idle, "through the gateway", routes(a.Routes), "reach", strings.Join(a.Endpoints, " "), "withheld", strings.Join(a.Withheld, " ")))
 	}
 	if pol.Review {
-		fmt.Fprintf(&b, "review by %s: %s\n", reviewer(pol), p.Review.Fragment.Name)
+		fmt.Fprintf(&b, "review by %s: %s\n", reviewerOf(pol), p.Review.Fragment.Name)
 	}
 	for _, g := range p.Gates {
 		must := "required"
@@ -252,7 +252,7 @@ func tell(p engine.Plan) string {
 		}
 		fmt.Fprintf(&b, "gate %s (%s, %s%s): %s\n", g.Name, must, g.Timeout, fixed, g.Command)
 	}
-	if names := fragments(p.Prompt); names != "" {
+	if names := promptFragments(p.Prompt); names != "" {
 		fmt.Fprintf(&b, "prompt %s\n", names)
 	}
 	if len(p.Withheld) > 0 {
@@ -264,7 +264,7 @@ func tell(p engine.Plan) string {
 	return b.String()
 }
 
-func reviewer(pol loop.Policy) string {
+func reviewerOf(pol loop.Policy) string {
 	if pol.Reviewer == "" {
 		return pol.Agent + ", in a fresh process"
 	}
@@ -279,7 +279,7 @@ func limits(pol loop.Policy) string {
 	return text
 }
 
-func fragments(in prompt.Input) string {
+func promptFragments(in prompt.Input) string {
 	var names []string
 	for _, list := range [][]prompt.Fragment{in.Observe, in.Orient, in.Decide, in.Act} {
 		for _, f := range list {

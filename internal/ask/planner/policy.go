@@ -20,17 +20,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/gate"
 )
 
-func (d draft) safety() string {
+func (d draft) safetyLevel() string {
 	if d.p.Safety != "" && !d.Config.IsFlag("loop.safety") {
 		return d.p.Safety
 	}
 	return d.Config.Loop.Safety
 }
 
-// policy resolves what the loop may do: flag, then procedure, then the general
+// loopPolicy resolves what the loop may do: flag, then procedure, then the general
 // settings, then what the policy's kind has as its default. workflowPolicy does
 // so for workflows: what every loop has is set in both.
-func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
+func (d draft) loopPolicy(gates []gate.Spec) (loop.Policy, error) {
 	c, p, l := d.Config, d.p, d.Config.Loop
 	pol := loop.Policy{
 		Kind: loop.Kind(p.Policy), FailureThreshold: l.FailureThreshold, Thrashing: l.ThrashingThreshold,
@@ -40,7 +40,7 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
 		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
 	}
-	d.maximum(&pol)
+	d.setMaximum(&pol)
 	if pol.Kind == loop.Controlled {
 		set := ControlSettings(d.iterationControl())
 		pol.Control = &set
@@ -70,9 +70,9 @@ func (d draft) policy(gates []gate.Spec) (loop.Policy, error) {
 	for _, g := range gates {
 		pol.HasOptional = pol.HasOptional || !g.Required
 	}
-	d.strategies(&pol)
+	d.setStrategies(&pol)
 	d.reviewPolicy(&pol)
-	err := d.limits(&pol)
+	err := d.setLimits(&pol)
 	return pol, err
 }
 
@@ -81,8 +81,8 @@ const RepeatedThreshold = 5
 
 const taskFailureThreshold = 5
 
-// maximum sets the iterations that the policy allows.
-func (d draft) maximum(pol *loop.Policy) {
+// setMaximum sets the iterations that the policy allows.
+func (d draft) setMaximum(pol *loop.Policy) {
 	c, p := d.Config, d.p
 	switch {
 	case c.IsFlag("loop.max_iterations"):
@@ -106,7 +106,7 @@ func (d draft) iterationControl() config.IterationControl {
 	return d.Config.IterationControl
 }
 
-// ControlSettings are those of the configuration as iteration control takes them.
+// ControlSettings of the configuration, as iteration control takes them.
 func ControlSettings(c config.IterationControl) control.Settings {
 	return control.Settings{
 		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail, RetryReviewReject: c.AutoRetryOnReviewReject,
@@ -114,15 +114,15 @@ func ControlSettings(c config.IterationControl) control.Settings {
 	}
 }
 
-// limits sets cost, calls and time from the safety level. The level's times
+// setLimits sets cost, calls and time from the safety level. The level's times
 // hold for a procedure only when the level is named on the command line.
-func (d draft) limits(pol *loop.Policy) error {
+func (d draft) setLimits(pol *loop.Policy) error {
 	levels := d.Config.Safety.Limits
 	limit, ok := map[string]config.Limit{
 		"permissive": levels.Permissive, "normal": levels.Normal, "paranoid": levels.Paranoid,
-	}[d.safety()]
+	}[d.safetyLevel()]
 	if !ok {
-		return fault.Refuse("unknown safety level %q: write permissive, normal or paranoid", d.safety())
+		return fault.Refuse("unknown safety level %q: write permissive, normal or paranoid", d.safetyLevel())
 	}
 	pol.MaxCost, pol.MaxIterationCost = limit.MaxTotalCost, limit.MaxCostPerIteration
 	pol.MaxIterationCalls = limit.MaxAPICallsPerIteration
@@ -138,7 +138,7 @@ func (d draft) limits(pol *loop.Policy) error {
 	}
 	iterated := pol.Kind == loop.Workflow && !pol.Once
 	if iterated || d.Config.IsFlag("loop.safety") {
-		pol.IterationTimeout = shorter(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
+		pol.IterationTimeout = shorterTime(pol.IterationTimeout, limit.MaxDurationPerIteration.Std())
 		pol.IterationCeiling = limit.MaxDurationPerIteration.Std()
 		pol.MaxDuration = limit.MaxTotalDuration.Std()
 	}
@@ -154,33 +154,32 @@ func atMost(own *int, level int) *int64 {
 	if own != nil {
 		level = min(level, *own)
 	}
-	return count(&level)
+	return countLimit(&level)
 }
 
 // limitsMoney is true where a limit of money is configured: then no model without a price is
 // called. The levels' defaults do not count: they limit tokens and calls as well.
 func (d draft) limitsMoney() bool {
-	c, level := d.Config, "safety.limits."+d.safety()
+	c, level := d.Config, "safety.limits."+d.safetyLevel()
 	return !c.Safety.AllowUnpriced && slices.ContainsFunc([]string{
 		"loop.max_cost", "limits.per_day", "limits.per_task", level + ".max_total_cost",
 		level + ".max_cost_per_iteration",
 	}, c.IsSet)
 }
 
-// count is a limit as the kernel takes it; nil is none.
-func count(n *int) *int64 {
+// countLimit is a limit as the kernel takes it; nil is none.
+func countLimit(n *int) *int64 {
 	if n == nil {
 		return nil
 	}
-	wide := int64(*n)
-	return &wide
+	return new(int64(*n))
 }
 
 func dayLimits(l config.OwnLimits) loop.DayLimits {
-	return loop.DayLimits{Cost: l.PerDay, Tokens: count(l.Tokens.PerDay), Calls: count(l.Calls.PerDay)}
+	return loop.DayLimits{Cost: l.PerDay, Tokens: countLimit(l.Tokens.PerDay), Calls: countLimit(l.Calls.PerDay)}
 }
 
-func shorter(a, b time.Duration) time.Duration {
+func shorterTime(a, b time.Duration) time.Duration {
 	if a == 0 {
 		return b
 	}
@@ -217,16 +216,16 @@ func Prices(c *config.Config, env []string) agent.Prices {
 	return all
 }
 
-// guards end an agent that runs in circles.
-func (d draft) guards() agent.Guards {
+// agentGuards end an agent that runs in circles.
+func (d draft) agentGuards() agent.Guards {
 	l := d.Config.Loop
 	return agent.Guards{
 		Repeats: l.RepeatThreshold, EmptyCalls: l.MaxEmptyCalls, Retries: l.MaxRetries, RetryTime: l.RetryTimeout.Std(),
 	}
 }
 
-// strategies sets how the run chooses its strategies, or the one that is fixed.
-func (d draft) strategies(pol *loop.Policy) {
+// setStrategies sets how the run chooses its strategies, or the one that is fixed.
+func (d draft) setStrategies(pol *loop.Policy) {
 	for i := range d.Config.Strategies {
 		pol.Strategies = append(pol.Strategies, ownStrategy(&d.Config.Strategies[i]))
 	}
@@ -261,12 +260,12 @@ func (d draft) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) err
 	for _, s := range pol.Strategies {
 		if s.Agent != "" {
 			fixed := s.Name == pol.Strategy
-			err := d.add(all, s.Agent, fixed)
+			err := d.addAgent(all, s.Agent, fixed)
 			if fixed && err != nil {
 				return err
 			}
 			if err != nil {
-				d.warn("strategy %s left out: %v", s.Name, err)
+				d.warnf("strategy %s left out: %v", s.Name, err)
 				continue
 			}
 		}
@@ -276,8 +275,7 @@ func (d draft) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) err
 	return nil
 }
 
-// builtinReview is what a reviewer is told to look for when the configuration
-// does not say.
+// builtinReview is the reviewer's prompt when the configuration has none.
 const builtinReview = "review/diff"
 
 // reviewPolicy sets who reviews green work. A batch is collected until a
@@ -292,8 +290,8 @@ func (d draft) reviewPolicy(pol *loop.Policy) {
 	}
 }
 
-// reviewer is who looks at the work, for the author's prompt.
-func reviewer(pol *loop.Policy) string {
+// reviewerOf the work, for the author's prompt.
+func reviewerOf(pol *loop.Policy) string {
 	switch {
 	case !pol.Review:
 		return ""
@@ -303,16 +301,16 @@ func reviewer(pol *loop.Policy) string {
 	return pol.Agent
 }
 
-// review resolves the reviewing agent, which must be installed, and its prompt.
-func (d draft) review(plan *engine.Plan) error {
+// setReview resolves the reviewing agent, which must be installed, and its prompt.
+func (d draft) setReview(plan *engine.Plan) error {
 	if d.Config.Review.Mode != "agent" {
 		return nil
 	}
 	if name := plan.Policy.Reviewer; name != "" {
-		if err := d.add(plan.Agents, name, true); err != nil {
+		if err := d.addAgent(plan.Agents, name, true); err != nil {
 			err = onlyFirstHint(err,
 				"Or review with another program, or with the author's own: take review.agent out of the configuration")
-			return about("review.agent", err)
+			return aboutError("review.agent", err)
 		}
 	}
 	plan.Review = engine.Review{Purpose: d.p.Summary}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
@@ -20,12 +21,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// prompt has all that stays the same from iteration to iteration.
-func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
+// promptInput has all that stays the same from iteration to iteration.
+func (d draft) promptInput(gates []gate.Spec) (prompt.Input, error) {
 	in := prompt.Input{
 		Procedure: d.name, Work: d.Flags.Work, Budget: d.Config.Prompt.TokenBudget, NoGates: len(gates) == 0,
-		Observe: fragments(d.p.Observe), Orient: fragments(d.p.Orient), Decide: fragments(d.p.Decide),
-		Act: fragments(d.p.Act),
+		Observe: promptFragments(d.p.Observe), Orient: promptFragments(d.p.Orient), Decide: promptFragments(d.p.Decide),
+		Act: promptFragments(d.p.Act),
 	}
 	for _, g := range gates {
 		in.Gates = append(in.Gates, g.Name)
@@ -36,7 +37,7 @@ func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 		in.Commands = append(in.Commands, command)
 	}
 	for _, item := range d.Flags.Context {
-		c, err := d.context(item)
+		c, err := d.contextItem(item)
 		if err != nil {
 			return in, err
 		}
@@ -45,9 +46,9 @@ func (d draft) prompt(gates []gate.Spec) (prompt.Input, error) {
 	return in, nil
 }
 
-// rules are what holds for the agent beside the gates.
-func (d draft) rules(p *loop.Policy) []string {
-	protect := d.protect()
+// agentRules hold for the agent beside the gates.
+func (d draft) agentRules(p *loop.Policy) []string {
+	protect := d.protection()
 	var rules []string
 	if len(protect.Patterns) > 0 {
 		text := "Do not change these files, a change fails the iteration: " + strings.Join(protect.Patterns, ", ")
@@ -62,8 +63,8 @@ func (d draft) rules(p *loop.Policy) []string {
 	if most := d.mostOf(p); len(most) > 0 {
 		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
 	}
-	level := "The safety level is " + d.safety() + "."
-	if d.safety() == string(safety.Paranoid) {
+	level := "The safety level is " + d.safetyLevel() + "."
+	if d.safetyLevel() == string(safety.Paranoid) {
 		level += " The network is closed, but for your model and what a person allowed."
 	}
 	return append(rules, level)
@@ -91,9 +92,9 @@ func (d draft) mostOf(p *loop.Policy) []string {
 var texts = map[string]bool{".md": true, ".txt": true, ".rst": true, ".adoc": true, ".log": true, ".json": true,
 	".yaml": true, ".yml": true, ".toml": true, ".csv": true, ".html": true}
 
-// context is one --context: a file's content when there is such a file, else
+// contextItem is one --context: a file's content when there is such a file, else
 // the text itself.
-func (d draft) context(item string) (prompt.Item, error) {
+func (d draft) contextItem(item string) (prompt.Item, error) {
 	if strings.TrimSpace(item) == "" {
 		return prompt.Item{}, fault.Refuse("empty text is not allowed for --context: give a text or a file")
 	}
@@ -127,12 +128,10 @@ func (d draft) context(item string) (prompt.Item, error) {
 // maxContext is the size in bytes over which a file of the work tree is not read.
 const maxContext = 64 << 20
 
-func fragments(list []config.Fragment) []prompt.Fragment {
-	out := make([]prompt.Fragment, len(list))
-	for i, f := range list {
-		out[i] = prompt.Fragment{Name: f.Name, Text: f.Text}
-	}
-	return out
+func promptFragments(list []config.Fragment) []prompt.Fragment {
+	return lists.Each(list, func(f config.Fragment) prompt.Fragment {
+		return prompt.Fragment{Name: f.Name, Text: f.Text}
+	})
 }
 
 // Proposal is the name of the procedure that proposes tasks for a goal, and ProposalFile
@@ -151,9 +150,9 @@ const (
 //go:embed proposal.md
 var proposalText string
 
-// proposal is the plan of a run that proposes tasks: an ordinary run, whose agent may
+// proposalPlan is the plan of a run that proposes tasks: an ordinary run, whose agent may
 // change one file only, and whose one gate is the check of that file.
-func (pl *Planner) proposal() (engine.Plan, error) {
+func (pl *Planner) proposalPlan() (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
@@ -170,5 +169,5 @@ func (pl *Planner) proposal() (engine.Plan, error) {
 		Act: []config.Fragment{{Name: Proposal, Text: proposalText}}}
 	there := *pl
 	there.Config = &c
-	return draft{&there, Proposal, p}.procedure()
+	return draft{&there, Proposal, p}.procedurePlan()
 }

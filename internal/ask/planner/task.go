@@ -18,7 +18,7 @@ import (
 )
 
 // Task is the plan of a task of the board in its workspace. The zero task has
-// none: its plan tells whether tasks can be worked on at all.
+// none: its plan shows whether tasks can be worked on at all.
 func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	p, name, err := pl.taskProcedure()
 	if err != nil {
@@ -47,14 +47,14 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	if own := c.Control; own != nil {
 		set := draft{pl, name, p}.iterationControl()
-		take(&set.MaxIterations, own.MaxIterations)
-		take(&set.AutoRetryOnTestFail, own.RetryTestFail)
-		take(&set.AutoRetryOnReviewReject, own.RetryReviewReject)
-		take(&set.EscalationIncludesDiff, own.IncludeDiff)
-		take(&set.FeedbackMaxLength, own.FeedbackMax)
+		takeOwn(&set.MaxIterations, own.MaxIterations)
+		takeOwn(&set.AutoRetryOnTestFail, own.RetryTestFail)
+		takeOwn(&set.AutoRetryOnReviewReject, own.RetryReviewReject)
+		takeOwn(&set.EscalationIncludesDiff, own.IncludeDiff)
+		takeOwn(&set.FeedbackMaxLength, own.FeedbackMax)
 		p.IterationControl, p.MaxIterations = &set, cmp.Or(own.MaxIterations, p.MaxIterations)
 	}
-	plan, err := draft{pl, name, p}.procedure()
+	plan, err := draft{pl, name, p}.procedurePlan()
 	if err != nil {
 		return plan, err
 	}
@@ -70,7 +70,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	of := pl.Config.Limits
 	plan.Policy.MaxTaskCost = of.PerTask
-	plan.Policy.Tokens.Task, plan.Policy.Calls.Task = count(of.Tokens.PerTask), count(of.Calls.PerTask)
+	plan.Policy.Tokens.Task, plan.Policy.Calls.Task = countLimit(of.Tokens.PerTask), countLimit(of.Calls.PerTask)
 	if n := int64(task.Racers); n > 1 && plan.Policy.MaxCost != loop.NoLimit {
 		plan.Policy.MaxCost /= loop.MicroUSD(n)
 	}
@@ -89,8 +89,8 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	return plan, nil
 }
 
-// take is what a task says itself, over what it has.
-func take[T any](to, own *T) {
+// takeOwn sets a value of the task's own over the general one.
+func takeOwn[T any](to, own *T) {
 	if own != nil {
 		*to = *own
 	}
@@ -103,14 +103,14 @@ func (pl *Planner) withSafety(level string) *config.Config {
 	return &c
 }
 
-// stricter is the one of two levels that allows less.
-func stricter(a, b string) string {
+// stricterLevel is the one of two levels that allows less.
+func stricterLevel(a, b string) string {
 	levels := []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
 	return levels[max(slices.Index(levels, a), slices.Index(levels, b), 0)]
 }
 
-// taskProcedure is what tasks are worked on with: the configured one, else what
-// pawl brings.
+// taskProcedure is the procedure for tasks: the configured one, else the built-in
+// one.
 func (pl *Planner) taskProcedure() (p config.Procedure, name string, err error) {
 	if name = pl.Config.Autopilot.Procedure; name == "" {
 		name = "task"
@@ -156,11 +156,11 @@ func isRegular(path string) bool {
 // is protected, and what gates inherit. No agent is in it.
 func (pl *Planner) Landing() (engine.Plan, error) {
 	d := draft{pl, "queue", config.Procedure{}}
-	plan, err := d.base("queue")
+	plan, err := d.basePlan("queue")
 	if err != nil {
 		return plan, err
 	}
-	err = d.safe(&plan)
+	err = d.applySafety(&plan)
 	return plan, err
 }
 
@@ -178,7 +178,7 @@ func (pl *Planner) Shell(task board.Case) (engine.Plan, error) {
 // levelOf is the safety level of a task. One from outside has the stricter of two.
 func (pl *Planner) levelOf(d draft, task board.Case) string {
 	if task.IsOutside() {
-		return stricter(d.safety(), pl.Config.Forge.Issues.Safety)
+		return stricterLevel(d.safetyLevel(), pl.Config.Forge.Issues.Safety)
 	}
-	return d.safety()
+	return d.safetyLevel()
 }

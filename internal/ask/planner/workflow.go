@@ -20,7 +20,7 @@ import (
 // Workflow is the plan of a workflow's run.
 func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 	d := draft{pl, w.Plan.Name, config.Procedure{Summary: w.Plan.Description}}
-	plan, err := d.base("workflow")
+	plan, err := d.basePlan("workflow")
 	if err != nil {
 		return plan, err
 	}
@@ -39,20 +39,20 @@ func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
 	if in.later {
 		d.allAgents(&plan)
 	}
-	if err := d.review(&plan); err != nil {
+	if err := d.setReview(&plan); err != nil {
 		return plan, err
 	}
 	plan.Prompt = prompt.Input{
 		Procedure: d.name, Budget: pl.Config.Prompt.TokenBudget,
 		Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}},
 	}
-	if err = d.safe(&plan); err == nil {
-		err = d.runnable()
+	if err = d.applySafety(&plan); err == nil {
+		err = d.checkRunnable()
 	}
 	return plan, err
 }
 
-// taskOf is the workflow as its reviewer is told of it: what its steps do.
+// taskOf describes a workflow for its reviewer: what its steps do.
 func taskOf(w *config.Workflow) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The workflow %s, in steps.\n", w.Plan.Name)
@@ -76,11 +76,11 @@ type reference struct{ name, step string }
 
 func contentsOf(w *config.Workflow) *contents {
 	c := &contents{}
-	c.add(w, "")
+	c.addWorkflow(w, "")
 	return c
 }
 
-func (c *contents) add(w *config.Workflow, prefix string) {
+func (c *contents) addWorkflow(w *config.Workflow, prefix string) {
 	for _, name := range w.Plan.Context {
 		if !slices.Contains(c.context, name) {
 			c.context = append(c.context, name)
@@ -93,7 +93,7 @@ func (c *contents) add(w *config.Workflow, prefix string) {
 			c.addWork(work, id)
 		}
 		if below := w.Nested[s.ID]; below != nil {
-			c.add(below, id+"/")
+			c.addWorkflow(below, id+"/")
 		} else if s.Kind == workflow.Nested {
 			c.later = true
 		}
@@ -122,17 +122,17 @@ func (d draft) knowProcedures(in *contents) error {
 			if d.Config.IsFlag("agent") {
 				own = ""
 			}
-			err = d.add(map[string]engine.Agent{}, cmp.Or(own, d.Config.Agent), true)
+			err = d.addAgent(map[string]engine.Agent{}, cmp.Or(own, d.Config.Agent), true)
 		}
 		if err != nil {
-			return about("step "+r.step, err)
+			return aboutError("step "+r.step, err)
 		}
 	}
 	return nil
 }
 
-// about says what an error is about.
-func about(what string, err error) error {
+// aboutError puts the subject of an error before it.
+func aboutError(what string, err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
@@ -141,10 +141,10 @@ func about(what string, err error) error {
 }
 
 // allAgents adds to the plan every agent that is on this machine, for steps that
-// nobody knows yet.
+// are not known yet.
 func (d draft) allAgents(plan *engine.Plan) {
 	for _, name := range append(slices.Sorted(maps.Keys(d.Config.Agents.Named)), agents.Names()...) {
-		if err := d.add(plan.Agents, name, false); err != nil {
+		if err := d.addAgent(plan.Agents, name, false); err != nil {
 			continue // the step that wants it says so
 		}
 	}
@@ -209,8 +209,8 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 	if d.reviewPolicy(&pol); pol.Review {
 		pol.Reviewer = cmp.Or(pol.Reviewer, pol.Agent, c.Agent)
 	}
-	d.strategies(&pol)
-	err := d.limits(&pol)
+	d.setStrategies(&pol)
+	err := d.setLimits(&pol)
 	return pol, err
 }
 
@@ -222,12 +222,12 @@ func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]engine
 		return all, nil
 	}
 	for _, r := range in.agents {
-		if err := d.add(all, r.name, true); err != nil {
+		if err := d.addAgent(all, r.name, true); err != nil {
 			// No flag chooses another agent for the step: only the first hint holds.
-			return nil, about("step "+r.step, onlyFirstHint(err, "Or name another agent in the step"))
+			return nil, aboutError("step "+r.step, onlyFirstHint(err, "Or name another agent in the step"))
 		}
 	}
-	more, err := d.agents(pol)
+	more, err := d.resolveAgents(pol)
 	for name, ag := range all {
 		if _, ok := more[name]; !ok && err == nil {
 			more[name] = ag
@@ -239,7 +239,7 @@ func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]engine
 // ContextNames are the values that --context must give a workflow.
 func ContextNames(w *config.Workflow) []string { return contentsOf(w).context }
 
-// ContextValues are those of --context, by name; all that the workflow asks for
+// ContextValues reads those of --context, by name; all that the workflow asks for
 // must be there.
 func (pl *Planner) ContextValues(w *config.Workflow) (map[string]string, error) {
 	values := map[string]string{}

@@ -20,12 +20,12 @@ type repository struct {
 	lookPath func(string) (string, error)
 }
 
-// has is true if any of the files exists.
-func (r repository) has(names ...string) bool { return r.first(names...) != "" }
+// has: any of the files exists.
+func (r repository) has(names ...string) bool { return r.firstFile(names...) != "" }
 
-// first is the first of the files that exists; "" if none does. A name may be a
+// firstFile is the first of the files that exists; "" if none does. A name may be a
 // pattern.
-func (r repository) first(names ...string) string {
+func (r repository) firstFile(names ...string) string {
 	for _, name := range names {
 		if !strings.Contains(name, "*") {
 			if _, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
@@ -46,14 +46,14 @@ func (r repository) text(name string) string {
 	return strings.ReplaceAll(text, "\r\n", "\n")
 }
 
-// installed is true for a program of this machine.
-func (r repository) installed(program string) bool {
+// isInstalled: the program is on this machine.
+func (r repository) isInstalled(program string) bool {
 	_, err := r.lookPath(program)
 	return err == nil
 }
 
-// holds says whether a rule's conditions hold, and the last file that one named.
-func (r repository) holds(when string) (from string, ok bool) {
+// ruleHolds reports whether a rule's conditions hold, and the last file that one named.
+func (r repository) ruleHolds(when string) (from string, ok bool) {
 	for _, condition := range strings.Fields(when) {
 		file, ok := r.holdsOne(condition)
 		if !ok {
@@ -72,14 +72,14 @@ func (r repository) holdsOne(condition string) (file string, ok bool) {
 		return "", !ok
 	}
 	if program, is := strings.CutPrefix(condition, "$"); is {
-		return "", r.installed(program)
+		return "", r.isInstalled(program)
 	}
 	names, expr, has := strings.Cut(condition, "~")
 	if has {
-		file := r.first(names)
+		file := r.firstFile(names)
 		return file, file != "" && regexp.MustCompile(expr).MatchString(r.text(file))
 	}
-	file = r.first(strings.Split(names, "|")...)
+	file = r.firstFile(strings.Split(names, "|")...)
 	return file, file != ""
 }
 
@@ -91,15 +91,15 @@ type part struct {
 	groups []string // the ecosystems of it
 }
 
-func (p *part) add(more part) {
+func (p *part) addPart(more part) {
 	p.gates = append(p.gates, more.gates...)
 	p.setup = append(p.setup, more.setup...)
 	p.notes = append(p.notes, more.notes...)
 	p.groups = append(p.groups, more.groups...)
 }
 
-// ecosystems is what the table knows of the folder.
-func (r repository) ecosystems() part {
+// findEcosystems is what the table knows of the folder.
+func (r repository) findEcosystems() part {
 	var p part
 	seen := map[string]bool{}
 	for _, rule := range rules() {
@@ -108,7 +108,7 @@ func (r repository) ecosystems() part {
 		if kind != "setup" && seen[key] {
 			continue
 		}
-		from, ok := r.holds(rule.when)
+		from, ok := r.ruleHolds(rule.when)
 		if !ok {
 			continue
 		}
@@ -116,21 +116,21 @@ func (r repository) ecosystems() part {
 		if !slices.Contains(p.groups, rule.group) {
 			p.groups = append(p.groups, rule.group)
 		}
-		command := strings.Replace(rule.command, "{ignore build}", r.ignoring("build"), 1)
+		command := strings.Replace(rule.command, "{ignore build}", r.ignoringPrefix("build"), 1)
 		if kind == "setup" {
 			p.setup = append(p.setup, command)
 			continue
 		}
-		g := found(kind, command, from)
+		g := newGate(kind, command, from)
 		g.Required = rule.kind != "warn"
 		p.gates = append(p.gates, g)
 	}
 	return p
 }
 
-// ignoring is the beginning of a command that makes a folder which git ignores; ""
+// ignoringPrefix is the beginning of a command that makes a folder which git ignores; ""
 // where the repository says so itself.
-func (r repository) ignoring(folder string) string {
+func (r repository) ignoringPrefix(folder string) string {
 	ignored := regexp.MustCompile(`(?m)^/?` + regexp.QuoteMeta(folder) + `\*?/?\s*$`)
 	if ignored.MatchString(r.text(".gitignore")) {
 		return ""
@@ -138,7 +138,7 @@ func (r repository) ignoring(folder string) string {
 	return "mkdir -p " + folder + " && echo '*' > " + folder + "/.gitignore && "
 }
 
-func found(kind, command, from string) Gate {
+func newGate(kind, command, from string) Gate {
 	name := kind
 	if kind == "test" {
 		name = "tests"
@@ -150,35 +150,35 @@ func found(kind, command, from string) Gate {
 	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true}, from}
 }
 
-// whole is what one folder says: AGENTS.md first, then its own tasks, then its
+// wholeFolder is what one folder says: AGENTS.md first, then its own tasks, then its
 // languages, and the workflows of CI where nothing else says how it is tested.
-func (r repository) whole() (p part, none map[string]bool) {
+func (r repository) wholeFolder() (p part, none map[string]bool) {
 	said, none := r.agentsFile()
 	p.gates = said
 	take := func(more part) {
 		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
 			return none[g.Kind] || hasKind(p.gates, g.Kind)
 		})
-		p.add(more)
+		p.addPart(more)
 	}
-	languages := r.ecosystems()
-	languages.add(r.node())
-	env, py := r.python()
-	languages.add(py)
+	languages := r.findEcosystems()
+	languages.addPart(r.nodePart())
+	env, py := r.pythonPart()
+	languages.addPart(py)
 	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
-		take(r.tasks(env))
+		take(r.taskGates(env))
 	}
 	take(languages)
 	if !hasKind(p.gates, "test") && !none["test"] {
-		take(r.workflows())
+		take(r.workflowGates())
 	}
 	return p, none
 }
 
-// protected are the files of the checks that run elsewhere, and those by which tools take
+// protectedGlobs are the files of the checks that run elsewhere, and those by which tools take
 // other programs or leave tests out. A repository without workflows would run the first
 // one that an agent adds.
-func (r repository) protected() []string {
+func (r repository) protectedGlobs() []string {
 	const python = "pyproject.toml|setup.py|setup.cfg|requirements.txt|tox.ini|pytest.ini"
 	globs := []string{".github/**"}
 	for _, f := range []struct{ file, glob string }{

@@ -63,27 +63,27 @@ func (r repository) packageManager(m *manifest) (manager, install string) {
 	return declared, bareInstalls[declared]
 }
 
-func (r repository) node() part {
+func (r repository) nodePart() part {
 	var p part
 	var m manifest
 	if json.Unmarshal([]byte(r.text("package.json")), &m) != nil {
 		return p
 	}
 	manager, install := r.packageManager(&m)
-	members := r.members(m.Workspaces)
+	members := r.memberFolders(m.Workspaces)
 	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || r.hasLock() {
 		p.setup = append(p.setup, install)
 	}
 	p.groups = append(p.groups, "node")
-	own := pick([]string{"build", "typecheck", "test", "lint"}, scripts(m.Scripts), func(name string) string {
+	own := pickTasks([]string{"build", "typecheck", "test", "lint"}, scriptTasks(m.Scripts), func(name string) string {
 		return runScript(manager, name)
 	}, "package.json")
-	p.add(own)
+	p.addPart(own)
 	if len(members) > 0 {
-		p.add(r.memberGates(manager, members, own.gates))
+		p.addPart(r.memberGates(manager, members, own.gates))
 	}
 	if !hasKind(p.gates, "test") && manager == "bun" && r.has("*.test.ts", "test", "tests", "src/*.test.ts") {
-		p.gates = append(p.gates, found("test", "bun test", "bun's lock file"))
+		p.gates = append(p.gates, newGate("test", "bun test", "bun's lock file"))
 	}
 	return p
 }
@@ -101,8 +101,8 @@ func runScript(manager, name string) string {
 
 var scriptCall = lazy.Regexp(`\b(?:npm|pnpm|yarn|bun) (?:run )?([\w:.-]+)`)
 
-// scripts are the scripts of a package.json, each with the text of those that it calls.
-func scripts(all map[string]string) map[string]task {
+// scriptTasks are the scripts of a package.json, each with the text of those that it calls.
+func scriptTasks(all map[string]string) map[string]task {
 	out := map[string]task{}
 	for name := range all {
 		if name != "check" { // it may be anything: types, style, both
@@ -125,15 +125,15 @@ func withCalled(all map[string]string, name string, depth int) string {
 	return body
 }
 
-// members are the folders of a monorepo's packages.
-func (r repository) members(declared any) []string {
+// memberFolders are the folders of a monorepo's packages.
+func (r repository) memberFolders(declared any) []string {
 	var globs []string
 	switch w := declared.(type) {
 	case []any:
-		globs = words(w)
+		globs = textsIn(w)
 	case map[string]any:
 		list, _ := w["packages"].([]any)
-		globs = words(list)
+		globs = textsIn(list)
 	}
 	var pnpm struct {
 		Packages []string `yaml:"packages"`
@@ -158,7 +158,7 @@ func (r repository) members(declared any) []string {
 	return slices.Compact(found)
 }
 
-func words(list []any) []string {
+func textsIn(list []any) []string {
 	var out []string
 	for _, w := range list {
 		if s, is := w.(string); is {
@@ -168,8 +168,8 @@ func words(list []any) []string {
 	return out
 }
 
-// everywhere runs a script in all packages that have it.
-func (r repository) everywhere(manager, script string) string {
+// runEverywhere runs a script in all packages that have it.
+func (r repository) runEverywhere(manager, script string) string {
 	switch manager {
 	case "pnpm":
 		return "pnpm -r run " + script
@@ -193,8 +193,8 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 		if json.Unmarshal([]byte(r.text(filepath.Join(member, "package.json"))), &m) != nil {
 			continue
 		}
-		for name, t := range scripts(m.Scripts) {
-			if unfit(t) == "" {
+		for name, t := range scriptTasks(m.Scripts) {
+			if reasonUnfit(t) == "" {
 				with[name]++
 			}
 		}
@@ -202,8 +202,8 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 	for _, w := range wanted {
 		at := slices.IndexFunc(w.names, func(name string) bool { return with[name] > 0 })
 		if at >= 0 && !hasKind(own, w.kind) {
-			command := r.everywhere(manager, w.names[at])
-			p.gates = append(p.gates, found(w.kind, command, fmt.Sprintf("%d packages", with[w.names[at]])))
+			command := r.runEverywhere(manager, w.names[at])
+			p.gates = append(p.gates, newGate(w.kind, command, fmt.Sprintf("%d packages", with[w.names[at]])))
 		}
 	}
 	what := "the gates are the scripts of the root's package.json"

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
@@ -30,12 +31,12 @@ var grouping = []string{
 	"packages", "apps", "services", "libs", "modules", "projects", "crates", "components", "plugins",
 }
 
-// below are the folders that may be parts.
-func (r repository) below() []string {
+// partFolders are the folders that may be parts.
+func (r repository) partFolders() []string {
 	var list []string
-	for _, name := range r.folders(".") {
+	for _, name := range r.listFolders(".") {
 		if slices.Contains(grouping, name) {
-			list = append(list, r.folders(name)...)
+			list = append(list, r.listFolders(name)...)
 			continue
 		}
 		list = append(list, name)
@@ -43,7 +44,7 @@ func (r repository) below() []string {
 	return list
 }
 
-func (r repository) folders(in string) []string {
+func (r repository) listFolders(in string) []string {
 	entries, err := os.ReadDir(filepath.Join(r.dir, in))
 	if err != nil {
 		return nil
@@ -59,19 +60,19 @@ func (r repository) folders(in string) []string {
 	return list
 }
 
-// parts adds what lies below the root: gates where the root has no tests, else a note.
-func (r repository) parts(p *part, none map[string]bool) {
+// addParts adds what lies below the root: gates where the root has no tests, else a note.
+func (r repository) addParts(p *part, none map[string]bool) {
 	if r.has("go.work") {
 		r.goWork(p)
 	}
 	alone := hasKind(p.gates, "test") || none["test"]
 	var chosen, left []string
-	for _, name := range r.below() {
+	for _, name := range r.partFolders() {
 		sub := repository{filepath.Join(r.dir, name), r.lookPath}
-		q := sub.ecosystems()
-		q.add(sub.node())
-		_, py := sub.python()
-		q.add(py)
+		q := sub.findEcosystems()
+		q.addPart(sub.nodePart())
+		_, py := sub.pythonPart()
+		q.addPart(py)
 		isNew := slices.ContainsFunc(q.groups, func(g string) bool { return !slices.Contains(p.groups, g) })
 		switch {
 		case !hasKind(q.gates, "test"):
@@ -83,7 +84,8 @@ func (r repository) parts(p *part, none map[string]bool) {
 		}
 	}
 	if len(chosen) > 0 {
-		p.notes = append(p.notes, "The root has no tests of its own: the gates are those of "+strings.Join(chosen, ", ")+".")
+		note := "The root has no tests of its own: the gates are those of " + strings.Join(chosen, ", ") + "."
+		p.notes = append(p.notes, note)
 	}
 	if len(left) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("Left out: %s; add a gate such as \"cd %s && …\" if agents work there.",
@@ -111,17 +113,16 @@ var goUse = lazy.Regexp(`(?m)^\s*(?:use\s+)?(\./[\w./-]*|\.)\s*$`)
 
 // goWork tests the modules of a Go workspace.
 func (r repository) goWork(p *part) {
-	var packages []string
-	for _, m := range goUse().FindAllStringSubmatch(r.text("go.work"), -1) {
-		packages = append(packages, strings.TrimSuffix(m[1], "/")+"/...")
-	}
+	packages := lists.Each(goUse().FindAllStringSubmatch(r.text("go.work"), -1), func(m []string) string {
+		return strings.TrimSuffix(m[1], "/") + "/..."
+	})
 	if len(packages) == 0 {
 		return
 	}
 	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool { return strings.HasPrefix(g.Command, "go ") })
 	for _, g := range [][2]string{{"build", "go build "}, {"test", "go test "}, {"lint", "go vet "}} {
 		if !hasKind(p.gates, g[0]) {
-			p.gates = append(p.gates, found(g[0], g[1]+strings.Join(packages, " "), "go.work"))
+			p.gates = append(p.gates, newGate(g[0], g[1]+strings.Join(packages, " "), "go.work"))
 		}
 	}
 	p.groups = append(p.groups, "go")
@@ -147,9 +148,9 @@ var (
 		`\bgit\b|\binstall\b|\bpip\b|^if\b|^for\b|^cd\b|^#|upload|coverage|codecov`)
 )
 
-// workflows takes the first line of CI that tests something, where nothing else says
+// workflowGates takes the first line of CI that tests something, where nothing else says
 // how that is done.
-func (r repository) workflows() part {
+func (r repository) workflowGates() part {
 	for _, name := range r.workflowFiles() {
 		var file struct {
 			Jobs map[string]struct {
@@ -174,7 +175,7 @@ func (r repository) workflows() part {
 		for _, line := range lines {
 			line = strings.TrimSpace(line)
 			if ciTests().MatchString(line) && !ciApart().MatchString(line) && !strings.HasSuffix(line, `\`) {
-				return part{gates: []Gate{found("test", line, name)}}
+				return part{gates: []Gate{newGate("test", line, name)}}
 			}
 		}
 	}

@@ -59,24 +59,25 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 		p.Agent, p.Others = agents[0], agents[1:]
 	}
 	r := repository{root, lookPath}
-	all, none := r.whole()
-	r.parts(&all, none)
+	all, none := r.wholeFolder()
+	r.addParts(&all, none)
 	p.Gates, p.Notes = all.gates, all.notes
 	for _, kind := range gateOrder {
 		if none[kind] {
-			p.Notes = append(p.Notes, "AGENTS.md says that "+kind+" is not required or manual, so there is no such gate.")
+			note := "AGENTS.md says that " + kind + " is not required or manual, so there is no such gate."
+			p.Notes = append(p.Notes, note)
 		}
 	}
-	r.untested(&p)
-	p.Gates = arrange(p.Gates)
-	p.Protect, p.Setup = r.protected(), unique(all.setup)
+	r.warnUntested(&p)
+	p.Gates = arrangeGates(p.Gates)
+	p.Protect, p.Setup = r.protectedGlobs(), withoutRepeats(all.setup)
 	if r.has(".env") {
 		p.Copy = append(p.Copy, ".env")
 	}
 	return p, nil
 }
 
-func unique(list []string) []string {
+func withoutRepeats(list []string) []string {
 	var out []string
 	for _, s := range list {
 		if !slices.Contains(out, s) {
@@ -90,8 +91,8 @@ func hasKind(gates []Gate, kind string) bool {
 	return slices.ContainsFunc(gates, func(g Gate) bool { return g.Kind == kind })
 }
 
-// arrange puts the gates into their order and makes their names differ.
-func arrange(gates []Gate) []Gate {
+// arrangeGates puts the gates into their order and makes their names differ.
+func arrangeGates(gates []Gate) []Gate {
 	slices.SortStableFunc(gates, func(a, b Gate) int {
 		return slices.Index(gateOrder, a.Kind) - slices.Index(gateOrder, b.Kind)
 	})
@@ -144,8 +145,8 @@ var (
 // lookedAt bounds the files that are looked at for a test: so many have one.
 const lookedAt = 20_000
 
-// untested makes warnings of test gates that could only be red, as nothing here is a test.
-func (r repository) untested(p *Proposal) {
+// warnUntested makes warnings of test gates that could only be red, as nothing here is a test.
+func (r repository) warnUntested(p *Proposal) {
 	searched, has := false, false
 	for i, g := range p.Gates {
 		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.text("package.json"))
@@ -227,7 +228,7 @@ func (r repository) agentsFile() (gates []Gate, none map[string]bool) {
 		case mdUnrequired().MatchString(body):
 			none[kind] = true
 		case command != "":
-			gates = append(gates, found(kind, command, "AGENTS.md"))
+			gates = append(gates, newGate(kind, command, "AGENTS.md"))
 		}
 	}
 	return gates, none

@@ -130,7 +130,7 @@ func TestProposalQuotes(t *testing.T) {
 	commands := []string{`echo "a: b" # c`, `- x`, "true", "null", `a\b`, "é 日本", "@x", "{a}", "x: y", "5", "'", "&a", "!x", "%", "a\tb", "yes", "1e3", "~"}
 	p := Proposal{}
 	for i, command := range commands {
-		g := found("test", command, "a\nfile")
+		g := newGate("test", command, "a\nfile")
 		g.Name = fmt.Sprintf("gate %d: #", i)
 		p.Gates = append(p.Gates, g)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // pythonManagers keep a locked environment of their own.
@@ -40,9 +41,9 @@ type python struct {
 	needs             bool     // gates import the project
 }
 
-// python also returns what comes before a command of a Makefile that needs the
+// pythonPart also returns what comes before a command of a Makefile that needs the
 // project's tools.
-func (r repository) python() (env string, p part) {
+func (r repository) pythonPart() (env string, p part) {
 	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
 	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt",
 		"Pipfile", "manage.py", "noxfile.py", "test_*.py")
@@ -60,16 +61,16 @@ func (r repository) python() (env string, p part) {
 	y.run, env = folder+"/bin/", ". "+folder+"/bin/activate && "
 	var setup []string
 	for _, m := range pythonManagers {
-		if _, ok := r.holds(m.when); ok {
+		if _, ok := r.ruleHolds(m.when); ok {
 			y.run, env, setup = m.run, m.run, []string{m.setup + y.groupFlags(m.run)}
 			break
 		}
 	}
-	y.tests()
-	y.types()
-	y.lints()
+	y.addTests()
+	y.addTypes()
+	y.addLints()
 	if setup == nil {
-		setup = y.venv(folder)
+		setup = y.makeVenv(folder)
 	}
 	if len(setup) == 0 {
 		env = ""
@@ -81,18 +82,18 @@ func (r repository) python() (env string, p part) {
 func (y *python) groupFlags(run string) string {
 	flags := ""
 	if run == "uv run " {
-		for _, group := range y.extras("dependency-groups") {
+		for _, group := range y.extraGroups("dependency-groups") {
 			flags += " --group " + group
 		}
-		for _, extra := range y.extras("project.optional-dependencies") {
+		for _, extra := range y.extraGroups("project.optional-dependencies") {
 			flags += " --extra " + extra
 		}
 	}
 	return flags
 }
 
-// keys are those of a table of a TOML file.
-func keys(text, table string) []string {
+// tableKeys of a table of a TOML file.
+func tableKeys(text, table string) []string {
 	_, after, ok := strings.Cut("\n"+text, "\n["+table+"]")
 	if !ok {
 		return nil
@@ -111,17 +112,17 @@ func keys(text, table string) []string {
 
 var tomlKey = lazy.Regexp(`^"?([A-Za-z0-9_.-]+)"?\s*=`)
 
-// add makes a gate of one of Python's tools. free: nothing of the project says which
+// addTool makes a gate of one of Python's tools. free: nothing of the project says which
 // version, so a red one is only a warning.
-func (y *python) add(kind, tool, arguments, from string, free bool) {
+func (y *python) addTool(kind, tool, arguments, from string, free bool) {
 	if hasKind(y.gates, kind) {
 		return
 	}
 	command := strings.TrimSpace(tool + " " + arguments)
-	g := found(kind, y.run+command, from)
+	g := newGate(kind, y.run+command, from)
 	g.Required = !free
-	if !y.declares(tool) && tool != "python" {
-		pin := y.pinned(tool)
+	if !y.declaresTool(tool) && tool != "python" {
+		pin := y.pinnedVersion(tool)
 		if pin != "" {
 			tool += "==" + pin
 		}
@@ -134,13 +135,13 @@ func (y *python) add(kind, tool, arguments, from string, free bool) {
 	y.gates = append(y.gates, g)
 }
 
-// declares is true if the project lists the tool among its dependencies.
-func (y *python) declares(tool string) bool {
+// declaresTool: the project lists the tool among its dependencies.
+func (y *python) declaresTool(tool string) bool {
 	return regexp.MustCompile(`(?m)(["']|^[ \t]*)` + tool + `(\[|[ \t]*[=<>~!;@"',]|[ \t]*$)`).MatchString(y.declared)
 }
 
-// pinned is the version that pre-commit runs; "" if it runs none.
-func (y *python) pinned(tool string) string {
+// pinnedVersion is the version that pre-commit runs; "" if it runs none.
+func (y *python) pinnedVersion(tool string) string {
 	hook := regexp.MustCompile(`(?m)` + tool + `[^\n]*\n\s*rev:[^\n]*?v?(\d+\.\d+\.\d+)\b`)
 	if m := hook.FindStringSubmatch(y.text(".pre-commit-config.yaml")); m != nil {
 		return m[1]
@@ -148,49 +149,49 @@ func (y *python) pinned(tool string) string {
 	return ""
 }
 
-func (y *python) tests() {
+func (y *python) addTests() {
 	y.needs = true
-	conftest := y.first("conftest.py", "tests/conftest.py", "test/conftest.py")
-	beside := y.first("test_*.py")
+	conftest := y.firstFile("conftest.py", "tests/conftest.py", "test/conftest.py")
+	beside := y.firstFile("test_*.py")
 	switch {
 	case y.has("pytest.ini"):
-		y.add("test", "pytest", "", "pytest.ini", false)
+		y.addTool("test", "pytest", "", "pytest.ini", false)
 	case strings.Contains(y.project, "pytest"):
-		y.add("test", "pytest", "", "pyproject.toml", false)
+		y.addTool("test", "pytest", "", "pyproject.toml", false)
 	case strings.Contains(y.cfg, "[tool:pytest]"):
-		y.add("test", "pytest", "", "setup.cfg", false)
+		y.addTool("test", "pytest", "", "setup.cfg", false)
 	case y.has("manage.py"):
-		y.add("test", "python", "manage.py test", "manage.py", false)
+		y.addTool("test", "python", "manage.py test", "manage.py", false)
 	case strings.Contains(y.tox, "[testenv"), strings.Contains(y.project, "[tool.tox"):
 		y.needs = false
-		y.add("test", "tox", "-e py", "tox.ini", false)
+		y.addTool("test", "tox", "-e py", "tox.ini", false)
 	case conftest != "":
-		y.add("test", "pytest", "", conftest, false)
-	case y.declares("pytest"):
-		y.add("test", "pytest", "", "the dependencies", false)
+		y.addTool("test", "pytest", "", conftest, false)
+	case y.declaresTool("pytest"):
+		y.addTool("test", "pytest", "", "the dependencies", false)
 	case y.has("noxfile.py") && strings.Contains(y.text("noxfile.py"), "def tests("):
 		y.needs = false
-		y.add("test", "nox", "-s tests", "noxfile.py", false)
+		y.addTool("test", "nox", "-s tests", "noxfile.py", false)
 	case y.has("tests", "test"):
-		y.add("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
+		y.addTool("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
 	case strings.Contains(y.text(beside), "unittest"):
-		y.add("test", "python", "-m unittest", beside, false)
+		y.addTool("test", "python", "-m unittest", beside, false)
 	case beside != "":
-		y.add("test", "pytest", "", beside, false)
+		y.addTool("test", "pytest", "", beside, false)
 	default:
 		y.needs = false
 	}
 }
 
-// unittestFolder is what discover has to be told where the root finds no tests.
+// unittestFolder is the argument of discover where the root finds no tests.
 func (y *python) unittestFolder() string {
 	if y.has("tests/__init__.py", "test/__init__.py") || !y.has("tests", "test") {
 		return ""
 	}
-	return "-s " + y.first("tests", "test")
+	return "-s " + y.firstFile("tests", "test")
 }
 
-func (y *python) types() {
+func (y *python) addTypes() {
 	var from string
 	switch {
 	case strings.Contains(y.project, "[tool.mypy]"):
@@ -198,38 +199,35 @@ func (y *python) types() {
 	case strings.Contains(y.cfg, "[mypy]"):
 		from = "setup.cfg"
 	default:
-		from = y.first("mypy.ini", ".mypy.ini")
+		from = y.firstFile("mypy.ini", ".mypy.ini")
 	}
 	if from == "" {
 		set := y.has("pyrightconfig.json") || strings.Contains(y.project, "[tool.pyright]")
-		if set && y.declares("pyright") {
-			y.add("typecheck", "pyright", "", "the pyright configuration", false)
+		if set && y.declaresTool("pyright") {
+			y.addTool("typecheck", "pyright", "", "the pyright configuration", false)
 		}
 		return
 	}
-	if !y.declares("mypy") && strings.Contains(y.text(".pre-commit-config.yaml"), "mypy") {
+	if !y.declaresTool("mypy") && strings.Contains(y.text(".pre-commit-config.yaml"), "mypy") {
 		y.notes = append(y.notes, "mypy is run by pre-commit, in an environment that a gate has not, so it is no gate.")
 		return
 	}
 	y.needs = true
 	arguments := ""
 	if !mypyPlaces().MatchString(y.text(from)) {
-		arguments = y.hint("mypy", ".")
+		arguments = y.argumentsOf("mypy", ".")
 	}
-	y.add("typecheck", "mypy", arguments, "the mypy configuration", !y.declares("mypy"))
+	y.addTool("typecheck", "mypy", arguments, "the mypy configuration", !y.declaresTool("mypy"))
 }
 
 // mypyPlaces is that the configuration says which files are checked; then no argument may.
 var mypyPlaces = lazy.Regexp(`(?m)^\s*(files|packages|modules)\s*=`)
 
-// hint is what the project itself gives a tool, in CI, tox or nox; other if nothing
-// says so.
-func (y *python) hint(tool, other string) string {
+// argumentsOf finds the arguments that the project itself gives a tool, in CI, tox or nox;
+// other if there are none.
+func (y *python) argumentsOf(tool, other string) string {
 	expr := regexp.MustCompile(`(?m)(?:^|[\s"'=])` + tool + `((?: +[\w./=-]+)+)\s*$`)
-	texts := []string{y.tox, y.text("Makefile"), y.text("noxfile.py")}
-	for _, w := range y.workflowFiles() {
-		texts = append(texts, y.text(w))
-	}
+	texts := append([]string{y.tox, y.text("Makefile"), y.text("noxfile.py")}, lists.Each(y.workflowFiles(), y.text)...)
 	for _, text := range texts {
 		if m := expr.FindStringSubmatch(text); len(m) > 0 && !strings.Contains(m[1], "install") {
 			return strings.TrimSpace(m[1])
@@ -238,30 +236,30 @@ func (y *python) hint(tool, other string) string {
 	return other
 }
 
-func (y *python) lints() {
+func (y *python) addLints() {
 	switch {
 	case strings.Contains(y.project, "[tool.ruff"), y.has("ruff.toml", ".ruff.toml"):
-		y.add("lint", "ruff", "check --no-fix", "the ruff configuration", !y.declares("ruff"))
+		y.addTool("lint", "ruff", "check --no-fix", "the ruff configuration", !y.declaresTool("ruff"))
 	case strings.Contains(y.cfg, "[flake8]"), strings.Contains(y.tox, "[flake8]"), y.has(".flake8"):
-		y.add("lint", "flake8", "", "the flake8 configuration", !y.declares("flake8"))
+		y.addTool("lint", "flake8", "", "the flake8 configuration", !y.declaresTool("flake8"))
 	}
 }
 
-// venv makes an environment in a folder that git ignores, and installs what the gates need.
-func (y *python) venv(folder string) []string {
+// makeVenv makes an environment in a folder that git ignores, and installs what the gates need.
+func (y *python) makeVenv(folder string) []string {
 	var what []string
 	for _, name := range requirementFiles {
 		if y.has(name) {
 			what = append(what, "-r "+name)
 		}
 	}
-	builds := (strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")) &&
-		!y.plain()
+	isPackage := strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")
+	builds := isPackage && !y.isPlain()
 	groups := ""
 	if y.needs && builds {
-		extras := y.extras("project.optional-dependencies")
+		extras := y.extraGroups("project.optional-dependencies")
 		if len(extras) == 0 {
-			extras = forTests(keys(y.cfg, "options.extras_require"))
+			extras = forTests(tableKeys(y.cfg, "options.extras_require"))
 		}
 		if len(extras) > 0 {
 			what = append(what, "-e '.["+strings.Join(extras, ",")+"]'")
@@ -269,7 +267,7 @@ func (y *python) venv(folder string) []string {
 			what = append(what, "-e .")
 		}
 	}
-	for _, g := range y.extras("dependency-groups") {
+	for _, g := range y.extraGroups("dependency-groups") {
 		groups += " --group " + g
 	}
 	what = append(what, y.tools...)
@@ -287,9 +285,9 @@ func (y *python) venv(folder string) []string {
 	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
 }
 
-// plain is true where the standard library runs the tests on the sources as they lie there: then
+// isPlain: the standard library runs the tests on the sources as they lie there. Then
 // nothing has to be installed.
-func (y *python) plain() bool {
+func (y *python) isPlain() bool {
 	unittest := len(y.gates) == 1 && strings.Contains(y.gates[0].Command, "-m unittest")
 	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.text("setup.py"))
 }
@@ -298,12 +296,12 @@ func (y *python) plain() bool {
 var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=\s*\[\s*[^\]\s]|` +
 	`\bdynamic\b.*dependencies|ext_modules|entry[-_]points`)
 
-// extras are the optional dependencies of a table that tests and checks are likely to
+// extraGroups are the optional dependencies of a table that tests and checks are likely to
 // need. What is for developers counts where nothing is for tests, and what holds a gate's
 // tool in any case.
-func (y *python) extras(table string) []string {
-	names := forTests(keys(y.project, table))
-	for _, name := range keys(y.project, table) {
+func (y *python) extraGroups(table string) []string {
+	names := forTests(tableKeys(y.project, table))
+	for _, name := range tableKeys(y.project, table) {
 		list := regexp.MustCompile(`(?ms)^"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
 		if len(names) == 0 && regexp.MustCompile(`["'](pytest|tox|nox)\b`).MatchString(list) {
 			names = append(names, name)
@@ -316,6 +314,7 @@ func forTests(names []string) []string {
 	isTest := func(name string) bool { return strings.HasPrefix(name, "test") }
 	tests := slices.ContainsFunc(names, isTest)
 	return slices.DeleteFunc(names, func(name string) bool {
-		return !slices.Contains(testExtras, name) || tests && strings.HasPrefix(name, "dev")
+		forDevelopers := tests && strings.HasPrefix(name, "dev")
+		return forDevelopers || !slices.Contains(testExtras, name)
 	})
 }

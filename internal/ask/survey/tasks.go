@@ -45,8 +45,8 @@ const (
 	staysOpen  = "does not end by itself"
 )
 
-// unfit says why a task is no gate; "" if it is one.
-func unfit(t task) string {
+// reasonUnfit is the reason why a task is no gate; "" if it is one.
+func reasonUnfit(t task) string {
 	formats := false
 	for line := range strings.Lines(t.body) {
 		if taskFormats().MatchString(line) && !taskChecks().MatchString(line) {
@@ -66,8 +66,8 @@ func unfit(t task) string {
 	return ""
 }
 
-// pick takes the best task of each kind, and notes those that are unfit.
-func pick(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
+// pickTasks takes the best task of each kind, and notes those that are unfit.
+func pickTasks(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
 	var p part
 	for _, w := range wanted {
 		if !slices.Contains(kinds, w.kind) {
@@ -78,9 +78,9 @@ func pick(kinds []string, tasks map[string]task, command func(name string) strin
 			if !is {
 				continue
 			}
-			why := unfit(t)
+			why := reasonUnfit(t)
 			if why == "" {
-				p.gates = append(p.gates, found(w.kind, command(name), from))
+				p.gates = append(p.gates, newGate(w.kind, command(name), from))
 				break
 			}
 			if why == editsFiles || why == staysOpen {
@@ -91,9 +91,9 @@ func pick(kinds []string, tasks map[string]task, command func(name string) strin
 	return p
 }
 
-// tasks reads the first of Makefile, justfile and Taskfile that names a check. env
+// taskGates reads the first of Makefile, justfile and Taskfile that names a check. env
 // comes before a command that needs the tools of the folder.
-func (r repository) tasks(env string) part {
+func (r repository) taskGates(env string) part {
 	kinds := []string{"typecheck", "test", "lint"}
 	for _, f := range []struct {
 		program string
@@ -104,21 +104,21 @@ func (r repository) tasks(env string) part {
 		{"just", []string{"justfile", "Justfile", ".justfile"}, readRules},
 		{"task", []string{"Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml"}, readTaskfile},
 	} {
-		name := r.first(f.files...)
+		name := r.firstFile(f.files...)
 		if name == "" {
 			continue
 		}
 		tasks := f.read(r.text(name))
-		command := func(target string) string { return wrap(env, tasks[target].body, f.program+" "+target) }
-		if p := pick(kinds, tasks, command, name); len(p.gates)+len(p.notes) > 0 {
+		command := func(target string) string { return withEnv(env, tasks[target].body, f.program+" "+target) }
+		if p := pickTasks(kinds, tasks, command, name); len(p.gates)+len(p.notes) > 0 {
 			return p
 		}
 	}
 	return part{}
 }
 
-// wrap puts env before a command whose text needs the tools of Python.
-func wrap(env, body, command string) string {
+// withEnv puts env before a command whose text needs the tools of Python.
+func withEnv(env, body, command string) string {
 	if env == "" || taskOwnEnv().MatchString(body) || !taskPython().MatchString(body) {
 		return command
 	}

@@ -64,29 +64,29 @@ func (x *Sender) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
 	x.endRun(time.Now(), "", attrs{})
-	x.send(ctx)
+	x.sendEnded(ctx)
 	x.sending.Wait() // a message is given up after as long
-	return x.post.trouble()
+	return x.post.firstFailure()
 }
 
-// send sends what has ended, beside the run.
-func (x *Sender) send(ctx context.Context) {
+// sendEnded sends what has ended, beside the run.
+func (x *Sender) sendEnded(ctx context.Context) {
 	if to := x.settings.traces; to != "" && len(x.ended) > 0 {
-		spans := x.message("resourceSpans", "scopeSpans", "spans", x.ended)
-		x.sending.Go(func() { x.post.post(ctx, to, spans) })
+		spans := x.exportBody("resourceSpans", "scopeSpans", "spans", x.ended)
+		x.sending.Go(func() { x.post.postMessage(ctx, to, spans) })
 	}
 	x.ended = nil
 	if to := x.settings.metrics; to != "" && len(x.sums) > 0 {
-		metrics := x.message("resourceMetrics", "scopeMetrics", "metrics", x.sums.metrics(x.began, time.Now()))
-		x.sending.Go(func() { x.post.post(ctx, to, metrics) })
+		metrics := x.exportBody("resourceMetrics", "scopeMetrics", "metrics", x.sums.metricObjects(x.began, time.Now()))
+		x.sending.Go(func() { x.post.postMessage(ctx, to, metrics) })
 	}
 }
 
-// message is the body of an export: all is of one resource and one scope, as
+// exportBody is the body of an export: all is of one resource and one scope, as
 // pawl has only one.
-func (x *Sender) message(resources, scopes, name string, all []object) object {
+func (x *Sender) exportBody(resources, scopes, name string, all []object) object {
 	return object{resources: []object{{
-		"resource": object{"attributes": attributes(x.settings.resource)},
+		"resource": object{"attributes": attributesOf(x.settings.resource)},
 		scopes:     []object{{"scope": object{"name": "github.com/pawl-dev/pawl"}, name: all}},
 	}}}
 }
@@ -106,7 +106,7 @@ func (x *Sender) Notice(n engine.Notice) {
 	case engine.IterationEnded:
 		x.iterationEnded(n)
 	case engine.WaitStarted:
-		x.sums.add("pawl.waits", "{wait}", 1, attrs{"gen_ai.agent.name": n.Command.Agent})
+		x.sums.addValue("pawl.waits", "{wait}", 1, attrs{"gen_ai.agent.name": n.Command.Agent})
 	case engine.RunEnded:
 		x.runEnded(n)
 	}
@@ -121,13 +121,13 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 		problem = string(r.Failure.Class)
 	}
 	from := cmp.Or(x.iteration, r.StartedAt, n.At)
-	iteration := x.span(x.run, "iteration", from, n.At, problem, attrs{
+	iteration := x.keepSpan(x.run, "iteration", from, n.At, problem, attrs{
 		"pawl.run": n.Run, "pawl.iteration": r.Number, "pawl.attempt": r.Attempt, "pawl.strategy": r.Strategy,
 		"pawl.outcome": string(r.Outcome), "pawl.score_per_mille": r.Score,
 	})
 	began := cmp.Or(r.StartedAt, from)
 	at := began.Add(r.Elapsed)
-	x.span(iteration, "invoke_agent "+r.Agent, began, at, problem, attrs{
+	x.keepSpan(iteration, "invoke_agent "+r.Agent, began, at, problem, attrs{
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": r.Agent, "gen_ai.request.model": x.model,
 		"gen_ai.conversation.id":    x.session,
 		"gen_ai.usage.input_tokens": r.TokensIn, "gen_ai.usage.output_tokens": r.TokensOut,
@@ -139,24 +139,25 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 		if g.Status != loop.GatePassed {
 			red = string(g.Status)
 		}
-		x.span(iteration, "gate "+g.Name, at, at.Add(g.Elapsed), red, status)
+		x.keepSpan(iteration, "gate "+g.Name, at, at.Add(g.Elapsed), red, status)
 		at = at.Add(g.Elapsed)
-		x.sums.add("pawl.gates", "{gate}", 1, status)
-		x.sums.add("pawl.gate.time", "s", g.Elapsed.Seconds(), status)
+		x.sums.addValue("pawl.gates", "{gate}", 1, status)
+		x.sums.addValue("pawl.gate.time", "s", g.Elapsed.Seconds(), status)
 	}
 	x.sumUp(r, problem)
-	x.send(context.Background()) // a run that is stopped sends this, too
+	x.sendEnded(context.Background()) // a run that is stopped sends this, too
 }
 
 // sumUp adds what an iteration used.
 func (x *Sender) sumUp(r *loop.Record, problem string) {
 	who := attrs{"gen_ai.agent.name": r.Agent, "gen_ai.response.model": x.model, "pawl.cost_source": r.CostSource}
-	x.sums.add("pawl.tokens.input", "{token}", float64(r.TokensIn), who)
-	x.sums.add("pawl.tokens.output", "{token}", float64(r.TokensOut), who)
-	x.sums.add("pawl.agent.time", "s", r.Elapsed.Seconds(), who)
-	x.sums.add("pawl.cost", "USD", dollars(r.Cost), who)
-	x.sums.add("pawl.iterations", "{iteration}", 1, attrs{
-		"pawl.outcome": string(r.Outcome), "gen_ai.agent.name": r.Agent, "pawl.strategy": r.Strategy, "error.type": problem,
+	x.sums.addValue("pawl.tokens.input", "{token}", float64(r.TokensIn), who)
+	x.sums.addValue("pawl.tokens.output", "{token}", float64(r.TokensOut), who)
+	x.sums.addValue("pawl.agent.time", "s", r.Elapsed.Seconds(), who)
+	x.sums.addValue("pawl.cost", "USD", dollars(r.Cost), who)
+	x.sums.addValue("pawl.iterations", "{iteration}", 1, attrs{
+		"pawl.outcome": string(r.Outcome), "gen_ai.agent.name": r.Agent, "pawl.strategy": r.Strategy,
+		"error.type": problem,
 	})
 }
 
@@ -175,7 +176,7 @@ func (x *Sender) runEnded(n engine.Notice) {
 
 func (x *Sender) endRun(at time.Time, problem string, a attrs) {
 	if x.run != "" {
-		x.ended = append(x.ended, x.object(x.run, "", "run", x.runBegan, at, problem, a))
+		x.ended = append(x.ended, x.spanObject(x.run, "", "run", x.runBegan, at, problem, a))
 	}
 	x.run = ""
 }
@@ -183,7 +184,7 @@ func (x *Sender) endRun(at time.Time, problem string, a attrs) {
 func dollars(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
 
 // poster sends messages and remembers the first failure: a collector that is
-// away is told of once, at the end of the run, and holds nothing up.
+// away is reported once, at the end of the run, and holds nothing up.
 type poster struct {
 	client  http.Client
 	headers map[string]string
@@ -196,9 +197,9 @@ type poster struct {
 // maxReply bounds what is read of a collector's answer.
 const maxReply = 4 << 10
 
-// post sends a message. That it could not is kept for the end of the run.
-func (p *poster) post(ctx context.Context, to string, message object) {
-	err := p.try(ctx, to, message)
+// postMessage sends a message. That it could not is kept for the end of the run.
+func (p *poster) postMessage(ctx context.Context, to string, message object) {
+	err := p.postOnce(ctx, to, message)
 	if err == nil {
 		return
 	}
@@ -210,7 +211,7 @@ func (p *poster) post(ctx context.Context, to string, message object) {
 	}
 }
 
-func (p *poster) try(ctx context.Context, to string, message object) error {
+func (p *poster) postOnce(ctx context.Context, to string, message object) error {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("cannot encode telemetry: %v", err)
@@ -239,8 +240,8 @@ func (p *poster) try(ctx context.Context, to string, message object) error {
 	return nil
 }
 
-// trouble is what went wrong, nil when nothing did.
-func (p *poster) trouble() error {
+// firstFailure to send a message, nil when there was none.
+func (p *poster) firstFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed == 0 {
@@ -273,10 +274,10 @@ func settingsFrom(getenv func(string) string, version string) (settings, error) 
 		return s, nil
 	}
 	var err error
-	if s.traces, err = endpoint(getenv, "TRACES", "v1/traces"); err != nil {
+	if s.traces, err = endpointOf(getenv, "TRACES", "v1/traces"); err != nil {
 		return s, err
 	}
-	if s.metrics, err = endpoint(getenv, "METRICS", "v1/metrics"); err != nil {
+	if s.metrics, err = endpointOf(getenv, "METRICS", "v1/metrics"); err != nil {
 		return s, err
 	}
 	if v := getenv("OTEL_EXPORTER_OTLP_TIMEOUT"); v != "" {
@@ -286,10 +287,10 @@ func settingsFrom(getenv func(string) string, version string) (settings, error) 
 		}
 		s.timeout = time.Duration(ms) * time.Millisecond
 	}
-	if s.headers, err = pairs("OTEL_EXPORTER_OTLP_HEADERS", getenv); err != nil {
+	if s.headers, err = readPairs("OTEL_EXPORTER_OTLP_HEADERS", getenv); err != nil {
 		return s, err
 	}
-	own, err := pairs("OTEL_RESOURCE_ATTRIBUTES", getenv)
+	own, err := readPairs("OTEL_RESOURCE_ATTRIBUTES", getenv)
 	for name, value := range own {
 		s.resource[name] = value
 	}
@@ -299,9 +300,9 @@ func settingsFrom(getenv func(string) string, version string) (settings, error) 
 	return s, err
 }
 
-// endpoint is where a signal is sent: its own variable as it is, else the
+// endpointOf a signal: its own variable as it is, else the
 // common one with the signal's path; "" when it is not sent.
-func endpoint(getenv func(string) string, signal, path string) (string, error) {
+func endpointOf(getenv func(string) string, signal, path string) (string, error) {
 	if strings.EqualFold(getenv("OTEL_"+signal+"_EXPORTER"), "none") {
 		return "", nil
 	}
@@ -327,9 +328,9 @@ func endpoint(getenv func(string) string, signal, path string) (string, error) {
 	return at, nil
 }
 
-// pairs reads a variable like "name=value,name=value", where values are
+// readPairs reads a variable like "name=value,name=value", where values are
 // URL-encoded.
-func pairs(variable string, getenv func(string) string) (map[string]string, error) {
+func readPairs(variable string, getenv func(string) string) (map[string]string, error) {
 	all := map[string]string{}
 	for pair := range strings.SplitSeq(getenv(variable), ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -353,8 +354,8 @@ type object = map[string]any
 // OpenTelemetry that are still in development.
 type attrs map[string]any
 
-// attributes are attrs in OTLP's form. An empty text says nothing.
-func attributes(a attrs) []object {
+// attributesOf are attrs in OTLP's form. An empty text says nothing.
+func attributesOf(a attrs) []object {
 	all := []object{}
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		var value object
@@ -376,15 +377,15 @@ func attributes(a attrs) []object {
 	return all
 }
 
-// span keeps one that has ended, and returns its id. problem is why it failed, ""
+// keepSpan keeps one that has ended, and returns its id. problem is why it failed, ""
 // when it did not.
-func (x *Sender) span(parent, name string, from, to time.Time, problem string, a attrs) (id string) {
+func (x *Sender) keepSpan(parent, name string, from, to time.Time, problem string, a attrs) (id string) {
 	id = newID()
-	x.ended = append(x.ended, x.object(id, parent, name, from, to, problem, a))
+	x.ended = append(x.ended, x.spanObject(id, parent, name, from, to, problem, a))
 	return id
 }
 
-func (x *Sender) object(id, parent, name string, from, to time.Time, problem string, a attrs) object {
+func (x *Sender) spanObject(id, parent, name string, from, to time.Time, problem string, a attrs) object {
 	status := object{}
 	if problem != "" {
 		a["error.type"] = problem
@@ -392,14 +393,14 @@ func (x *Sender) object(id, parent, name string, from, to time.Time, problem str
 	}
 	return object{
 		"traceId": x.trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1,
-		"startTimeUnixNano": nanos(from), "endTimeUnixNano": nanos(to), "attributes": attributes(a), "status": status,
+		"startTimeUnixNano": nanos(from), "endTimeUnixNano": nanos(to), "attributes": attributesOf(a), "status": status,
 	}
 }
 
 func newID() string { return fmt.Sprintf("%016x", rand.Uint64()|1) }
 
 // traceOf makes the id of a trace from the run's, so that a run that is resumed
-// goes on in the same trace.
+// continues the same trace.
 func traceOf(run string) string {
 	sum := sha256.Sum256([]byte("pawl run " + run))
 	return hex.EncodeToString(sum[:16])
@@ -414,11 +415,11 @@ type sum struct {
 	value      float64
 }
 
-func (all *sums) add(name, unit string, value float64, a attrs) {
+func (all *sums) addValue(name, unit string, value float64, a attrs) {
 	if *all == nil {
 		*all = sums{}
 	}
-	list := attributes(a)
+	list := attributesOf(a)
 	key := fmt.Sprint(name, list)
 	if (*all)[key] == nil {
 		(*all)[key] = &sum{name: name, unit: unit, attributes: list}
@@ -426,9 +427,9 @@ func (all *sums) add(name, unit string, value float64, a attrs) {
 	(*all)[key].value += value
 }
 
-// metrics are the sums in OTLP's form: each counts since the run began to be
+// metricObjects are the sums in OTLP's form: each counts since the run began to be
 // watched, and only grows.
-func (all sums) metrics(began, now time.Time) []object {
+func (all sums) metricObjects(began, now time.Time) []object {
 	var out []object
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s := all[key]

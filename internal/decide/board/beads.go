@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // issue is what is read of one line of beads' export.
@@ -142,11 +144,8 @@ func (i *issue) draftOfIssue(left map[string]bool) Draft {
 
 // tagsOfLabels makes tags of labels: without blanks and commas.
 func tagsOfLabels(labels []string) []string {
-	tags := make([]string, len(labels))
-	for i, l := range labels {
-		tags[i] = strings.Join(strings.FieldsFunc(l, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }), "-")
-	}
-	return tags
+	separates := func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }
+	return lists.Each(labels, func(l string) string { return strings.Join(strings.FieldsFunc(l, separates), "-") })
 }
 
 // readCriteria gives the lines of a list, or a text as a whole.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Effect is what choosing an option does.
@@ -199,10 +200,9 @@ type Past struct {
 // Pattern says in words what the attempts that did not pass, oldest first,
 // have in common; "" when nothing is known to be.
 func Pattern(past []Past) string {
-	history := make([]failure.Analysis, len(past))
-	for i, p := range past {
-		history[i] = failure.Analysis{Class: p.Class, Fingerprint: p.Fingerprint}
-	}
+	history := lists.Each(past, func(p Past) failure.Analysis {
+		return failure.Analysis{Class: p.Class, Fingerprint: p.Fingerprint}
+	})
 	n := len(past)
 	switch failure.Pattern(history) {
 	case failure.RepeatedIdentical:

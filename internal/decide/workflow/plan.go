@@ -254,10 +254,7 @@ func (g *graph) sortSteps() (cycle []int) {
 }
 
 func (g *graph) pathOf(steps []int) string {
-	words := make([]string, len(steps))
-	for i, s := range steps {
-		words[i] = g.ids[s]
-	}
+	words := lists.Each(steps, func(s int) string { return g.ids[s] })
 	if len(words) > 12 {
 		words = append(append(words[:6:6], "…"), words[len(words)-5:]...)
 	}
@@ -395,9 +392,6 @@ func instanceID(id string, with []Pair) string {
 	if with == nil {
 		return id
 	}
-	values := make([]string, len(with))
-	for i, p := range with {
-		values[i] = p.Value
-	}
+	values := lists.Each(with, func(p Pair) string { return p.Value })
 	return fmt.Sprintf("%s (%s)", id, strings.Join(values, ", "))
 }

@@ -7,38 +7,40 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 )
 
-// settle makes one workflow of the dialects.
-func (r *workflowReader) settle(fileName string) {
+// unifyDialects makes one workflow of the dialects.
+func (r *workflowReader) unifyDialects(fileName string) {
 	raw := &r.raw
 	f := &r.file
 	f.Name, f.Description = cmp.Or(raw.Name, fileName), raw.Description
-	f.Env = r.pairs(raw.Env, "env")
+	f.Env = r.pairsOf(raw.Env, "env")
 	c := raw.Config
 	f.Config = workflow.Config{
-		Parallelism: c.Parallelism, Timeout: c.Timeout.Std(), StepTimeout: cmp.Or(c.StepTimeout, c.DefaultTimeout).Std(),
-		ContinueOnError: c.ContinueOnError || c.ContinueOnErrorOld || raw.ErrorHandling.ContinueOnError, Agents: c.Agents,
+		Parallelism: c.Parallelism, Timeout: c.Timeout.Std(), Agents: c.Agents,
+		StepTimeout:     cmp.Or(c.StepTimeout, c.DefaultTimeout).Std(),
+		ContinueOnError: c.ContinueOnError || c.ContinueOnErrorOld || raw.ErrorHandling.ContinueOnError,
 	}
-	r.either("config", "step_timeout", "defaultTimeout")
-	r.either("config", "agents", "providers.primary")
-	r.either("config", "retry", "maxRetries")
+	r.failIfBoth("config", "step_timeout", "defaultTimeout")
+	r.failIfBoth("config", "agents", "providers.primary")
+	r.failIfBoth("config", "retry", "maxRetries")
 	if len(c.Agents) == 0 && c.Providers.Primary != "" {
 		f.Config.Agents = append([]string{c.Providers.Primary}, c.Providers.Fallback...)
 	}
 	if c.Retry != nil {
-		f.Config.Retry = c.Retry.settled()
+		f.Config.Retry = c.Retry.asRetry()
 	} else if c.MaxRetries != nil {
-		f.Config.Retry = workflowRetry{Max: *c.MaxRetries, Backoff: "exponential", Delay: 1e9}.settled()
+		f.Config.Retry = workflowRetry{Max: *c.MaxRetries, Backoff: "exponential", Delay: 1e9}.asRetry()
 	}
 	for i := range raw.Steps {
-		f.Steps = append(f.Steps, r.step(&raw.Steps[i], fmt.Sprintf("steps[%d]", i)))
+		f.Steps = append(f.Steps, r.readStep(&raw.Steps[i], fmt.Sprintf("steps[%d]", i)))
 	}
 }
 
-// either reports two names of one thing.
-func (r *workflowReader) either(path, name, dialect string) {
+// failIfBoth reports two names of one thing.
+func (r *workflowReader) failIfBoth(path, name, dialect string) {
 	if at, ok := r.from[path+"."+dialect]; ok && at.line > 0 {
 		if _, both := r.from[path+"."+name]; both {
 			r.fail(at, "", "%s and %s say the same: keep one", name, dialect)
@@ -47,38 +49,37 @@ func (r *workflowReader) either(path, name, dialect string) {
 	}
 }
 
-func (w workflowRetry) settled() workflow.Retry {
+func (w workflowRetry) asRetry() workflow.Retry {
 	return workflow.Retry{Max: w.Max, Backoff: w.Backoff, Delay: w.Delay.Std()}
 }
 
-// pairs are a table's entries in the order of the file.
-func (r *workflowReader) pairs(table map[string]string, path string) []workflow.Pair {
-	var out []workflow.Pair
-	for _, name := range sortedKeys(table) {
-		out = append(out, workflow.Pair{Name: name, Value: table[name]})
-	}
+// pairsOf are a table's entries in the order of the file.
+func (r *workflowReader) pairsOf(table map[string]string, path string) []workflow.Pair {
+	out := lists.Each(sortedKeys(table), func(name string) workflow.Pair {
+		return workflow.Pair{Name: name, Value: table[name]}
+	})
 	slices.SortStableFunc(out, func(a, b workflow.Pair) int {
-		return r.order(joinPath(path, a.Name), joinPath(path, b.Name))
+		return r.comparePlaces(joinPath(path, a.Name), joinPath(path, b.Name))
 	})
 	return out
 }
 
-func (r *workflowReader) order(a, b string) int {
+func (r *workflowReader) comparePlaces(a, b string) int {
 	x, y := r.from[a], r.from[b]
 	return cmp.Or(x.line-y.line, x.column-y.column)
 }
 
-func (r *workflowReader) step(s *workflowStep, at string) workflow.Step {
+func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	for _, alias := range [][2]string{
-		{"id", "key"}, {"agent", "provider"}, {"needs", "dependencies"}, {"needs", "dependsOn"}, {"timeout", "timeoutMs"},
-		{"retry", "retryPolicy"}, {"retry", "retryable"}, {"optional", "required"},
+		{"id", "key"}, {"agent", "provider"}, {"needs", "dependencies"}, {"needs", "dependsOn"},
+		{"timeout", "timeoutMs"}, {"retry", "retryPolicy"}, {"retry", "retryable"}, {"optional", "required"},
 	} {
-		r.either(at, alias[0], alias[1])
+		r.failIfBoth(at, alias[0], alias[1])
 	}
 	out := workflow.Step{
 		Where: at, ID: cmp.Or(s.ID, s.Key, s.Name), Title: cmp.Or(s.Name, s.Description), If: s.If,
-		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairs(s.Env, at+".env"),
-		Matrix: r.matrix(s.Matrix, at+".matrix"), Outputs: r.pairs(s.Outputs, at+".outputs"),
+		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairsOf(s.Env, at+".env"),
+		Matrix: r.readMatrix(s.Matrix, at+".matrix"), Outputs: r.pairsOf(s.Outputs, at+".outputs"),
 		Timeout: cmp.Or(s.Timeout, s.TimeoutMS).Std(), Verify: s.Verify, WorkingDirectory: s.WorkingDirectory,
 		Optional: isBool(s.Optional, true) || isBool(s.Required, false),
 	}
@@ -88,30 +89,30 @@ func (r *workflowReader) step(s *workflowStep, at string) workflow.Step {
 	}
 	switch {
 	case s.Retry != nil:
-		retry := s.Retry.settled()
+		retry := s.Retry.asRetry()
 		out.Retry = &retry
 	case s.RetryPolicy != nil:
-		out.Retry = r.policy(s.RetryPolicy, at+".retryPolicy")
+		out.Retry = r.readPolicy(s.RetryPolicy, at+".retryPolicy")
 	case s.Retryable != nil && !*s.Retryable:
 		out.Retry = &workflow.Retry{Backoff: "none"}
 	}
-	out.Work = r.work(at, []said{
-		{workflow.Run, "run", s.Run}, {workflow.Agent, "prompt", s.Prompt}, {workflow.Procedure, "procedure", s.Procedure},
-		{workflow.Ask, "ask", s.Ask}, {workflow.Nested, "workflow", s.Workflow},
+	out.Work = r.readWork(at, []said{
+		{workflow.Run, "run", s.Run}, {workflow.Agent, "prompt", s.Prompt},
+		{workflow.Procedure, "procedure", s.Procedure}, {workflow.Ask, "ask", s.Ask}, {workflow.Nested, "workflow", s.Workflow},
 	}, cmp.Or(s.Agent, s.Provider), "")
 	for i, a := range s.Alternatives {
 		inherited := ""
 		if out.Kind == workflow.Agent {
 			inherited = out.Content
 		}
-		out.Alternatives = append(out.Alternatives, r.work(fmt.Sprintf("%s.alternatives[%d]", at, i), []said{
-			{workflow.Run, "run", a.Run}, {workflow.Agent, "prompt", a.Prompt}, {workflow.Procedure, "procedure", a.Procedure},
+		out.Alternatives = append(out.Alternatives, r.readWork(fmt.Sprintf("%s.alternatives[%d]", at, i), []said{
+			{workflow.Run, "run", a.Run}, {workflow.Agent, "prompt", a.Prompt},
+			{workflow.Procedure, "procedure", a.Procedure},
 		}, cmp.Or(a.Agent, a.Provider), inherited))
 	}
 	return out
 }
 
-// isBool is true for a switch that was written so.
 func isBool(b *bool, want bool) bool { return b != nil && *b == want }
 
 // said is a kind of work, its key, and what stands there.
@@ -121,9 +122,9 @@ type said struct {
 	content string
 }
 
-// work finds the one thing that a step does. An agent without a prompt is told
-// what inherited says.
-func (r *workflowReader) work(at string, all []said, agent, inherited string) workflow.Work {
+// readWork finds the one thing that a step does. An agent without a prompt gets
+// inherited.
+func (r *workflowReader) readWork(at string, all []said, agent, inherited string) workflow.Work {
 	var found *said
 	keys := ""
 	for i := range all {
@@ -148,22 +149,22 @@ func (r *workflowReader) work(at string, all []said, agent, inherited string) wo
 	case found == nil && agent != "" && inherited != "":
 		return workflow.Work{Kind: workflow.Agent, Agent: agent, Content: inherited}
 	case found == nil && agent != "":
-		r.fail(r.place(at+".agent"), "", "an agent needs a prompt")
+		r.fail(r.placeOf(at+".agent"), "", "an agent needs a prompt")
 	case found == nil:
-		r.fail(r.place(at), "", "a step needs one of %s", keys)
+		r.fail(r.placeOf(at), "", "a step needs one of %s", keys)
 	case found.kind != workflow.Agent && agent != "":
-		r.fail(r.place(at+".agent"), "", "agent belongs to prompt, not to %s", found.key)
+		r.fail(r.placeOf(at+".agent"), "", "agent belongs to prompt, not to %s", found.key)
 	default:
 		return workflow.Work{Kind: found.kind, Agent: agent, Content: found.content}
 	}
 	return workflow.Work{}
 }
 
-func (r *workflowReader) policy(p *workflowPolicy, at string) *workflow.Retry {
+func (r *workflowReader) readPolicy(p *workflowPolicy, at string) *workflow.Retry {
 	factor, err := strconv.ParseFloat(p.Multiplier, 64)
 	inRange := factor >= 1 && factor <= 100 // not for NaN
 	if err != nil || !inRange {
-		r.fail(r.place(at+".retryBackoffMultiplier"), "",
+		r.fail(r.placeOf(at+".retryBackoffMultiplier"), "",
 			"%s.retryBackoffMultiplier must be a number from 1 to 100, not %q", at, p.Multiplier)
 		return nil
 	}
@@ -171,25 +172,25 @@ func (r *workflowReader) policy(p *workflowPolicy, at string) *workflow.Retry {
 		Factor: int(math.Round(factor * 1000))}
 }
 
-func (r *workflowReader) matrix(m *workflowMatrix, at string) *workflow.Matrix {
+func (r *workflowReader) readMatrix(m *workflowMatrix, at string) *workflow.Matrix {
 	if m == nil {
 		return nil
 	}
 	out := &workflow.Matrix{}
 	for _, name := range sortedKeys(m.Axes) {
 		if len(m.Axes[name]) == 0 {
-			r.fail(r.place(joinPath(at, name)), "", "%s has no values", joinPath(at, name))
+			r.fail(r.placeOf(joinPath(at, name)), "", "%s has no values", joinPath(at, name))
 		}
 		out.Axes = append(out.Axes, workflow.Axis{Name: name, Values: m.Axes[name]})
 	}
 	slices.SortStableFunc(out.Axes, func(a, b workflow.Axis) int {
-		return r.order(joinPath(at, a.Name), joinPath(at, b.Name))
+		return r.comparePlaces(joinPath(at, a.Name), joinPath(at, b.Name))
 	})
 	for i, entry := range m.Include {
-		out.Include = append(out.Include, r.pairs(entry, fmt.Sprintf("%s.include[%d]", at, i)))
+		out.Include = append(out.Include, r.pairsOf(entry, fmt.Sprintf("%s.include[%d]", at, i)))
 	}
 	for i, entry := range m.Exclude {
-		out.Exclude = append(out.Exclude, r.pairs(entry, fmt.Sprintf("%s.exclude[%d]", at, i)))
+		out.Exclude = append(out.Exclude, r.pairsOf(entry, fmt.Sprintf("%s.exclude[%d]", at, i)))
 	}
 	return out
 }
