@@ -27,7 +27,7 @@ type DayLimits struct {
 	Calls  *int64    `json:"calls,omitempty"`
 }
 
-// None: nothing is limited.
+// None reports whether nothing is limited.
 func (l DayLimits) None() bool { return l == DayLimits{} }
 
 // Over names the limit that leaves no room for more after used, and says what is used of

@@ -94,7 +94,7 @@ func (s *State) isFull() bool {
 	return n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target || s.Checking[0].Theirs != ""
 }
 
-// InCheck: the forge checks the work of the entry now.
+// InCheck reports whether the forge checks the work of the entry now.
 func (s *State) InCheck(id string) bool { return s.checkOf(id) >= 0 }
 
 func (s *State) checkOf(id string) int {

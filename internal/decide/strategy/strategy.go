@@ -88,7 +88,7 @@ func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
 	return d
 }
 
-// Lasting: the strategy has settings that stay in force when it helped
+// Lasting reports whether the strategy has settings that stay in force when it helped
 // against a transient failure: time and parallelism. What made them needful, a
 // slow service or a small machine, lasts longer than one iteration.
 func (c *Strategy) Lasting() bool {
@@ -211,7 +211,7 @@ func isPassing(c failure.Class) bool {
 	}
 }
 
-// Outage: a service is away for a while, and time cures it, not less load.
+// Outage reports whether a service is away for a while, and time cures it, not less load.
 func Outage(c failure.Class) bool {
 	switch c {
 	case failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:

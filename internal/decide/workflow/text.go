@@ -26,7 +26,7 @@ type Condition struct {
 	expr *expression
 }
 
-// AsksStatus: the condition holds, or may hold, after a failure:
+// AsksStatus reports whether the condition holds, or may hold, after a failure:
 // it asks success(), failure(), always() or cancelled() itself.
 func (c Condition) AsksStatus() bool { return c.expr != nil && c.expr.status }
 

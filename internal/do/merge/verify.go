@@ -48,7 +48,7 @@ func (q *Queue) authorText(ctx context.Context, commit string) (string, error) {
 	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
-// WasRed: the tree of the commit has a red record under these gates.
+// WasRed reports whether the tree of the commit has a red record under these gates.
 func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	tree, err := q.o.Repo.TreeOf(ctx, commit)
 	if err != nil {

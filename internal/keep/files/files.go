@@ -322,7 +322,7 @@ func opensPipe(name string) bool {
 		slices.Contains(strings.Split(name, string(filepath.Separator)), ".git")
 }
 
-// IsFile: a file is there, and not a folder.
+// IsFile reports whether a file is there, and not a folder.
 func IsFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
