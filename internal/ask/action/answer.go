@@ -137,7 +137,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 		return false, err
 	}
 	if rep.Number != 0 {
-		p.Say("Option %d it is: %s", rep.Number, report.Line(rep.Choice.Text, 200))
+		p.Say("You chose option %d: %s", rep.Number, report.Line(rep.Choice.Text, 200))
 	}
 	if r.Kind == "task" {
 		return false, p.Reopen(ctx, r, "a person answered")

@@ -208,10 +208,10 @@ func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) er
 	})
 	switch {
 	case errors.Is(err, errLate) && pilot.Owner.PID == 0:
-		return fault.Refuse("the autopilot was asked to stop %s ago; no process drives it, so it ends when a worker is there",
+		return fault.Refuse("the autopilot was asked to stop %s ago; no process runs it, so it ends when a worker is there",
 			stopAutopilotWait).Hint("Start one: pawl-cluster worker")
 	case errors.Is(err, errLate):
-		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; %v drives it",
+		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; it runs in %v",
 			stopAutopilotWait, pilot.Owner).
 			Hint("See what it does: pawl autopilot status")
 	case err == nil:

@@ -73,7 +73,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
 			Hint("Put the task aside: pawl case block %s", r.Name).Hint("Take it off:        pawl case rm %s", r.Name)
 	case engine.Alive(r.Owner):
-		return fault.Refuse("run %s works: %v drives it", r.ID, r.Owner).
+		return fault.Refuse("run %s is at work in %v", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !CanDiscard(r):
 		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
@@ -152,7 +152,7 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
 		return nil
 	case late:
-		return fault.Refuse("run %s was asked to stop %s ago and has not ended; %v drives it", r.ID, stopWait, r.Owner).
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; it is at work in %v", r.ID, stopWait, r.Owner).
 			Hint("See what it does: pawl logs %s -f", r.ID)
 	}
 	return err

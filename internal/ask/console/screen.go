@@ -145,7 +145,7 @@ func (s *Screen) resumed(n engine.Notice) {
 	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
-		s.line(n.At, "The maximum is iteration %d: the %d that are allowed count anew from the last answer on",
+		s.line(n.At, "It may go on to iteration %d: %d iterations are allowed after each answer",
 			st.Limit, most)
 	}
 	if n.Text != "" {

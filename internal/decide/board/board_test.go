@@ -77,7 +77,7 @@ func TestNext(t *testing.T) {
 		{"the score", []Case{task(1), task(2, score(1))}, nil, "task-002", "score 10 (1 case waits for it +10), before 0 of task-001"},
 		{"priority before the score", []Case{task(1, score(9)), task(2, func(c *Case) { c.Priority = 1 })}, nil, "task-002", "priority 1, before 0 of task-001"},
 		{"a tie: the oldest", []Case{task(1), task(2, older)}, nil, "task-002", "score 0 like task-001, but older"},
-		{"a tie: the lower id", []Case{task(1000), task(999)}, nil, "task-999", "score 0 like task-1000, as old, and the lower id"},
+		{"a tie: the lower id", []Case{task(1000), task(999)}, nil, "task-999", "same score (0) and age as task-1000, and the lower id"},
 		{"what is excluded", []Case{task(1, score(5)), task(2)}, []string{"task-001"}, "task-002", "the only ready task"},
 		{"all excluded", []Case{task(1)}, []string{"task-001"}, "", "no task is ready"},
 	} {

@@ -232,7 +232,7 @@ func CanRemove(c *Case, dependents []string) error {
 			list += fmt.Sprintf(" and %d more", len(dependents)-most)
 		}
 		return &RefusalError{
-			c.ID, fmt.Sprintf("cannot remove %s: %s would lose what they need", c.ID, list),
+			c.ID, fmt.Sprintf("cannot remove %s: it is needed by %s", c.ID, list),
 			"Take the need away first: pawl case edit " + dependents[0] + " --unneed " + c.ID,
 		}
 	}

@@ -358,7 +358,7 @@ func (s *State) savingsText() string {
 		return ""
 	}
 	took := s.Spent.Active / time.Duration(s.Iteration) * time.Duration(left)
-	text := fmt.Sprintf("\n\nEnded with %d of %d iterations left: as the ones before went, that saves %s",
+	text := fmt.Sprintf("\n\n%d of %d iterations were not needed; by the average of the others that saves %s",
 		left, s.Limit, Duration(took))
 	if s.Spent.Cost > 0 {
 		text += " and " + (s.Spent.Cost / MicroUSD(s.Iteration) * MicroUSD(left)).String()

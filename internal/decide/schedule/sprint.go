@@ -223,5 +223,5 @@ func (s *State) targetWait() string {
 	if s.Settings.Keep {
 		return why
 	}
-	return fmt.Sprintf("%s (it is waited for %s at most)", why, loop.Duration(s.Settings.TargetLimit))
+	return fmt.Sprintf("%s (pawl waits up to %s)", why, loop.Duration(s.Settings.TargetLimit))
 }

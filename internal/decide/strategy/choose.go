@@ -65,12 +65,12 @@ func Next(s *Situation) Choice {
 	}
 	if c := s.nextUntried(others); c != nil {
 		if len(made) > 0 {
-			return s.choiceOf(c, "every strategy for ", " was tried; here is another", not)
+			return s.choiceOf(c, "every strategy for ", " was tried; trying another one", not)
 		}
 		if len(not) > 0 {
-			return s.choiceOf(c, "what is made for ", " has no effect here; here is another", not)
+			return s.choiceOf(c, "what is made for ", " has no effect here; trying another one", not)
 		}
-		return s.choiceOf(c, "no strategy is made for ", "; here is another", nil)
+		return s.choiceOf(c, "no strategy is meant for ", "; trying another one", nil)
 	}
 	if len(made) == 0 {
 		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + reasonsPassedOver(not, lowest)}

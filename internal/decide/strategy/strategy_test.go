@@ -76,7 +76,7 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no stronger agent either", everything(failure.TestFailure, "default", "diagnose"),
 			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "starting over"},
 		{"no fallback agent", everything(failure.RateLimit, "default"),
-			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "what is made for rate_limit has no effect here; here is another"},
+			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "what is made for rate_limit has no effect here; trying another one"},
 		{"a gate's service is down", everything(failure.ServiceUnavailable, "default", "aggressive-timeout"),
 			func(s *strategy.Situation) { s.Gate = true }, "skip-optional", "not fallback-providers: another agent does not change a gate"},
 		{"the safety level allows no more time", everything(failure.Timeout, "default"),

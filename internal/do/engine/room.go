@@ -159,7 +159,7 @@ func (w *worker) awaitProgram(ctx context.Context, job supervisor.Job) {
 	by := time.Now().Add(AwayFor)
 	for said := false; !job.HasProgram() && time.Now().Before(by); said = true {
 		if !said {
-			w.warn(fmt.Sprintf("the agent's program %s is away; it may be being updated, so it is waited for (%s at most)",
+			w.warn(fmt.Sprintf("the agent's program %s is away, as during an update; pawl waits up to %s for it",
 				program, loop.Duration(AwayFor)))
 		}
 		if !process.Sleep(ctx, time.Second) {

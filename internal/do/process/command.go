@@ -185,7 +185,7 @@ func (c Command) Explain(path string, err error) error {
 		if gone != nil {
 			return fail(127, "%s is not there", path)
 		}
-		return fail(126, "the interpreter of %s is not there; look at its first line, and whether it ends as in Windows",
+		return fail(126, "the interpreter of %s is not there; check its first line, and that it has no Windows line end",
 			path)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return fail(126, "%s is a folder, or not executable (chmod +x?)", path)

@@ -161,7 +161,7 @@ func planCommand(a *command.App) *cobra.Command {
 		})
 	cmd.Long = "Let an agent read the repository and propose tasks for a goal, in a run as bounded as any other. The list is\n" +
 		"checked: each task says when it is done, is not too large, and needs only tasks that are there. Nothing is\n" +
-		"added until you say so. Without a GOAL the list of before is shown again: " + planner.ProposalFile + "."
+		"added until you say so. Without a GOAL it shows the last list again: " + planner.ProposalFile + "."
 	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
 		"  pawl plan --yes"
 	startFlags(cmd, &f)

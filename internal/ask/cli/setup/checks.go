@@ -93,7 +93,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 	boards := k.repository(ctx, c)
 	switch {
 	case len(c.Verification.Gates()) == 0:
-		k.add(doubt, "gates", "none are configured: everything that an agent calls complete is",
+		k.add(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
 			"Name how the project is tested: verification.commands in pawl.yaml")
 	case quick, missing, !boards:
 		k.add(doubt, "gates", "not run")

@@ -152,7 +152,7 @@ func sample(n hook.Name, s *session.Session) hook.Event {
 func notificationsFound(a *command.App, c *config.Config) string {
 	list := receivers(c)
 	if len(list) == 0 {
-		return "nobody is told: no hooks, no notify"
+		return "none: neither hooks nor notify are configured"
 	}
 	parts := lists.Each(list, func(t receiver) string { return fmt.Sprintf("%s (%s)", t.key, t.kind) })
 	_, left := planner.Hooks(c, a.Getenv)

@@ -91,7 +91,7 @@ func Program(root bool) program.Program {
 				"An interrupt may end it with status 0 and no result: such a run counts as cut off.",
 				"A stream that breaks is asked for again without streaming, in silence, for up to three minutes.",
 				"The shells of its tools are sessions of their own and outlive it when it is killed: pawl ends them.",
-				"With Node 20, npm installs 2.1.197 without a word.",
+				"With Node 20, npm installs the old version 2.1.197 and does not say so.",
 			},
 		},
 	}
