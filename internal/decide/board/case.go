@@ -93,13 +93,13 @@ type Case struct {
 	SiblingsDone int  `json:"siblings_done"`
 }
 
-// IsReady: a task can be started. It is pending, all that it needs has landed, and
-// no operation above it is held up.
+// IsReady reports whether a task can be started: it is pending, all that it needs has landed,
+// and no operation above it is held up.
 func (c *Case) IsReady() bool {
 	return c.Type == Task && c.Status == Pending && c.Unmet == 0 && !c.Held
 }
 
-// Holds: nothing can be started below the operation.
+// Holds reports whether nothing can be started below the operation.
 func (c *Case) Holds() bool {
 	open := !c.Held && c.Unmet == 0 && c.Status != Blocked && c.Status != Deferred
 	return c.Type == Operation && !open
@@ -142,7 +142,7 @@ const (
 
 var acting = []string{AgentTag, PolicyTag, LabelTag, RaceTag, PickTag, RepairTag, CriticalTag, QuickWinTag}
 
-// Acts: pawl acts on the tag, in any case of letters.
+// Acts reports whether pawl acts on the tag, in any case of letters.
 func Acts(tag string) bool {
 	return slices.ContainsFunc(acting, func(known string) bool {
 		return strings.EqualFold(tag, known) ||
@@ -318,7 +318,7 @@ func Check(c Case) []string {
 	return wrong
 }
 
-// isLine: it is UTF-8 without control characters.
+// isLine reports whether it is UTF-8 without control characters.
 func isLine(s string) bool {
 	breaks := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, breaks)

@@ -50,7 +50,7 @@ func (c *Case) Issue() int64 {
 	return max(n, 0)
 }
 
-// IsOutside: strangers may have written it, or had an agent write it.
+// IsOutside reports whether strangers may have written it, or had an agent write it.
 func (c *Case) IsOutside() bool { return strings.HasPrefix(c.Ref, issueRef) }
 
 // FollowUp is the task that an agent proposes, for a person to allow. Key is its

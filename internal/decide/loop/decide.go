@@ -139,12 +139,12 @@ func (r *Record) RedGate() bool {
 	return len(r.Tampered) > 0 || slices.ContainsFunc(r.Gates, red)
 }
 
-// wasCutOff: pawl ended the iteration, and for no fault of the agent's.
+// wasCutOff reports whether pawl ended the iteration, and for no fault of the agent's.
 func (r *Record) wasCutOff() bool {
 	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
 }
 
-// hasClaim: the agent gave a signal that counts.
+// hasClaim reports whether the agent gave a signal that counts.
 func (r *Record) hasClaim() bool {
 	says := r.Signal.Kind != signal.None || r.Progress >= 0
 	return says && r.Valid()
@@ -217,7 +217,8 @@ func (r *Record) onlyAsks() bool {
 	return asks && !differs && len(r.Files) == 0 && r.Commits == 0 && len(r.Tampered) == 0
 }
 
-// metProviderLimit: a limit of the provider, which will be over, stopped the agent.
+// metProviderLimit reports whether a limit of the provider, which will be over, stopped the
+// agent.
 func (r *Record) metProviderLimit() bool {
 	f := r.Failure
 	return f != nil && f.Provider && f.Kind == failure.Transient

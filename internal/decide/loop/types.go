@@ -60,7 +60,8 @@ type Gate struct {
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Flaky: the gate could not judge, and passed on the same tree when it ran again.
+// Flaky reports whether the gate could not judge, and passed on the same tree when it ran
+// again.
 func (g *Gate) Flaky() bool { return g.Tries > 1 && g.Status == GatePassed }
 
 // Ended says why pawl ended a process that had not ended by itself.

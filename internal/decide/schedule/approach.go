@@ -85,7 +85,7 @@ func lastReopening(history []board.Entry) board.Action {
 	return ""
 }
 
-// Retried: a person has the task begin anew, even if its workspace holds work.
+// Retried reports whether a person has the task begin anew, even if its workspace holds work.
 func Retried(history []board.Entry) bool { return lastReopening(history) == board.Retry }
 
 // Since the time at which a task got a status last; zero for never.

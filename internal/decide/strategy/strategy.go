@@ -88,9 +88,9 @@ func (c *Strategy) Wall(base, ceiling time.Duration) time.Duration {
 	return d
 }
 
-// Lasting: the strategy has settings that stay in force when it helped
-// against a transient failure: time and parallelism. What made them needful, a
-// slow service or a small machine, lasts longer than one iteration.
+// Lasting reports whether the strategy has settings that stay in force when it helped against a
+// transient failure: time and parallelism. What made them needful, a slow service or a small
+// machine, lasts longer than one iteration.
 func (c *Strategy) Lasting() bool {
 	fewer := c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
 	return fewer || c.TimeoutFactor > 1 || c.TimeoutFloor > 0
@@ -199,8 +199,8 @@ var workClasses = []failure.Class{
 	failure.Crash, failure.Dependency, failure.Validation, failure.GitState, failure.NoProgress, failure.Unknown,
 }
 
-// isPassing: a failure of the class is waited out or gone round, rather than worked
-// on.
+// isPassing reports whether a failure of the class is waited out or gone round, rather than
+// worked on.
 func isPassing(c failure.Class) bool {
 	switch c {
 	case failure.Timeout, failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable,
@@ -211,7 +211,8 @@ func isPassing(c failure.Class) bool {
 	}
 }
 
-// Outage: a service is away for a while, and time cures it, not less load.
+// Outage reports whether a class of failure means that a service is away for a while: time cures
+// it, not less load.
 func Outage(c failure.Class) bool {
 	switch c {
 	case failure.Network, failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable:

@@ -26,8 +26,8 @@ type Condition struct {
 	expr *expression
 }
 
-// AsksStatus: the condition holds, or may hold, after a failure:
-// it asks success(), failure(), always() or cancelled() itself.
+// AsksStatus reports whether the condition holds, or may hold, after a failure: it asks
+// success(), failure(), always() or cancelled() itself.
 func (c Condition) AsksStatus() bool { return c.expr != nil && c.expr.status }
 
 // Values are what a text or condition may ask for.

@@ -45,7 +45,7 @@ func (q *Queue) authorText(ctx context.Context, commit string) (string, error) {
 	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
-// WasRed: the tree of the commit has a red record under these gates.
+// WasRed reports whether the tree of the commit has a red record under these gates.
 func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	tree, err := q.o.Repo.TreeOf(ctx, commit)
 	if err != nil {
@@ -293,7 +293,7 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	}, nil
 }
 
-// outputText is what is known of a gate's output: its beginning and its end.
+// outputText joins the beginning and the end of a gate's output.
 func outputText(s supervisor.Stream) string {
 	if s.Tail == "" {
 		return s.Head

@@ -22,8 +22,8 @@ var (
 	ErrGone = errors.New("no supervisor serves this run")
 	// ErrRunning says that a supervisor serves the run already; attach to it.
 	ErrRunning = errors.New("a supervisor serves this run already")
-	// ErrTaken: another pawl attached to the run's supervisor. The job continues
-	// there.
+	// ErrTaken means that another pawl attached to the run's supervisor. The job
+	// continues there.
 	ErrTaken = errors.New("another pawl took the run over")
 )
 
