@@ -95,13 +95,14 @@ const places: {
     ready: /^Iteration 2$/,
     change: (a, path) =>
       path.endsWith(runs['retry-webhooks']!)
-        ? (a.actions = ['resume', 'raise', 'rollback', 'apply'])
+        ? (a.actions = ['resume', 'raise', 'rollback', 'apply', 'discard'])
         : path.endsWith('/snapshots') && (a.undo = true),
     actions: [
       action('r', /^Resume/, `POST ${run}/resume`),
       action('Space', /^Resume/, `POST ${run}/resume`),
       action('+', /^Raise limits/, `POST ${run}/resume`, true),
-      action('a', /^Apply/, `POST ${run}/apply`),
+      action('a', /^Apply/, `POST ${run}/apply`, true),
+      action('D', /^Discard/, `POST ${run}/discard`, true),
       action('R', /^Roll back to before it/, `POST ${run}/rollback`, true),
       action('u', /^Undo rollback/, `POST ${run}/rollback`),
     ],
@@ -314,7 +315,7 @@ test('what a key does a button does too, and the API', async (t) => {
       });
     }
   }
-  // What is not done here: answers have keys of their own (work.test.ts), a conflict is settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
+  // What is not done here: answers have keys of their own (work.test.ts), conflicts are settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
   assert.deepEqual(
     known.filter((k) => !done.has(k)),
     [
@@ -327,6 +328,7 @@ test('what a key does a button does too, and the API', async (t) => {
       'POST /api/v1/queue/entries/{id}/conflict',
       'POST /api/v1/repositories/{id}/open',
       `POST ${run}/answer`,
+      `POST ${run}/conflicts`,
       `POST ${run}/review`,
       'POST /api/v1/sprints/next',
     ].sort((a, b) => known.indexOf(a) - known.indexOf(b)),

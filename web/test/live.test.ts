@@ -10,8 +10,8 @@ import { api, at, entered, p, runs, until, viewer } from './rig';
 
 /** tell lets the talker say more. */
 function tell(...lines: string[]): void {
-  writeFileSync(join(p.dir, 'talk.new'), lines.join('\n'));
-  renameSync(join(p.dir, 'talk.new'), join(p.dir, 'talk.txt'));
+  writeFileSync(join(p.home, 'talk.new'), lines.join('\n'));
+  renameSync(join(p.home, 'talk.new'), join(p.home, 'talk.txt'));
 }
 
 /** seen waits until a text is in the part of a box that can be seen. */

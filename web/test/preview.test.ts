@@ -303,13 +303,14 @@ test('what a check prints is seen while it runs', async (t) => {
     'pawl.yaml': `
 agent: script
 agents: {script: {command: [agent.yaml]}}
+loop: {safety: permissive}
 verification:
   commands: [{name: Unit Tests, command: "sh checks/unit.sh"}]
 procedures: {slow: {act: [{content: Work.}]}}
 `,
     'agent.yaml': 'name: demo\nturns:\n  - - run: "touch ran"\n    - say: "<promise>COMPLETE</promise>"\n',
     'checks/unit.sh':
-      'if ! test -e ran; then echo before the agent; until test -e begin; do sleep 0.05; done; exit 0; fi; echo the first line; until test -e go; do sleep 0.05; done; echo the second line; until test -e on; do sleep 0.05; done\n',
+      'if ! test -e ran; then echo before the agent; until test -e $HOME/begin; do sleep 0.05; done; exit 0; fi; echo the first line; until test -e $HOME/go; do sleep 0.05; done; echo the second line; until test -e $HOME/on; do sleep 0.05; done\n',
   });
   t.after(() => checked.close());
   const context = await entered(checked.url, 1440);
@@ -326,14 +327,14 @@ procedures: {slow: {act: [{content: Work.}]}}
   const printed = page.getByRole('region', { name: 'gate-1.out' });
   await printed.getByText('before the agent').waitFor();
   await shots(page, 'check-before');
-  writeFileSync(join(checked.dir, 'begin'), '');
+  writeFileSync(join(checked.home, 'begin'), '');
   await page.getByText('Of the files as they are, before the first agent.').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Unit Tests' }).click();
   await printed.getByText('the first line').waitFor();
-  writeFileSync(join(checked.dir, 'go'), '');
+  writeFileSync(join(checked.home, 'go'), '');
   await printed.getByText('the second line').waitFor();
   await shots(page, 'check');
-  writeFileSync(join(checked.dir, 'on'), '');
+  writeFileSync(join(checked.home, 'on'), '');
   await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
   assert.deepEqual(wrong, []);
 });

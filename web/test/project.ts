@@ -122,17 +122,18 @@ turns:
     - say: "<promise>COMPLETE</promise>"
 `;
 
-// Says as many things as its argument says, and then what is in the file talk.txt whenever that appears;
-// of count N the numbers up to N, one after the other.
+// Says as many things as its argument says, and then what is in the file talk.txt of the home folder whenever that
+// appears; of count N the numbers up to N, one after the other.
 const talk = `
 import { existsSync, readFileSync, rmSync } from 'node:fs';
+const told = \`\${process.env.HOME}/talk.txt\`;
 const say = (text) => process.stdout.write(JSON.stringify({ type: 'text', text }) + '\\n');
 console.log(JSON.stringify({ type: 'start', session: 's', model: 'scripted-1' }));
 for (let i = 1; i <= Number(process.argv[2]); i++) say(\`Thing \${i} of very many. \${'It takes a few words to say. '.repeat(i % 5)}\`);
 setInterval(() => {
-  if (!existsSync('talk.txt')) return;
-  const lines = readFileSync('talk.txt', 'utf8').split('\\n');
-  rmSync('talk.txt');
+  if (!existsSync(told)) return;
+  const lines = readFileSync(told, 'utf8').split('\\n');
+  rmSync(told);
   for (const line of lines) {
     const [, count] = /^count (\\d+)$/.exec(line) ?? [];
     let n = 0;

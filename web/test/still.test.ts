@@ -67,8 +67,8 @@ test('nothing on a page moves while things happen', async (t) => {
   const card = now.getByRole('article', { name: 'chat' });
   await card.getByText('Thing 20 of').waitFor();
   await list.getByRole('listbox', { name: 'Runs' }).getByRole('option', { name: /chat/ }).waitFor();
-  writeFileSync(join(p.dir, 'talk.new'), 'Something else.');
-  renameSync(join(p.dir, 'talk.new'), join(p.dir, 'talk.txt'));
+  writeFileSync(join(p.home, 'talk.new'), 'Something else.');
+  renameSync(join(p.home, 'talk.new'), join(p.home, 'talk.txt'));
   await card.getByText('Something else.').waitFor();
   p.run('stop', 'chat');
   await list

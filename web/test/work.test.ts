@@ -206,6 +206,8 @@ test('actions by key, while agents work', async (t) => {
     await row.locator('.badge', { hasText: 'paused' }).waitFor();
     await key('Space');
     await row.getByText('2 / 12').waitFor();
+    release(run, 2);
+    await row.getByText('3 / 12').waitFor();
     await key('x');
     await sure(/Stop beta/, /is lost/, 'Stop the run');
     await heard(run, 'finished', 1);
@@ -254,11 +256,17 @@ test('actions by key, while agents work', async (t) => {
     await page.getByLabel('Your answer in words').fill('');
     await entry(/totals/).click();
     await entry(/dispute/).click();
-    assert.ok(existsSync(join(own.dir, 'bad.txt')));
+    // Red work waits in the workspace of its run; none of it is among the person's files.
+    const { runs } = (await api(page, '/api/v1/runs')) as { runs: { name: string; run: string }[] };
+    const disputed = `/api/v1/runs/${runs.find((r) => r.name === 'dispute')!.run}`;
+    const changed = ((await api(page, `${disputed}/diff`)) as { files: { path: string }[] }).files.map((f) => f.path);
+    assert.deepEqual(changed, ['bad.txt']);
+    const waits = async () => ((await api(page, disputed)) as { actions: string[] }).actions.includes('apply');
+    assert.ok((await waits()) && !existsSync(join(own.dir, 'bad.txt')));
     for (const n of ['1', '2', '4']) assert.equal(await page.locator('ol kbd', { hasText: n }).count(), 1);
     await answered(() => key('5'));
     await page.getByText('given up by a person').first().waitFor();
-    assert.ok(!existsSync(join(own.dir, 'bad.txt')), 'what was given up is undone');
+    assert.ok(!(await waits()) && !existsSync(join(own.dir, 'bad.txt')), 'what was given up waits no more');
     // Reviews of runs: one is approved, the other sent back with words.
     await entry(/totals/).click();
     await help(page);

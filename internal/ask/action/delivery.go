@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -168,6 +169,15 @@ func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store
 	if err != nil {
 		return Application{}, err
 	}
+	chosen, err := w.Conflicts()
+	if err == nil && len(chosen) > 0 && !slices.ContainsFunc(chosen, delivery.Conflict.Open) {
+		if _, err = w.BringIn(ctx, u.N); err == nil { // what was chosen is in the work then
+			u, err = w.AtSnapshot(ctx, -1)
+		}
+	}
+	if err != nil {
+		return Application{}, err
+	}
 	out := p.applied(ctx, w.Person(), r, u.Changes)
 	out.Commits = u.Commits
 	switch {
@@ -181,7 +191,7 @@ func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store
 	}
 	d, err := w.Deliver(ctx, delivery.Verdict{Iteration: -1, Requested: true})
 	if err == nil && d.Kind == deliver.Combine {
-		if in, berr := w.BringIn(ctx, r.Iteration); berr != nil || len(in.Conflicts) > 0 || in.Rest != "" {
+		if in, berr := w.BringIn(ctx, u.N); berr != nil || len(in.Conflicts) > 0 || in.Rest != "" {
 			out.Status, out.Conflicts = "conflict", conflictsOf(in)
 			return out, berr
 		}
@@ -390,11 +400,23 @@ func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 	return clashes, errors.Join(err, w.Release(ctx, "its run rests"))
 }
 
+// InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
+func (p *Operator) InConflict(ctx context.Context, r store.Run) (bool, error) {
+	row, there, err := p.Store.Workspace(ctx, SetupOf(r).Private)
+	if err != nil || !there {
+		return false, err
+	}
+	return delivery.InConflict(row.Own, r.ID)
+}
+
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text
 // from the one with markers. left is how many are open.
 func (p *Operator) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
 	edit func(text []byte) ([]byte, error)) (left int, err error) {
 	w, err := p.workspaceOf(ctx, r)
+	if errors.Is(err, delivery.ErrGone) {
+		return 0, fault.Of(fault.Refused, err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -411,14 +433,14 @@ func (p *Operator) SettleConflict(ctx context.Context, r store.Run, path string,
 					text, err = edit(text)
 				}
 				if err != nil {
-					return 0, err
+					return 0, fault.Of(fault.Refused, err)
 				}
 			}
 		}
 	}
 	left, err = w.Settle(ctx, path, choice, text)
 	if err != nil {
-		return left, fmt.Errorf("cannot settle the conflict: %w", err)
+		return left, fault.Of(fault.Refused, fmt.Errorf("cannot settle the conflict: %w", err))
 	}
 	return left, nil
 }

@@ -135,6 +135,12 @@ func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r st
 	return snapshotName(n), steps, moves, n, nil
 }
 
+// RolledBack reports whether there is a rollback of a run to undo.
+func (p *Operator) RolledBack(ctx context.Context, run string) (bool, error) {
+	_, ok, err := p.lastRollback(ctx, run)
+	return ok, err
+}
+
 // lastRollback is the last rollback of a run.
 func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.Rollback, ok bool, err error) {
 	for e, err := range journal.Read(ctx, p.Store, run, 0) {

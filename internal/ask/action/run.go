@@ -75,7 +75,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	case engine.Alive(r.Owner):
 		return fault.Refuse("run %s works: %v drives it", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
-	case !waits(r) && SetupOf(r).Undelivered == "":
+	case !CanDiscard(r):
 		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
 	}
 	if waits(r) {
@@ -91,10 +91,16 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		err = engine.DropUndelivered(ctx, p.Store, r.ID)
 	}
 	if err == nil {
-		p.Say("Run %s is discarded; your files stay as they are. What it had delivered goes with: pawl rollback %s --to 0",
-			r.ID, r.ID)
+		p.Say("Run %s is discarded; your files stay as they are.", r.ID)
+		p.Say("What it had delivered goes with: pawl rollback %s --to 0", r.ID)
 	}
 	return err
+}
+
+// CanDiscard reports whether a run that no process drives leaves something that can be given up.
+func CanDiscard(r store.Run) bool {
+	left := waits(r) || SetupOf(r).Undelivered != ""
+	return left && r.Kind != "task"
 }
 
 // waits is whether a person or the next run of the same name would be told of r: it has not

@@ -68,7 +68,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	path := filepath.SplitList(m.getenv("PATH"))
 	place := sandbox.Place{
 		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: m.shown(home, path), Asked: m.asked(),
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Write: m.writable(),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writable(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
@@ -115,15 +115,13 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	over := m.readThrough(home, mayWrite, v.Means.Mounts)
 	box.Setup.Binds, box.Setup.Over = binds, over
 	one := func(name string, ag engine.Agent) sandbox.Policy {
-		program, args, own := m.ownFolders(name, ag, home)
-		place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, m.getenv))
-		place := place
-		place.Shown = slices.Concat(place.Shown, args, packagesOf(args))
-		place.Keep = slices.Concat(place.Keep, below(own, path))
-		var ownOver []sandbox.Over
-		if v.Means.Mounts {
-			own, ownOver = m.throughOwn(own)
+		place, binds := place, binds
+		own := m.placeAgent(&place, name, ag, secret)
+		if place.Home != home {
+			binds = slices.Concat(sums, m.settings(place.Home, settings, place.Asked))
 		}
+		place.Keep = slices.Concat(place.Keep, below(own, path))
+		own, ownOver := m.throughOwn(own, v.Means.Mounts)
 		policy := place.Policy(level, v, limits, own, lender)
 		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
 		policy.Reach, policy.Doors = exits(ag.Endpoints)
@@ -133,6 +131,26 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// placeAgent adds to a place what one agent sees besides, and returns the folders of its
+// program's own.
+func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, secret []string) (own []string) {
+	home := place.Home
+	program, args, own := m.ownFolders(name, ag, home)
+	getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
+	place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
+	place.Home, place.Temp, place.Moved = getenv("HOME"), append(slices.Clone(place.Temp), getenv("TMPDIR")), movedHome(getenv)
+	known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, m.StateDir, place.Root})
+	apart := append(slices.Clone(secret), m.StateDir, place.Root, m.Plan.Root)
+	isApart := func(path string) bool {
+		return slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
+	}
+	mayShow := func(path string) bool { return !holdsOneOf(path, known...) && !isApart(path) }
+	folders, read := m.namedByVariables(program, ag.Env, mayShow)
+	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
+	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
+	return append(own, folders...)
 }
 
 // cachePnpm moves the store of pnpm into the folder of the tools' caches.
@@ -190,7 +208,7 @@ func lookup(env []string, name, otherwise string) string {
 func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, named, own []string) {
 	start, err := ag.Adapter.Start(agent.Invocation{
 		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
-		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate,
+		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate, Routes: ag.Routes,
 		StateDir: filepath.Join(m.StateDir, "agents", name),
 	})
 	if err != nil {
@@ -198,7 +216,7 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 	}
 	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
-	own = agents.Folders(program, home, getenv)
+	own = agents.Folders(program, cmp.Or(getenv("HOME"), home), getenv)
 	for _, dir := range own {
 		if filepath.Ext(filepath.Base(dir)[1:]) == "" {
 			_ = os.MkdirAll(dir, 0o700) // without it the program says what it misses
@@ -216,12 +234,19 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 var through = strings.Fields(`
 	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
 	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
-	credentials.json credentials hosts.json apps.json oauth.json
+	credentials.json credentials hosts.json apps.json oauth.json gemini-credentials.json a2a-oauth-tokens.json mcp-auth.json
 `)
+
+// replaced are logins that a program renews by another file of the name, which cannot be
+// done where a file is shown by itself.
+var replaced = strings.Fields(".factory/auth.v2.file .factory/auth.v2.key .factory/auth.encrypted .qwen/oauth_creds.json")
 
 // throughOwn divides the folders of an agent's program into what it writes for the person,
 // and what it may change for its run only. Those of pawl's stay as they are.
-func (m maker) throughOwn(own []string) (write []string, over []sandbox.Over) {
+func (m maker) throughOwn(own []string, mounts bool) (write []string, over []sandbox.Over) {
+	if !mounts {
+		return own, nil
+	}
 	for _, dir := range own {
 		info, err := os.Lstat(dir)
 		if _, ofPawl := files.Below(m.StateDir, dir); ofPawl {
@@ -231,12 +256,18 @@ func (m maker) throughOwn(own []string) (write []string, over []sandbox.Over) {
 		if err != nil {
 			continue // the box's own home folder gets it
 		}
-		over = append(over, sandbox.Over{To: dir, Whole: true})
+		back := lists.Each(slices.DeleteFunc(slices.Clone(replaced), func(name string) bool {
+			return filepath.Dir(name) != filepath.Base(dir)
+		}), filepath.Base)
+		over = append(over, sandbox.Over{To: dir, Whole: true, Back: back})
 		if !info.IsDir() {
 			continue
 		}
 		for _, name := range through {
 			path := filepath.Join(dir, name)
+			if slices.Contains(back, name) {
+				continue
+			}
 			if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink == 0 {
 				write = append(write, path)
 			}

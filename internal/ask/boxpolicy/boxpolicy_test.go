@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
@@ -343,8 +344,134 @@ func TestShownPackages(t *testing.T) {
 	if err := os.Symlink(script, link); err != nil {
 		t.Fatal(err)
 	}
-	modules := r.path("opt/lib/node_modules")
-	if got := packagesOf([]string{link, own, r.path("gone")}); !slices.Equal(got, []string{modules}) {
-		t.Errorf("shown is %q, want %q", got, modules)
+	program := filepath.Join(r.folder("opt/venv/bin"), "aider") // its Python lies beside it
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{r.path("opt/lib/node_modules"), r.path("opt/venv")}
+	if got := packagesOf([]string{link, own, r.path("gone"), program}, r.path("home")); !slices.Equal(got, want) {
+		t.Errorf("shown is %q, want %q", got, want)
+	}
+}
+
+// Paths in the variables that a program reads, and in those that its agent is given, are
+// shown: settings and certificates. What holds more than that, and what is hidden, is not.
+func TestPathsInVariables(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, name := range []string{"etc/oc.json", "etc/mine.json", "etc/ca.pem", "etc/other.json", "etc/secret.json", "project/a.json"} {
+		r.folder(filepath.Dir(name))
+		if err := os.WriteFile(r.path(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.folder("oc")
+	r.folder("alone/home2")
+	r.o.Config.Safety.Hide = []config.Path{config.Path(r.path("etc/secret.json"))}
+	r.o.Env = append(r.o.Env, "OPENCODE_CONFIG="+r.path("etc/oc.json"), "OPENCODE_CONFIG_DIR="+r.path("oc"), "OPENCODE_X="+r.dir,
+		"OPENCODE_URL=http://"+r.path("etc/other.json"), "OTHERS="+r.path("etc/other.json"))
+	ad, _ := agents.Lookup("opencode")
+	ag := engine.Agent{Adapter: ad, Env: []string{
+		"CERTS=" + r.path("gone") + ":" + r.path("etc/ca.pem"), "MORE=" + r.path("etc/secret.json") + ":" + r.path("project/a.json"),
+		"PATH=" + r.folder("kit/bin") + ":/usr/bin", "OPENCODE_TUI_CONFIG=" + r.path("etc/mine.json"), "TMPDIR=" + r.folder("scratch"),
+	}}
+	p := r.make(true).Agent("opencode", ag)
+	for name, want := range map[string]bool{
+		"etc/oc.json": true, "etc/ca.pem": true, "etc/mine.json": true, "kit": true,
+		"etc/other.json": false, "etc/secret.json": false, "project/a.json": false, "": false, "oc": false, "scratch": false,
+	} {
+		if slices.Contains(p.Show, r.path(name)) != want {
+			t.Errorf("%q is shown: %v, of %q", name, !want, p.Show)
+		}
+	}
+	changes := func(p sandbox.Policy, name string) bool {
+		return slices.ContainsFunc(p.Over, func(o sandbox.Over) bool { return o.To == r.path(name) })
+	}
+	runs := func(p sandbox.Policy, name string) bool {
+		return slices.Contains(p.Temp, sandbox.Bind{To: r.path(name)})
+	}
+	if !changes(p, "oc") || changes(p, "") || !runs(p, "scratch") || !runs(p, "home") {
+		t.Errorf("changes go with the run in %v and %v", p.Over, p.Temp)
+	}
+	if gates := r.make(true).Run.Gates; slices.Contains(gates.Show, r.path("etc/oc.json")) || runs(gates, "scratch") {
+		t.Errorf("gates see %q, %v", gates.Show, gates.Temp)
+	}
+	rc := r.path("alone/home2/.npmrc")
+	if err := os.WriteFile(rc, []byte("fund=false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ag.Env = []string{"HOME=" + r.path("alone/home2"), "XDG_CONFIG_HOME=" + r.path("alone/settings")}
+	p = r.make(true).Agent("opencode", ag)
+	if !runs(p, "alone/home2") || runs(p, "home") || !changes(p, "alone/home2/.local/share/opencode") ||
+		!changes(p, "alone/settings/opencode") || changes(p, "alone/home2/.config/opencode") {
+		t.Errorf("with another home folder %v and %v", p.Over, p.Temp)
+	}
+	if !slices.ContainsFunc(p.Binds, func(b sandbox.Bind) bool { return b.To == rc && b.ReadOnly }) {
+		t.Errorf("settings of another home folder: %v", p.Binds)
+	}
+}
+
+// A login that a program replaces is no file of its own in the box: it is written back.
+func TestReplacedLogin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for name, login := range map[string]string{"droid": "home/.factory/auth.v2.file", "qwen": "home/.qwen/oauth_creds.json"} {
+		own := r.folder(filepath.Dir(login))
+		if err := os.WriteFile(r.path(login), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ad, _ := agents.Lookup(name)
+		p := r.make(true).Agent(name, engine.Agent{Adapter: ad})
+		isBack := func(o sandbox.Over) bool { return o.To == own && slices.Contains(o.Back, filepath.Base(login)) }
+		if !slices.ContainsFunc(p.Over, isBack) || slices.Contains(p.Write, r.path(login)) {
+			t.Errorf("%s may write %q; for the run %v", name, p.Write, p.Over)
+		}
+	}
+}
+
+// With the gateway a program has a folder of pawl's: the person's, with its login, is not shown.
+func TestFolderWithTheGateway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ad, _ := agents.Lookup("claude")
+	ag := engine.Agent{Adapter: ad, Routes: []agent.Route{{Name: "anthropic", Protocol: agent.Anthropic, KeyIn: "ANTHROPIC_API_KEY"}}}
+	p := r.make(true).Agent("claude", ag)
+	ofPerson := func(o sandbox.Over) bool { return o.To == r.path("home/.claude") }
+	if slices.ContainsFunc(p.Over, ofPerson) || !slices.Contains(p.Write, r.path("state/agents/claude")) {
+		t.Errorf("it may write %q; for the run %v", p.Write, p.Over)
+	}
+}
+
+// A folder of pawl's that a program is told by an argument is not shown to be read: its
+// agent may write it.
+func TestFolderOfPawlInArguments(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ad, _ := agents.Lookup("cline")
+	program := filepath.Join(r.folder("opt"), "cline")
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := r.make(true).Agent("cline", engine.Agent{Adapter: ad, Command: []string{program}, Isolate: true})
+	if !slices.Contains(p.Show, program) || slices.Contains(p.Show, r.path("state/agents/cline")) {
+		t.Errorf("shown are %q", p.Show)
+	}
+}
+
+// Where XDG's variables move parts of the home folder, tools and settings are found there.
+func TestMovedHome(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	rc := filepath.Join(r.folder("cfg/pnpm"), "rc")
+	if err := os.WriteFile(rc, []byte("a=b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.o.Env = append(r.o.Env, "XDG_CONFIG_HOME="+r.path("cfg"), "XDG_DATA_HOME="+r.path("data"))
+	mise := r.folder("data/mise")
+	r.folder("data/private")
+	g := r.make(true).Run.Gates
+	settings := func(b sandbox.Bind) bool { return b.To == rc && b.ReadOnly }
+	if !slices.Contains(g.Show, mise) || !slices.ContainsFunc(g.Binds, settings) || slices.Contains(g.Show, r.path("data/private")) {
+		t.Errorf("shown are %q, and settings %v", g.Show, g.Binds)
 	}
 }

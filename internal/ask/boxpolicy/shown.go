@@ -10,7 +10,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -31,7 +34,7 @@ func (m maker) shown(home string, path []string) []string {
 	}
 	if filepath.IsAbs(home) && home != "/" {
 		for _, name := range shownNames()["home"] {
-			out = append(out, existing(home, name)...)
+			out = append(out, existing("/", program.InHome(home, name, m.getenv))...)
 		}
 	}
 	for _, name := range shownNames()["variables"] {
@@ -46,12 +49,52 @@ func (m maker) shown(home string, path []string) []string {
 		out = append(out, programsOf(dir, home)...)
 	}
 	out = append(out, m.Plan.Exe)
-	tooWide := func(dir string) bool {
-		_, holdsHome := files.Below(dir, home)
-		_, holdsState := files.Below(dir, m.StateDir)
-		return dir == home || holdsHome || holdsState
+	return slices.DeleteFunc(out, func(dir string) bool { return holdsOneOf(dir, home, m.StateDir) })
+}
+
+// holdsOneOf asks whether one of the paths is dir or lies in it.
+func holdsOneOf(dir string, paths ...string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		if _, inside := files.Below(dir, path); inside {
+			return true
+		}
+		return path != "" && filepath.Clean(path) == filepath.Clean(dir)
+	})
+}
+
+// movedHome are the parts of the home folder that variables move elsewhere.
+func movedHome(getenv func(string) string) []string {
+	return lists.Each(program.XDG(""), func(name string) string { return program.InHome("", name, getenv) })
+}
+
+// namedByVariables are the paths in the variables that a program reads, and in those that
+// the person gives it: folders that are the program's own, and what it reads besides.
+func (m maker) namedByVariables(name string, given []string, mayShow func(string) bool) (own, read []string) {
+	patterns := agents.Variables(name, "", func(variable string) string {
+		return lookup(given, variable, m.getenv(variable))
+	})
+	for i, kv := range slices.Concat(given, m.Env) {
+		variable, value, _ := strings.Cut(kv, "=")
+		isGiven := i < len(given)
+		isOwn := slices.ContainsFunc(patterns, func(pattern string) bool {
+			match, _ := filepath.Match(pattern, variable)
+			return match
+		})
+		for _, path := range filepath.SplitList(value) {
+			ofURL := strings.HasPrefix(path, "//")
+			info, err := os.Stat(path)
+			switch {
+			case err != nil || ofURL || !filepath.IsAbs(path) || !mayShow(path):
+			case isOwn && info.IsDir():
+				own = append(own, path)
+			case isGiven && variable == "PATH":
+				read = append(read, programsOf(path, m.getenv("HOME"))...)
+			case isGiven || isOwn:
+				read = append(read, path)
+			}
+		}
 	}
-	return slices.DeleteFunc(out, tooWide)
+	return own, slices.DeleteFunc(read, func(path string) bool { return !mayShow(path) })
 }
 
 // existing are the paths below dir, by a pattern, that are there.
@@ -123,14 +166,17 @@ func withRest(dir, home string) string {
 	return dir
 }
 
-// packagesOf are the folders of packages that files belong to: a script that an
-// interpreter is told to run loads the modules beside it.
-func packagesOf(paths []string) []string {
+// packagesOf are the folders that programs and scripts which are named by their path
+// belong to: an interpreter and modules lie beside them.
+func packagesOf(paths []string, home string) []string {
 	var out []string
 	for _, path := range paths {
 		to, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			continue
+		}
+		if dir := filepath.Dir(to); filepath.Base(dir) == "bin" {
+			out = append(out, withRest(dir, home))
 		}
 		for _, folder := range []string{"node_modules", "site-packages", "dist-packages"} {
 			if before, _, ok := strings.Cut(to, "/"+folder+"/"); ok {
@@ -145,7 +191,7 @@ func packagesOf(paths []string) []string {
 func (m maker) settings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
 	show := func(name, text string) {
-		to := filepath.Join(home, name)
+		to := program.InHome(home, name, m.getenv)
 		from := filepath.Join(m.StateDir, "settings", strings.ReplaceAll(strings.Trim(to, "/"), "/", "-"))
 		if old, err := os.ReadFile(from); err != nil || string(old) != text {
 			if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
@@ -158,7 +204,7 @@ func (m maker) settings(home string, git []git.Setting, asked []string) []sandbo
 		out = append(out, sandbox.Bind{From: from, To: to, ReadOnly: true})
 	}
 	for _, name := range shownNames()["settings"] {
-		path := filepath.Join(home, name)
+		path := program.InHome(home, name, m.getenv)
 		if slices.Contains(asked, path) {
 			continue
 		}

@@ -112,7 +112,7 @@ func commands(a *command.App) *cobra.Command {
 			} else if !info.IsDir() {
 				return command.Usage("-C %s: not a folder", a.Dir)
 			}
-			return nil
+			return a.ClaimState(cmd.Context())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

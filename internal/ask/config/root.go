@@ -38,12 +38,15 @@ func FindRoot(dir string) (string, error) {
 	return start, nil
 }
 
-// StateDir is the folder of root's authoritative state: below
-// $XDG_STATE_HOME, else ~/.local/state, named after the root and the start of
-// its path's hash, so that two checkouts of one name stay apart. env is a list
-// of K=V. Without both variables it is below the system's temporary folder.
-// The folder is not made.
-func StateDir(root string, env []string) string {
+// StateDir is the folder of the authoritative state of the repository that root is in:
+// below $XDG_STATE_HOME, else ~/.local/state, named after the root and the start of
+// its path's hash, so that two checkouts of one name stay apart. Another repository that
+// was there before, or one that was moved, has another one: see [ClaimState]. env is a
+// list of K=V. Without both variables it is below the system's temporary folder. The
+// folder is not made.
+func StateDir(root string, env []string) string { return stateOf(root, firstStateDir(root, env)) }
+
+func firstStateDir(root string, env []string) string {
 	name := filepath.Base(root)
 	if name == string(filepath.Separator) || name == "." {
 		name = "root"

@@ -14,10 +14,13 @@ const rootFile = "root"
 // maxPath bounds what is read of a [rootFile].
 const maxPath = 8 << 10
 
-// KeepRoot makes root one of [Roots]. Its state folder must be there. A root that
-// is known already is not written again.
-func KeepRoot(root string, env []string) error {
+// KeepRoot makes root one of [Roots], and notes whose its state folder is, which must be
+// there. A root that is known already is not written again.
+func KeepRoot(root string, env []string, commits Commits) error {
 	dir := StateDir(root, env)
+	if err := keepOwner(root, dir, commits); err != nil {
+		return err
+	}
 	if kept, err := keptRoot(dir); err == nil && kept == root {
 		return nil
 	}

@@ -49,9 +49,7 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.foreseeRollback)
 	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	post(api, "/runs/{run}/apply", "apply-run", "actions",
-		"Bring the result of a run that worked on a copy into the files",
-		s.applyRun)
+	undeliveredRoutes(api, &undelivered{s: s})
 }
 
 // act does something for a person; the answer says what was done, and how the run
@@ -111,22 +109,6 @@ func (s *Server) redirectRun(ctx context.Context, in *struct {
 	}
 	return s.onRun(ctx, &in.RunPath,
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Redirect(ctx, r, to) })
-}
-
-// applyRun refuses a result that does not fit.
-func (s *Server) applyRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
-		out, err := p.Apply(ctx, r, action.ApplyOptions{})
-		if err != nil {
-			return err
-		}
-		if out.Status == "conflict" || out.Status == "confirm" {
-			said, _ := p.Heard(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
-			return fault.Refuse("%s", strings.Join(said, " "))
-		}
-		p.PrintApplied(out, false)
-		return nil
-	})
 }
 
 // StartWish is which procedure or workflow is to be started, and how.

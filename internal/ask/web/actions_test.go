@@ -113,7 +113,7 @@ func TestRollbackIsForeseen(t *testing.T) {
 	}
 }
 
-// A rollback goes where it was asked to, and back.
+// A rollback goes where it was asked to, and back, and a page knows that it can be undone.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -121,6 +121,10 @@ func TestRollback(t *testing.T) {
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
 	r.steps("abc123", snaps)
 	file := filepath.Join(r.s.o.Root, "a")
+	var known Snapshots
+	if r.get("/runs/abc123/snapshots", &known); known.Undo {
+		t.Error("a rollback that was not made can be undone")
+	}
 	for _, c := range []struct{ body, says, want string }{
 		{`{}`, "the snapshot after iteration 1", "1"},
 		{`{"to":0}`, "how it was before the run", "0"},
@@ -131,6 +135,9 @@ func TestRollback(t *testing.T) {
 		text, err := os.ReadFile(file)
 		if err != nil || string(text) != c.want || !strings.Contains(done.Message, c.says) {
 			t.Errorf("%s: the file has %q (%v), said %s", c.body, text, err, done.Message)
+		}
+		if r.get("/runs/abc123/snapshots", &known); !known.Undo {
+			t.Errorf("%s cannot be undone", c.body)
 		}
 	}
 }

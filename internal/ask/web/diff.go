@@ -101,8 +101,8 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if err != nil {
 		return nil, err
 	}
-	kept, err := tree.Recoveries(ctx, r.ID)
-	return answer(Snapshots{Undo: len(kept) > 0, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
+	undo, err := s.o.RolledBack(ctx, r.ID)
+	return answer(Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
 		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
 			Skipped: list(n.Skipped)}
@@ -125,11 +125,7 @@ func (s *Server) diffRun(ctx context.Context, in *struct {
 	RunPath
 	Span
 }) (*body[Diff], error) {
-	c, err := s.states(ctx, in.Run, in.Span)
-	if err != nil {
-		return nil, err
-	}
-	return c.diff(ctx)
+	return answerDiff(ctx)(s.states(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffRunFile(ctx context.Context, in *struct {
@@ -137,30 +133,18 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	Span
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	c, err := s.states(ctx, in.Run, in.Span)
-	if err != nil {
-		return nil, err
-	}
-	return c.file(ctx, in.FilePath)
+	return answerFileDiff(ctx, in.FilePath)(s.states(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
-	c, err := s.iterationStates(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return c.diff(ctx)
+	return answerDiff(ctx)(s.iterationStates(ctx, in))
 }
 
 func (s *Server) diffIterationFile(ctx context.Context, in *struct {
 	IterationPath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	c, err := s.iterationStates(ctx, &in.IterationPath)
-	if err != nil {
-		return nil, err
-	}
-	return c.file(ctx, in.FilePath)
+	return answerFileDiff(ctx, in.FilePath)(s.iterationStates(ctx, &in.IterationPath))
 }
 
 // compared are two states of files: trees or commits that tree knows.
@@ -187,7 +171,7 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	}
 	var snaps []workspace.Snapshot
 	if c.tree, err = s.tree(ctx, r); err == nil {
-		snaps, err = s.snapshots(ctx, c.tree, r)
+		snaps, err = c.tree.Snapshots(ctx, r.ID)
 	}
 	whole := of == Span{To: -1}
 	shared := s.o.Store.Board() != ""
@@ -215,10 +199,6 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 	return c, err
 }
 
-func (s *Server) snapshots(ctx context.Context, tree *workspace.Checkout, r store.Run) ([]workspace.Snapshot, error) {
-	return tree.Snapshots(ctx, r.ID)
-}
-
 func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 	for _, s := range snaps {
 		if s.N == n && s.Attempt == "" {
@@ -231,10 +211,38 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 		suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 
-func (c compared) diff(ctx context.Context) (*body[Diff], error) {
-	if c.from == "" || c.to == "" {
-		return nil, unknownStates()
+// refuseUnknown refuses states that nothing is known of.
+func (c compared) refuseUnknown(err error) error {
+	unknown := c.from == "" || c.to == ""
+	if err == nil && unknown {
+		err = problem(http.StatusNotFound, "NO_DIFF",
+			"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
+			suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
 	}
+	return err
+}
+
+// answerDiff answers with the files that differ between two states, if they were found.
+func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) {
+	return func(c compared, err error) (*body[Diff], error) {
+		if err := c.refuseUnknown(err); err != nil {
+			return nil, err
+		}
+		return c.diff(ctx)
+	}
+}
+
+// answerFileDiff answers with what differs in one file.
+func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*body[patch.FileDiff], error) {
+	return func(c compared, err error) (*body[patch.FileDiff], error) {
+		if err := c.refuseUnknown(err); err != nil {
+			return nil, err
+		}
+		return c.file(ctx, of)
+	}
+}
+
+func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
 		return nil, gone(err)
@@ -256,21 +264,12 @@ func gone(err error) error {
 		suggest("snapshot.keep in pawl.yaml says how long they are kept")
 }
 
-func unknownStates() error {
-	return problem(http.StatusNotFound, "NO_DIFF",
-		"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
-		suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
-}
-
 func statusWord(f git.FileChange) string {
 	word := map[byte]string{'A': "added", 'D': "deleted", 'R': "renamed", 'T': "type"}[f.Status]
 	return cmp.Or(word, "modified")
 }
 
 func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
-	if c.from == "" || c.to == "" {
-		return nil, unknownStates()
-	}
 	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, gone(err)

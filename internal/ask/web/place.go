@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,15 +156,17 @@ func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, err
 	if err != nil {
 		return t, err
 	}
-	var cost int64
+	var cost loop.MicroUSD
 	known := false
 	for _, u := range usage {
 		t.Iterations += u.Iterations
 		t.TokensIn += u.TokensIn
 		t.TokensOut += u.TokensOut
-		cost, known = cost+u.Cost, known || u.CostKnown > 0
+		if u.CostUSD != nil {
+			cost, known = cost+loop.MicroUSD(math.Round(*u.CostUSD*1e6)), true
+		}
 	}
-	t.CostUSD = loop.MicroUSD(cost).Dollars(known)
+	t.CostUSD = cost.Dollars(known)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
 	for _, d := range ended {
 		t.Landed += d.Landed

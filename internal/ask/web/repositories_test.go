@@ -28,7 +28,7 @@ func (r *rig) beside(name string) (root, dir string) {
 			r.t.Fatal(err)
 		}
 	}
-	if err := config.KeepRoot(root, r.s.o.Env); err != nil {
+	if err := config.KeepRoot(root, r.s.o.Env, nil); err != nil {
 		r.t.Fatal(err)
 	}
 	return root, dir

@@ -144,20 +144,12 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 }
 
 func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
-	c, err := s.work(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return c.diff(ctx)
+	return answerDiff(ctx)(s.work(ctx, in))
 }
 
 func (s *Server) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	c, err := s.work(ctx, &in.CasePath)
-	if err != nil {
-		return nil, err
-	}
-	return c.file(ctx, in.FilePath)
+	return answerFileDiff(ctx, in.FilePath)(s.work(ctx, &in.CasePath))
 }

@@ -52,7 +52,7 @@ type RunDetail struct {
 	Spent    Spent     `json:"spent"`
 	Question *Question `json:"question,omitempty" doc:"What a person is asked."`
 	Sandbox  string    `json:"sandbox" doc:"The safety level, and what the operating system enforces of it."`
-	Copy     bool      `json:"copy" doc:"It works on a copy of the files; apply brings its result over."`
+	Copy     bool      `json:"copy" doc:"Work of it is not in the files; apply brings it there."`
 	Asked    []Asked   `json:"asked" nullable:"false" doc:"What was asked of the run and not taken yet."`
 	Doing    string    `json:"doing" doc:"What the loop does now, e.g. run, review or wait; empty when it rests."`
 	DoingWhy string    `json:"doing_why"`
@@ -253,8 +253,21 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	} else {
 		out.Question = showQuestion(state.Question, rows)
 	}
-	if setup.Undelivered != "" && !out.Live {
+	if out.Live {
+		return answer(out), nil
+	}
+	conflict, err := s.o.InConflict(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if conflict {
+		out.Actions = append(out.Actions, "settle")
+	}
+	if setup.Undelivered != "" {
 		out.Actions = append(out.Actions, "apply")
+	}
+	if action.CanDiscard(r) {
+		out.Actions = append(out.Actions, "discard")
 	}
 	return answer(out), nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
-	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/stats"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -34,38 +33,12 @@ type RefusalStats struct {
 
 // UsageStats are cost, tokens and iterations by day and agent.
 type UsageStats struct {
-	Usage []UsageStat `json:"usage" nullable:"false" doc:"Oldest day first; days without iterations are left out."`
-}
-
-// UsageStat is one agent on one day.
-type UsageStat struct {
-	Day        string   `json:"day" doc:"2006-01-02"`
-	Agent      string   `json:"agent"`
-	Runs       int      `json:"runs"`
-	Iterations int      `json:"iterations"`
-	Succeeded  int      `json:"succeeded"`
-	Failed     int      `json:"failed"`
-	Elapsed    float64  `json:"elapsed" doc:"Seconds."`
-	CostUSD    *float64 `json:"cost_usd" nullable:"true" doc:"Where it is known; null when it is known of none."`
-	TokensIn   int64    `json:"tokens_in"`
-	TokensOut  int64    `json:"tokens_out"`
+	Usage []store.UsageStat `json:"usage" nullable:"false" doc:"Oldest day first; days without iterations are left out."`
 }
 
 // ThroughputStats are what ended, by day.
 type ThroughputStats struct {
-	Days []ThroughputStat `json:"days" nullable:"false" doc:"Oldest first; days on which nothing ended are left out."`
-}
-
-// ThroughputStat is one day.
-type ThroughputStat struct {
-	Day        string  `json:"day" doc:"2006-01-02"`
-	Completed  int     `json:"completed" doc:"Runs."`
-	Failed     int     `json:"failed" doc:"Runs that failed or were aborted."`
-	Other      int     `json:"other" doc:"Runs that ended in another way."`
-	Landed     int     `json:"landed" doc:"Cases."`
-	Iterations int     `json:"iterations"`
-	Worked     float64 `json:"worked" doc:"Seconds in iterations."`
-	Waited     float64 `json:"waited" doc:"Seconds beside them: waits for providers and backoffs."`
+	Days []store.ThroughputStat `json:"days" nullable:"false" doc:"Oldest first; days on which nothing ended are left out."`
 }
 
 // Clock says where a person's days begin.
@@ -176,23 +149,12 @@ func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats],
 	now := time.Now()
 	since, zone := in.since(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
-	return answer(UsageStats{lists.Each(usage, func(u store.Usage) UsageStat {
-		return UsageStat{
-			Day: u.Day, Agent: u.Agent, Runs: u.Runs, Iterations: u.Iterations,
-			Succeeded: u.Succeeded, Failed: u.Failed, Elapsed: seconds(u.Elapsed),
-			CostUSD: loop.MicroUSD(u.Cost).Dollars(u.CostKnown > 0), TokensIn: u.TokensIn, TokensOut: u.TokensOut,
-		}
-	})}), err
+	return answer(UsageStats{list(usage)}), err
 }
 
 func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
 	now := time.Now()
 	since, zone := in.since(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
-	return answer(ThroughputStats{lists.Each(ended, func(t store.Throughput) ThroughputStat {
-		return ThroughputStat{
-			Day: t.Day, Completed: t.Completed, Failed: t.Failed, Other: t.Other, Landed: t.Landed, Iterations: t.Iterations,
-			Worked: seconds(t.Worked), Waited: seconds(t.Waited),
-		}
-	})}), err
+	return answer(ThroughputStats{list(ended)}), err
 }

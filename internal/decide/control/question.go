@@ -87,7 +87,7 @@ func otherChoices(o Offer) []Choice {
 	if o.Green {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
 	}
-	take := "Take it over yourself: pawl stops, the files stay as they are"
+	take := "Take it over yourself: pawl stops, and the work comes into your files"
 	if o.Elsewhere {
 		take = "Take it over yourself: the files stay as they are"
 	}

@@ -15,9 +15,11 @@ package deliver
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
@@ -55,7 +57,9 @@ type Facts struct {
 	Place Place
 	Began string // the branch that the work began on; "" is a detached HEAD
 	Now   string // what is checked out now
-	Busy  string // an operation that is half done in the checkout, such as a rebase
+	// Unjudged: something of the person's came in beside the work, after the gates judged it.
+	Unjudged bool
+	Busy     string // an operation that is half done in the checkout, such as a rebase
 
 	Overlap []string // paths of the work that the person changed meanwhile, too
 	Staged  []string // paths of its commits for which the person staged something else
@@ -112,6 +116,8 @@ func Decide(f Facts) Decision {
 	case len(f.Unseen) > 0 && !f.Requested:
 		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours " +
 			"run by themselves"}
+	case f.Unjudged && !f.Requested:
+		return Decision{Kind: Combine, Why: "what you changed meanwhile came in after the gates judged it"}
 	case f.Place == Ahead && f.Commits > 0:
 		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
 	case len(f.Overlap) > 0:
@@ -135,6 +141,40 @@ func (f Facts) decideElsewhere() (Decision, bool) {
 		}
 	}
 	return Decision{}, false
+}
+
+// manyFiles is from how many new files on it is said where they are: nobody asks for so
+// many without a word, and a cache or what was built may have been left in the tree.
+const manyFiles = 200
+
+// ManyNew says how many files a change adds, and in which folder most of them are, where
+// they are many; "" where they are not. Paths have slashes.
+func ManyNew(added []string) string {
+	if len(added) < manyFiles {
+		return ""
+	}
+	added = slices.Sorted(slices.Values(added))
+	folder, most := "", len(added)*4/5
+	for i, first := range added[:len(added)-most+1] {
+		if in := commonFolder(first, added[i+most-1]); len(in) > len(folder) {
+			folder = in
+		}
+	}
+	text := fault.Numbered(len(added), "new file")
+	if folder != "" {
+		text += ", most of them in " + folder
+	}
+	return text
+}
+
+func commonFolder(a, b string) string {
+	end := 0
+	for i := 0; i < min(len(a), len(b)) && a[i] == b[i]; i++ {
+		if a[i] == '/' {
+			end = i
+		}
+	}
+	return a[:end]
 }
 
 func branchName(ref string) string {

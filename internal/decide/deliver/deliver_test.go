@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ func TestDecide(t *testing.T) {
 		"the branch was rebased, and files alone":   {func(f *deliver.Facts) { f.Place, f.Commits = deliver.Rewritten, 0 }, deliver.Deliver, ""},
 		"the person committed":                      {func(f *deliver.Facts) { f.Place = deliver.Ahead }, deliver.Combine, "you committed on main meanwhile"},
 		"the person committed, and files alone":     {func(f *deliver.Facts) { f.Place, f.Commits = deliver.Ahead, 0 }, deliver.Deliver, ""},
+		"came in since the verdict":                 {func(f *deliver.Facts) { f.Unjudged = true }, deliver.Combine, "what you changed meanwhile came in"},
+		"came in, and a person asked":               {func(f *deliver.Facts) { f.Unjudged, f.Requested = true, true }, deliver.Deliver, ""},
+		"came in, and it was red":                   {func(f *deliver.Facts) { f.Unjudged, f.Green = true, false }, deliver.Nothing, "it is not verified"},
 		"a file that the person changed, too":       {func(f *deliver.Facts) { f.Overlap = []string{"a"} }, deliver.Wait, `you changed "a" meanwhile, too`},
 		"a file that the person staged":             {func(f *deliver.Facts) { f.Staged = []string{"a", "b", "c", "d"} }, deliver.Wait, `you have staged something else for "a", "b", "c" and 1 more`},
 		"a rebase goes on":                          {func(f *deliver.Facts) { f.Busy = "rebase" }, deliver.Wait, "a rebase is going on in the checkout"},
@@ -101,4 +105,32 @@ func FuzzDecide(f *testing.F) {
 			t.Errorf("something is done with nothing: %+v", d)
 		}
 	})
+}
+
+// Where a change adds many files it is said how many, and where.
+func TestManyNew(t *testing.T) {
+	t.Parallel()
+	files := func(n int, in string) (paths []string) {
+		for i := range n {
+			paths = append(paths, fmt.Sprintf("%s%d/f.go", in, i))
+		}
+		return paths
+	}
+	for _, c := range []struct {
+		added []string
+		want  string
+	}{
+		{nil, ""},
+		{files(199, "m2/repo/"), ""},
+		{files(200, "m2/repo/"), "200 new files, most of them in m2/repo"},
+		{append(files(300, "m2/repo/"), files(40, "src/")...), "340 new files, most of them in m2/repo"},
+		{append(files(40, "a/"), files(300, "m2/repo/")...), "340 new files, most of them in m2/repo"},
+		{append(files(200, "a/"), files(200, "b/")...), "400 new files"},
+		{append(files(200, "x/a/"), files(200, "x/ab/")...), "400 new files, most of them in x"},
+		{files(250, "x"), "250 new files"},
+	} {
+		if got := deliver.ManyNew(c.added); got != c.want {
+			t.Errorf("%d files: %q, not %q", len(c.added), got, c.want)
+		}
+	}
 }

@@ -71,9 +71,6 @@ func heading(said string) (Item, bool) {
 	if rest, ok := strings.CutPrefix(said, "● "); ok {
 		return Item{Test: rest}, true
 	}
-	if rest, ok := strings.CutPrefix(said, "--- FAIL: "); ok {
-		return Item{Test: strings.Fields(rest + " ?")[0]}, true
-	}
 	if name, ok := numbered(said); ok { // jasmine
 		return Item{Test: name}, true
 	}

@@ -25,18 +25,8 @@ func byForm(h *hits) verdict {
 		}
 		seen++
 		c, weight, f := form(l)
-		if seen <= 8 && weight < 30 {
-			if n, ok := exitIn(l); ok {
-				if by := byExit(Evidence{ExitCode: n}); by.class != Unknown {
-					c, weight, f = by.class, 30, by.flags
-				}
-			}
-		}
 		if weight > v.weight {
 			v = verdict{class: c, weight: weight, flags: f, line: i}
-			if c == GitState && i > 0 && strings.HasPrefix(h.t.line(i-1), "error: ") {
-				v.line-- // what it gives up for is said just before
-			}
 		}
 	}
 	if p := readProblems(h.t); v.class == Unknown && p.under > 0 {

@@ -50,23 +50,10 @@ func (o *outline) thrownIn(file string) int {
 	return -1
 }
 
-// thrownAt is the innermost place of the project at which the exception of line i was thrown: the
-// first of the calls below it, else the place above it.
+// thrownAt is the first place of the project below line i, at which an exception was thrown.
 func (o *outline) thrownAt(i int) (places.Place, bool) {
 	for j := i + 1; j < min(o.t.len(), i+2*aroundMax); j++ {
-		if !strings.HasPrefix(o.said(j), "at ") {
-			if o.said(j) == "" || exception().MatchString(o.said(j)) {
-				break
-			}
-			continue
-		}
 		if p, ok := places.In(o.said(j)); ok && !places.Foreign(p.File) {
-			return p, true
-		}
-	}
-	for j := i - 1; j >= max(0, i-aroundMax/2); j-- {
-		p, ok := places.In(o.said(j))
-		if ok && p.From == 0 && p.Rest == "" && !places.Foreign(p.File) {
 			return p, true
 		}
 	}

@@ -92,9 +92,6 @@ func (all owners) before(l string) int {
 		if strings.HasPrefix(l, one) {
 			return len(one)
 		}
-		if l == one[:len(one)-1] {
-			return len(l)
-		}
 	}
 	return 0
 }

@@ -38,7 +38,6 @@ type problems struct {
 	file     string       // the header that eslint's and others' lines stand under
 	under    int          // the first line that stands under one
 	user     places.Place // in the project, of a library's template
-	message  string       // rustc and biome print it before or after the place
 	list     string       // the heading of the list of things that is read: "Unused files"
 	issue    string       // bandit says what above where
 }
@@ -71,7 +70,7 @@ func (p *problems) line(l string) {
 		}
 		p.issue = ""
 		return
-	case p.listed(said), p.rust(l, said), p.underFile(l, said), p.located(l, said):
+	case p.listed(said), p.rust(said), p.underFile(l, said), p.located(l, said):
 		return
 	}
 	p.loose(said)
@@ -118,28 +117,17 @@ func (p *problems) next() string {
 var headPlace = lazy.Regexp(`:\d+:\d+$`)
 
 // rust reads rustc's and clippy's two lines: "error[E0425]: message" and
-// "  --> file:70:26". kotlinc and others use the arrow in the same way.
-func (p *problems) rust(l, said string) bool {
-	if arrowed().MatchString(said) {
-		at, ok := places.In(said)
-		if p.message == "" && p.i > 0 { // ruff has a rule's name in front
-			p.message = aboveArrow(p.t.line(p.i - 1))
-		}
-		if ok && p.message != "" {
-			warning := warns(p.message)
-			p.message = strings.TrimSpace(marked().ReplaceAllString(p.message, ""))
-			it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.message}
-			p.add(it, warning)
-			p.message = ""
-		}
-		return ok
-	}
-	if strings.HasPrefix(l, "error[") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "warning: ") ||
-		strings.HasPrefix(l, "warning[") {
-		p.message = said
+// "  --> file:70:26". kotlinc, ruff and others use the arrow in the same way.
+func (p *problems) rust(said string) bool {
+	if p.i == 0 || !arrowed().MatchString(said) {
 		return false
 	}
-	return false
+	at, ok := places.In(said)
+	if message := aboveArrow(p.t.line(p.i - 1)); ok && message != "" {
+		bare := strings.TrimSpace(marked().ReplaceAllString(message, ""))
+		p.add(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, warns(message))
+	}
+	return ok
 }
 
 var (
@@ -170,9 +158,6 @@ func (p *problems) values(it Item) (want, got string) {
 	}
 	if want, got = places.Values(strings.Join(strings.Fields(it.Message), " ")); want != "" && got != "" {
 		return want, got
-	}
-	if below := p.t.line(min(p.i+1, p.t.len()-1)); strings.HasPrefix(below, "  ") && strings.HasSuffix(it.Message, " type") { // it goes on
-		return places.Values(it.Message + " " + strings.TrimSpace(below))
 	}
 	b := body{silent: true}
 	for j := p.i + 1; j < p.t.len() && j < p.i+2*aroundMax; j++ {

@@ -12,11 +12,9 @@ import (
 	"embed"
 	_ "embed"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -230,7 +228,11 @@ func Builtins() []string {
 // that there is cannot fail.
 func fileNames(folder string) []string {
 	list, _ := builtins.ReadDir(folder)
-	return lists.Each(list, fs.DirEntry.Name)
+	names := make([]string, 0, len(list))
+	for _, entry := range list {
+		names = append(names, entry.Name())
+	}
+	return names
 }
 
 // DryRun makes the output of --dry-run: three lines about the prompt, a blank

@@ -150,6 +150,9 @@ func (s *State) takeMergeOfEntry(m *Merged, now time.Time) {
 			text := fmt.Sprintf("made anew, and verified: %s (%s)", firstOfList(m.Regenerated), firstOfList(m.Commands))
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMade, ID: e.ID, Paths: m.Regenerated, Text: text})
 		}
+		if m.Many != "" {
+			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMany, ID: e.ID, Text: "it adds " + m.Many})
+		}
 		if len(m.Kept) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept,
 				Text: "protected files stay as the target has them: " + firstOfList(m.Kept)})
@@ -312,8 +315,7 @@ func (s *State) takeLanding(e *Event) {
 		m := &b.Steps[i]
 		if entry := s.entryOf(m.ID); entry != nil {
 			s.endEntry(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head,
-				Empty: m.Empty,
-				At:    e.At, Regenerated: m.Regenerated})
+				Empty: m.Empty, At: e.At, Regenerated: m.Regenerated, Many: m.Many})
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
@@ -343,6 +345,9 @@ func (s *State) endEntry(e Entry, l Landing) {
 	}
 	if len(l.Regenerated) > 0 {
 		why += ", with files made anew: " + firstOfList(l.Regenerated)
+	}
+	if l.Many != "" {
+		why += ", with " + l.Many
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: MoveLanded, Why: why})

@@ -118,6 +118,8 @@ type Merged struct {
 	// Regenerated are the paths that Commands made anew.
 	Regenerated []string `json:"regenerated,omitempty"`
 	Commands    []string `json:"commands,omitempty"`
+	// Many says how many files it adds, where they are many.
+	Many string `json:"many,omitempty"`
 	// Kept are protected paths that stay as the target has them.
 	Kept []string `json:"kept,omitempty"`
 	// Conflict is with the target itself.

@@ -257,6 +257,8 @@ type Landing struct {
 	At     time.Time `json:"at"`
 	// Regenerated are paths in conflict that a command made anew.
 	Regenerated []string `json:"regenerated,omitempty"`
+	// Many says how many files it adds, where they are many.
+	Many string `json:"many,omitempty"`
 }
 
 // CaseMove is what a step means for the task on the board.
@@ -298,6 +300,7 @@ const (
 	NoteConflict  NoteKind = "conflict"       // an entry does not merge
 	NoteAhead     NoteKind = "conflict_ahead" // it will not, once it is its turn
 	NoteSettled   NoteKind = "settled"        // a rule resolved a simple conflict
+	NoteMany      NoteKind = "many"           // it adds many files
 	NoteMade      NoteKind = "regenerated"    // files in conflict were made anew by their command
 	NoteKept      NoteKind = "protected"      // protected files stay as the target has them
 	NoteRed       NoteKind = "red"            // an entry is red on the target

@@ -2,8 +2,12 @@ package safety
 
 import (
 	"path"
+	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
@@ -23,7 +27,7 @@ func (s *shell) output(cmds []*command) string {
 	if len(last.words) == 0 {
 		return "$()"
 	}
-	switch name := path.Base(last.words[0].text); name {
+	switch path.Base(last.words[0].text) {
 	case "pwd":
 		return "$PWD"
 	case "mktemp":
@@ -40,27 +44,38 @@ func (s *shell) output(cmds []*command) string {
 		if has(last.words[1:], 'q', "--quiet") && !has(last.words[1:], 'f', "--filter") {
 			return "$all"
 		}
-	case "ls", "find":
-		return s.listed(name, last)
+	}
+	if names := printedNames(last); names != nil {
+		text := joined(names)
+		s.pay(len(text))
+		return text
 	}
 	return "$()"
 }
 
-// listed stands for what ls or find prints: names that rm gets, for example.
-func (s *shell) listed(name string, c *command) string {
-	args := operands(c.words[1:])
-	if name == "find" {
-		roots, filtered := foundBy(&call{name: name, args: c.words[1:]})
-		if filtered {
-			return "$()"
+// printedNames stand for the files that a command lists, as far as they are known.
+func printedNames(c *command) []word {
+	one := &call{name: baseName(c.words[0].text), args: c.words[1:]}
+	switch one.name {
+	case "find", "fd":
+		return foundBy(one)
+	case "git":
+		if joined(one.args) == "ls-files" {
+			return []word{{text: "."}}
 		}
-		args = roots
-	} else if len(args) == 0 {
-		args = []word{{text: "*"}}
+	case "ls", "dir":
+		paths := one.operands()
+		if len(paths) == 0 {
+			return []word{{text: "*"}}
+		}
+		return lists.Each(paths, func(p word) word {
+			if !strings.Contains(p.text, "*") {
+				p.text += "/*"
+			}
+			return p
+		})
 	}
-	text := strings.Join(texts(args), " ")
-	s.pay(len(text))
-	return text
+	return nil
 }
 
 // printed is what echo, printf, or cat with a here-document prints.
@@ -72,7 +87,7 @@ func printed(c *command) (string, bool) {
 	if c.from != nil && name == "cat" {
 		return "", false
 	}
-	args := lists.Each(c.words[1:], func(w word) string { return w.text })
+	args := texts(c.words[1:])
 	switch name {
 	case "echo":
 		escapes := false
@@ -86,83 +101,39 @@ func printed(c *command) (string, bool) {
 		}
 		return text, true
 	case "printf":
-		return formatted(args), len(args) > 0
+		return formatted(args)
 	case "cat":
 		return c.text, c.fed && len(args) == 0
 	}
 	return "", false
 }
 
-// formatted is what printf prints, near enough: text in the order of printing.
-func formatted(args []string) string {
+// printsUnread is true if one of the commands fetches or decodes text.
+func printsUnread(cmds []*command) bool {
+	return slices.ContainsFunc(cmds, func(c *command) bool {
+		return slices.ContainsFunc(c.words, func(w word) bool { return w.unread }) ||
+			len(c.words) > 0 && slices.Contains(list("prints unread text"), path.Base(c.words[0].text))
+	})
+}
+
+var formatWidth = lazy.Regexp(`%[-0-9.+# *]+`)
+
+// formatted is what printf prints, but for the width of what it fills in.
+func formatted(args []string) (text string, ok bool) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return ""
+		return "", false
 	}
-	format, rest := args[0], args[1:]
+	format, rest := formatWidth().ReplaceAllString(args[0], "%"), args[1:]
 	var out strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			out.WriteByte(format[i])
-			continue
-		}
-		i++
-		if format[i] == '%' {
-			out.WriteByte('%')
-			continue
-		}
-		for i < len(format)-1 && strings.IndexByte("0123456789.-+# ", format[i]) >= 0 {
-			i++
-		}
-		if len(rest) > 0 {
-			out.WriteString(rest[0])
-			rest = rest[1:]
+	for {
+		one, n, err := expand.Format(&expand.Config{}, format, rest)
+		out.WriteString(one)
+		rest = rest[n:]
+		if n == 0 || len(rest) == 0 || err != nil {
+			return out.String(), true
 		}
 	}
-	for _, more := range rest {
-		out.WriteString(" " + more)
-	}
-	return unescape(out.String())
-}
-
-// taintOf says whether commands download or decode.
-func taintOf(cmds []*command) taint {
-	var t taint
-	for _, c := range cmds {
-		t |= c.taint()
-	}
-	return t
-}
-
-// taint says what a command's output is, and what flows through it.
-func (c *command) taint() taint {
-	var t taint
-	for at := range c.words {
-		t |= c.words[at].taint
-	}
-	if len(c.words) == 0 {
-		return t
-	}
-	args := c.words[1:]
-	switch path.Base(c.words[0].text) {
-	case "curl", "wget", "fetch", "lynx", "http", "https", "nc", "ncat", "aria2c", "ssh":
-		return t | downloaded
-	case "base64", "base32", "basenc", "openssl", "uudecode":
-		if has(args, 'd', "--decode") || has(args, 'D', "") || path.Base(c.words[0].text) == "uudecode" {
-			return t | decoded
-		}
-	case "xxd":
-		if has(args, 'r', "--revert") {
-			return t | decoded
-		}
-	case "rev", "tr", "gunzip", "zcat", "bzcat", "xzcat":
-		return t | decoded
-	case "gzip", "xz", "bzip2":
-		if has(args, 'd', "--decompress") {
-			return t | decoded
-		}
-	}
-	return t
 }

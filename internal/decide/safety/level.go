@@ -164,15 +164,8 @@ func secretValue(value string) bool {
 		return false
 	}
 	authority, _, _ := strings.Cut(rest, "/")
-	user, _, ok := cutLast(authority, "@")
-	return ok && strings.Contains(user, ":") && !loopback(value)
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	at := strings.LastIndexByte(authority, '@')
+	return at >= 0 && strings.Contains(authority[:at], ":") && !loopback(value)
 }
 
 // matches says whether a name, in upper case, fits one of the patterns.

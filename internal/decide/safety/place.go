@@ -195,17 +195,12 @@ func (m *matcher) writesTo(w word, words []word) {
 
 // redirects judges where a command's output goes.
 func (m *matcher) redirects(c *command) {
-	kept := false
 	for _, r := range c.redirects {
 		if m.found != nil {
 			return
 		}
 		switch r.op {
 		case ">", ">>", ">|", "&>", "&>>", "<>":
-			if !kept { // one of many is enough
-				m.keeps(c, r.target)
-				kept = true
-			}
 			m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
 		case ">&":
 			if !digits(r.target.text) && r.target.text != "-" {
@@ -219,25 +214,6 @@ func (m *matcher) redirects(c *command) {
 func few(words []word, more ...word) []word {
 	n := min(len(words), 20)
 	return append(words[:n:n], more...)
-}
-
-// keeps notes what is written into a file, since it may be run next.
-func (m *matcher) keeps(c *command, file word) {
-	t := c.taint()
-	for from, n := c.from, 0; from != nil && n < 20; from, n = from.from, n+1 {
-		t |= from.taint()
-	}
-	if t != 0 {
-		m.downloads(file.text)
-	}
-	text, ok := printed(c)
-	if !ok || !m.pay(len(text)) {
-		return
-	}
-	if m.scripts == nil {
-		m.scripts = map[string]string{}
-	}
-	m.scripts[strings.TrimPrefix(file.text, "./")] = text
 }
 
 // removes judges files and folders that are deleted. tree is true when what

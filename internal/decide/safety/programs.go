@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -15,15 +16,9 @@ func programs() map[string][]rule {
 		names string
 		rule  rule
 	}{
-		{"rm rimraf srm unlink del-cli trash", remove},
-		{"shred wipe", shreds},
-		{"chmod chown chgrp chattr setfacl", modes},
-		{"dd", copies},
+		{"rm rimraf srm unlink del-cli trash shred wipe", remove},
 		{"mv cp ln install rsync", moved},
-		{"tee truncate", written},
-		{"sed gsed perl", edited},
-		{"sudo doas pkexec su runas gsudo", privileges},
-		{"kill", kills},
+		{"tee truncate dd sed gsed perl chmod chown chgrp chattr setfacl", written},
 		{"echo printf", prints},
 		{"git", git},
 		{"psql mysql mariadb sqlite3 sqlite sqlcmd osql clickhouse-client clickhouse duckdb cqlsh cockroach", sqlClient},
@@ -37,16 +32,7 @@ func programs() map[string][]rule {
 		{"xargs", xargs},
 		{"find fd", finds},
 		{"eval", evals},
-		{"su", su},
-		{"watch hyperfine script nix-shell tmux screen watchexec nodemon concurrently alr nix", watches},
-		{"npm-run-all vagrant lxc", watches},
-		{"trap", traps},
-		{"ssh mosh", remote},
-		{"docker", container},
-		{"kubectl oc", pod},
 		{"source .", sources},
-		{"at batch", fromInput},
-		{"alias", aliased},
 		{"cd pushd", moves},
 	} {
 		for _, name := range strings.Fields(row.names) {
@@ -111,14 +97,9 @@ func git(m *matcher, c *call) {
 	m.services(&sub)
 	sub.args = args[1:]
 	switch args[0].text {
-	case "rebase":
-		for i, a := range sub.args {
-			if slices.Contains([]string{"-x", "--exec"}, a.text) && i+1 < len(sub.args) {
-				m.run(sub.args[i+1].text, c.depth+1)
-			}
-		}
-	case "submodule", "bisect":
-		m.gitRuns(&sub)
+	case "rebase", "submodule", "bisect":
+		sub.name = "git-" + args[0].text
+		m.unwrap(&sub)
 	case "config":
 		if ops := sub.operands(); len(ops) == 2 {
 			m.gitAlias(ops[0].text, ops[1].text, c.depth)
@@ -137,22 +118,6 @@ func (m *matcher) gitAlias(name, value string, depth int) {
 	}
 }
 
-// gitRuns judges submodule foreach COMMAND and bisect run COMMAND.
-func (m *matcher) gitRuns(c *call) {
-	for i, a := range c.args {
-		if a.text != "foreach" && a.text != "run" {
-			continue
-		}
-		rest := skipOptions(c.args[i+1:], nil)
-		if len(rest) == 1 {
-			m.run(rest[0].text, c.depth+1)
-		} else {
-			m.words(c.cmd, rest, c.depth+1)
-		}
-		return
-	}
-}
-
 // interpreter judges what a program that runs programs is started with. Its own
 // language is not read: what it does to files is the sandbox's to hold.
 func interpreter(m *matcher, c *call) {
@@ -162,7 +127,7 @@ func interpreter(m *matcher, c *call) {
 		switch {
 		case len(t) < 2 || t[0] != '-':
 			if t != "-" && t != "/dev/stdin" {
-				m.file(a, c, unread)
+				m.refuseUnread(c, a)
 				return // a program of its own
 			}
 		case t == "-m": // python -m twine upload
@@ -172,7 +137,7 @@ func interpreter(m *matcher, c *call) {
 			return
 		case inline(c.name, t):
 			if i+1 < len(c.args) {
-				m.tainted(c.args[i+1].taint, c.words)
+				m.refuseUnread(c, c.args[i+1])
 			}
 			return
 		}
@@ -214,20 +179,9 @@ func web(m *matcher, c *call) {
 		}
 		switch before {
 		case "-o", "-O", "--output", "--output-document":
-			m.downloads(t)
 			if before != "-O" || c.name == "wget" {
 				m.writesTo(a, c.words)
 			}
-		}
-		byOption := c.name == "curl" && c.has('O', "--remote-name")
-		keepsName := byOption || c.name == "wget"
-		if keepsName && strings.HasPrefix(t, "http") {
-			m.downloads(t[strings.LastIndexByte(t, '/')+1:])
-		}
-	}
-	for _, r := range c.cmd.redirects {
-		if r.op == ">" {
-			m.downloads(r.target.text)
 		}
 	}
 	if elsewhere && deletes {
@@ -245,9 +199,6 @@ func isURL(s string) bool {
 	}) || len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
 }
 
-// downloads notes a file that comes from the network.
-func (m *matcher) downloads(file string) { m.fetched[strings.TrimPrefix(file, "./")] = true }
-
 // loopback is true for an address of this machine.
 func loopback(url string) bool {
 	if _, rest, ok := strings.Cut(url, "://"); ok {
@@ -264,4 +215,17 @@ func loopback(url string) bool {
 		return true
 	}
 	return strings.HasPrefix(host, "127.") || strings.HasSuffix(host, ".localhost")
+}
+
+// moves follows cd.
+func moves(m *matcher, c *call) {
+	to := word{text: "~"}
+	if rest := skipOptions(c.args, nil); len(rest) > 0 {
+		to = rest[0]
+	}
+	if abs, ok := m.absolute(to.text); ok && to.text != "-" {
+		m.cwd = m.locate(path.Clean(abs)).path
+	} else {
+		m.cwd = ""
+	}
 }

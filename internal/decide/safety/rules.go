@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Danger grades an operation. High is stopped at normal and paranoid, Medium
@@ -91,28 +93,12 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 	return f, found
 }
 
+var toolWord = lazy.Regexp(`[A-Z]*[a-z0-9]+|[A-Z]+`)
+
 // toolWords are the words of a tool's name, in lower case: MultiEdit,
 // str_replace_editor and write-file have two or three.
 func toolWords(tool string) []string {
-	var b strings.Builder
-	low := false
-	for _, c := range cut(tool, 200) {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			if low {
-				b.WriteByte(' ')
-			}
-			b.WriteRune(c + 'a' - 'A')
-			low = false
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-			b.WriteRune(c)
-			low = true
-		default:
-			b.WriteByte(' ')
-			low = false
-		}
-	}
-	return strings.Fields(b.String())
+	return lists.Each(toolWord().FindAllString(cut(tool, 200), -1), strings.ToLower)
 }
 
 func anyOf(words []string, of ...string) bool {
@@ -162,7 +148,7 @@ func (r Rules) files(tool string, files []string) (Finding, bool) {
 func (r Rules) matcher(size int) *matcher {
 	return &matcher{
 		shell: newShell(size), rules: r, programs: programs(), cwd: r.root(),
-		functions: map[string]bool{}, aliases: map[string]string{}, fetched: map[string]bool{}, scripts: map[string]string{},
+		functions: map[string]bool{},
 	}
 }
 
@@ -191,9 +177,6 @@ type matcher struct {
 	outer     []string // working folders around subshells
 	contained bool     // files are a container's own
 	functions map[string]bool
-	aliases   map[string]string
-	fetched   map[string]bool   // files that were downloaded
-	scripts   map[string]string // text of files that were written
 }
 
 // report keeps the first finding that the level forbids.
@@ -278,19 +261,7 @@ func (m *matcher) command(c *command, depth int) {
 	if m.functions[name] && c.from != nil && len(c.from.words) > 0 && c.from.words[0].text == name {
 		m.report(finding{pattern: "fork-bomb", why: "starts processes without end", danger: High}, c.words)
 	}
-	if alias, ok := m.aliases[name]; ok && m.pay(len(alias)) {
-		m.run(alias+" "+quoteAll(c.words[1:]), depth+1)
-	}
 	m.words(c, c.words, depth)
-}
-
-// quoteAll writes words so that they are read the same again.
-func quoteAll(words []word) string {
-	var b strings.Builder
-	for _, w := range words {
-		b.WriteString(" '" + strings.ReplaceAll(w.text, "'", `'\''`) + "'")
-	}
-	return b.String()
 }
 
 // words judges a command without its redirections. The name may be one that
@@ -303,14 +274,8 @@ func (m *matcher) words(c *command, words []word, depth int) {
 		m.tangled = true
 		return
 	}
-	if t := words[0].taint; t != 0 {
-		m.tainted(t, words)
-		return
-	}
-	if text, ok := m.scripts[strings.TrimPrefix(words[0].text, "./")]; ok {
-		m.run(text, depth+1)
-	}
 	one := &call{name: synonym(baseName(words[0].text)), args: words[1:], words: words, cmd: c, depth: depth}
+	m.refuseUnread(one, words[0])
 	if one.name != "git" { // it has options before its verb, which its rule knows
 		m.services(one)
 	}
@@ -321,16 +286,6 @@ func (m *matcher) words(c *command, words []word, depth int) {
 	}
 	if m.found == nil {
 		m.unwrap(one)
-	}
-}
-
-// tainted reports a command that runs text from somewhere else.
-func (m *matcher) tainted(t taint, words []word) {
-	switch {
-	case t&downloaded != 0:
-		m.report(finding{pattern: "download-and-run", why: "runs what it downloads", danger: High}, words)
-	case t != 0:
-		m.report(finding{pattern: "decode-and-run", why: "runs text that it decodes first", danger: High}, words)
 	}
 }
 

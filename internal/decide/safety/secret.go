@@ -2,14 +2,15 @@ package safety
 
 import (
 	_ "embed"
-	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Secret is what looks like a secret in a file. What it is stays unsaid.
@@ -109,8 +110,7 @@ func testFile(file string) bool {
 // format is a key that shows what it is.
 type format struct {
 	prefix string
-	set    string // characters after the prefix: see in
-	min    int    // how many at least
+	is     *regexp.Regexp // the key is its first part
 	kind   string
 }
 
@@ -119,36 +119,28 @@ var secretTable string
 
 var knownFormats = sync.OnceValue(func() []format {
 	var out []format
+	sets := strings.NewReplacer("-", `\-`, "a", "a-z", "A", "A-Z", "0", "0-9")
 	for kind, line := range sections(secretTable) {
-		f := format{kind: kind}
-		_, _ = fmt.Sscan(line, &f.prefix, &f.set, &f.min) // the table is tested
-		out = append(out, f)
+		words := strings.Fields(line) // the prefix, the characters after it, and how many at least
+		set, most := "["+sets.Replace(words[1])+"]", ",}"
+		if kind == "AWS access key" { // it has a length of its own
+			most = "}(?:[^" + set[1:] + "|$)"
+		}
+		key := regexp.QuoteMeta(words[0]) + set + "{" + words[2]
+		out = append(out, format{words[0], regexp.MustCompile(`(?:^|[^\w-])(` + key + strings.Replace(most, "}", "})", 1)), kind})
 	}
 	return out
 })
 
-// find returns the first key of the format in a line. An AWS key has a length
-// of its own.
+// find returns the first key of the format in a line.
 func (f format) find(line string) string {
-	for at := 0; ; {
-		i := strings.Index(line[at:], f.prefix)
-		if i < 0 {
-			return ""
-		}
-		i += at
-		end := i + len(f.prefix)
-		for end < len(line) && in(f.set, line[end]) {
-			end++
-		}
-		inWord := i > 0 && wordByte(line[i-1])
-		inName := i > 0 && line[i-1] == '-'
-		size := end - i - len(f.prefix)
-		tooLong := size > f.min && f.kind == "AWS access key"
-		if !inWord && !inName && size >= f.min && !tooLong {
-			return line[i:end]
-		}
-		at = max(end, i+1)
+	if !strings.Contains(line, f.prefix) {
+		return ""
 	}
+	if found := f.is.FindStringSubmatch(line); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 var (
@@ -180,20 +172,6 @@ func knownSecret(line string) (kind, value string) {
 		}
 	}
 	return "", ""
-}
-
-// in: a, A and 0 stand for small letters, capitals and digits; other
-// characters for themselves.
-func in(set string, c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z':
-		return strings.IndexByte(set, 'a') >= 0
-	case c >= 'A' && c <= 'Z':
-		return strings.IndexByte(set, 'A') >= 0
-	case c >= '0' && c <= '9':
-		return strings.IndexByte(set, '0') >= 0
-	}
-	return strings.IndexByte(set, c) >= 0
 }
 
 // assignedSecret finds a value with much randomness that is given to a name
@@ -285,10 +263,4 @@ func identifier(v string) bool {
 }
 
 // distinct counts the characters of a text that differ.
-func distinct(v string) int {
-	seen := map[byte]bool{}
-	for i := range len(v) {
-		seen[v[i]] = true
-	}
-	return len(seen)
-}
+func distinct(v string) int { return len(lists.Set([]byte(v))) }

@@ -203,11 +203,7 @@ func (m *matcher) given(c *call, take func(string)) {
 	for _, a := range c.args {
 		take(a.text)
 	}
-	text, ok := c.cmd.text, c.cmd.fed
-	if !ok && c.cmd.from != nil {
-		text, ok = printed(c.cmd.from)
-	}
-	if ok && m.pay(len(text)) {
+	if text, isKnown := m.stdin(c.cmd); isKnown {
 		take(text)
 	}
 }
@@ -297,8 +293,6 @@ func mongo(m *matcher, c *call) {
 		}
 	})
 }
-
-func wordByte(c byte) bool { return wordRune(rune(c)) }
 
 func wordRune(c rune) bool {
 	return strings.ContainsRune("_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", c)

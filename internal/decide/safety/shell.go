@@ -49,22 +49,14 @@ type command struct {
 }
 
 type word struct {
-	text  string
-	taint taint
+	text   string
+	unread bool // it is what a command prints that fetches or decodes text
 }
 
 type redirect struct {
 	op     string
 	target word
 }
-
-// taint is where the text of a word came from.
-type taint int
-
-const (
-	downloaded taint = 1 << iota
-	decoded
-)
 
 // shell is what all text of one command shares.
 type shell struct {
@@ -145,14 +137,17 @@ func nesting(text string) (n int) {
 
 // parse returns the statements before the first error, and where they end.
 func parse(text string, lang syntax.LangVariant) (stmts []*syntax.Stmt, end int, err error) {
-	for stmt, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+	for stmt, problem := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+		if err == nil {
+			err = problem
+		}
 		if err != nil {
-			return stmts, end, err
+			continue // to the end: the parser calls again also after a loop was left, which is a panic
 		}
 		stmts = append(stmts, stmt)
 		end = min(int(stmt.End().Offset()), len(text)) //nolint:gosec // a text is short
 	}
-	return stmts, end, nil
+	return stmts, end, err
 }
 
 // stmts returns the commands of a list's own level.

@@ -12,7 +12,7 @@ import (
 // miss: in temporary folders, databases of tests, and stand-ins of services on
 // this machine.
 
-// spared tells whether a command that a line of commands.txt found is harmless.
+// spared is true if a command that a line of commands.txt found is harmless.
 func (m *matcher) spared(pattern string, c *call) bool {
 	switch pattern {
 	case "git-reset-hard", "git-discard-all":

@@ -13,10 +13,10 @@ import (
 type builder struct {
 	*shell
 
-	cur   strings.Builder
-	has   bool // there is a word, also when it is empty
-	taint taint
-	words []word
+	cur    strings.Builder
+	has    bool // there is a word, also when it is empty
+	unread bool
+	words  []word
 }
 
 func (b *builder) put(s string) {
@@ -42,10 +42,10 @@ func blank(c rune) bool { return c == ' ' || c == '\t' || c == '\n' }
 // end ends the word at hand.
 func (b *builder) end() {
 	if b.has {
-		b.words = append(b.words, word{b.cur.String(), b.taint})
+		b.words = append(b.words, word{b.cur.String(), b.unread})
 	}
 	b.cur.Reset()
-	b.has, b.taint = false, 0
+	b.has, b.unread = false, false
 }
 
 // words expands words as a shell does, as far as that is known.
@@ -125,10 +125,10 @@ func (b *builder) parts(list []syntax.WordPart, escapes string, add func(string)
 			b.parameter(p, add)
 		case *syntax.CmdSubst:
 			cmds := b.subshell(p.Stmts)
-			b.taint |= taintOf(cmds)
+			b.unread = b.unread || printsUnread(cmds)
 			add(b.output(cmds))
 		case *syntax.ProcSubst:
-			b.taint |= taintOf(b.subshell(p.Stmts))
+			b.unread = printsUnread(b.subshell(p.Stmts)) || b.unread
 			b.put("/dev/fd/63")
 		case *syntax.ArithmExp:
 			b.substitutions(p)

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -18,34 +19,52 @@ const (
 	Task   By = "task"
 )
 
+// Counts are the whole numbers of a tally, as programs read them, too. Fields can be added, but names must not change.
+type Counts struct {
+	// Of tasks: how often they were started, landed, and so on.
+	Started   int `json:"started" doc:"Starts of tasks; 0 by agent, since a task is started before it has one."`
+	Landed    int `json:"landed" doc:"Tasks."`
+	GaveUp    int `json:"failed" doc:"Tasks, each time that they failed."`
+	TimedOut  int `json:"timed_out"`
+	Blocked   int `json:"blocked"`
+	Conflicts int `json:"conflicts" doc:"Met at landing."`
+
+	Iterations int `json:"iterations" doc:"Without attempts that a provider's limit cut off."`
+	Succeeded  int `json:"succeeded" doc:"Iterations."`
+	Failed     int `json:"failed_iterations"`
+	Retries    int `json:"retries" doc:"Iterations after a failed one of their run."`
+	Cured      int `json:"cured" doc:"Retries that succeeded."`
+	Guards     int `json:"guards" doc:"That tripped."`
+
+	TokensIn  int64 `json:"tokens_in"`
+	TokensOut int64 `json:"tokens_out"`
+}
+
+// addEach adds each of the numbers.
+func (c *Counts) addEach(o Counts) {
+	sum, other := reflect.ValueOf(c).Elem(), reflect.ValueOf(o)
+	for i := range sum.NumField() {
+		sum.Field(i).SetInt(sum.Field(i).Int() + other.Field(i).Int())
+	}
+}
+
 // Tally is what was counted. Tallies of different tasks, days and agents can be
 // added.
 type Tally struct {
 	// Key is what the tally is of: a day (2006-01-02), the name of an agent, the
 	// id of a sprint or of a task; "" is all, or what belongs to none.
 	Key string
-
-	Iterations int // without attempts that a provider's limit cut off
-	Succeeded  int // of these
-	Failed     int // of these
-	// Retries are the iterations after a failed one of their run, and Cured how
-	// many of these succeeded.
-	Retries, Cured   int
+	Counts
 	Elapsed          time.Duration // of iterations and attempts
 	Fastest, Slowest time.Duration // iteration; zero without one
 
-	Cost                int64 // micro-dollars, where it is known
-	CostKnown           int   // of how many iterations and attempts it is known
-	TokensIn, TokensOut int64
+	Cost      int64 // micro-dollars, where it is known
+	CostKnown int   // of how many iterations and attempts it is known
 
 	Waited time.Duration // for providers and backoffs
 	Asked  time.Duration // for people's answers
-	Guards int           // that tripped
 
-	// Of tasks: how often they were started, landed, and so on.
-	Started, Landed, GaveUp, TimedOut, Blocked int
-	Conflicts                                  int // of landings
-	// Worked are the landed ones that a loop worked on; the others a person
+	// Worked are the landed tasks that a loop worked on; the others a person
 	// brought. TaskIterations are theirs, in all their runs; Fewest and Most those
 	// of one of them, zero when there is none.
 	Worked         int
@@ -55,26 +74,13 @@ type Tally struct {
 
 // Add adds what another tally counted. The key stays.
 func (t *Tally) Add(o Tally) {
-	t.Iterations += o.Iterations
-	t.Succeeded += o.Succeeded
-	t.Failed += o.Failed
-	t.Retries += o.Retries
-	t.Cured += o.Cured
+	t.addEach(o.Counts)
 	t.Elapsed += o.Elapsed
 	t.Fastest, t.Slowest = leastNonZero(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
 	t.Cost += o.Cost
 	t.CostKnown += o.CostKnown
-	t.TokensIn += o.TokensIn
-	t.TokensOut += o.TokensOut
 	t.Waited += o.Waited
 	t.Asked += o.Asked
-	t.Guards += o.Guards
-	t.Started += o.Started
-	t.Landed += o.Landed
-	t.GaveUp += o.GaveUp
-	t.TimedOut += o.TimedOut
-	t.Blocked += o.Blocked
-	t.Conflicts += o.Conflicts
 	t.Worked += o.Worked
 	t.TaskIterations += o.TaskIterations
 	t.Fewest, t.Most = leastNonZero(t.Fewest, o.Fewest), max(t.Most, o.Most)
@@ -157,24 +163,11 @@ func Since(now time.Time, days int, zone *time.Location) time.Time {
 // change.
 type Line struct {
 	Key string `json:"key" doc:"The day, agent, sprint or task; empty when it is all of them."`
-
-	Started    int      `json:"started" doc:"Starts of tasks; 0 by agent, since a task is started before it has one."`
-	Landed     int      `json:"landed" doc:"Tasks."`
-	Failed     int      `json:"failed" doc:"Tasks, each time that they failed."`
-	TimedOut   int      `json:"timed_out"`
-	Blocked    int      `json:"blocked"`
-	Conflicts  int      `json:"conflicts" doc:"Met at landing."`
-	PerTask    *float64 `json:"iterations_per_task" nullable:"true" doc:"On average, of the tasks that landed; null when none did."`
-	FewestTask int      `json:"fewest_iterations" doc:"Of a task that landed."`
-	MostTask   int      `json:"most_iterations" doc:"Of a task that landed."`
-
-	Iterations       int      `json:"iterations" doc:"Without attempts that a provider's limit cut off."`
-	Succeeded        int      `json:"succeeded" doc:"Iterations."`
-	FailedIterations int      `json:"failed_iterations"`
-	Retries          int      `json:"retries" doc:"Iterations after a failed one of their run."`
-	Cured            int      `json:"cured" doc:"Retries that succeeded."`
-	RetrySuccess     *float64 `json:"retry_success" nullable:"true" doc:"0 to 1; null without a retry."`
-	Guards           int      `json:"guards" doc:"That tripped."`
+	Counts
+	PerTask      *float64 `json:"iterations_per_task" nullable:"true" doc:"On average, of the tasks that landed; null when none did."`
+	FewestTask   int      `json:"fewest_iterations" doc:"Of a task that landed."`
+	MostTask     int      `json:"most_iterations" doc:"Of a task that landed."`
+	RetrySuccess *float64 `json:"retry_success" nullable:"true" doc:"0 to 1; null without a retry."`
 
 	Elapsed float64  `json:"elapsed" doc:"Seconds in iterations."`
 	Mean    *float64 `json:"mean" nullable:"true" doc:"Seconds an iteration; null without one."`
@@ -182,23 +175,14 @@ type Line struct {
 	Slowest float64  `json:"slowest" doc:"Iteration, in seconds."`
 	Waited  float64  `json:"waited" doc:"Seconds, for providers and backoffs."`
 	Asked   float64  `json:"waited_for_answers" doc:"Seconds, for people."`
-
-	CostUSD   *float64 `json:"cost_usd" nullable:"true" doc:"Where it is known; null when it is known of none."`
-	TokensIn  int64    `json:"tokens_in"`
-	TokensOut int64    `json:"tokens_out"`
+	CostUSD *float64 `json:"cost_usd" nullable:"true" doc:"Where it is known; null when it is known of none."`
 }
 
 // Line makes a tally what programs read.
 func (t Tally) Line() Line {
 	l := Line{
-		Key: t.Key, Started: t.Started, Landed: t.Landed, Failed: t.GaveUp, TimedOut: t.TimedOut, Blocked: t.Blocked,
-		Conflicts:  t.Conflicts,
-		FewestTask: t.Fewest, MostTask: t.Most,
-		Iterations: t.Iterations, Succeeded: t.Succeeded, FailedIterations: t.Failed, Retries: t.Retries, Cured: t.Cured,
-		Guards:  t.Guards,
-		Elapsed: seconds(t.Elapsed), Fastest: seconds(t.Fastest), Slowest: seconds(t.Slowest), Waited: seconds(t.Waited),
-		Asked:    seconds(t.Asked),
-		TokensIn: t.TokensIn, TokensOut: t.TokensOut,
+		Key: t.Key, Counts: t.Counts, FewestTask: t.Fewest, MostTask: t.Most, Elapsed: seconds(t.Elapsed),
+		Fastest: seconds(t.Fastest), Slowest: seconds(t.Slowest), Waited: seconds(t.Waited), Asked: seconds(t.Asked),
 	}
 	if v, ok := t.MeanIterations(); ok {
 		l.PerTask = &v

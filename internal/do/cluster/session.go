@@ -359,18 +359,15 @@ const owner = "owner"
 // noteOwner notes that this process is the worker of a folder, which it has locked.
 func noteOwner(dir string) error {
 	self, err := process.Self()
-	if err == nil {
-		err = files.Replace(filepath.Join(dir, owner), encodeJSON(self), 0o600, false)
+	if err != nil {
+		return err
 	}
-	return err
+	return files.ReplaceJSON(filepath.Join(dir, owner), self, false)
 }
 
 // ownerOf is the process that was the worker of a folder last.
 func ownerOf(dir string) (id process.Identity, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, owner))
-	if err == nil {
-		err = json.Unmarshal(data, &id)
-	}
+	err = files.ReadJSON(filepath.Join(dir, owner), &id)
 	return id, err
 }
 
@@ -421,11 +418,7 @@ func openOrders(dir string) (map[string]openOrder, error) {
 	orders := map[string]openOrder{}
 	for _, path := range left {
 		var o openOrder
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &o)
-		}
-		if err != nil {
+		if err := files.ReadJSON(path, &o); err != nil {
 			return nil, fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
 		}
 		orders[path] = o

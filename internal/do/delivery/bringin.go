@@ -37,6 +37,9 @@ type Conflict struct {
 	Settled *Side `json:"settled,omitempty"`
 }
 
+// Open reports whether a person has to choose yet.
+func (c Conflict) Open() bool { return c.Settled == nil }
+
 // Side is what one side has at a path: both are empty where nothing is.
 type Side struct {
 	Mode   string `json:"mode,omitempty"`
@@ -105,7 +108,7 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		return in, w.storeConflicts(conflicts)
 	}
 	in.Files, in.Commits = len(todo), now.Head.Commit != w.agreed.Head
-	return in, w.takeMerged(ctx, n, todo, now.Tree, head, now.Head)
+	return in, w.takeMerged(ctx, n, todo, now, head, u)
 }
 
 func (a Agreed) gitHead() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
@@ -144,9 +147,10 @@ func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, e
 }
 
 // takeMerged carries out what was merged: files, then what is checked out.
-func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, tree, head string, now git.Head) error {
-	if head != "" && head != now.Commit {
-		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, now.Commit, head); err != nil {
+func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string, u Undelivered,
+) error {
+	if head != "" && head != now.Head.Commit {
+		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, now.Head.Commit, head); err != nil {
 			return err
 		}
 	}
@@ -157,8 +161,8 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, tr
 	if len(done.Left) > 0 {
 		return fmt.Errorf("%s in the workspace cannot be written: %s", done.Left[0].Path, done.Left[0].Why)
 	}
-	if now.Commit != w.agreed.Head {
-		if err := w.tree.Clone().SetHead(ctx, git.Head{Commit: head, Branch: now.Branch}); err != nil {
+	if now.Head.Commit != w.agreed.Head {
+		if err := w.tree.Clone().SetHead(ctx, git.Head{Commit: head, Branch: now.Head.Branch}); err != nil {
 			return err
 		}
 	}
@@ -169,8 +173,11 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, tr
 	own := slices.DeleteFunc(slices.Clone(w.agreed.Own), func(path string) bool {
 		return slices.ContainsFunc(todo, func(ch git.Change) bool { return ch.Path == path })
 	})
-	agreed := Agreed{Run: w.run, Tree: tree, Head: now.Commit, Branch: now.Branch, Own: own}
-	if err := w.keepAgreed(ctx, n, agreed); err != nil {
+	next := Agreed{Run: w.run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch, Own: own}
+	if len(u.Changes) > 0 || u.Commits > 0 {
+		next.Unjudged = n
+	}
+	if err := w.keepAgreed(ctx, n, next); err != nil {
 		return err
 	}
 	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))

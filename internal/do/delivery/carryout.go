@@ -3,7 +3,6 @@ package delivery
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,6 +24,7 @@ type Verdict struct {
 	Green     bool // see [deliver.Facts]
 	Completed bool
 	Requested bool // a person asked for it
+	Together  bool // the gates judged it with all that a person did and that came in
 }
 
 // Delivered is what was delivered, or why not.
@@ -41,6 +41,7 @@ type Delivered struct {
 	After   string   `json:"after,omitempty"`
 	Commits int      `json:"commits,omitempty"`
 	Files   int      `json:"files,omitempty"` // that were to be changed
+	Many    string   `json:"many,omitempty"`  // how many of them are new, where they are many
 	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
 }
 
@@ -69,7 +70,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
 		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
-		After: u.Tree}
+		After: u.Tree, Many: deliver.ManyNew(git.Added(u.Changes))}
 	if u.Commits == 0 {
 		d.To = d.From
 	}
@@ -93,6 +94,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 	f := deliver.Facts{
 		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
 		Files: len(u.Changes), Began: w.agreed.Branch, Broken: w.tree.Broken(),
+		Unjudged: w.agreed.Unjudged > 0 && w.agreed.Unjudged == u.N && !v.Together,
 	}
 	if f.Files == 0 && f.Commits == 0 {
 		return f, nil
@@ -141,10 +143,8 @@ func (w *Workspace) filteredChanges(ctx context.Context, u Undelivered) ([]strin
 // outlives the code: names must not change.
 type intention struct {
 	Delivered
-	Run string `json:"run"`
-	// Boot is of the machine: after its end files may be half written.
-	Boot string    `json:"boot"`
-	At   time.Time `json:"at"`
+	Run string    `json:"run"`
+	At  time.Time `json:"at"`
 }
 
 // carryOut moves branch, files and index.
@@ -173,7 +173,7 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 			return d, nil
 		}
 	}
-	if err := w.storeIntention(intention{Delivered: d, Run: w.run, Boot: process.Boot(), At: time.Now()}); err != nil {
+	if err := w.storeIntention(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
 		return d, err
 	}
 	w.o.point("intended")
@@ -295,11 +295,7 @@ func (w *Workspace) syncFiles(written []string) error {
 }
 
 func (w *Workspace) storeIntention(i intention) error {
-	data, err := json.Marshal(i)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, intentionFile), data, 0o600, true)
-	}
-	if err != nil {
+	if err := files.ReplaceJSON(filepath.Join(w.at.Own, intentionFile), i, true); err != nil {
 		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
 	}
 	return nil
@@ -312,13 +308,10 @@ func (w *Workspace) dropIntention() error {
 // finishInterrupted finishes a delivery that was cut off, or forgets one that had not
 // moved anything yet.
 func (w *Workspace) finishInterrupted(ctx context.Context) error {
-	data, err := os.ReadFile(filepath.Join(w.at.Own, intentionFile))
+	var i intention
+	err := files.ReadJSON(filepath.Join(w.at.Own, intentionFile), &i)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	var i intention
-	if err == nil {
-		err = json.Unmarshal(data, &i)
 	}
 	if err == nil {
 		err = w.finishDelivery(ctx, i)

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -20,17 +19,22 @@ import (
 // Conflicts for which the run rests.
 func (w *Workspace) Conflicts() ([]Conflict, error) {
 	var all []Conflict
-	data, err := os.ReadFile(filepath.Join(w.at.Own, conflictsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &all)
-	}
-	if err != nil {
+	err := files.ReadJSON(filepath.Join(w.at.Own, conflictsFile), &all)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the conflicts of the run: %w", err)
 	}
 	return all, nil
+}
+
+// InConflict reports whether a run has conflicts for which a person has to choose, by pawl's
+// folder for its workspace, which another process may work in.
+func InConflict(own, run string) (bool, error) {
+	w := Workspace{at: pool.Workspace{Own: own}}
+	if err := w.readAgreed(); err != nil || w.agreed.Run != run {
+		return false, err
+	}
+	all, err := w.Conflicts()
+	return slices.ContainsFunc(all, Conflict.Open), err
 }
 
 // storeConflicts keeps conflicts, with what was chosen for those that are the same.
@@ -50,11 +54,7 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
-	return err
+	return files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
 }
 
 // settledSides are the sides that a person chose, by conflict.
@@ -97,10 +97,7 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 		return 0, err
 	}
 	all[i].Settled = &side
-	data, err := json.Marshal(all)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, conflictsFile), data, 0o600, true)
-	}
+	err = files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
 	for _, c := range all {
 		if c.Settled == nil {
 			left++

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,15 +24,16 @@ import (
 const deliverCommand = "__deliver"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == deliverCommand {
-		os.Exit(deliverAndDie(os.Args[2], os.Args[3]))
+	if len(os.Args) == 5 && os.Args[1] == deliverCommand {
+		os.Exit(deliverAndDie(os.Args[2], os.Args[3], os.Args[4]))
 	}
 	os.Exit(gittest.Run(m))
 }
 
-func deliverAndDie(dir, point string) int {
+func deliverAndDie(dir, point, iteration string) int {
 	ctx := context.Background()
 	db, err := store.Open(ctx, filepath.Join(dir, "state", "pawl.db"))
+	n, _ := strconv.Atoi(iteration)
 	if err == nil {
 		var w *Workspace
 		if w, err = take(ctx, dir, db, func(at string) {
@@ -40,7 +43,7 @@ func deliverAndDie(dir, point string) int {
 			}
 		}); err == nil {
 			if err = w.Continue(ctx, "r1"); err == nil {
-				_, err = w.Deliver(ctx, Verdict{Iteration: 1, Green: true})
+				_, err = w.Deliver(ctx, Verdict{Iteration: n, Green: true})
 			}
 		}
 	}
@@ -186,7 +189,7 @@ func TestADeliveryIsKilled(t *testing.T) {
 				d.put("repo/mine.txt", "edited\n")
 				d.agent([]string{"a.txt", "1\n2\n3\n4\n", "new/b.txt", "b\n"}, "c.txt", "c\n")
 				d.release()
-				c := exec.CommandContext(t.Context(), os.Args[0], deliverCommand, d.dir, point)
+				c := exec.CommandContext(t.Context(), os.Args[0], deliverCommand, d.dir, point, "1")
 				if out, err := c.CombinedOutput(); err == nil || c.ProcessState.ExitCode() != -1 {
 					t.Fatalf("it was not killed: %v\n%s", err, out)
 				}
@@ -302,6 +305,37 @@ func TestTheNewestIsApplied(t *testing.T) {
 	}
 }
 
+// Branches and tags of an agent stay in the workspace, and are named.
+func TestOwnRefs(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.git("branch", "kept")
+	d.git("tag", "v1")
+	if err := d.w.Begin(t.Context(), "r2"); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got, err := d.w.OwnRefs(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("they are %q, %v", got, err)
+		}
+	}
+	expect()
+	top := d.w.Place().Top
+	d.agent([]string{"b.txt", "b\n"})
+	gittest.Git(t, top, "branch", "wip/one")
+	gittest.Git(t, top, "tag", "-am", "second", "v2")
+	gittest.Git(t, top, "branch", "-f", "kept")
+	expect("branch kept", "branch wip/one", "tag v2")
+	gittest.Git(t, top, "pack-refs", "--all")
+	expect("branch kept", "branch wip/one", "tag v2")
+	d.put(strings.TrimPrefix(filepath.Join(top, ".git", "refs", "heads", "a b"), d.dir+"/"), "rubbish")
+	expect("branch kept", "branch wip/one", "tag v2")
+	if d.deliver(); strings.Contains(d.git("for-each-ref"), "wip") {
+		t.Error("a branch of the agent's was delivered")
+	}
+}
+
 // A conflict stays until a person chose: then the file is what they chose, in both places.
 func TestSettle(t *testing.T) {
 	t.Parallel()
@@ -330,9 +364,35 @@ func TestSettle(t *testing.T) {
 			if choice == Mine {
 				kind = deliver.Nothing // it is there
 			}
-			if got := d.deliver(); got.Kind != kind || d.read("repo/a.txt") != want {
+			if got := d.deliver(); choice != Mine && got.Kind != deliver.Combine {
+				t.Errorf("it is delivered by the verdict from before: %+v", got)
+			}
+			got, err := d.w.Deliver(t.Context(), Verdict{Iteration: d.n, Green: true, Together: true})
+			if err != nil || got.Kind != kind || d.read("repo/a.txt") != want {
 				t.Errorf("%s (%s): %q", got.Kind, got.Why, d.read("repo/a.txt"))
 			}
 		})
+	}
+}
+
+// Conflicts are those of the run that has the workspace: a later run begins without any.
+func TestConflictsEndWithTheirRun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.agent(nil, "a.txt", "1\nagent\n3\n")
+	d.put("repo/a.txt", "1\nmine\n3\n")
+	if _, err := d.w.BringIn(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for run, want := range map[string]bool{"r1": true, "r2": false} {
+		if got, err := InConflict(d.w.Place().Own, run); err != nil || got != want {
+			t.Errorf("run %s has conflicts: %v, %v", run, got, err)
+		}
+	}
+	if err := d.w.Begin(t.Context(), "r2"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := d.w.Conflicts(); err != nil || len(all) != 0 {
+		t.Errorf("the next run has %+v, %v", all, err)
 	}
 }

@@ -24,7 +24,8 @@ func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) (
 	}
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		obeyed := slices.ContainsFunc(places, func(place string) bool {
-			return p == place || strings.HasPrefix(p, place+"/")
+			isLinkOnTheWay := strings.HasPrefix(place, p+"/")
+			return p == place || strings.HasPrefix(p, place+"/") || isLinkOnTheWay
 		})
 		attributes := drivers && path.Base(p) == ".gitattributes"
 		return !obeyed && !attributes && !slices.ContainsFunc(patterns,

@@ -3,7 +3,6 @@ package delivery
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -67,6 +67,9 @@ type Agreed struct {
 	Branch string `json:"branch,omitempty"`
 	// Own are the paths that deliveries of the run added, and that no person changed since.
 	Own []string `json:"own,omitempty"`
+	// Unjudged is the iteration after whose verdict something of the person's came in
+	// beside work that was not delivered; 0 is none.
+	Unjudged int `json:"unjudged,omitempty"`
 	// After has, for each snapshot of the run by its number, what was agreed when it was
 	// taken; the newest maxAfter.
 	After map[int]Agreed `json:"after,omitempty"`
@@ -99,13 +102,18 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-func (w *Workspace) openWorkspace(ctx context.Context) error {
-	data, err := os.ReadFile(filepath.Join(w.at.Own, agreedFile))
-	if err == nil {
-		err = json.Unmarshal(data, &w.agreed)
-	}
+// readAgreed reads what the checkout and the workspace had in common last.
+func (w *Workspace) readAgreed() error {
+	err := files.ReadJSON(filepath.Join(w.at.Own, agreedFile), &w.agreed)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) openWorkspace(ctx context.Context) (err error) {
+	if err := w.readAgreed(); err != nil {
+		return err
 	}
 	at := workspace.Place{Top: w.at.Top, Root: w.at.Top, Own: w.at.Own, Base: w.agreed.Head, Lent: w.at.Lent}
 	w.tree, err = workspace.OpenClone(ctx, w.o.Person.Repo, at, workspace.Options{
@@ -157,6 +165,9 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	}
 	w.run = run
 	w.agreed.After = nil
+	if err := unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
+		return err
+	}
 	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}
 	if err := w.keepAgreed(ctx, 0, agreed); err != nil {
 		return err
@@ -240,11 +251,7 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 		delete(after, old)
 	}
 	a.After = after
-	data, err := json.Marshal(a)
-	if err == nil {
-		err = files.Replace(filepath.Join(w.at.Own, agreedFile), data, 0o600, true)
-	}
-	if err != nil {
+	if err := files.ReplaceJSON(filepath.Join(w.at.Own, agreedFile), a, true); err != nil {
 		return fmt.Errorf("cannot store what the workspace began with: %w", err)
 	}
 	w.agreed = a
@@ -313,6 +320,35 @@ func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Hea
 	}
 	u.Changes, err = w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
 	return u, err
+}
+
+// refsLimit is how many branches and tags of an agent are looked at.
+const refsLimit = 1000
+
+// OwnRefs are the branches and tags that are in the workspace and not, or at another
+// commit, in the person's repository, but for the branch that is delivered: "branch wip",
+// "tag v1.0".
+func (w *Workspace) OwnRefs(ctx context.Context) (names []string, err error) {
+	theirs, err := w.o.Person.Repo.Refs(ctx, "refs/heads/", "refs/tags/")
+	if err != nil {
+		return nil, err
+	}
+	refs := w.tree.Clone().BranchesAndTags(refsLimit)
+	for _, ref := range theirs {
+		if refs[ref.Name] == ref.Commit {
+			delete(refs, ref.Name)
+		}
+	}
+	delete(refs, w.agreed.Branch)
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		name, isTag := strings.CutPrefix(ref, "refs/tags/")
+		if isTag {
+			names = append(names, "tag "+name)
+		} else {
+			names = append(names, "branch "+strings.TrimPrefix(ref, "refs/heads/"))
+		}
+	}
+	return names, nil
 }
 
 // onTop is the commit of an agent as one that follows what was checked out. A history

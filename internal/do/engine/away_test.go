@@ -1,51 +1,46 @@
 package engine
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
-// What is the fault of a program that is being updated, and what is the agent's.
-func TestAway(t *testing.T) {
+// A program that is away is waited for, but not one that agents may write.
+func TestProgramsThatAreAway(t *testing.T) {
 	t.Parallel()
 	dir, root := t.TempDir(), t.TempDir()
-	for _, path := range []string{filepath.Join(dir, "agent"), filepath.Join(root, "agent")} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := &worker{session: &session{plan: Plan{Root: root}}}
-	now := time.Now()
-	failed := func(at time.Time) supervisor.Result {
-		return supervisor.Result{StartedAt: at, Exit: loop.Exit{Code: 1}}
+	here := filepath.Join(dir, "here")
+	if err := os.WriteFile(here, []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		program string
-		res     supervisor.Result
-		away    bool
+		waits   time.Duration
+		back    bool
 	}{
-		"it is gone":                 {dir + "/gone", failed(now), true},
-		"it is gone, and that is ok": {dir + "/gone", supervisor.Result{StartedAt: now}, false},
-		"a stop":                     {dir + "/gone", supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}, false},
-		"it is new":                  {dir + "/agent", failed(now), true},
-		"it is older":                {dir + "/agent", failed(now.Add(time.Hour)), false},
-		"it is being written": {dir + "/agent", supervisor.Result{StartedAt: now.Add(time.Hour), Error: "text file busy",
-			Exit: loop.Exit{Code: -1}}, true},
-		"it worked for long": {dir + "/agent", supervisor.Result{StartedAt: now, Elapsed: time.Hour,
-			Exit: loop.Exit{Code: 1}}, false},
-		"a model answered": {dir + "/agent", supervisor.Result{StartedAt: now, Exit: loop.Exit{Code: 1},
-			Agent: agent.Outcome{Usage: agent.Usage{Output: 9}}}, false},
-		"it is of the work": {root + "/agent", failed(now), false},
+		"it is there":       {program: here},
+		"it is gone":        {program: dir + "/gone", waits: AwayFor},
+		"it comes back":     {program: dir + "/back", waits: 10 * time.Second, back: true},
+		"it is of the work": {program: root + "/gone"},
+		"it is relative":    {program: "./gone"},
 	} {
-		why, _ := w.away(supervisor.Job{Args: []string{c.program}}, c.res)
-		if (why != "") != c.away {
-			t.Errorf("%s: %q", name, why)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			told := 0
+			w := &worker{session: &session{plan: Plan{Root: root}, o: Options{Log: slog.New(slog.DiscardHandler), Notify: func(Notice) { told++ }}}}
+			begun := time.Now()
+			if c.back {
+				time.AfterFunc(c.waits-time.Millisecond, func() { _ = os.Symlink(here, c.program) })
+			}
+			w.awaitProgram(t.Context(), supervisor.Job{Args: []string{c.program}, Dir: root})
+			if waited := time.Since(begun); waited != c.waits || told != min(1, int(c.waits)) {
+				t.Errorf("%s: it is waited for %s, and told %d times", name, waited, told)
+			}
+		})
 	}
 }

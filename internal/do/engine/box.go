@@ -156,9 +156,8 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
 	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest, and .git/config and "+
-			".git/hooks. A person can add folders with safety.write, and places in the network with agents.NAME.endpoints; "+
-			"--unsandboxed takes the sandbox away.")
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with "+
+			"safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
 }
 
 // local tells whether a message is about the box's own loopback, which is open.
@@ -166,18 +165,13 @@ func local(s string) bool {
 	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
 }
 
-// allowance is what a person can set so that it is not refused any more. No
-// setting but the sandbox as a whole frees what is busy: git's configuration.
+// allowance is what a person can set so that it is not refused any more.
 func allowance(p sandbox.Policy, lines, connections []string, offline bool) string {
 	switch {
 	case offline && len(connections) == 0:
 		return "only a lower --safety opens the network"
 	case len(connections) == len(lines):
 		return "agents.NAME.endpoints allows it"
-	case slices.ContainsFunc(lines, func(l string) bool {
-		return strings.Contains(l, ".git/config") || strings.Contains(l, ".git/hooks")
-	}):
-		return "only --unsandboxed allows it"
 	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
 		return "it is a protected file; allow of the procedure lifts one"
 	}

@@ -108,13 +108,10 @@ func (w *worker) runAgent(
 		w.hearing.open(b, kept)
 	}
 	defer w.watchTime(s, time.Now())()
-	keep := func() error { return b.write(kept) }
-	res, err = w.withProgram(ctx, &b.Job, keep, func() (res supervisor.Result, err error) {
-		err = w.withRoom(ctx, func() error { // a job that did run is not run again
-			res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
-			return err
-		})
-		return res, err
+	w.awaitProgram(ctx, b.Job)
+	err = w.withRoom(ctx, func() error { // a job that did run is not run again
+		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		return err
 	})
 	return w.hearing.close(b), res, err
 }

@@ -58,13 +58,13 @@ type begun struct {
 	Job        supervisor.Job `json:"job"`
 	TreeBefore string         `json:"tree_before,omitempty"`
 	HeadBefore string         `json:"head_before,omitempty"`
+	// BranchBefore is what a review is put back to.
+	BranchBefore string `json:"branch_before,omitempty"`
 	// Messages are the control rows whose texts are in the prompt.
 	Messages []int64  `json:"messages,omitempty"`
 	Said     []string `json:"said,omitempty"` // their texts
 	// Later is how many of them, the last ones, were left while the agent worked.
 	Later int `json:"later,omitempty"`
-	// Back is the ref that a review's tree is put back to.
-	Back string `json:"back,omitempty"`
 }
 
 // begunBy is where it is kept how the job of a command was begun.
@@ -100,8 +100,8 @@ func ReadBegun(dir *os.Root) (attempt int, at time.Time, ok bool) {
 }
 
 func readBegun(path string) (b begun, ok bool) {
-	data, err := os.ReadFile(path)
-	return b, err == nil && json.Unmarshal(data, &b) == nil
+	ok = files.ReadJSON(path, &b) == nil
+	return b, ok
 }
 
 // open makes the folder. The files of an attempt before this one that a crash

@@ -256,6 +256,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 			w.note(d)
 			return rest
 		}
+		v.Together = true
 	}
 	return ""
 }
@@ -345,6 +346,9 @@ func deliveredText(d delivery.Delivered) string {
 	if d.Commits > 0 {
 		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
 	}
+	if d.Many != "" {
+		text += ": " + d.Many
+	}
 	if len(d.Left) > 0 {
 		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
 	}
@@ -361,6 +365,13 @@ func (d *Driver) deliverAtRest(ctx context.Context) {
 	defer cancel()
 	_ = d.worker.deliverWork(ctx, d.state) // the run rests already
 	d.keepDeliveries(ctx)
+	refs, err := d.o.Private.OwnRefs(ctx)
+	switch {
+	case err != nil:
+		d.warn(err.Error())
+	case len(refs) > 0:
+		d.notify(Notice{Kind: Note, Text: "only in the workspace: " + deliver.Some(refs) + "; open it: pawl run shell " + d.id})
+	}
 }
 
 // RecordDelivery notes that work of a run at rest was delivered.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 )
@@ -75,7 +77,7 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return b, fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
-	w.lookForReview(ctx, s, &b)
+	w.lookForReview(ctx, &b)
 	text, err := w.composeReview(ctx, s, b)
 	if err != nil {
 		return b, err
@@ -95,35 +97,18 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	return b, b.write(p.reviewBegun(c.Review))
 }
 
-// lookForReview notes the tree that is reviewed and the snapshot to put it
-// back to. Gates may have changed files since the iteration's own snapshot;
-// then there is one more.
-func (w *worker) lookForReview(ctx context.Context, s loop.State, b *begun) {
+// lookForReview notes the tree that is reviewed, and what is checked out.
+func (w *worker) lookForReview(ctx context.Context, b *begun) {
 	if w.o.Tree == nil {
 		return
 	}
-	r := &s.PendingReview.Record
-	snaps, err := w.o.Tree.Snapshots(ctx, w.id)
-	for i := range snaps {
-		if snaps[i].N == r.Number && snaps[i].Attempt == "" {
-			b.Back = snaps[i].Ref
-		}
-	}
-	tree, head, lerr := w.o.Tree.Look(ctx, w.id)
-	stale := tree != r.TreeAfter || b.Back == ""
-	if err = errors.Join(err, lerr); err == nil && stale {
-		var snap workspace.Snapshot
-		snap, err = w.o.Tree.Snapshot(ctx, w.id, r.Number, workspace.SnapshotOptions{Attempt: "review",
-			Message: fmt.Sprintf("%s: review of iteration %d", w.plan.Name, r.Number)})
-		tree, head, b.Back = snap.Tree, snap.Head, snap.Ref
-	}
+	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
-		b.Back = ""
 		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not "+
 			"noticed: %v", err))
 		return
 	}
-	b.TreeBefore, b.HeadBefore = tree, head
+	b.TreeBefore, b.HeadBefore, b.BranchBefore = now.Tree, now.Head.Commit, now.Head.Branch
 }
 
 // maxReviewed is how much of a patch is read for a review, in bytes.
@@ -210,7 +195,7 @@ func reviewFailure(name string, x loop.Exit, f *failure.Analysis) string {
 // back what the reviewer changed. An approval by one that changed what was
 // there is no approval of the author's work.
 func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
-	if w.o.Tree == nil || b.Back == "" {
+	if w.o.Tree == nil || b.TreeBefore == "" {
 		return
 	}
 	tree, head, err := w.o.Tree.Look(ctx, w.id)
@@ -227,7 +212,7 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
 	}
-	w.putBack(ctx, b, v, changes, tree)
+	w.undoReview(ctx, b, v, changes)
 	if head != b.HeadBefore || err != nil || !onlyNew(changes) {
 		withdraw(v, fmt.Sprintf("%s changed what it was to review", v.Agent))
 	}
@@ -236,36 +221,26 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 // maxReverted bounds the files that a record lists as put back.
 const maxReverted = 100
 
-// putBack makes the tree, which is now, what it was before the review.
-func (w *worker) putBack(ctx context.Context, b begun, v *loop.Review, changes []gate.Change, now string) {
-	changed := fault.Numbered(len(changes), "file")
-	what := fmt.Sprintf("%s, which reviews and may change nothing, changed %s", v.Agent, changed)
+// errOthers is that files are not as they were, though nothing went wrong.
+var errOthers = errors.New("somebody else changed them meanwhile")
+
+// undoReview makes the tree what it was before the review.
+func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, changes []gate.Change) {
+	what := v.Agent + ", which reviews and may change nothing, changed " + fault.Numbered(len(changes), "file")
 	if len(changes) == 0 {
-		what = fmt.Sprintf("%s, which reviews and may change nothing, moved HEAD", v.Agent)
+		what = v.Agent + ", which reviews and may change nothing, moved HEAD"
 	}
-	back, err := w.o.Tree.RewindTo(ctx, w.id, b.Back, now)
-	switch {
-	case err != nil || back.Refused != "":
-		w.warn(fmt.Sprintf("%s, and that could not be put back: %s", what, why(back, err)))
-	case len(back.Left) > 0:
-		w.warn(fmt.Sprintf("%s; %s was not put back: %s", what, back.Left[0].Path, back.Left[0].Why))
-	default:
-		w.warn(fmt.Sprintf("%s; all was put back (what was there is kept as %s)", what, back.Recovery))
-	}
-	if tree, head, err := w.o.Tree.Look(ctx, w.id); err != nil || tree != b.TreeBefore || head != b.HeadBefore {
+	was := workspace.Seen{Tree: b.TreeBefore, Head: git.Head{Commit: b.HeadBefore, Branch: b.BranchBefore}}
+	err := w.putBack(ctx, was)
+	if tree, head, lerr := w.o.Tree.Look(ctx, w.id); lerr != nil || tree != b.TreeBefore || head != b.HeadBefore {
+		w.warn(fmt.Sprintf("%s, and that could not be put back: %v", what, cmp.Or(err, lerr, errOthers)))
 		withdraw(v, v.Agent+" changed files that could not be put back")
 		return
 	}
+	w.warn(what + "; all was put back")
 	for _, c := range changes[:min(len(changes), maxReverted)] {
 		v.Reverted = append(v.Reverted, c.Path)
 	}
-}
-
-func why(back workspace.Rewound, err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	return back.Refused
 }
 
 // onlyNew is true when nothing that was there was touched, e.g. by tests that

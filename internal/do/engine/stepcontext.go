@@ -120,14 +120,11 @@ func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 	return h.w.do(ctx, job, onEvent)
 }
 
-// DoAgent is Do for an agent, whose program may be away for a while. A job is kept before
-// it starts again.
-func (h *StepContext) DoAgent(ctx context.Context, job supervisor.Job, keep func(supervisor.Job) error,
-	onEvent func(agent.Event),
+// DoAgent is Do for an agent, whose program may be away for a while.
+func (h *StepContext) DoAgent(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, error) {
-	return h.w.withProgram(ctx, &job, func() error { return keep(job) }, func() (supervisor.Result, error) {
-		return h.Do(ctx, job, onEvent)
-	})
+	h.w.awaitProgram(ctx, job)
+	return h.Do(ctx, job, onEvent)
 }
 
 // cachesOf is where a command's changes to the tools' caches go.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -120,8 +119,7 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 	n, err := d.jobs.find(ctx, func(job string) bool {
-		name, _, _ := strings.Cut(job, againMark)
-		awaited := d.state.Status == loop.Running && name == jobOf(d.state.Command)
+		awaited := d.state.Status == loop.Running && job == jobOf(d.state.Command)
 		return d.jobs.many || awaited
 	}, d.warn)
 	return n > 0, err

@@ -133,19 +133,24 @@ func (w *worker) undoGates(ctx context.Context, judged workspace.Seen) {
 	}
 	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
+	if err := w.putBack(ctx, judged); err != nil {
+		w.warn(fmt.Sprintf("what gates wrote could not be taken back, so it counts as work: %v", err))
+	}
+}
+
+// putBack makes the files, and what is checked out, what they were.
+func (w *worker) putBack(ctx context.Context, was workspace.Seen) error {
 	now, err := w.o.Tree.See(ctx, w.id)
-	if err == nil && now.Tree != judged.Tree {
+	if err == nil && now.Tree != was.Tree {
 		var changes []git.Change
-		if changes, err = w.o.Tree.TreeChanges(ctx, now.Tree, judged.Tree); err == nil {
+		if changes, err = w.o.Tree.TreeChanges(ctx, now.Tree, was.Tree); err == nil {
 			_, err = w.o.Tree.Carry(ctx, w.id, changes)
 		}
 	}
-	if clone := w.o.Tree.Clone(); err == nil && clone != nil && now.Head != judged.Head {
-		err = clone.SetHead(ctx, judged.Head)
+	if clone := w.o.Tree.Clone(); err == nil && clone != nil && now.Head != was.Head {
+		err = clone.SetHead(ctx, was.Head)
 	}
-	if err != nil {
-		w.warn(fmt.Sprintf("what gates wrote could not be taken back, so it counts as work: %v", err))
-	}
+	return err
 }
 
 // notJudged is the failure of an iteration that pawl could not judge.

@@ -91,8 +91,9 @@ func (c *Clone) Tips(limit int) []string {
 			add(id)
 		}
 	}
-	for _, id := range looseRefs(root, "refs", "refs/pawl", 10*limit) {
-		add(id)
+	loose := looseRefs(root, "refs", "refs/pawl", 10*limit)
+	for _, name := range slices.Sorted(maps.Keys(loose)) {
+		add(loose[name])
 	}
 	for line := range strings.Lines(smallFile(root, "logs/refs/stash", packedLimit)) {
 		if f := strings.Fields(line); len(f) > 1 {
@@ -102,10 +103,33 @@ func (c *Clone) Tips(limit int) []string {
 	return tips
 }
 
-// looseRefs are the texts of the refs below a folder that have files of their own,
+// BranchesAndTags are the refs of the clone's branches and tags, at most limit of those
+// that git did not pack: each with its id, or what else an agent has written there.
+func (c *Clone) BranchesAndTags(limit int) map[string]string {
+	root, err := c.openGit()
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	refs := map[string]string{}
+	for line := range strings.Lines(smallFile(root, "packed-refs", packedLimit)) {
+		if id, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			refs[name] = id
+		}
+	}
+	for _, dir := range []string{"refs/heads", "refs/tags"} {
+		maps.Copy(refs, looseRefs(root, dir, "", limit))
+	}
+	maps.DeleteFunc(refs, func(name, _ string) bool {
+		return !plainRef(name) || !strings.HasPrefix(name, "refs/heads/") && !strings.HasPrefix(name, "refs/tags/")
+	})
+	return refs
+}
+
+// looseRefs are the texts of the refs below a folder that have files of their own, by name,
 // but for those below without. At most limit files and folders are looked at.
-func looseRefs(root *os.Root, dir, without string, limit int) []string {
-	var texts []string
+func looseRefs(root *os.Root, dir, without string, limit int) map[string]string {
+	texts := map[string]string{}
 	looked := 0
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		switch looked++; {
@@ -114,7 +138,7 @@ func looseRefs(root *os.Root, dir, without string, limit int) []string {
 		case name == without:
 			return fs.SkipDir
 		case err == nil && d.Type().IsRegular():
-			texts = append(texts, smallFile(root, name, refLimit))
+			texts[name] = smallFile(root, name, refLimit)
 		}
 		return nil // what cannot be read is no ref
 	})

@@ -110,45 +110,6 @@ func TestEveryCommandKeyIsKnown(t *testing.T) {
 	}
 }
 
-// TestCommandsOfTheTree has all keys once in a file of the work tree that is included, and
-// once in .git/config, where they are the person's.
-func TestCommandsOfTheTree(t *testing.T) {
-	t.Parallel()
-	top, r := repository(t, "r")
-	mine, agents := filepath.Join(top, ".git", "config"), filepath.Join(top, ".gitconfig")
-	for key := range commandKeys {
-		gittest.Git(t, top, "config", "--file", agents, written(key), "true")
-	}
-	check := func(where string, tree bool) {
-		t.Helper()
-		for what, some := range map[string]func() *regexp.Regexp{"network": ofNetwork, "filters": ofFilters, "merges": ofMerges} {
-			settings, err := r.Config(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			settings = r.ofTree(settings, some)
-			found := map[string]bool{}
-			for _, s := range settings {
-				found[strings.ToLower(s.Key)] = true
-			}
-			for key, of := range commandKeys {
-				if want := tree && of == what; found[strings.ToLower(written(key))] != want {
-					t.Errorf("%s in %s: that it counts for %s is %v", key, where, what, !want)
-				}
-			}
-		}
-	}
-	gittest.Git(t, top, "config", "include.path", "../.gitconfig")
-	check(agents, true)
-	text, err := os.ReadFile(agents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, agents, "")
-	put(t, mine, string(text)+"[core]\n\trepositoryformatversion = 0\n")
-	check(mine, false)
-}
-
 // TestCommandsOfThePerson sets every key to a program that leaves its name, and has git do
 // all that may run one. Only those run that the list says.
 func TestCommandsOfThePerson(t *testing.T) {
@@ -230,45 +191,6 @@ func TestCommandsOfThePerson(t *testing.T) {
 		if slices.Contains(ran, key) {
 			t.Errorf("%s was run", key)
 		}
-	}
-}
-
-// TestNothingOfTheTreeRuns has git do the same with settings of a file in the tree.
-func TestNothingOfTheTreeRuns(t *testing.T) {
-	t.Parallel()
-	top, r := repository(t, "r")
-	head := gittest.Git(t, top, "rev-parse", "HEAD")
-	gittest.Git(t, top, "config", "include.path", "../.gitconfig")
-	gittest.Git(t, top, "config", "remote.ssh.url", "ssh://127.0.0.1:1/x")
-	put(t, filepath.Join(top, ".git", "info", "attributes"), "* merge=mine filter=mine\n")
-	made := filepath.Join(t.TempDir(), "made")
-	set := func(key string) {
-		gittest.Git(t, top, "config", "--file", filepath.Join(top, ".gitconfig"), key, "touch '"+made+"'")
-	}
-	commits := make([]string, 2)
-	for i := range commits {
-		put(t, filepath.Join(top, "text"), strings.Repeat("x\n", i+1))
-		gittest.Git(t, top, "add", "text")
-		gittest.Git(t, top, "commit", "-q", "-m", "x")
-		commits[i] = gittest.Git(t, top, "rev-parse", "HEAD")
-		gittest.Git(t, top, "reset", "-q", "--hard", head)
-	}
-	set("merge.mine.driver")
-	if m, err := r.MergeTree(t.Context(), commits[0], commits[1]); err != nil || m.Clean {
-		t.Errorf("merged to %+v, %v", m, err)
-	}
-	set("core.sshCommand")
-	_, fetched := r.Fetch(t.Context(), "ssh", "refs/heads/main", "refs/pawl/x")
-	_, pushed := r.Push(t.Context(), "ssh", head, "refs/heads/main")
-	set("filter.mine.clean")
-	_, moved := r.BeginFastForward(t.Context(), head, commits[0], holdFile(t))
-	for _, err := range []error{fetched, pushed, moved} {
-		if err == nil || !strings.Contains(err.Error(), "from .gitconfig in the work tree, where an agent may have written it") {
-			t.Errorf("got %v", err)
-		}
-	}
-	if _, err := os.Lstat(made); err == nil {
-		t.Error("a program was run")
 	}
 }
 

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/pawl-dev/pawl/internal/decide/lazy"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // Setting is one value of the configuration.
@@ -133,58 +129,4 @@ func identity(settings []Setting) Person {
 		return pawl
 	}
 	return p
-}
-
-// Some settings make git run a program, or send work somewhere. Those of the person hold:
-// a key by core.sshCommand, a helper of credentials, a filter. One that stands in a file
-// of the work tree, which the configuration includes, may be an agent's: git is called
-// without it, or not at all.
-
-// Settings by what pawl has git do.
-var (
-	ofNetwork = settingsOf(`core\.(sshcommand|askpass|gitproxy|alternaterefscommand)` +
-		`|(credential|http|https|url|remote|protocol|ssh|gpg)\..*|push\.gpgsign|(fetch|transfer)\.bundleuri`)
-	ofFilters = settingsOf(`filter\..*\.(clean|smudge|process)`)
-	ofMerges  = settingsOf(`merge\..*\.driver`)
-)
-
-func settingsOf(keys string) func() *regexp.Regexp {
-	return lazy.Regexp(`^(` + keys + `)$`)
-}
-
-// ofTree are those of some settings that stand in a file of the work tree.
-func (r *Repo) ofTree(all []Setting, some func() *regexp.Regexp) []Setting {
-	return slices.DeleteFunc(slices.Clone(all), func(s Setting) bool {
-		if s.File == "" || !some().MatchString(strings.ToLower(s.Key)) || r.ownFile(s.File) {
-			return true
-		}
-		_, below := files.ProgramPath(s.File, r.Trees()...)
-		return len(below) == 0
-	})
-}
-
-// trusts gives all settings, and refuses to have git do what some of them are about, if
-// one of those stands in a file of the work tree.
-func (r *Repo) trusts(ctx context.Context, some func() *regexp.Regexp) ([]Setting, error) {
-	all, err := r.Config(ctx)
-	found := r.ofTree(all, some)
-	if err != nil || len(found) == 0 {
-		return all, err
-	}
-	s := found[0]
-	if rel, err := filepath.Rel(r.Top, s.File); err == nil && filepath.IsLocal(rel) {
-		s.File = rel
-	}
-	return nil, fmt.Errorf("git's configuration takes %s from %s in the work tree, where an agent may have written it; "+
-		"if it is yours, set it in .git/config: git config --local %s …", s.Key, s.File, s.Key)
-}
-
-// ownFile is whether a file lies in the git folders, where no agent writes.
-func (r *Repo) ownFile(path string) bool {
-	for _, dir := range []string{r.Dir, r.Common} {
-		if _, below := files.Below(dir, path); below {
-			return true
-		}
-	}
-	return false
 }

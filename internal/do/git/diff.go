@@ -19,6 +19,16 @@ type Change struct {
 	NewMode, NewObject string
 }
 
+// Added are the paths at which changes put something where nothing was.
+func Added(changes []Change) (paths []string) {
+	for _, c := range changes {
+		if c.Status == 'A' {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
 // renameLimit is the number of paths over which git stops looking for renames
 // that are not exact.
 const renameLimit = "1000"

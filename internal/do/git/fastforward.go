@@ -42,9 +42,6 @@ type FastForward struct {
 	private  string // the copy of the index
 	changes  []Change
 
-	// PowerLost: the machine went down while an earlier move went on.
-	PowerLost bool
-
 	cut      bool     // the move began, and did not end
 	unfilter []string // settings that leave the person's filters out, whose programs are not there
 }
@@ -57,9 +54,6 @@ const lockMark = "pawl moves this work tree\n"
 // BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
 func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	if _, err := r.trusts(ctx, ofFilters); err != nil {
-		return nil, fmt.Errorf("cannot move the files of %s: %w", r.Top, err)
-	}
 	a, err := r.BeginIndexMove(ctx, from, to, hold)
 	if err != nil {
 		return nil, err
@@ -360,9 +354,8 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 	return left, a.refresh(ctx)
 }
 
-// half reports whether a file is what a move that was cut off left: none, or whole
-// sectors from the beginning of what it is to be. After a power loss sectors may also
-// be those of before, or zeros.
+// half reports whether a file is what a move that was cut off left: none, zeros, or
+// whole sectors from the beginning of what it is to be.
 func (a *FastForward) half(ctx context.Context, c Change) bool {
 	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
 	info, err := os.Lstat(name)
@@ -376,25 +369,11 @@ func (a *FastForward) half(ctx context.Context, c Change) bool {
 	if err != nil {
 		return false
 	}
-	is := a.content(ctx, c.Path, c.NewObject)
-	if !a.PowerLost {
-		return len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
+	if len(bytes.Trim(data, "\x00")) == 0 {
+		return true
 	}
-	was := a.content(ctx, c.Path, c.OldObject)
-	halfOf := func(whole []byte) bool { return whole != nil && isHalf(data, whole) }
-	return len(bytes.Trim(data, "\x00")) == 0 || halfOf(is) || halfOf(was)
-}
-
-// content is what a work tree's file of an object holds; nil when that cannot be told.
-func (a *FastForward) content(ctx context.Context, path, object string) []byte {
-	if object == "" {
-		return nil
-	}
-	out, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+path, object))
-	if err != nil {
-		return nil
-	}
-	return out
+	is, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+c.Path, c.NewObject))
+	return err == nil && len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 }
 
 // halfLimit is the size in bytes of a file that is looked into.
@@ -402,21 +381,6 @@ const halfLimit = 64 << 20
 
 // sector is what disks write at once.
 const sector = 512
-
-// isHalf reports whether each sector of a file is that of another, or zeros.
-func isHalf(data, whole []byte) bool {
-	for at := 0; at < len(data); at += sector {
-		part := data[at:min(at+sector, len(data))]
-		same := at+len(part) <= len(whole) && bytes.Equal(part, whole[at:at+len(part)])
-		if at < len(whole) && at+len(part) > len(whole) {
-			same = bytes.Equal(part[:len(whole)-at], whole[at:]) && len(bytes.Trim(part[len(whole)-at:], "\x00")) == 0
-		}
-		if !same && len(bytes.Trim(part, "\x00")) > 0 {
-			return false
-		}
-	}
-	return true
-}
 
 // differs puts the changed paths of the index to what a commit has, but for
 // staged ones, and returns those whose file is another. A file where the commit

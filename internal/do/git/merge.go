@@ -29,14 +29,7 @@ type MergeMessage struct {
 // MergeTree merges theirs into ours and stores the tree. Attributes of the
 // work tree are not read, so that no merge driver is chosen by what is merged.
 func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
-	settings, err := r.Config(ctx)
-	if err != nil {
-		return Merge{}, err
-	}
 	c := r.call("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
-	for _, s := range r.ofTree(settings, ofMerges) {
-		c.settings = append(c.settings, "-c", s.Key+"=false") // a conflict
-	}
 	c.dir = r.Dir
 	c.env = append(c.env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
 	out, err := run(ctx, c)

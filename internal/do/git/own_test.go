@@ -414,6 +414,8 @@ func TestObeyed(t *testing.T) {
 		"a text":         {[][2]string{{"diff.pdf.textconv", "pdftotext"}}, nil, true},
 		"a merge":        {[][2]string{{"merge.ours.driver", "true"}}, nil, true},
 		"no programs":    {[][2]string{{"diff.pdf.binary", "true"}, {"merge.ours.name", "x"}, {"diff.renames", "true"}, {"merge.tool", "x"}}, nil, false},
+		"behind a link":  {[][2]string{{"include.path", "../link/settings"}}, []string{"link/settings", "real/settings"}, false},
+		"not there yet":  {[][2]string{{"core.hooksPath", "link/hooks"}}, []string{"link/hooks", "real/hooks"}, false},
 		"in another way": {[][2]string{{"CORE.HOOKSPATH", "./Hooks/"}}, []string{"Hooks"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -421,6 +423,10 @@ func TestObeyed(t *testing.T) {
 			dir, r := repository(t, "r")
 			for _, kv := range c.config {
 				gittest.Git(t, dir, "config", kv[0], kv[1])
+			}
+			put(t, filepath.Join(dir, "real", "settings"), "")
+			if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+				t.Fatal(err)
 			}
 			places, drivers, err := r.Obeyed(t.Context())
 			slices.Sort(places)

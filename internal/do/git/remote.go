@@ -13,7 +13,7 @@ import (
 // the user's credentials and without asking on a terminal.
 func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
 	c := r.call(args...)
-	settings, err := r.trusts(ctx, ofNetwork)
+	settings, err := r.Config(ctx)
 	if err != nil {
 		return c, err
 	}

@@ -101,20 +101,6 @@ func TestALockOfSomebodyStays(t *testing.T) {
 	}
 }
 
-func TestIsHalf(t *testing.T) {
-	t.Parallel()
-	zeros := strings.Repeat("\x00", sector)
-	whole := strings.Repeat("a", sector) + strings.Repeat("b", sector) + "end"
-	for text, want := range map[string]bool{
-		"": true, whole: true, whole[:sector]: true, zeros + whole[sector:]: true, whole[:sector] + zeros: true, whole[:100]: true,
-		whole[:2*sector] + "\x00\x00\x00": true, "x" + whole[1:]: false, whole + "more": false, "a person's": false, whole[:sector] + "x": false,
-	} {
-		if got := isHalf([]byte(text), []byte(whole)); got != want {
-			t.Errorf("%d bytes %.20q: %v", len(text), text, got)
-		}
-	}
-}
-
 // The index is somebody's: its lock stays, and the message says what can be done.
 func TestLockedIndexSaysWhatToDo(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,21 +27,39 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 			drivers = drivers || namesDriver(s.Key)
 			continue
 		}
-		name := s.Value
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(from, name)
-		}
-		below, ok := files.Below(r.Top, name)
-		if !ok {
-			continue
-		}
-		below = filepath.ToSlash(below)
-		places = append(places, below)
-		if s.Key == "core.hookspath" && path.Base(below) == "_" { // husky's, whose files call those above
-			places = append(places, path.Dir(below))
+		for _, name := range namesOf(s.Value, from) {
+			below, ok := files.Below(r.Top, name)
+			if !ok {
+				continue
+			}
+			below = filepath.ToSlash(below)
+			places = append(places, below)
+			if s.Key == "core.hookspath" && path.Base(below) == "_" { // husky's, whose files call those above
+				places = append(places, path.Dir(below))
+			}
 		}
 	}
 	return places, drivers, err
+}
+
+// namesOf are the absolute names of the file that a setting names: as it says, and where
+// links on its way lead.
+func namesOf(value, from string) []string {
+	if rest, ofHome := strings.CutPrefix(value, "~/"); ofHome {
+		value = filepath.Join(os.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(value) {
+		value = filepath.Join(from, value)
+	}
+	whole, err := filepath.EvalSymlinks(value)
+	if err != nil { // it may not be there yet
+		whole, err = filepath.EvalSymlinks(filepath.Dir(value))
+		whole = filepath.Join(whole, filepath.Base(value))
+	}
+	if err != nil || whole == value {
+		return []string{value}
+	}
+	return []string{value, whole}
 }
 
 // namesDriver reports whether a setting is a program that attributes can name.

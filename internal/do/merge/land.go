@@ -102,7 +102,7 @@ func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command,
 			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
-	if err := (movement{Target: q.target, From: c.From, To: c.To, Boot: process.Boot()}).writeTo(hold); err != nil {
+	if err := (movement{Target: q.target, From: c.From, To: c.To}).writeTo(hold); err != nil {
 		return queue.Event{}, err
 	}
 	q.o.point("before ref")
@@ -185,7 +185,6 @@ type movement struct {
 	Target string `json:"target"`
 	From   string `json:"from"`
 	To     string `json:"to"`
-	Boot   string `json:"boot"` // of the machine, when it began
 }
 
 func (m movement) writeTo(hold *os.File) error {
@@ -262,7 +261,6 @@ func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		f.PowerLost = m.Boot != process.Boot()
 		moves = append(moves, f)
 	}
 	if !moved {

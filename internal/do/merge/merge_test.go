@@ -182,6 +182,26 @@ func TestAnEmptyChangeIsDone(t *testing.T) {
 	r.audit(base)
 }
 
+// A change that adds more files than anybody asks for without a word says so.
+func TestManyNewFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	base := r.git("rev-parse", "main")
+	q := r.queue()
+	names := []string{"x.txt", "x\n"}
+	for i := range 250 {
+		names = append(names, fmt.Sprintf("cache/%d.pom", i), "pom\n")
+	}
+	id, commit := r.task("Fix", base, names...)
+	r.add(q, id, commit, "Fix")
+	r.drain(q)
+	const many = "251 new files, most of them in cache"
+	equal(t, "told", r.said(queue.NoteMany), []string{id + " it adds " + many})
+	if landed := r.said(queue.NoteLanded); len(landed) != 1 || !strings.HasSuffix(landed[0], ", with "+many) {
+		t.Errorf("landed: %q", landed)
+	}
+}
+
 func TestProtectedFilesComeFromTheTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -133,8 +136,37 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string) (que
 		red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
 		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, red))
 		q.mu.Unlock()
+		if only := q.onlyInCheckout(ctx, c.Tree, v.Summary); only != "" {
+			v.Summary += "; " + only + " is in your checkout, and not committed"
+		}
 	}
 	return v, rep.Gates, nil
+}
+
+// isMissing finds what a shell, a program or the system says of a file that is not there.
+var isMissing = regexp.MustCompile(`(?i)not found|no such file|can(not|'t) (open|find)|does not exist`)
+
+// onlyInCheckout is the first file that a text misses and that the person has, but not the
+// tree: a gate of theirs needs what they forgot to commit. "" is none.
+func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
+	if !isMissing.MatchString(text) {
+		return ""
+	}
+	names, err := q.o.Repo.FilesOf(ctx, tree)
+	if err != nil {
+		return ""
+	}
+	committed := lists.Set(names)
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" '\"`:;,()=&|<>\n", r) }) {
+		name := path.Clean(word)
+		if !filepath.IsLocal(name) || committed[name] {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(q.o.Repo.Top, name)); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
 }
 
 // runGates runs gates on a commit that is checked out for them alone.

@@ -100,8 +100,7 @@ func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
 	if s == nil || key == "" {
 		return Limit{}, false
 	}
-	data, err := os.ReadFile(s.fileOf(key))
-	if err != nil || json.Unmarshal(data, &l) != nil || !l.isCredible(now) {
+	if files.ReadJSON(s.fileOf(key), &l) != nil || !l.isCredible(now) {
 		return Limit{}, false
 	}
 	return l, true
@@ -233,11 +232,7 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 		old = &l
 	}
 	if l := fn(old, now); l != nil {
-		data, err := json.Marshal(l)
-		if err != nil {
-			return fmt.Errorf("cannot encode a provider's limit: %v", err)
-		}
-		return files.Replace(s.fileOf(key), data, 0o600, false)
+		return files.ReplaceJSON(s.fileOf(key), l, false)
 	}
 	if err := os.Remove(s.fileOf(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot forget a provider's limit: %v", err)
@@ -286,11 +281,7 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	}
 	d.Use = d.Plus(add)
 	d.Cost, d.Tokens, d.Calls = max(0, d.Cost), max(0, d.Tokens), max(0, d.Calls)
-	data, err := json.Marshal(d)
-	if err != nil {
-		return loop.Use{}, fmt.Errorf("cannot encode what the day used: %v", err)
-	}
-	if err := files.Replace(path, data, 0o600, false); err != nil {
+	if err := files.ReplaceJSON(path, d, false); err != nil {
 		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
 	}
 	return d.Use, nil

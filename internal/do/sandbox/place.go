@@ -10,6 +10,7 @@ import (
 type Place struct {
 	Root    string   // the workspace
 	Home    string   // the user's
+	Moved   []string // parts of it that are elsewhere
 	Temp    []string // folders for temporary files, besides /dev/shm
 	Share   bool     // the level normal uses those that all programs share
 	Sockets bool     // the level paranoid has Unix sockets
@@ -42,8 +43,11 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	} else {
 		pol.Write = present(append(pol.Write, temp...))
 	}
-	if v.Means.Mounts && p.hasOwnHome() {
-		pol.Temp = append(pol.Temp, Bind{To: filepath.Clean(p.Home)})
+	for i, dir := range append([]string{p.Home}, p.Moved...) {
+		isPart := func(of string) bool { return i > 0 && of != "" && within(of, dir) } // of another
+		if v.Means.Mounts && p.isTheRuns(dir) && !isPart(p.Home) && !slices.ContainsFunc(temp, isPart) {
+			pol.Temp = append(pol.Temp, Bind{To: filepath.Clean(dir)})
+		}
 	}
 	pol.Keep = append(pol.Keep, p.Keep...)
 	pol.Hide = present(slices.Concat([]string{"/", p.State}, p.credentials(), p.sockets(), p.Hide))
@@ -56,13 +60,13 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	return pol
 }
 
-// hasOwnHome asks whether a box has a home folder of its own. It has, unless the
-// user's is shown as a whole: as the workspace, or by a setting.
-func (p Place) hasOwnHome() bool {
+// isTheRuns asks whether the home folder, or a part of it that is elsewhere, is one of the
+// run's own in a box. It is, unless the user's is shown as a whole: as the workspace, or by a setting.
+func (p Place) isTheRuns(dir string) bool {
 	shown := slices.Concat([]string{p.Root}, p.Write, p.Asked)
-	holdsHome := func(dir string) bool { return dir != "" && within(dir, p.Home) }
-	hasHome := filepath.IsAbs(p.Home) && filepath.Clean(p.Home) != "/"
-	return hasHome && !slices.ContainsFunc(shown, holdsHome)
+	holdsIt := func(other string) bool { return other != "" && within(other, dir) }
+	isFolder := filepath.IsAbs(dir) && filepath.Clean(dir) != "/"
+	return isFolder && !slices.ContainsFunc(shown, holdsIt)
 }
 
 // present leaves out empty and relative paths and those that are there twice.

@@ -71,6 +71,8 @@ type Over struct {
 	Scratch string `json:"scratch"` // "" is set by [Policy.TempIn]
 	// Whole: what the kernel cannot lay over each other is shown as it is, to be written.
 	Whole bool `json:"whole,omitempty"`
+	// Back are files in it that whoever closes the box takes out of Scratch again.
+	Back []string `json:"back,omitempty"`
 }
 
 // TempIn is p with its folders for temporary files, and what is changed in Over,

@@ -130,7 +130,7 @@ func judgeNormal(o Offer) Verdict {
 	m := Means{Landlock: o.Landlock, Seccomp: o.Seccomp}
 	by := Offer{Means: m, Groups: o.Groups}.String()
 	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
-		"sockets of other programs can be reached, /tmp is shared with them, and git's hooks and configuration are watched, not locked"
+		"sockets of other programs can be reached, and /tmp is shared with them"
 	v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat([]string{unlocked}, abstract(o), gaps(o)),
 		Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {

@@ -235,7 +235,12 @@ func TestPlaceOfTemporaryFiles(t *testing.T) {
 			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s, shown %s", c.level, c.v.Means.Mounts, c.share, got, c.want, pol.Show)
 		}
 	}
-	p.Share, p.Home = false, "/"
+	p.Share, p.Home = false, "/home/ada"
+	p.Moved = []string{"", "/data/cfg", "/home/ada/.cache", "/tmp/cfg", "/tmp/w", "/"}
+	if got := strings.Join(targets(p.Policy(Normal, mounts, Limits{}, nil, nil)), " "); got != "/dev/shm /tmp /scratch /home/ada /data/cfg" {
+		t.Errorf("parts of the home folder that are elsewhere: %s", got)
+	}
+	p.Home, p.Moved = "/", nil
 	p.Temp = []string{"/tmp"}
 	pol := p.Policy(Normal, mounts, Limits{}, nil, nil)
 	in := pol.TempIn("/run1").TempIn("/run2")

@@ -106,16 +106,21 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 	return box, e, nil
 }
 
-// makeTemp makes the folders for temporary files, which every user of the box
-// may write, and nobody else reaches.
+// makeTemp makes the folders of the run's own, which nobody else reaches. Each has the
+// mode of the machine's: a program may trust no settings below a home folder that all
+// may write, and every user of the box may write /tmp.
 func makeTemp(temp []Bind) error {
 	for _, b := range temp {
 		if b.From == "" {
 			return fmt.Errorf("the sandbox has no folder to show at %s", b.To)
 		}
 		err := os.MkdirAll(b.From, 0o700)
+		mode := 0o777 | os.ModeSticky
+		if info, err := os.Stat(b.To); err == nil {
+			mode = info.Mode()&mode | 0o700
+		}
 		if err == nil {
-			err = os.Chmod(b.From, 0o777|os.ModeSticky) //nolint:gosec // its parent is private
+			err = os.Chmod(b.From, mode)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot make a folder for temporary files: %w", err)

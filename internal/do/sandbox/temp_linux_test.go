@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,8 +49,18 @@ func TestTemporaryFilesAreTheRuns(t *testing.T) {
 			control(t, p.work, "dial", "unix", l.Addr().String())
 			p.try(t, pol, "dial", "unix", l.Addr().String())
 
+			// The folder has the mode of the machine's: programs do not trust what all may write.
+			for _, mode := range []fs.FileMode{0o777 | fs.ModeSticky, 0o711} {
+				if err := os.Chmod(shared, mode); err != nil {
+					t.Fatal(err)
+				}
+				want := map[bool]string{true: "1777\n", false: "711\n"}[mode&fs.ModeSticky != 0]
+				if r := run(t, pol, shared, "stat", "-c", "%a", "."); r.code != 0 || r.out != want {
+					t.Errorf("exit %d: %q", r.code, r.out)
+				}
+			}
 			// What one process leaves there is there for the next, and nobody else.
-			if r := run(t, pol, shared, "sh", "-c", "echo mine >others; mkdir -p d/e; stat -c %a ."); r.code != 0 || r.out != "1777\n" {
+			if r := run(t, pol, shared, "sh", "-c", "echo mine >others; mkdir -p d/e"); r.code != 0 {
 				t.Errorf("exit %d: %q", r.code, r.out)
 			}
 			if r := run(t, pol, p.work, "cat", others); r.out != "mine\n" {

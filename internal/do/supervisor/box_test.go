@@ -65,6 +65,48 @@ func TestNothingIsLeftOfABox(t *testing.T) {
 	}
 }
 
+// A login that a program renews by another file of the name is the person's afterwards, unless
+// theirs is newer; what else it changes in its folder is the run's.
+func TestRenewedLoginIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRun(t)
+	c := r.start()
+	own := t.TempDir()
+	login, settings := filepath.Join(own, "auth"), filepath.Join(own, "settings")
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(settings, "mine")
+	for i, newer := range []bool{false, false, true} {
+		put(login, "old")
+		if err := os.Chtimes(login, time.Time{}, time.Now().Add(map[bool]time.Duration{true: time.Hour, false: -time.Hour}[newer])); err != nil {
+			t.Fatal(err)
+		}
+		job := r.boxed(fmt.Sprint("w", i), `cd `+own+` && cat auth && echo new >t && mv t auth && ln -s /etc/passwd more && echo theirs >settings`)
+		if !job.Box.Means.Mounts {
+			t.Skip("this machine gives no mounts")
+		}
+		job.Box.Over = []sandbox.Over{{To: own, Back: []string{"auth", "more", "none"}}}
+		got := must(t)(c.Run(context.Background(), job, nil))
+		if i == 0 && (got.Exit.Code != 0 || got.Stdout.Head != "old") {
+			t.Skipf("no overlay here: %+v", got)
+		}
+		_ = os.Remove(filepath.Join(r.o.RunDir, "tmp", "over", strings.ReplaceAll(strings.Trim(own, "/"), "/", "-"), "up", "more"))
+		want := map[bool]string{true: "old", false: "new\n"}[newer]
+		kept, err := os.ReadFile(login)
+		others, oerr := os.ReadFile(settings)
+		if err != nil || oerr != nil || string(kept) != want || string(others) != "mine" || got.Stdout.Head != "old" {
+			t.Errorf("%d: exit %+v, it read %q; the login is %q, want %q; the settings %q", i, got.Exit, got.Stdout.Head, kept, want, others)
+		}
+		if _, err := os.Lstat(filepath.Join(own, "more")); err == nil {
+			t.Error("a link was written back")
+		}
+	}
+}
+
 // How a command ends in a box is how the job ends, and who asks it to end asks
 // it alone, and once.
 func TestEndsInABox(t *testing.T) {

@@ -353,6 +353,43 @@ func (t *task) leaveBox() {
 	t.box.exits.closeAll()
 	if t.box.entry != nil {
 		t.box.entry.Close()
+		for _, over := range t.job.Box.TempIn(filepath.Join(t.runDir, "tmp")).Over {
+			if err := writeBack(over); err != nil {
+				t.logf("%s: %v", t.job.ID, err)
+			}
+		}
 	}
 	t.box.work.Wait()
+}
+
+// maxLogin bounds a file that is written back.
+const maxLogin = 1 << 20
+
+// writeBack puts logins that a program renewed, by other files of the name, where the
+// person's are: an old one is worth nothing then. What is newer there stays.
+func writeBack(o sandbox.Over) error {
+	up := filepath.Join(o.Scratch, "up")
+	for _, name := range o.Back {
+		made, err := os.Lstat(filepath.Join(up, name))
+		if err != nil || !made.Mode().IsRegular() {
+			continue // it was not renewed
+		}
+		to := filepath.Join(o.To, name)
+		if file, err := filepath.EvalSymlinks(to); err == nil {
+			to = file
+		}
+		if there, err := os.Stat(to); err != nil || there.ModTime().Before(made.ModTime()) {
+			data, err := files.ReadBelow(up, name, maxLogin)
+			if err == nil {
+				err = files.Replace(to, data, 0o600, false)
+			}
+			if err != nil {
+				return fmt.Errorf("a renewed login is lost: %v", err)
+			}
+		}
+		if err := files.RemoveBelow(up, name); err != nil { // the next box shows the person's
+			return err
+		}
+	}
+	return nil
 }

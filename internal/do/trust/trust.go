@@ -9,7 +9,6 @@
 package trust
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,9 +44,6 @@ type record struct {
 	Since time.Time `json:"since,omitzero"`
 	// Settled are paths below Root that a person took as they are, after a crash.
 	Settled []string `json:"settled,omitempty"`
-	// Doubted are other files that an agent made or changed, from which pawl could take
-	// commands; what they were is not kept.
-	Doubted []File `json:"doubted,omitempty"`
 }
 
 // Change is a file that is not what it was before an agent could write it.
@@ -70,7 +66,7 @@ func Keep(stateDir, run, name, root string, owner process.Identity, list []File)
 	err := os.MkdirAll(trustFolder(stateDir), 0o700)
 	if err == nil {
 		before, _ := readRecord(recordPath(stateDir, run)) // mostly there is none
-		r := record{Name: name, Owner: owner, Files: list, Doubted: before.Doubted, Root: root, Since: before.Since}
+		r := record{Name: name, Owner: owner, Files: list, Root: root, Since: before.Since}
 		if r.Since.IsZero() { // else the run was cut off
 			r.Since = time.Now().Add(-clockStep)
 		}
@@ -88,7 +84,7 @@ const clockStep = 20 * time.Millisecond
 // hasFile reports whether a record has a file by name.
 func (r record) hasFile(name string) bool {
 	return slices.Contains(r.Settled, name) ||
-		slices.ContainsFunc(slices.Concat(r.Files, r.Doubted), func(f File) bool { return f.Path == name })
+		slices.ContainsFunc(r.Files, func(f File) bool { return f.Path == name })
 }
 
 // cameLate reports whether a file came to be, or changed, while an agent could write it.
@@ -104,13 +100,7 @@ func (r record) cameLate(name string) bool {
 // unknownFile is a file of which nothing was kept.
 func unknownFile(name string) File { return File{Path: name, Why: "what it was is not known"} }
 
-func writeRecord(name string, r record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return files.Replace(name, data, 0o600, true)
-}
+func writeRecord(name string, r record) error { return files.ReplaceJSON(name, r, true) }
 
 // Release compares what was kept for a run that rests with the files as they are.
 // Those that did not change are forgotten.
@@ -130,7 +120,7 @@ func Release(stateDir, run, root string) error {
 
 // storeRecord writes a record, or removes one with nothing in it.
 func (r record) storeRecord(name string) error {
-	if len(r.Files)+len(r.Doubted) > 0 {
+	if len(r.Files) > 0 {
 		return writeRecord(name, r)
 	}
 	return os.Remove(name)
@@ -151,7 +141,7 @@ func Kept(stateDir, run string) []File {
 func Changed(stateDirs []string, list []File) ([]Change, error) {
 	var found []Change
 	err := eachRecord(stateDirs, func(name string, r record) error {
-		was := slices.Concat(r.Files, r.Doubted)
+		was := slices.Clone(r.Files)
 		for _, now := range list {
 			if r.cameLate(now.Path) {
 				was = append(was, unknownFile(now.Path))
@@ -181,9 +171,6 @@ func Accept(stateDirs []string, list []File) error {
 				}
 			}
 		}
-		r.Doubted = slices.DeleteFunc(r.Doubted, func(f File) bool {
-			return slices.ContainsFunc(list, func(now File) bool { return now.Path == f.Path })
-		})
 		alive := process.Alive(r.Owner)
 		for _, now := range list {
 			if r.cameLate(now.Path) && alive {
@@ -225,12 +212,8 @@ func eachRecord(stateDirs []string, act func(name string, r record) error) error
 	return nil
 }
 
-func readRecord(name string) (record, error) {
-	var r record
-	data, err := os.ReadFile(name)
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
+func readRecord(name string) (r record, err error) {
+	err = files.ReadJSON(name, &r)
 	return r, err
 }
 

@@ -33,8 +33,7 @@
 // [Checkout.Carry] changes a path only if what is there is what its change begins with, so
 // what is in no snapshot is never lost. [Checkout.Rewind] changes only paths that differ
 // between the snapshot of now and the wanted one, and then what is checked out in the
-// clone. Before it, the tree and HEAD are kept under refs/pawl/recovery/<run>/. Each step
-// is safe to repeat, so a rewind that was killed is finished by running it again.
+// clone. Each step is safe to repeat, so a rewind that was killed is finished by running it again.
 //
 // The package never commits on a branch, never touches the stash, the index or a branch of
 // the user's, never deletes an ignored file of the user's, and never writes through a

@@ -15,9 +15,9 @@ import (
 
 const (
 	runPrefix      = "refs/pawl/runs/"
-	recoveryPrefix = "refs/pawl/recovery/"
-	skippedLimit   = 1000 // skipped paths that the commit names
-	titleLimit     = 200  // bytes of a snapshot's first line
+	recoveryPrefix = "refs/pawl/recovery/" // of earlier versions
+	skippedLimit   = 1000                  // skipped paths that the commit names
+	titleLimit     = 200                   // bytes of a snapshot's first line
 )
 
 func runRef(run string, n int, attempt string) string {
@@ -99,22 +99,6 @@ func (c *Checkout) Snapshots(ctx context.Context, run string) ([]Snapshot, error
 		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
 	}
 	return c.list(ctx, runPrefix+run+"/")
-}
-
-// Recoveries lists what was kept before each rollback and rewind of a run,
-// oldest first. Their N is 0.
-func (c *Checkout) Recoveries(ctx context.Context, run string) ([]Snapshot, error) {
-	if !validName(run) {
-		return nil, fmt.Errorf("cannot list the recoveries of %q: it is no run id", run)
-	}
-	all, err := c.list(ctx, recoveryPrefix+run+"/")
-	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(recoveryNumber(a.Ref), recoveryNumber(b.Ref)) })
-	return all, err
-}
-
-func recoveryNumber(ref string) int {
-	n, _ := strconv.Atoi(ref[strings.LastIndexByte(ref, '/')+1:])
-	return n
 }
 
 func (c *Checkout) list(ctx context.Context, prefix string) ([]Snapshot, error) {

@@ -188,9 +188,6 @@ func TestWhatIsInNoSnapshotIsKept(t *testing.T) {
 	if info, err := os.Stat(p.path("private")); err != nil || info.Mode().Perm() != 0o600 || p.read("private") != "p" {
 		t.Errorf("private: %v %v", info, err)
 	}
-	if got := p.stored("show", b.Recovery+":user"); got == "" {
-		t.Error("the person's file is not in the recovery")
-	}
 }
 
 func TestRewindOnlyWhenNothingChanged(t *testing.T) {
@@ -201,7 +198,7 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	left := p.snap(1)
 	p.write("user", "typed meanwhile")
 	b, err := p.c.Rewind(t.Context(), "r1", 0, left.Tree)
-	if err != nil || !strings.HasSuffix(b.Refused, "after the agent ended (user)") || b.Recovery != "" || p.read("a") != "agent" {
+	if err != nil || !strings.HasSuffix(b.Refused, "after the agent ended (user)") || p.read("a") != "agent" {
 		t.Errorf("%v %+v", err, b)
 	}
 	p.remove("user")
@@ -217,7 +214,7 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	}
 }
 
-// What a rewind took away can be had again, with the commits.
+// What a rewind took away can be had again, with the commits: a snapshot has it.
 func TestRewindIsUndoable(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "a", "1", "b", "2").clone()
@@ -234,14 +231,10 @@ func TestRewindIsUndoable(t *testing.T) {
 	if p.read("a") != "1" || p.read("b") != "2" || p.git("rev-parse", "HEAD") != zero.Head || p.git("status", "--porcelain") != "" {
 		t.Fatalf("%+v, status %q", b, p.git("status", "--porcelain"))
 	}
-	p.backTo(b.Recovery)
+	p.back(1)
 	sameMap(t, "undone", p.files(), files)
 	if got := p.git("rev-parse", "HEAD"); got != head || p.git("symbolic-ref", "HEAD") != "refs/heads/main" {
 		t.Errorf("head is %s, was %s", got, head)
-	}
-	all, err := p.c.Recoveries(t.Context(), "r1")
-	if err != nil || len(all) != 2 || all[0].Head != head || all[0].Run != "r1" {
-		t.Errorf("recoveries %+v, %v", all, err)
 	}
 }
 
@@ -286,7 +279,7 @@ func TestRewindErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, ref := range []string{"refs/heads/main", "refs/pawl/runs/", "refs/pawl/runs/../x/1", "main"} {
-		if _, err := p.c.RewindTo(ctx, "r1", ref, tree); err == nil {
+		if _, err := p.c.rewindTo(ctx, "r1", ref, tree); err == nil {
 			t.Errorf("went to %q", ref)
 		}
 	}

@@ -40,21 +40,18 @@ type Rewound struct {
 	Carried
 	// Refused says why nothing was done; empty otherwise.
 	Refused string
-	// Recovery is the ref with the files as they were before.
-	Recovery string
-	To       Snapshot
+	To      Snapshot
 }
 
 // Rewind puts the files and the branch of a clone back to snapshot n of the run, between
 // two iterations. It does nothing, and says so in Refused, unless the files are still
-// those of the tree left. What was there before is kept under a recovery ref. After an
-// error or a kill it can be run again.
+// those of the tree left, which a snapshot has. After an error or a kill it can be run
+// again.
 func (c *Checkout) Rewind(ctx context.Context, run string, n int, left string) (Rewound, error) {
-	return c.RewindTo(ctx, run, runRef(run, n, ""), left)
+	return c.rewindTo(ctx, run, runRef(run, n, ""), left)
 }
 
-// RewindTo is [Checkout.Rewind] to the ref of a snapshot of the run.
-func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound, error) {
+func (c *Checkout) rewindTo(ctx context.Context, run, ref, left string) (Rewound, error) {
 	if left == "" {
 		return Rewound{}, errors.New("cannot rewind: the tree that the agent left is not known")
 	}
@@ -76,9 +73,6 @@ func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound
 		b.Refused = "files were changed after the agent ended" + c.named(ctx, left, now.tree)
 		return b, nil
 	}
-	if b.Recovery, err = r.recovery(ctx, now); err != nil {
-		return b, fmt.Errorf("cannot keep the state before, so nothing was changed: %w", err)
-	}
 	changes, _, err := c.shadow.Changes(ctx, now.tree, want.Tree, false, 0)
 	if err == nil {
 		b.Carried, err = r.carry(ctx, withoutSkipped(changes, now.skipped, want.Skipped), now.strays)
@@ -87,8 +81,7 @@ func (c *Checkout) RewindTo(ctx context.Context, run, ref, left string) (Rewound
 		err = c.clone.SetHead(ctx, git.Head{Commit: want.Head, Branch: want.Branch})
 	}
 	if err != nil {
-		return b, fmt.Errorf("cannot finish going back to %s (what was there before is kept as %s): %w", ref,
-			b.Recovery, err)
+		return b, fmt.Errorf("cannot finish going back to %s: %w", ref, err)
 	}
 	return b, nil
 }
@@ -207,29 +200,6 @@ func (c *Checkout) find(ctx context.Context, ref string) (Snapshot, error) {
 		}
 	}
 	return Snapshot{}, fmt.Errorf("cannot roll back to %s: there is no such snapshot", ref)
-}
-
-// recovery keeps the scanned tree and HEAD under the next free recovery ref.
-func (r *session) recovery(ctx context.Context, now state) (string, error) {
-	before, err := r.c.Recoveries(ctx, r.run)
-	if err != nil {
-		return "", err
-	}
-	next := 1
-	if len(before) > 0 {
-		next = recoveryNumber(before[len(before)-1].Ref) + 1
-	}
-	s := Snapshot{Run: r.run, Tree: now.tree, Head: now.head.Commit, Branch: now.head.Branch, Skipped: now.skipped}
-	commit, err := r.c.shadow.Commit(ctx, s.Tree, s.message("pawl "+r.run+": before a rollback"), s.Head)
-	if err != nil {
-		return "", err
-	}
-	ref := fmt.Sprintf("%s%s/%d", recoveryPrefix, r.run, next)
-	// What it keeps is about to be overwritten.
-	if err := r.c.Store.SyncObjects(ctx, s.Head, commit); err != nil {
-		return "", err
-	}
-	return ref, r.c.Store.KeepRef(ctx, ref, commit, r.c.Store.Zero(), "pawl: before a rollback")
 }
 
 // carry removes, then writes.

@@ -149,7 +149,7 @@ func (p *place) backTo(ref string) Rewound {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	b, err := p.c.RewindTo(p.t.Context(), "r1", ref, tree)
+	b, err := p.c.rewindTo(p.t.Context(), "r1", ref, tree)
 	if err != nil || b.Refused != "" {
 		p.t.Fatal(err, b.Refused)
 	}

@@ -3,6 +3,7 @@
 package files
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -45,6 +46,24 @@ func Replace(path string, data []byte, mode os.FileMode, synced bool) error {
 
 // ErrLarge is that a file has more bytes than may be copied.
 var ErrLarge = errors.New("the file is too large")
+
+// ReplaceJSON is [Replace] with what v is as JSON, for this user alone.
+func ReplaceJSON(path string, v any, synced bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return Replace(path, data, 0o600, synced)
+}
+
+// ReadJSON reads a file into v. What is no file of an agent's may be read so.
+func ReadJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
 
 // Copy copies a regular file, at most limit bytes of it, from one folder to
 // another that has nothing of that name: bytes, permissions and time, by sharing

@@ -251,6 +251,11 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 	return "", &AmbiguousError{Prefix: prefix, Runs: shown, More: len(ids) > maxCandidates}
 }
 
+// MoveRuns makes the runs of one root those of another: the repository was moved.
+func (s *Store) MoveRuns(ctx context.Context, from, to string) error {
+	return s.store(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
+}
+
 // Latest returns the run of this root and name that was started last, or
 // [ErrNotFound]; root "" is any. On a board that several machines have, a task's last run may be of another one.
 func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {

@@ -74,7 +74,7 @@ var uses = map[string][]string{
 	"web":           {"action", "config", "planner", "web/bounds", "web/hub", "web/patch", "web/preview", "web/shell"},
 	"web/shell":     {"web/ticket"},
 	"web/preview":   {"web/ticket"},
-	"config":        {"trust"},
+	"config":        {"files", "trust"}, // files: whose a state folder is
 	"survey":        {"config", "trust"},
 
 	// doing
@@ -137,6 +137,7 @@ var modules = map[string]struct {
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/google/jsonschema-go":        {[]string{"forgetest"}, "GitHub's description of its API: tests only"},
+	"pgregory.net/rapid":                     {nil, "orders of events, and the shortest that fails: tests only"},
 	"github.com/rogpeppe/go-internal":        {nil, "script tests and their archives: tests only"},
 }
 

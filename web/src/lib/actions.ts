@@ -155,7 +155,7 @@ export async function rollback(r: Run, to: number): Promise<boolean> {
   const said =
     seen.files === 0
       ? 'No file differs from what was there then.'
-      : `${plural(seen.files, 'file changes', 'files change')}, also where a person has edited since.`;
+      : `${plural(seen.files, 'file changes', 'files change')}. What a person has changed since stays, and is named here.`;
   const agreed = await asking.ask(
     {
       title: `Roll back to ${where}?`,
@@ -175,7 +175,50 @@ export async function rollback(r: Run, to: number): Promise<boolean> {
 export const undoRollback = (r: Run) =>
   tell(() => post('/api/v1/runs/{run}/rollback', { ...at(r), body: { undo: true } }));
 
-export const apply = (r: Run) => tell(() => post('/api/v1/runs/{run}/apply', { ...at(r), body: undefined }));
+/** apply names the files that it would change, and then does it. */
+export async function apply(r: Run): Promise<boolean> {
+  const seen = await attempt(() => get('/api/v1/runs/{run}/apply', at(r)));
+  if (!seen) return false;
+  const itself = seen.confirm ?? [];
+  const files = [
+    ...itself.map((f) => `runs by itself: ${f}`),
+    ...(seen.conflicts ?? []).map((c) => `${c.path}: ${c.why}`),
+    ...(seen.written ?? []).map((f) => `written: ${f}`),
+    ...(seen.removed ?? []).map((f) => `removed: ${f}`),
+  ];
+  const agreed = await asking.ask(
+    {
+      title: `Apply the work of ${short(titled(r), 60)}?`,
+      text:
+        seen.changed === 0
+          ? 'All that it came to is in your files.'
+          : `It changes ${plural(seen.changed, 'file')} of yours, verified or not. All others stay as they are.`,
+      ...(itself.length === 0
+        ? {}
+        : { loses: 'Programs of yours run some of these by themselves. Look at what is in them before you say yes.' }),
+      list: [...files.slice(0, 200), ...(files.length > 200 ? [`and ${files.length - 200} more`] : [])],
+      yes: 'Apply it',
+    },
+    async () => true,
+  );
+  return (
+    agreed === true &&
+    tell(() => post('/api/v1/runs/{run}/apply', { ...at(r), query: { confirmed: itself.length > 0 }, body: undefined }))
+  );
+}
+
+export async function discard(r: Run): Promise<boolean> {
+  const sure = await asking.sure(
+    `Discard ${short(titled(r), 60)}?`,
+    'It waits no more, and what of its work is not in your files is given up. Your files stay as they are; its snapshots and its history are kept.',
+    'Discard it',
+  );
+  return sure && tell(() => post('/api/v1/runs/{run}/discard', { ...at(r), body: undefined }));
+}
+
+/** settle chooses what becomes of a file that a person and the agent both changed. */
+export const settle = (r: Run, path: string, choice: 'mine' | 'agent' | 'both' | 'edit', text: string) =>
+  tell(() => post('/api/v1/runs/{run}/conflicts', { ...at(r), body: { path, choice, text } }));
 
 /** landAgain tries again what did not land. */
 export const landAgain = (id: string) =>

@@ -55,7 +55,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 				"cluster.store, …?repository=NAME, or by the remote origin; pawl cluster check lists them.",
 				db.Board(), fault.Numbered(len(others), "other board"), others[0])
 		}
-		_ = config.KeepRoot(c.Root, a.Env) // without it another server does not list it
+		_ = config.KeepRoot(c.Root, a.Env, commits{ctx, c.Root}) // without it another server does not list it
 	}
 	return db, err
 }
@@ -100,10 +100,49 @@ func (a *App) usedShared(c *config.Config) string {
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
 	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
-	if err == nil {
-		_ = config.KeepRoot(root, a.Env) // without it another server does not list it
+	if err != nil {
+		return nil, err
 	}
-	return db, err
+	if before := config.RootBefore(root, a.Env); before != "" {
+		if err := db.MoveRuns(ctx, before, root); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	_ = config.KeepRoot(root, a.Env, commits{ctx, root}) // without it another server does not list it
+	return db, nil
+}
+
+// ClaimState finds the state of the repository that the person is in, where it was moved
+// or made anew; see [config.ClaimState]. Agents and gates have no state of their own.
+func (a *App) ClaimState(ctx context.Context) error {
+	root, err := config.FindRoot(a.Dir)
+	if err != nil || a.Getenv("PAWL_RUN") != "" {
+		return nil //nolint:nilerr // the command that needs the root says so
+	}
+	err = config.ClaimState(root, a.Env, commits{ctx, root})
+	if before := config.RootBefore(root, a.Env); before != "" {
+		a.Say("Note: this repository was in %s before; its board, runs and workspaces are taken along.", before)
+	}
+	return err
+}
+
+// commits are those of the repository at root; of none where git cannot tell.
+type commits struct {
+	ctx  context.Context
+	root string
+}
+
+func (c commits) Has(commit string) bool { return c.find(commit) == commit }
+
+func (c commits) Head() string { return c.find("HEAD") }
+
+func (c commits) find(name string) string {
+	repo, err := git.OpenStore(c.ctx, c.root)
+	if err != nil {
+		return ""
+	}
+	id, _ := repo.Find(c.ctx, name)
+	return id
 }
 
 // EngineAt is the engine that the configuration names, with the key of this machine.
@@ -303,9 +342,6 @@ func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*poo
 	}
 	if err != nil {
 		return nil, err
-	}
-	if moved := p.Moved(); moved != "" {
-		a.Say("Warning: %s", moved)
 	}
 	for _, note := range p.Notes() {
 		a.Say("Warning: %s.", note)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -161,89 +160,57 @@ func reportChanges(ctx context.Context, p *action.Operator, r store.Run) *report
 }
 
 // moments reads the journal of a run for a report.
-func moments(ctx context.Context, st *store.Store, run string) ([]report.Moment, error) {
-	var out []report.Moment
+func moments(ctx context.Context, st *store.Store, run string) (all []report.Moment, err error) {
 	for e, err := range journal.Read(ctx, st, run, 0) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, momentsOf(e)...)
+		all = append(all, momentsOf(e)...)
 	}
-	return out, nil
+	return all, nil
 }
 
-// momentKinds are those that an event is as it stands, with the field of its
-// data that is its text.
-var momentKinds = map[string]struct {
-	kind report.MomentKind
-	text string
-}{
-	journal.RunCreated:    {report.Began, ""},
-	journal.RunResumed:    {report.Resumed, "from"},
-	journal.Recovered:     {report.Recovered, "why"},
-	journal.WaitOver:      {report.WaitEnded, ""},
-	journal.QuestionAsked: {report.Asked, "text"},
-	journal.Answered:      {report.Answered, "text"},
-	journal.Paused:        {report.Rested, "status"},
-	journal.Finished:      {report.Rested, "status"},
-	journal.RolledBack:    {report.RolledBack, "to"},
-	journal.Applied:       {report.Applied, ""},
-	journal.Warning:       {report.Warned, "text"},
-	journal.StepStarted:   {report.Sign, ""},
-	journal.StepEnded:     {report.Sign, ""},
+// momentKinds are those of the events that a report is about.
+var momentKinds = map[string]report.MomentKind{
+	journal.RunCreated: report.Began, journal.RunResumed: report.Resumed, journal.Recovered: report.Recovered,
+	journal.IterationEnded: report.Ended, journal.IterationReviewed: report.Ended,
+	journal.StepStarted: report.Sign, journal.StepEnded: report.Sign,
+	journal.WaitStarted: report.WaitBegan, journal.WaitOver: report.WaitEnded,
+	journal.QuestionAsked: report.Asked, journal.Answered: report.Answered, journal.Warning: report.Warned,
+	journal.Paused: report.Rested, journal.Finished: report.Rested,
+	journal.RolledBack: report.RolledBack, journal.Applied: report.Applied,
 }
 
 // momentsOf is what an event means for a report. An event with the command that
 // follows from it says what strategy comes next and why, or that a wait begins.
-func momentsOf(e journal.Event) []report.Moment {
-	at := e.At.Local()
-	var data struct {
-		Number  int           `json:"number"`
-		Attempt int           `json:"attempt"`
-		Next    *loop.Command `json:"next"`
-		Why     string        `json:"why"`
+func momentsOf(e journal.Event) (all []report.Moment) {
+	data := decode[struct {
+		Number, Attempt, To int
+		Text, Why, From     string
+		Next                *loop.Command
+	}](e)
+	add := func(kind report.MomentKind, number, attempt int, text string) {
+		all = append(all, report.Moment{At: e.At.Local(), Kind: kind, Number: number, Attempt: attempt, Text: text})
 	}
-	var out []report.Moment
-	if k, ok := momentKinds[e.Kind]; ok {
-		out = append(out, report.Moment{At: at, Kind: k.kind, Text: textField(e.Data, k.text)})
+	text := cmp.Or(data.Text, data.Why, data.From)
+	if e.Kind == journal.RolledBack {
+		text = fmt.Sprintf("the snapshot after iteration %d", data.To)
 	}
-	switch e.Kind {
-	case journal.RolledBack:
-		out[0].Text = "the snapshot after iteration " + out[0].Text
-		return out
-	case journal.WaitStarted, journal.IterationEnded, journal.IterationReviewed, journal.Recovered:
-		_ = json.Unmarshal(e.Data, &data)
-	default:
-		return out
-	}
-	if e.Kind == journal.WaitStarted {
-		return append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: data.Why})
-	}
-	if e.Kind != journal.Recovered {
-		out = append(out, report.Moment{At: at, Kind: report.Ended, Number: data.Number, Attempt: data.Attempt})
+	if kind, ok := momentKinds[e.Kind]; ok {
+		add(kind, data.Number, data.Attempt, text)
 	}
 	c := data.Next
 	if c == nil {
-		return out
+		return all
 	}
 	again := c.Kind == loop.Run || c.Kind == loop.Wait
 	if again && c.StrategyWhy != "" {
-		out = append(out, report.Moment{At: at, Kind: report.Chosen, Number: c.Iteration, Attempt: c.Attempt,
-			Text: c.StrategyWhy})
+		add(report.Chosen, c.Iteration, c.Attempt, c.StrategyWhy)
 	}
 	if c.Kind == loop.Wait {
-		out = append(out, report.Moment{At: at, Kind: report.WaitBegan, Text: c.Why})
+		add(report.WaitBegan, 0, 0, c.Why)
 	}
-	return out
-}
-
-// textField is one field of an event's data as text.
-func textField(data json.RawMessage, name string) string {
-	var fields map[string]any
-	if json.Unmarshal(data, &fields) != nil || fields[name] == nil {
-		return ""
-	}
-	return fmt.Sprint(fields[name])
+	return all
 }
 
 // advice is what a person can do with the run.

@@ -103,7 +103,7 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
 		{"git", gitFound(ctx, a)},
 		{"root", root},
-		{"state", dir},
+		{"state", stateFound(root, a.Env)},
 		{"database", cmp.Or(database, databaseFound(ctx, dir))},
 		{"configuration", conf},
 		{"processes", processFound()},
@@ -111,6 +111,15 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		{"notifications", told},
 	}
 	return append(found, sandboxFound(ctx)...), nil
+}
+
+// stateFound names the state folder, and those of other repositories that were here.
+func stateFound(root string, env []string) string {
+	text := config.StateDir(root, env)
+	if others := config.StateOfOthers(root, env); len(others) > 0 {
+		text += "; of another repository that was at this path: " + strings.Join(others, ", ")
+	}
+	return text
 }
 
 func gitFound(ctx context.Context, a *command.App) string {

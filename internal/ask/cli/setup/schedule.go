@@ -286,78 +286,25 @@ func readEnvFile(path string) ([]string, error) {
 
 var envName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// parseEnv reads lines NAME=VALUE as systemd reads an EnvironmentFile: # and ; begin a comment
-// at the start of a line, a value may be in quotes and then go over lines, a backslash takes a
-// character as it is and joins lines; nothing is ever evaluated. A line that is none of these
-// is named by its number.
+// parseEnv reads lines NAME=VALUE: # and ; begin a comment at the start of a line, a value may be in quotes,
+// in which nothing is special; nothing is ever evaluated. A line that is none of these is named by its number.
 func parseEnv(text string) (env []string, bad int) {
-	line := 1
-	for text != "" {
-		first, rest, _ := strings.Cut(text, "\n")
-		trimmed := strings.TrimSpace(first)
-		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
-			text = rest
-			line++
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
-		name, _, found := strings.Cut(first, "=")
-		name = strings.TrimSpace(name)
-		if !found || !envName().MatchString(name) {
-			return nil, line
+		name, value, found := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		whole := found && envName().MatchString(name) && !strings.ContainsRune(value, 0)
+		if quote := value[:min(1, len(value))]; quote == `"` || quote == "'" {
+			inside, ends := strings.CutSuffix(value[1:], quote)
+			whole, value = whole && ends && !strings.Contains(inside, quote), inside
 		}
-		value, n, ok := envValue(text[strings.IndexByte(text, '=')+1:])
-		if !ok || strings.ContainsRune(value, 0) {
-			return nil, line
+		if !whole {
+			return nil, i + 1
 		}
 		env = append(env, name+"="+value)
-		read := len(text) - n
-		line += strings.Count(text[:read], "\n")
-		text = text[read:]
 	}
 	return env, 0
-}
-
-// envValue reads a value up to the end of its line. left is how many bytes follow it; false is
-// that a quote has no end.
-func envValue(text string) (value string, left int, ok bool) {
-	var b strings.Builder
-	var quote byte // 0: outside of quotes
-	kept := 0      // bytes of the value that are not blanks at its end
-	plain := false // a value that began without a quote: quotes in it are characters
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '\\' && quote != '\'':
-			i++
-			if i == len(text) {
-				break
-			}
-			if next := text[i]; next != '\n' {
-				if quote == '"' && !strings.ContainsRune("\"\\`$", rune(next)) {
-					b.WriteByte('\\')
-				}
-				b.WriteByte(next)
-				kept = b.Len()
-			}
-			plain = plain || quote == 0
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			b.WriteByte(c)
-			kept = b.Len()
-		case c == '\n':
-			return b.String()[:kept], len(text) - i - 1, true
-		case !plain && strings.IndexByte(`'"`, c) >= 0:
-			quote = c
-		case strings.IndexByte(" \t\r", c) >= 0:
-			if plain {
-				b.WriteByte(c)
-			}
-		default:
-			plain = true
-			b.WriteByte(c)
-			kept = b.Len()
-		}
-	}
-	return b.String()[:kept], 0, quote == 0
 }

@@ -250,9 +250,6 @@ func lineInMarks(s string, i int) (line, col, end int) {
 		line, end = words.Number(s, len(s)-len(rest))
 		return line, 0, end
 	}
-	if line, col, end = numbers(s, i+1, "]"); strings.HasPrefix(s[end:], ":") || col > 0 {
-		return line, col, end
-	}
 	return 0, 0, i
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
@@ -138,7 +139,7 @@ func FuzzTake(f *testing.F) {
 	f.Add([]byte(`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{"command":["a"]}}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
-		c := newConn(newSession(&printer{w: &out}, false))
+		c := newConn(newSession(&printer{w: &out}, false, safety.Rules{}))
 		_ = c.take(b, len(b)%5 == 0)
 		for l := range bytes.Lines(out.Bytes()) {
 			if !json.Valid(l) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
@@ -105,6 +106,7 @@ type options struct {
 	count    bool // nobody else counts the tokens
 	model    string
 	mode     string // "" is the widest
+	safety   string // the level that permissions are judged by; "" grants all
 	program  []string
 	dir      string // "" is the bridge's own
 }
@@ -117,6 +119,7 @@ func parseOptions(args []string) (options, error) {
 	flags.BoolVar(&o.count, "count", false, "")
 	flags.StringVar(&o.model, "model", "", "")
 	flags.StringVar(&o.mode, "mode", "", "")
+	flags.StringVar(&o.safety, "safety", "", "")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("%s: %v; pawl starts this command itself", Command, err)
 	}
@@ -136,11 +139,21 @@ func (b *bridge) run(o options, stdin io.Reader, env []string) int {
 	case len(prompt) > maxPrompt:
 		return b.fail(failed("invalid_request", "the prompt is longer than %d bytes", maxPrompt))
 	}
-	b.session = newSession(b.out, o.readOnly)
+	dir, err := os.Getwd()
+	if err != nil {
+		return b.fail(failed("", "cannot find the working folder: %v", err))
+	}
+	rules := safety.Rules{Level: safety.Level(o.safety), Root: dir}
+	for _, variable := range env {
+		if home, isHome := strings.CutPrefix(variable, "HOME="); isHome {
+			rules.Home = home
+		}
+	}
+	b.session = newSession(b.out, o.readOnly, rules)
 	if err := b.start(o, env); err != nil {
 		return b.fail(err)
 	}
-	stop, err := b.work(o, strings.ToValidUTF8(string(prompt), "\uFFFD"))
+	stop, err := b.work(o, dir, strings.ToValidUTF8(string(prompt), "\uFFFD"))
 	defer func() { b.finish(err == nil || b.obeyed) }()
 	if err != nil {
 		return b.fail(err)
@@ -282,13 +295,13 @@ func (b *bridge) last(id int64, method string, err error) (answer, error) {
 
 // work opens a session and has the prompt done. It returns the program's
 // reason to stop.
-func (b *bridge) work(o options, prompt string) (stop string, err error) {
+func (b *bridge) work(o options, dir, prompt string) (stop string, err error) {
 	info, err := b.initialize()
 	if err != nil {
 		return "", err
 	}
 	b.out.put(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
-	id, err := b.open(o, info.Login)
+	id, err := b.open(o, dir, info.Login)
 	if err != nil {
 		return "", err
 	}

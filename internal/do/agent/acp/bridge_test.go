@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
 // play is one run of the fake.
 type play struct {
 	scenario, kind, prompt, model, mode string
+	safety                              string
+	call                                string // what the program asks permission for
 	readOnly                            bool
 	bounds                              bounds
 	// onText is called with the run's signals when the agent says something.
@@ -55,8 +58,8 @@ func (p play) run(t *testing.T) played {
 		}
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
-	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind)
-	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, count: true, program: []string{os.Args[0], "acp"}}, strings.NewReader(p.prompt), env)
+	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind, "ACP_CALL="+p.call)
+	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, safety: p.safety, count: true, program: []string{os.Args[0], "acp"}}, strings.NewReader(p.prompt), env)
 	lines.Flush()
 	parser.Close(take)
 	got.Outcome = c.Outcome()
@@ -300,5 +303,43 @@ func TestModes(t *testing.T) {
 				t.Errorf("%s, %+v", got.Terminal, got.Errors)
 			}
 		})
+	}
+}
+
+// A request for permission is judged as a tool call is, wherever it shows what it is about.
+func TestDangerousPermissions(t *testing.T) {
+	t.Parallel()
+	const refused, granted = `"optionId":"ro"`, `"optionId":"ao"`
+	for call, want := range map[string]string{
+		`{"toolCallId":"t","kind":"execute","rawInput":{"command":"rm -rf /home"}}`:                                  refused,
+		`{"toolCallId":"t","kind":"execute","rawInput":{"cmd":["git","push","--force"]}}`:                            refused,
+		`{"toolCallId":"t","kind":"other","title":"view it","rawInput":{"command":"rm -rf /home"}}`:                  refused,
+		"{\"toolCallId\":\"t\",\"kind\":\"execute\",\"title\":\"`rm -rf /home`\"}":                                   refused,
+		`{"toolCallId":"t","kind":"execute","title":"rm -rf /home [current working directory /w] (Tidy the house)"}`: refused,
+		`{"toolCallId":"t","kind":"edit","locations":[{"path":"/etc/hosts"}]}`:                                       refused,
+		`{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"/etc/hosts"}]}`:                           refused,
+		`{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","status":"pending","rawInput":{"command":"rm -rf /home"}}` + "\n" +
+			`{"toolCallId":"t"}`: refused,
+		`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go test ./..."}}`:  granted,
+		`{"toolCallId":"t","kind":"execute","title":"Run the tests"}`:                 granted,
+		`{"toolCallId":"t","kind":"read","locations":[{"path":"/etc/hosts"}]}`:        granted,
+		`{"toolCallId":"t","kind":"edit","locations":[{"path":"a.go"}]}`:              granted,
+		`{"toolCallId":"t","kind":"fetch","title":"https://example.com"}`:             granted,
+		`{"toolCallId":"t","kind":"execute","rawInput":{"command":"echo rm -rf /x"}}`: granted,
+	} {
+		got := play{scenario: "ask", safety: "normal", call: call}.run(t)
+		if !strings.Contains(got.log, want) {
+			t.Errorf("%s: want %s\n%s", call, want, got.log)
+		}
+		told := slices.ContainsFunc(got.events, func(e agent.Event) bool {
+			_, found := safety.Rules{Level: safety.Normal, Root: "/w"}.Tool(e.Tool, e.Command, e.Files)
+			return e.Kind == agent.ToolStart && found
+		})
+		if isRefused := want == refused; told != isRefused || isRefused != strings.Contains(got.log, `"_meta":{"reason":"Safety violation: `) {
+			t.Errorf("%s: the supervisor sees it: %v\n%s", call, told, got.log)
+		}
+		if got := (play{scenario: "ask", safety: "permissive", call: call}).run(t); !strings.Contains(got.log, granted) {
+			t.Errorf("%s at permissive:\n%s", call, got.log)
+		}
 	}
 }

@@ -15,8 +15,9 @@
 // what a turn cost where the program reports nothing, and some programs pass a
 // failed call off as an answer (`Error: …`, which is read as the failure it is).
 //
-// Permissions are granted one by one at every level, since the sandbox holds
-// the program and not its good will; for a review only those to read. Files and
-// terminals of the client are not offered: the program uses its own. The bridge
-// never logs in: a program that asks for it is told about as such.
+// Permissions are granted one by one, since the sandbox holds the program and not
+// its good will: for a review only those to read, and none for what the level calls
+// dangerous: such a request is refused, and ends the program as a call does that has
+// begun. Files and terminals of the client are not offered: the program uses its own.
+// The bridge never logs in: a program that asks for it is told about as such.
 package acp

@@ -229,6 +229,15 @@ func (f *fake) story() {
 }
 
 func (f *fake) ask(id string) {
+	if call := os.Getenv("ACP_CALL"); call != "" {
+		if announced, rest, ok := strings.Cut(call, "\n"); ok {
+			update(announced)
+			call = rest
+		}
+		say(`{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":%s,`+
+			`"options":[{"optionId":"ao","kind":"allow_once"},{"optionId":"ro","kind":"reject_once"}]}}`, id, call)
+		return
+	}
 	say(`{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t","kind":%q,"rawInput":{"command":"rm x"}},`+
 		`"options":[{"optionId":"aa","kind":"allow_always"},{"optionId":"ao","kind":"allow_once"},{"optionId":"ro","kind":"reject_once"}]}}`, id, os.Getenv("ACP_KIND"))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,7 @@ import (
 )
 
 // open opens the session and chooses the model and the mode.
-func (b *bridge) open(o options, methods []string) (id string, err error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the working folder: %v", err)
-	}
+func (b *bridge) open(o options, dir string, methods []string) (id string, err error) {
 	a, err := b.ask("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
 	if err != nil {
 		return "", err
@@ -169,6 +164,9 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		return agent.Start{}, errors.New("cannot find pawl's own program for an ACP agent: " + err.Error())
 	}
 	args := []string{self, Command}
+	if in.Safety != "" {
+		args = append(args, "--safety", in.Safety)
+	}
 	if in.ReadOnly {
 		args = append(args, "--read-only")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
@@ -28,6 +29,7 @@ const (
 type session struct {
 	out      *printer
 	readOnly bool
+	rules    safety.Rules
 	loop     chan struct{} // closed when the program asks for the same again and again
 
 	mu        sync.Mutex
@@ -38,14 +40,15 @@ type session struct {
 
 // call is a tool call on its way.
 type call struct {
-	kind  string
-	begun bool // its start is printed
-	ended bool
-	asked int
+	kind    string
+	refused safety.Finding // why it is too dangerous to be permitted; none without a pattern
+	begun   bool           // its start is printed
+	ended   bool
+	asked   int
 }
 
-func newSession(out *printer, readOnly bool) *session {
-	return &session{out: out, readOnly: readOnly, loop: make(chan struct{}), calls: map[string]*call{}}
+func newSession(out *printer, readOnly bool, rules safety.Rules) *session {
+	return &session{out: out, readOnly: readOnly, rules: rules, loop: make(chan struct{}), calls: map[string]*call{}}
 }
 
 // cancel answers every further question as the protocol wants it after
@@ -93,7 +96,34 @@ func (s *session) call(u *sessionUpdate) *call {
 	if u.Kind != "" {
 		c.kind = strings.Clone(agent.Clip(u.Kind, maxName))
 	}
+	s.judge(u, c)
 	return c
+}
+
+// judge keeps why a tool call must not be permitted: at once, since a request for
+// permission may name no more than the call.
+func (s *session) judge(u *sessionUpdate, c *call) {
+	command, files := u.wanted(c.kind)
+	f, isDangerous := s.rules.Command(command)
+	if !isDangerous {
+		f, isDangerous = s.rules.Tool(c.kind, "", files)
+	}
+	if isDangerous {
+		c.refused = f
+	}
+}
+
+// wanted is what a tool call asks for. Some programs show a command in its title
+// only, in backticks or with the folder behind it.
+func (u *sessionUpdate) wanted(kind string) (command string, files []string) {
+	command, files = u.details()
+	if command == "" && kind == "execute" {
+		command = u.Title
+		for _, folder := range []string{" [current working directory ", " [in "} {
+			command, _, _ = strings.Cut(command, folder)
+		}
+	}
+	return strings.Trim(command, "` "), files
 }
 
 // heard takes a notification. What is not known is counted, never fatal.
@@ -210,6 +240,9 @@ type outcome struct {
 		Outcome  string `json:"outcome"`
 		OptionID string `json:"optionId,omitempty"`
 	} `json:"outcome"`
+	Meta struct {
+		Reason string `json:"reason,omitempty"`
+	} `json:"_meta,omitzero"`
 }
 
 func (s *session) permission(params json.RawMessage) outcome {
@@ -221,7 +254,11 @@ func (s *session) permission(params json.RawMessage) outcome {
 	u := &p.ToolCall
 	c := s.call(u)
 	c.asked++
-	granted := !s.readOnly || slices.Contains([]string{"read", "search", "think"}, c.kind)
+	isDangerous := c.refused.Pattern != ""
+	granted := !isDangerous
+	if s.readOnly && !slices.Contains([]string{"read", "search", "think"}, c.kind) {
+		granted = false
+	}
 	var o outcome
 	o.Outcome.Outcome = "cancelled"
 	if !s.over(u.ToolCallID, c) {
@@ -229,10 +266,14 @@ func (s *session) permission(params json.RawMessage) outcome {
 			o.Outcome.Outcome, o.Outcome.OptionID = "selected", id
 		}
 	}
-	command, files := u.details()
+	command, files := u.wanted(c.kind)
 	granted = granted && o.Outcome.OptionID != ""
-	s.out.put(agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files,
-		Failed: !granted})
+	e := agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted}
+	if isDangerous {
+		o.Meta.Reason = c.refused.Reason()
+		e.Kind, e.Tool = agent.ToolStart, cmp.Or(c.refused.Tool, "execute") // for the supervisor, which ends the program
+	}
+	s.out.put(e)
 	return o
 }
 

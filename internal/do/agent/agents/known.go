@@ -67,11 +67,14 @@ func LoggedIn(program, home string, env []string, exists func(path string) bool)
 			return name, true
 		}
 	}
-	for _, place := range p.Homes(home, getenv) {
-		moved := len(p.Moves) > 0 && !strings.HasPrefix(place, home)
-		if p.Login != "" && !moved && runtime.GOOS == "linux" {
-			place = filepath.Join(home, p.Login)
+	places := p.Homes(home, getenv)
+	if p.Login != "" && len(places) > 0 && runtime.GOOS == "linux" {
+		if strings.HasPrefix(places[0], home) { // not moved
+			places[0] = filepath.Join(home, p.Login)
 		}
+		places = places[:1]
+	}
+	for _, place := range places {
 		if exists(place) {
 			return place, true
 		}

@@ -161,3 +161,24 @@ func TestLoggedIn(t *testing.T) {
 		t.Errorf("an empty key and another's are %q", sign)
 	}
 }
+
+// Where pawl isolates a program by a variable, a person may set the same: the program's
+// folder is known there, before it exists too.
+func TestFoldersWhereVariablesSay(t *testing.T) {
+	t.Parallel()
+	for name, p := range known() {
+		for _, kv := range p.State.Env {
+			variable, value, _ := strings.Cut(kv, "=")
+			dir := strings.ReplaceAll(value, "{state}", "/elsewhere")
+			getenv := func(asked string) string { return map[string]string{variable: dir}[asked] }
+			home := "/home/ada"
+			if variable == "HOME" {
+				home = dir
+			}
+			moved := func(folder string) bool { return folder == dir || strings.HasPrefix(folder, dir+"/") }
+			if folders := Folders(name, home, getenv); !slices.ContainsFunc(folders, moved) {
+				t.Errorf("%s with %s=%s has its folders in %q", name, variable, dir, folders)
+			}
+		}
+	}
+}

@@ -225,7 +225,8 @@ agents:
 ` + "```" + `
 
 Pawl starts a bridge that opens one session in the working folder, sends the prompt, grants what the program asks for (in a
-review only reading), and at a stop sends ` + "`session/cancel`" + ` before any signal. ` + "`model`" + ` chooses among the models that the
+review only reading; nothing that the level calls [dangerous](safety.md#dangerous-commands): such a request is refused and
+ends the iteration, as a tool call does), and at a stop sends ` + "`session/cancel`" + ` before any signal. ` + "`model`" + ` chooses among the models that the
 program offers, ` + "`mode`" + ` among its modes; without it the widest is taken (codex-acp's usual one runs no command). The program has to be logged in, or to find its key in the environment. Prefer a program's own row above
 where it has one: over ACP nobody tells when a rate limit ends, tokens and cost come only from programs that report them
 (at the end), the number of model calls is counted from what is said between tools, and a program may pass a failed call off

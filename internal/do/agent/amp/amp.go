@@ -19,7 +19,6 @@ import (
 
 // Program is Amp.
 func Program() program.Program {
-	_, moves := program.XDG("amp")
 	return program.Program{
 		Name: "amp", Binary: "amp",
 		Args:  []string{"-x", "--stream-json"},
@@ -27,8 +26,8 @@ func Program() program.Program {
 		Env:   []string{"AMP_SKIP_UPDATE_CHECK=1"},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "amp", Structured: true, Live: true,
-		Own:     program.Lines(NewParser),
-		Folders: []string{".config/amp", ".local/share/amp", ".cache/amp"}, Moves: moves,
+		Own:       program.Lines(NewParser),
+		Folders:   []string{".config/amp", ".local/share/amp", ".cache/amp"},
 		Variables: []string{"AMP_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"ampcode.com"}, Base: []string{"AMP_URL"}}},
 		Install:  "npm install -g @sourcegraph/amp, then set AMP_API_KEY or run amp login",

@@ -46,6 +46,7 @@ func Program() program.Program {
 		Parser:   "cline", Structured: true, Live: true,
 		Own:       program.Lines(NewParser),
 		Folders:   []string{".cline"},
+		Moves:     []program.Move{{Variable: "CLINE_DIR", Instead: []string{".cline"}}},
 		Variables: []string{"CLINE_*"},
 		Services:  program.Keyed(program.Service{Hosts: []string{"api.cline.bot"}}),
 		Install:   "npm install -g cline, then run cline auth",

@@ -46,6 +46,7 @@ func Program() program.Program {
 		UsageFlag: "--usage-output-file", Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
 		Own:       program.Lines(NewParser),
 		Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
+		Moves:     []program.Move{{Variable: "COPILOT_HOME", Instead: []string{".copilot"}}},
 		Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
 		Services: []program.Service{{
 			Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},

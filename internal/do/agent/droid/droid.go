@@ -47,6 +47,7 @@ func Program() program.Program {
 		Parser: "droid", Structured: true,
 		Own:       program.Lines(NewParser),
 		Folders:   []string{".factory"},
+		Moves:     []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory", Instead: []string{".factory"}}},
 		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
 		Install:  "npm install -g droid, then set FACTORY_API_KEY or log in once",

@@ -44,8 +44,9 @@ import (
 const defaults = `{` + quiet + `}
 `
 
-// routed are the defaults with the gateway. A server that is not Google's has to
-// be told how to log in.
+// routed are the user's settings in pawl's folder, with the gateway: for a server that
+// is not Google's it has to be said how to log in. The program reads the defaults of a
+// system where they, and all folders that lead to them, are root's.
 const routed = `{"security": {"auth": {"selectedType": "gemini-api-key"}},` + quiet + `}
 `
 
@@ -72,7 +73,7 @@ func Program() program.Program {
 			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
 			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
 			Settings:    agent.File{Path: "pawl-defaults.json", Content: defaults},
-			Routed:      routed,
+			Routed:      agent.File{Path: ".gemini/settings.json", Content: routed},
 		},
 		Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
 		Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},

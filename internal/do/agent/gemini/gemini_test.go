@@ -54,6 +54,20 @@ func TestUsersOwn(t *testing.T) {
 	}
 }
 
+// With the gateway the program has settings of a user: it does not read those of a
+// system where a folder on the way is not root's, or may be written by others.
+func TestSettingsWithTheGateway(t *testing.T) {
+	t.Parallel()
+	got, err := adapter(nil).Start(agent.Invocation{StateDir: "/state", Routes: []agent.Route{{Name: "gemini", Protocol: agent.Gemini, KeyIn: "GEMINI_API_KEY"}}})
+	if err != nil || !slices.Contains(got.Env, "GEMINI_CLI_HOME=/state") {
+		t.Fatalf("env is %q, %v", got.Env, err)
+	}
+	if len(got.Files) != 1 || got.Files[0].Path != "/state/.gemini/settings.json" || !json.Valid([]byte(got.Files[0].Content)) ||
+		!strings.Contains(got.Files[0].Content, `"selectedType": "gemini-api-key"`) {
+		t.Errorf("files are %+v", got.Files)
+	}
+}
+
 // The state is pawl's only where nothing of the user's own is needed.
 func TestStateFolder(t *testing.T) {
 	t.Parallel()

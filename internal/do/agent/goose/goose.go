@@ -23,7 +23,6 @@ import (
 
 // Program is goose.
 func Program() program.Program {
-	folders, moves := program.XDG("goose")
 	return program.Program{
 		Name: "goose", Binary: "goose",
 		Args:  []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
@@ -37,8 +36,9 @@ func Program() program.Program {
 		Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
-		Own:     program.Lines(NewParser),
-		Folders: folders, Moves: moves,
+		Own:       program.Lines(NewParser),
+		Folders:   program.XDG("goose"),
+		Moves:     []program.Move{{Variable: "GOOSE_PATH_ROOT", Instead: program.XDG("goose")}},
 		Variables: []string{"GOOSE_*"},
 		Services:  program.Keyed(),
 		Install:   "install goose from github.com/aaif-goose/goose, then run goose configure",

@@ -51,9 +51,6 @@ func Kilo() program.Program {
 		"7.8.1 did not start: the package of the platform was missing.")
 	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
 	p.Folders = append(p.Folders, policies)
-	p.Moves = append(p.Moves, program.Move{
-		Variable: "XDG_STATE_HOME", Below: "kilo-sandbox-policy", Instead: []string{policies},
-	})
 	p.Variables = []string{"KILO_*", "OPENCODE_*"}
 	p.Services = program.Keyed(program.Service{Hosts: []string{"api.kilo.ai"}})
 	return p
@@ -64,7 +61,6 @@ func Kilo() program.Program {
 // provider a key is for is in the user's configuration. Isolation sets the
 // XDG folders for the agent's tools too.
 func variant(name, npm, versions, prefix string, problems ...string) program.Program {
-	folders, moves := program.XDG(name)
 	return program.Program{
 		Name: name, Binary: name,
 		Args:     []string{"run", "--format", "json", "--auto"},
@@ -82,7 +78,7 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 		Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
 		Grace:   5 * time.Second, Quiet: 30 * time.Minute,
 		Parser: "opencode", Structured: true, Live: true,
-		Folders: folders, Moves: moves,
+		Folders: program.XDG(name),
 		Install: "npm install -g " + npm,
 		Facts: agent.Facts{
 			Package: "npm " + npm, Versions: versions,

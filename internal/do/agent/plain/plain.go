@@ -13,7 +13,6 @@ import (
 // Crush is Charm's crush, whose run mode asks for no permissions. Its data
 // folder would be .crush in the repository.
 func Crush() program.Program {
-	_, moves := program.XDG("crush")
 	return program.Program{
 		Name: "crush", Binary: "crush",
 		Args:  []string{"run", "-q"},
@@ -25,7 +24,11 @@ func Crush() program.Program {
 		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser:  "text",
-		Folders: []string{".config/crush", ".local/share/crush", ".cache/crush"}, Moves: moves,
+		Folders: []string{".config/crush", ".local/share/crush", ".cache/crush"},
+		Moves: []program.Move{
+			{Variable: "CRUSH_GLOBAL_CONFIG", Instead: []string{".config/crush"}},
+			{Variable: "CRUSH_GLOBAL_DATA", Instead: []string{".local/share/crush"}},
+		},
 		Variables: []string{"CRUSH_*"},
 		Services:  program.Keyed(),
 		Install:   "npm install -g @charmland/crush",

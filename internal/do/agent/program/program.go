@@ -14,7 +14,6 @@ package program
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -142,8 +141,8 @@ type State struct {
 	// the user has set that.
 	SettingsVar string
 	Settings    agent.File
-	// Routed is the settings' content where the gateway is used; "" is the same.
-	Routed string
+	// Routed is a file of settings below pawl's folder, instead, where the gateway is used.
+	Routed agent.File
 }
 
 // Adapter starts a [Program].
@@ -300,14 +299,15 @@ func (a Adapter) state(start *agent.Start, in agent.Invocation) {
 		return out
 	}
 	start.Args = append(start.Args, inState(a.State.Always)...)
-	if name := a.State.SettingsVar; name != "" && !in.Sees(a.Getenv, name) {
-		path := filepath.Join(in.StateDir, a.State.Settings.Path)
-		content := a.State.Settings.Content
-		if len(in.Routes) > 0 {
-			content = cmp.Or(a.State.Routed, content)
+	name, settings := a.State.SettingsVar, a.State.Settings
+	if routed := a.State.Routed; len(in.Routes) > 0 && routed.Path != "" {
+		name, settings = "", routed
+	}
+	if path := filepath.Join(in.StateDir, settings.Path); settings.Path != "" && !in.Sees(a.Getenv, name) {
+		start.Files = []agent.File{{Path: path, Content: settings.Content}}
+		if name != "" {
+			start.Env = append(start.Env, name+"="+path)
 		}
-		start.Files = []agent.File{{Path: path, Content: content}}
-		start.Env = append(start.Env, name+"="+path)
 	}
 	if !keyed && !in.Isolate {
 		return
@@ -429,17 +429,29 @@ type Move struct {
 	Instead         []string // of these
 }
 
-// XDG are the folders of a program that keeps to the XDG's rules, and how they move.
-func XDG(name string) (folders []string, moves []Move) {
-	for _, m := range []Move{
-		{"XDG_CONFIG_HOME", name, []string{".config/" + name}},
-		{"XDG_DATA_HOME", name, []string{".local/share/" + name}},
-		{"XDG_STATE_HOME", name, []string{".local/state/" + name}},
-		{"XDG_CACHE_HOME", name, []string{".cache/" + name}},
-	} {
-		folders, moves = append(folders, m.Instead...), append(moves, m)
+// XDG are the folders of a program that keeps to the XDG's rules, below the home folder.
+func XDG(name string) []string {
+	var folders []string
+	for _, x := range xdg {
+		folders = append(folders, x.below+name)
 	}
-	return folders, moves
+	return folders
+}
+
+// xdg are the parts of a home folder that variables move.
+var xdg = []struct{ variable, below string }{
+	{"XDG_CONFIG_HOME", ".config/"}, {"XDG_DATA_HOME", ".local/share/"},
+	{"XDG_STATE_HOME", ".local/state/"}, {"XDG_CACHE_HOME", ".cache/"},
+}
+
+// InHome finds a name of the home folder, wherever getenv puts it.
+func InHome(home, name string, getenv func(string) string) string {
+	for _, x := range xdg {
+		if rest, ok := strings.CutPrefix(name, x.below); ok && filepath.IsAbs(getenv(x.variable)) {
+			return filepath.Join(getenv(x.variable), rest)
+		}
+	}
+	return filepath.Join(home, name)
 }
 
 // Homes are the folders of the program, wherever getenv and home put them.
@@ -454,9 +466,9 @@ func (p Program) Homes(home string, getenv func(string) string) []string {
 		out = append(out, filepath.Join(dir, m.Below))
 		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(m.Instead, n) })
 	}
-	if filepath.IsAbs(home) {
-		for _, n := range names {
-			out = append(out, filepath.Join(home, n))
+	for _, n := range names {
+		if path := InHome(home, n, getenv); filepath.IsAbs(path) {
+			out = append(out, path)
 		}
 	}
 	return out

@@ -48,6 +48,7 @@ func Program() program.Program {
 		},
 		Own:       program.Lines(NewParser),
 		Folders:   []string{".qwen"},
+		Moves:     []program.Move{{Variable: "QWEN_HOME", Instead: []string{".qwen"}}},
 		Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
 		Services: []program.Service{
 			{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"},

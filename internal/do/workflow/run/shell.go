@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
-	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -111,10 +110,7 @@ func (d *activeAttempt) runJob(ctx context.Context, job supervisor.Job) (supervi
 	if d.e.record.Kind != string(workflow.Agent) {
 		return p.h.Do(ctx, job, onEvent)
 	}
-	return p.h.DoAgent(ctx, job, func(again supervisor.Job) error {
-		d.e.record.Job = storedJob(again)
-		return d.e.storeExecution(p.h, journal.StepStarted)
-	}, onEvent)
+	return p.h.DoAgent(ctx, job, onEvent)
 }
 
 // storedJob is a job as it is stored.

@@ -85,7 +85,6 @@ type Pool struct {
 	me   store.Owner
 	step func(name string) // tests end the process here
 
-	moved string
 	notes []string // what a start of the machine made necessary
 	held  held
 	unowned
@@ -200,9 +199,6 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
 	}
 	p := &Pool{o: o, repo: repo, me: me, step: func(string) {}}
-	if err := p.find(); err != nil {
-		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
-	}
 	if err := p.follow(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// A state folder belongs to a repository, not to a path: it has a note of whose it is.
+// Another repository at the same path has a folder of its own, with a number at its end.
+// One that was moved keeps its folder, to which the folder of its new path leads.
+
+const ownerFile = "owner.json"
+
+// owner is the note. What is stored outlives the code: names must not change.
+type owner struct {
+	Root   string `json:"root"`             // where the repository was last
+	Git    string `json:"git"`              // its .git, as [gitOf] says
+	Commit string `json:"commit,omitempty"` // one that it has
+	At     string `json:"at,omitempty"`     // name of the state folder that is meant in place of this one
+}
+
+func readOwner(dir string) (o owner, err error) {
+	err = files.ReadJSON(filepath.Join(dir, ownerFile), &o)
+	return o, err
+}
+
+func (o owner) writeTo(dir string) error {
+	if err := files.ReplaceJSON(filepath.Join(dir, ownerFile), o, false); err != nil {
+		return fmt.Errorf("cannot note whose state is in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// stateOf is the state folder at first, or one with a number, that belongs to the
+// repository of root, or to nobody yet.
+func stateOf(root, first string) string {
+	git := gitOf(root)
+	for dir, n := first, 2; ; n++ {
+		o, err := readOwner(dir)
+		switch {
+		case err == nil && git != "" && o.Git != git:
+			dir = first + "-" + strconv.Itoa(n)
+		case o.At != "" && filepath.Base(o.At) == o.At:
+			return filepath.Join(filepath.Dir(dir), o.At)
+		default:
+			return dir
+		}
+	}
+}
+
+// gitOf tells the .git of a root from any other, and where the root is below it. It is
+// empty outside of git.
+func gitOf(root string) string {
+	for at := root; ; at = filepath.Dir(at) {
+		if id, err := files.Identity(filepath.Join(at, ".git")); err == nil {
+			below, _ := filepath.Rel(at, root)
+			return id + " " + below
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// Commits are those of the repository that a person is in.
+type Commits interface {
+	Has(commit string) bool
+	Head() string // "" before the first one
+}
+
+// ClaimState finds the state folder of a root that it has not had before: of a repository
+// that was cloned again, or put back from a backup, at its path, which has a commit that the
+// old one had; or of one that was moved here. From then on [StateDir] gives that folder.
+func ClaimState(root string, env []string, commits Commits) error {
+	git, first := gitOf(root), firstStateDir(root, env)
+	if git == "" {
+		return nil
+	}
+	dir := StateDir(root, env)
+	if o, err := readOwner(dir); err == nil {
+		if o.Commit != "" {
+			return nil
+		}
+		if o.Commit = commits.Head(); o.Commit == "" {
+			return nil
+		}
+		return owner{Root: o.Root, Git: git, Commit: o.Commit}.writeTo(dir)
+	}
+	if _, err := os.Lstat(dir); err == nil { // of an earlier version, which kept no note
+		return nil
+	}
+	for at, n := first, 2; at != dir; n++ {
+		if o, err := readOwner(at); err == nil && o.hasCommitOf(commits) {
+			return owner{Root: o.Root, Git: git, Commit: o.Commit, At: o.At}.writeTo(at)
+		}
+		at = first + "-" + strconv.Itoa(n)
+	}
+	notes, err := filepath.Glob(filepath.Join(StateBase(env), "*", ownerFile))
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		at := filepath.Dir(note)
+		o, err := readOwner(at)
+		if err != nil || o.At != "" || !o.wasMovedTo(git, commits) {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("cannot take along the state of a repository that was moved: %w", err)
+		}
+		return owner{Root: root, Git: git, Commit: o.Commit, At: filepath.Base(at)}.writeTo(dir)
+	}
+	return nil
+}
+
+func (o owner) hasCommitOf(commits Commits) bool { return o.Commit != "" && commits.Has(o.Commit) }
+
+func (o owner) wasMovedTo(git string, commits Commits) bool {
+	return o.Git == git && gitOf(o.Root) != git && o.hasCommitOf(commits)
+}
+
+// RootBefore returns the path at which pawl was used in the repository last, where it is
+// another one than root, and "" otherwise.
+func RootBefore(root string, env []string) string {
+	if o, err := readOwner(StateDir(root, env)); err == nil && o.Root != root {
+		return o.Root
+	}
+	return ""
+}
+
+// keepOwner notes that the repository at root has the state in dir.
+func keepOwner(root, dir string, commits Commits) error {
+	git := gitOf(root)
+	o, err := readOwner(dir)
+	switch {
+	case git == "" || err == nil && o.Root == root:
+		return nil
+	case err != nil:
+		o.Commit = commits.Head()
+	}
+	return owner{Root: root, Git: git, Commit: o.Commit}.writeTo(dir)
+}
+
+// StateOfOthers are the folders with the state of other repositories that were at the path
+// of a root.
+func StateOfOthers(root string, env []string) (dirs []string) {
+	mine, at := StateDir(root, env), firstStateDir(root, env)
+	for n := 2; ; n++ {
+		o, err := readOwner(at)
+		if err != nil {
+			return dirs
+		}
+		if at != mine && o.At == "" {
+			dirs = append(dirs, at)
+		}
+		at = firstStateDir(root, env) + "-" + strconv.Itoa(n)
+	}
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// undelivered is the work of runs that is not in the person's files.
+type undelivered struct {
+	s  *Server
+	mu sync.Mutex // held while this process has the workspace of a run
+}
+
+func undeliveredRoutes(api huma.API, u *undelivered) {
+	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now", u.foreseeApply)
+	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the work of a run that is not in the files there",
+		u.applyRun)
+	get(api, "/runs/{run}/conflicts", "list-conflicts", "actions",
+		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
+	post(api, "/runs/{run}/conflicts", "settle-file", "actions", "Choose what becomes of such a file; resume goes on then",
+		u.settleFile)
+	post(api, "/runs/{run}/discard", "discard-run", "actions",
+		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
+}
+
+// lookAt looks at the work of a run.
+func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.Operator, store.Run) error) error {
+	r, err := u.s.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err = u.s.o.Heard(func(p *action.Operator) error { return do(p, r) })
+	return err
+}
+
+func (u *undelivered) foreseeApply(ctx context.Context, in *RunPath) (*body[action.Application], error) {
+	var out action.Application
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+		out, err = p.Apply(ctx, r, action.ApplyOptions{Check: true})
+		return err
+	})
+	out.Written = out.Written[:min(len(out.Written), maxForeseen)]
+	out.Removed = out.Removed[:min(len(out.Removed), maxForeseen)]
+	out.Conflicts = out.Conflicts[:min(len(out.Conflicts), maxForeseen)]
+	return answer(out), err
+}
+
+// applyRun refuses a result that does not fit.
+func (u *undelivered) applyRun(ctx context.Context, in *struct {
+	RunPath
+	Confirmed bool `query:"confirmed" doc:"A person has seen by name what programs run by themselves, and says yes."`
+}) (*body[Done], error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+		out, err := p.Apply(ctx, r, action.ApplyOptions{Confirmed: in.Confirmed})
+		if err != nil {
+			return err
+		}
+		if out.Status == "conflict" || out.Status == "confirm" {
+			said, _ := p.Heard(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
+			return fault.Refuse("%s", strings.Join(said, " "))
+		}
+		p.PrintApplied(out, false)
+		return nil
+	})
+}
+
+// Clashes are the files that a person and an agent both changed.
+type Clashes struct {
+	Files []Clash `json:"files" nullable:"false"`
+}
+
+// Clash is such a file.
+type Clash struct {
+	Path    string `json:"path"`
+	Text    string `json:"text" doc:"Both sides, with markers: mine and agent; empty when it cannot be shown."`
+	Why     string `json:"why" doc:"Why there is no text."`
+	Settled bool   `json:"settled" doc:"A person has chosen."`
+}
+
+func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
+	var all []action.Clash
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+		all, err = p.Conflicts(ctx, r)
+		return err
+	})
+	return answer(Clashes{lists.Each(all, func(c action.Clash) Clash {
+		out := Clash{Path: c.Path, Text: c.Text, Why: c.Why, Settled: c.Settled != nil}
+		if len(out.Text) > maxBody/2 || !utf8.ValidString(out.Text) {
+			out.Text, out.Why = "", "it is no UTF-8, or too large to be shown here: choose mine or agent"
+		}
+		return out
+	})}), err
+}
+
+func (u *undelivered) settleFile(ctx context.Context, in *struct {
+	RunPath
+	Body struct {
+		Path   string          `json:"path" minLength:"1" maxLength:"4096"`
+		Choice delivery.Choice `json:"choice" enum:"mine,agent,both,edit" doc:"Whose file it becomes; both has the lines of both, the person's first; edit is text."`
+		Text   string          `json:"text,omitempty" doc:"What the file becomes, with the choice edit."`
+	}
+}) (*body[Done], error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+		left, err := p.SettleConflict(ctx, r, in.Body.Path, in.Body.Choice,
+			func([]byte) ([]byte, error) { return []byte(in.Body.Text), nil })
+		if err != nil {
+			return err
+		}
+		next := "resume the run, or apply its work"
+		if left > 0 {
+			next = fault.Numbered(left, "file") + " left"
+		}
+		p.Say("%s is settled: %s.", in.Body.Path, next)
+		return nil
+	})
+}
+
+func (u *undelivered) discardRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+	return u.s.onRun(ctx, in, (*action.Operator).DiscardRun)
+}

@@ -1,0 +1,35 @@
+package delivery_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/test/gittest"
+)
+
+// What git's configuration includes runs by itself, and so does a link that leads to it.
+func TestRunsItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gittest.Git(t, dir, "init", "-q")
+	if err := os.MkdirAll(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, dir, "config", "include.path", "../link/settings")
+	repo, err := git.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"link", "linked", "real/other", "real/settings", "settings", "sub/.envrc", "x.go"}
+	got, err := delivery.RunsItself(t.Context(), repo, all, []string{".envrc"})
+	if want := []string{"link", "real/settings", "sub/.envrc"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
