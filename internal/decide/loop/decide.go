@@ -260,15 +260,13 @@ func (s *State) recordIteration(r *Record) {
 	}
 	if r.Outcome == Asked {
 		past.Summary = "it asked: " + firstLine(r.Signal.Text)
+		sight.Score = -1 // the files are what they were
 	}
 	if r.Valid() && r.Signal.Kind == signal.Blocked && r.Failure == nil {
 		past.Found = "it is blocked: " + firstLine(r.Signal.Text)
 	}
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
-	}
-	if r.Outcome == Asked {
-		sight.Score = -1 // the files are what they were
 	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
@@ -466,7 +464,7 @@ func (s *State) endIfPermanent(r *Record) *Command {
 	said := cmp.Or(r.Exit.Why, f.Summary)
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, said)}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
-	// A board offers what helps; before the first deed there is nothing to choose, and
+	// A board offers what helps; before the first action there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.
 	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
 		o := s.offerAfter("")
