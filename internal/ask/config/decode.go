@@ -416,8 +416,7 @@ func (n *node) describe() string {
 	return fmt.Sprintf("%q", n.text)
 }
 
-// plainColon: the map may be meant as a text. It is one pair in a line, without
-// brackets.
+// plainColon reports whether a map may be meant as a text: one pair in a line, without brackets.
 func (n *node) plainColon() bool {
 	if n.kind != mapNode || len(n.pairs) != 1 || n.at.src == nil || n.at.line < 1 || n.at.line > len(n.at.src.lines) {
 		return false

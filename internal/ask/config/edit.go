@@ -130,7 +130,7 @@ func newEditor(text string) (e *editor, body ast.Node) {
 	return e, file.Docs[len(file.Docs)-1].Body
 }
 
-// endOf is where a token ends in the text, without the blanks after it.
+// endOf a token in the text, without the blanks after it.
 func (e *editor) endOf(i int) int {
 	return min(e.begins[i]+len(strings.TrimRight(e.tokens[i].Origin, " \n")), len(e.text))
 }

@@ -51,7 +51,7 @@ func (c *Config) ErrorAt(path, suggestion, message string) *Error {
 	return errorAt(c.placeOf(path), suggestion, "%s", message)
 }
 
-// placeOf is where the value at path is written, or the nearest key above it.
+// placeOf the value at path, or of the nearest key above it.
 func (c *Config) placeOf(path string) position {
 	if at, ok := nearestPlace(c.from, path); ok {
 		return at

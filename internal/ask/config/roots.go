@@ -66,7 +66,7 @@ func keptRoot(dir string) (string, error) {
 	return string(text), err
 }
 
-// ownFolder: it is a folder, not a link to one, that only this user can write.
+// ownFolder reports whether it is a folder, not a link to one, that only this user can write.
 func ownFolder(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {

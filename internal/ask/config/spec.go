@@ -225,7 +225,7 @@ func (sp *spec) childSpec(key string) *spec {
 	return nil
 }
 
-// isLeaf: a variable or a flag can set it.
+// isLeaf reports whether a variable or a flag can set it.
 func (sp *spec) isLeaf() bool { return sp.shape != sectionShape && sp.shape != tableShape }
 
 // sectionKeys are the section's keys in the order of the struct.

@@ -20,7 +20,7 @@ type repository struct {
 	lookPath func(string) (string, error)
 }
 
-// has: any of the files exists.
+// has reports whether any of the files exists.
 func (r repository) has(names ...string) bool { return r.firstFile(names...) != "" }
 
 // firstFile is the first of the files that exists; "" if none does. A name may be a
@@ -46,7 +46,7 @@ func (r repository) text(name string) string {
 	return strings.ReplaceAll(text, "\r\n", "\n")
 }
 
-// isInstalled: the program is on this machine.
+// isInstalled reports whether the program is on this machine.
 func (r repository) isInstalled(program string) bool {
 	_, err := r.lookPath(program)
 	return err == nil
@@ -98,7 +98,7 @@ func (p *part) addPart(more part) {
 	p.groups = append(p.groups, more.groups...)
 }
 
-// findEcosystems is what the table knows of the folder.
+// findEcosystems applies the rules of the table to the folder.
 func (r repository) findEcosystems() part {
 	var p part
 	seen := map[string]bool{}
@@ -150,7 +150,7 @@ func newGate(kind, command, from string) Gate {
 	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true}, from}
 }
 
-// wholeFolder is what one folder says: AGENTS.md first, then its own tasks, then its
+// wholeFolder gathers the gates of one folder: AGENTS.md first, then its own tasks, then its
 // languages, and the workflows of CI where nothing else says how it is tested.
 func (r repository) wholeFolder() (p part, none map[string]bool) {
 	said, none := r.agentsFile()

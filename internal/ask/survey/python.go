@@ -135,7 +135,7 @@ func (y *python) addTool(kind, tool, arguments, from string, free bool) {
 	y.gates = append(y.gates, g)
 }
 
-// declaresTool: the project lists the tool among its dependencies.
+// declaresTool reports whether the project lists the tool among its dependencies.
 func (y *python) declaresTool(tool string) bool {
 	return regexp.MustCompile(`(?m)(["']|^[ \t]*)` + tool + `(\[|[ \t]*[=<>~!;@"',]|[ \t]*$)`).MatchString(y.declared)
 }
@@ -285,8 +285,8 @@ func (y *python) makeVenv(folder string) []string {
 	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
 }
 
-// isPlain: the standard library runs the tests on the sources as they lie there. Then
-// nothing has to be installed.
+// isPlain reports whether the standard library runs the tests on the sources as they lie there.
+// Then nothing has to be installed.
 func (y *python) isPlain() bool {
 	unittest := len(y.gates) == 1 && strings.Contains(y.gates[0].Command, "-m unittest")
 	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.text("setup.py"))

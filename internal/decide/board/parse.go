@@ -311,7 +311,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 	return list
 }
 
-// isCancelled: the word of a tracker means that the work is not to be done.
+// isCancelled reports whether the word of a tracker means that the work is not to be done.
 func isCancelled(status string) bool {
 	switch strings.ToLower(status) {
 	case "cancelled", "canceled", "duplicate", "won't do", "won't fix", "wontfix":
@@ -320,7 +320,7 @@ func isCancelled(status string) bool {
 	return false
 }
 
-// notWhole: a number, but no whole one. Words that are not known are none.
+// notWhole reports whether a priority is a number, but no whole one. An unknown word is no number.
 func notWhole(priority string) bool {
 	_, err := strconv.ParseFloat(priority, 64)
 	_, whole := strconv.Atoi(priority)

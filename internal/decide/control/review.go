@@ -369,7 +369,7 @@ func (d *draft) addLine(said string) {
 	}
 }
 
-// mayBeName: a few words, e.g. the name below a letter.
+// mayBeName reports whether the draft is a few words only, e.g. the name below a letter.
 func (d *draft) mayBeName() bool {
 	return !d.listed && !d.labelled && d.File == "" && len(strings.Fields(d.Message)) < 3 && !asksFor(d.Message)
 }

@@ -154,7 +154,7 @@ func asksFor(said string) bool {
 	return namesFault || asks().MatchString(said)
 }
 
-// isPraise: the sentence only says that the work, or a part of it, is good.
+// isPraise reports whether the sentence only says that the work, or a part of it, is good.
 func isPraise(said string) bool {
 	left := nothingWrong().ReplaceAllString(said, " ")
 	well := left != said || good().MatchString(said)

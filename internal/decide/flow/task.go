@@ -213,13 +213,13 @@ func unfitWorker(err error) (name string, ok bool) {
 	return name, refused.Details(&name) == nil
 }
 
-// isSilent: the worker that had the order sends no heartbeat any more.
+// isSilent reports whether the worker that had the order sends no heartbeat any more.
 func isSilent(err error) bool {
 	late, ok := errors.AsType[*temporal.TimeoutError](err)
 	return ok && late.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT
 }
 
-// isLost: no worker answered. It died, never took the order, or has no room.
+// isLost reports whether no worker answered: it died, never took the order, or has no room.
 func isLost(err error) bool {
 	var late *temporal.TimeoutError
 	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok && refused.Type() == NoRoom {

@@ -74,8 +74,8 @@ func (r *Record) timedOut() bool {
 		slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Status == GateTimedOut })
 }
 
-// fallbackCures: an exhausted quota without a known end stops the run, but not
-// while there is another agent.
+// fallbackCures reports whether the next agent helps against an exhausted quota without a known
+// end, which stops the run otherwise.
 func (s *State) fallbackCures(f *failure.Analysis) bool {
 	moves := s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback
 	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider && moves &&

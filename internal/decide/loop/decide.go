@@ -139,12 +139,12 @@ func (r *Record) RedGate() bool {
 	return len(r.Tampered) > 0 || slices.ContainsFunc(r.Gates, red)
 }
 
-// wasCutOff: pawl ended the iteration, and for no fault of the agent's.
+// wasCutOff reports whether pawl ended the iteration, and for no fault of the agent's.
 func (r *Record) wasCutOff() bool {
 	return r.Exit.Ended == EndedStop || r.Exit.Ended == EndedLease || r.Exit.Ended == EndedLost
 }
 
-// hasClaim: the agent gave a signal that counts.
+// hasClaim reports whether the agent gave a signal that counts.
 func (r *Record) hasClaim() bool {
 	says := r.Signal.Kind != signal.None || r.Progress >= 0
 	return says && r.Valid()
@@ -217,7 +217,8 @@ func (r *Record) onlyAsks() bool {
 	return asks && !differs && len(r.Files) == 0 && r.Commits == 0 && len(r.Tampered) == 0
 }
 
-// metProviderLimit: a limit of the provider, which will be over, stopped the agent.
+// metProviderLimit reports whether a limit of the provider, which will be over, stopped the
+// agent.
 func (r *Record) metProviderLimit() bool {
 	f := r.Failure
 	return f != nil && f.Provider && f.Kind == failure.Transient
@@ -259,15 +260,13 @@ func (s *State) recordIteration(r *Record) {
 	}
 	if r.Outcome == Asked {
 		past.Summary = "it asked: " + firstLine(r.Signal.Text)
+		sight.Score = -1 // the files are what they were
 	}
 	if r.Valid() && r.Signal.Kind == signal.Blocked && r.Failure == nil {
 		past.Found = "it is blocked: " + firstLine(r.Signal.Text)
 	}
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
-	}
-	if r.Outcome == Asked {
-		sight.Score = -1 // the files are what they were
 	}
 	s.Guards.observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
@@ -465,7 +464,7 @@ func (s *State) endIfPermanent(r *Record) *Command {
 	said := cmp.Or(r.Exit.Why, f.Summary)
 	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, said)}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
-	// A board offers what helps; before the first deed there is nothing to choose, and
+	// A board offers what helps; before the first action there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.
 	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
 		o := s.offerAfter("")

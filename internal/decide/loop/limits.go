@@ -205,7 +205,7 @@ func (s *State) answerLimit(e *Event, l *Limited) {
 	})
 }
 
-// restFor ends the session after too many tries of a provider: the run goes on when
+// restFor ends the session after too many tries of a provider: the run resumes when
 // that answers, and no person is asked.
 func (s *State) restFor(l *Limited) {
 	why := fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits)

@@ -49,7 +49,7 @@ func (v *Review) reviewerName() string {
 	return cmp.Or(v.Agent, "the review")
 }
 
-// mustReview: green work that would end the run is reviewed first.
+// mustReview reports whether green work that would end the run is reviewed first.
 func (s *State) mustReview(r *Record) bool {
 	if !s.Policy.Review || r.Review != nil || s.StopAsked != NoCause || !r.Valid() || r.Signal.Kind == signal.Blocked {
 		return false

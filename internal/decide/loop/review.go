@@ -80,14 +80,15 @@ func (v *Review) asOutcome() *control.Outcome {
 	return &control.Outcome{Attempt: now, Said: v.Summary, Found: v.Items}
 }
 
-// passesReview: it was approved, or no review was asked for.
+// passesReview reports whether it was approved, or no review was asked for.
 func (r *Record) passesReview() bool { return r.Review == nil || r.Review.Verdict == Approved }
 
 func (r *Record) isApproved() bool { return r.Review != nil && r.Review.Verdict == Approved }
 
 func (r *Record) isRejected() bool { return r.Review != nil && r.Review.Verdict == Rejected }
 
-// awaitsReview: only the review's verdict is missing for the work to be complete.
+// awaitsReview reports whether only the review's verdict is missing for the work to be
+// complete.
 func (r *Record) awaitsReview() bool {
 	if r.Review != nil && r.Review.Verdict != Undecided {
 		return false

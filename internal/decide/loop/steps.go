@@ -159,7 +159,7 @@ func (s *State) onceMore() {
 	}
 }
 
-// cutOff: a person ended the last iteration before it had a result.
+// cutOff reports whether a person ended the last iteration before it had a result.
 func (s *State) cutOff() bool {
 	if s.Limit == 0 || len(s.Recent) == 0 || !slices.Contains([]Status{Interrupted, Stopped}, s.Status) {
 		return false

@@ -154,11 +154,12 @@ func (s *State) costLeft(spent MicroUSD) MicroUSD {
 // costLimit names the limit of money that holds.
 func (s *State) costLimit() string {
 	p := &s.Policy
-	l := p.MaxTaskCost
-	if runHolds := l == nil || p.MaxCost >= 0 && *l-p.TaskCost >= p.MaxCost; runHolds {
+	switch l := p.MaxTaskCost; {
+	case l == nil, p.MaxCost >= 0 && *l-p.TaskCost >= p.MaxCost:
 		return "the limit " + p.MaxCost.limitText()
+	default:
+		return "limits.per_task of " + l.limitText()
 	}
-	return "limits.per_task of " + l.limitText()
 }
 
 // Duration shows a time as documents do: 45.2s under a minute, 2m16s above.

@@ -269,7 +269,7 @@ func quoteHeadings(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// forgesHeading: the line looks like a heading of ours.
+// forgesHeading reports whether the line looks like a heading of ours.
 func forgesHeading(line string) bool {
 	name := strings.TrimSpace(line)
 	rest := strings.TrimLeft(name, "#")

@@ -40,7 +40,7 @@ func compareReady(a, b *Entry) int {
 	return cmp.Or(aged, cmp.Compare(a.Order, b.Order), strings.Compare(a.ID, b.ID))
 }
 
-// isReady: the entry can be tried now.
+// isReady reports whether the entry can be tried now.
 func (e *Entry) isReady(now time.Time) bool {
 	return e.Status == Waiting && len(e.Needs) == 0 && !now.Before(e.Until)
 }

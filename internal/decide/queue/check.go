@@ -18,7 +18,7 @@ const (
 	lastAsk  = 3 * time.Minute
 )
 
-// mustCheck: a tree that is green here has to be green at the forge, too.
+// mustCheck reports whether a tree that is green here has to be green at the forge, too.
 func (s *State) mustCheck(tree string) bool { return s.Policy.Checks && tree != s.Checked }
 
 // askForgeToCheck gives the batch, which is green here, to the forge.
@@ -101,7 +101,7 @@ func (s *State) checkOf(id string) int {
 	return slices.IndexFunc(s.Checking, func(b Batch) bool { return slices.Contains(b.IDs, id) })
 }
 
-// canTry: the entry can be in the next batch.
+// canTry reports whether the entry can be in the next batch.
 func (s *State) canTry(e *Entry, now time.Time) bool {
 	apart := e.Apart != "" && e.Apart == s.baseOfNext()
 	return e.isReady(now) && !apart && !s.InCheck(e.ID)

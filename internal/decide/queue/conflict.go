@@ -189,7 +189,7 @@ func (f *File) settleHunk(h *Hunk) ([]string, bool) {
 	return slices.Concat(h.Ours, h.Theirs), true
 }
 
-// isIndented is true for files in which blanks carry meaning.
+// isIndented reports whether blanks carry meaning in the file.
 func (f *File) isIndented() bool {
 	switch strings.ToLower(path.Ext(f.Path)) {
 	case ".py", ".pyi", ".yaml", ".yml", ".mk", ".mak", ".haml", ".pug", ".slim", ".sass",

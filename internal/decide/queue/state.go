@@ -138,8 +138,8 @@ type Stop struct {
 	Theirs string `json:"theirs,omitempty"`
 }
 
-// awaitsTarget: the queue resumes by itself once the target, or what its remote has,
-// has changed.
+// awaitsTarget reports whether the queue resumes by itself once the target, or what its remote
+// has, has changed.
 func (s *Stop) awaitsTarget() bool {
 	return s.Cause == RedTarget || s.Cause == Missing || s.Cause == Diverged
 }

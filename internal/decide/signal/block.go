@@ -188,7 +188,7 @@ func OpenFence(open, text string) string {
 // afterListMarker cuts off the list markers that text starts with.
 func afterListMarker(text string) string { return text[len(markers().FindString(text)):] }
 
-// startsBlock: the line is a heading or a list item, over which a quotation does
+// startsBlock reports whether the line is a heading or a list item, over which a quotation does
 // not reach.
 func startsBlock(text string) bool { return text[0] == '#' || markers().MatchString(text) }
 

@@ -73,8 +73,8 @@ func newEcho(want []textLine) *echo {
 	return e
 }
 
-// isPair: line i of a text and the one behind it follow one another in the prompt
-// too.
+// isPair reports whether line i of a text and the one behind it follow one another in the
+// prompt too.
 func (e *echo) isPair(got []textLine, i int) bool {
 	return i >= 0 && i+1 < len(got) && e.pairs[[2]string{got[i].text, got[i+1].text}]
 }

@@ -134,8 +134,8 @@ func toPointers(list []Strategy) []*Strategy {
 	return all
 }
 
-// madeFor: the strategy names the class. The built-in ones for
-// work are not for a failure that the same again may cure, e.g. a flaky test.
+// madeFor reports whether the strategy names the class. The built-in ones for work are not for
+// a failure that the same again may cure, e.g. a flaky test.
 func (s *Situation) madeFor(c *Strategy) bool {
 	if s.Optional {
 		return c.SkipOptional
@@ -146,7 +146,7 @@ func (s *Situation) madeFor(c *Strategy) bool {
 	return slices.Contains(c.Classes, s.Class)
 }
 
-// servesKind: the strategy is against failures of the same kind.
+// servesKind reports whether the strategy is against failures of the same kind.
 func (s *Situation) servesKind(c *Strategy) bool {
 	if s.Transient {
 		useless := c.Parallelism == 1 && Outage(s.Class) // less at once does not bring a service back
@@ -232,8 +232,8 @@ func (s *Situation) Reaches(name string, timedOut bool) bool {
 	longer := c.TimeoutFactor > 1 || c.TimeoutFloor > 0 || c.Timeout > builtin[0].Timeout
 	fewer := c.Parallelism > 0 && c.Parallelism < builtin[0].Parallelism
 	crowded := s.Class == failure.ResourceExhausted || s.Class == failure.PortConflict || s.Class == failure.RateLimit
-	betterWork, transientGate := c.Stronger || c.Agent != "" || c.Rewind, s.Transient && s.Gate
-	hasOptional := s.Optional || s.HasOptional
+	betterWork, hasOptional := c.Stronger || c.Agent != "" || c.Rewind, s.Optional || s.HasOptional
+	transientGate := s.Transient && s.Gate
 	switch {
 	case timedOut && longer, c.Fallback && !s.Gate, betterWork && !s.Unheard && !s.Transient, c.Agent != "" && !s.Gate,
 		c.SkipOptional && hasOptional, fewer && crowded, c.Instruction != "" && !s.Unheard && !transientGate:
@@ -299,7 +299,7 @@ func (s *Situation) hasFailed(name string) bool {
 	return slices.Contains(s.Failed, Use{s.Class, name})
 }
 
-// recordText is what was learned, where the mode looks at it.
+// recordText says what was learned, where the mode looks at it.
 func (r *ranked) recordText(s *Situation) string {
 	if s.Mode == Conservative || len(s.Learned) == 0 {
 		return ""

@@ -52,8 +52,8 @@ func (a *agents) hasPlanned() bool {
 func (p *pilot) planTask(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
 	plan, tree, err := p.o.Plan(ctx, task)
 	if errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned() {
-		p.warnAbout(task.Case.ID, fmt.Sprintf("%v; it may be being updated, so it is "+
-			"waited for (%s at most)", err, loop.Duration(engine.AwayFor)))
+		p.warnAbout(task.Case.ID, fmt.Sprintf("%v; as this may be an update, pawl "+
+			"waits up to %s for it", err, loop.Duration(engine.AwayFor)))
 	}
 	for by := time.Now().Add(engine.AwayFor); errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned(); {
 		if time.Now().After(by) || !process.Sleep(ready, time.Second) {

@@ -63,7 +63,7 @@ func (p *pilot) recoverActive(ctx context.Context) (adopt []string, err error) {
 	return adopt, nil
 }
 
-// byHand: the owner of the run is alive, and no worker.
+// byHand reports whether the owner of the run is alive, and no worker.
 func byHand(o store.Owner, workers []store.Worker) bool {
 	return o.PID != 0 && engine.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
 		return w.PID == o.PID && w.Host == o.Host

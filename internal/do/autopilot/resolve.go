@@ -126,7 +126,7 @@ func (r *Resolver) reasonUnfinished(ctx context.Context, run string, s *loop.Sta
 	return &unmergedError{why}
 }
 
-// endedByDisk: the last agent of the run ended since a disk was full.
+// endedByDisk reports whether the last agent of the run ended since a disk was full.
 func endedByDisk(ctx context.Context, db *store.Store, run string) bool {
 	list, err := db.LastIterations(ctx, run, 1)
 	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk

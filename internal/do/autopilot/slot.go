@@ -216,7 +216,7 @@ func (p *pilot) reasonClaimed(ctx context.Context, l *slot) string {
 	return why
 }
 
-// hasMoreRoom: a person raised the task's limits while it ran.
+// hasMoreRoom reports whether a person raised the task's limits while it ran.
 func (p *pilot) hasMoreRoom(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
 	return err == nil && limits.At.After(l.planned)

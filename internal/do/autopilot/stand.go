@@ -98,15 +98,15 @@ func (p *pilot) inheritState(ctx context.Context) (err error) {
 	return nil
 }
 
-// isReplaced: the error shows that another process owns the autopilot.
+// isReplaced reports whether the error shows that another process owns the autopilot.
 func (p *pilot) isReplaced(err error) bool {
 	lost := p.row.On() && errors.Is(err, store.ErrNotOwner)
 	p.left = p.left || lost
 	return p.left
 }
 
-// beginsAnew: the database may have lost what was stored last. It has less than what is
-// known here then, so the autopilot is left to the next that reads it.
+// beginsAnew reports whether the database may have lost what was stored last. It has less then
+// than what is known here, so the autopilot is left to the next that reads it.
 func (p *pilot) beginsAnew(ctx context.Context) bool {
 	if p.o.GoOn || len(p.row.Options) > 0 {
 		if again, err := p.o.Store.Restarted(ctx); err == nil && again {

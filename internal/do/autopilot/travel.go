@@ -157,8 +157,8 @@ func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 	return w, err
 }
 
-// beganRed: the task is to begin anew, and its workspace began at a commit that was
-// red and is not the target any more.
+// beganRed reports whether the task is to begin anew, and its workspace began at a commit that
+// was red and is not the target any more.
 func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
 	if err != nil || !schedule.Retried(history) {

@@ -228,7 +228,7 @@ func (b *Board) Kill(ctx context.Context, task string) error {
 	return unlessGone(b.client.TerminateWorkflow(ctx, flow.TaskID(b.repo, task), "", "it was ended at once"))
 }
 
-// isUnanswered: the error is no answer, as the engine is away.
+// isUnanswered reports whether the error is no answer, as the engine is away.
 func isUnanswered(err error) bool {
 	if _, away := errors.AsType[*serviceerror.Unavailable](err); away {
 		return true

@@ -79,12 +79,12 @@ type asked struct {
 	seq   int       // of the state that it happened to; -1 while the workflow has none
 }
 
-// answeredBy: the order has the decision on the event.
+// answeredBy reports whether the order has the decision on the event.
 func (a *asked) answeredBy(o flow.Order) bool {
 	return o.Decision != nil && o.Decision.Event.At.Equal(a.event)
 }
 
-// isAgain: the event was the answer to that order, and did not reach the engine.
+// isAgain reports whether the event was the answer to that order, and did not reach the engine.
 func (a *asked) isAgain(o flow.Order) bool {
 	if o.Decision == nil {
 		return a.seq < 0
@@ -118,7 +118,7 @@ func (s *session) workSession() {
 	}
 }
 
-// isUnfit: the task could not be begun here, and may be on another machine.
+// isUnfit reports whether the task could not be begun here, and may be on another machine.
 func isUnfit(o schedule.Outcome) bool {
 	ofMachine := o.Machine || o.Lacks
 	return ofMachine && o.NotStarted

@@ -301,7 +301,7 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 		return Undelivered{}, err
 	}
 	for _, s := range slices.Backward(snaps) {
-		if isAsked := s.N == n && s.Attempt == ""; isAsked || n < 0 {
+		if isOther := s.N != n || s.Attempt != ""; n < 0 || !isOther {
 			u, err := w.undeliveredAt(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
 			u.N = s.N
 			return u, err

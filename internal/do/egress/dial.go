@@ -76,7 +76,7 @@ func (p *Proxy) addressesOf(ctx context.Context, e Endpoint, host string) ([]net
 	return good[:min(len(good), maxAddrs)], nil
 }
 
-// isAllowed: an address that is not public was listed by itself.
+// isAllowed reports whether an address that is not public was listed by itself.
 func (p *Proxy) isAllowed(e Endpoint, a netip.Addr) bool {
 	if slices.Contains(e.Addrs, a) {
 		return true
@@ -231,7 +231,7 @@ func firstSet(getenv func(string) string, names ...string) (name, value string) 
 	return "", ""
 }
 
-// coversHost: the host goes through the upstream.
+// coversHost reports whether the host goes through the upstream.
 func (u Upstream) coversHost(host string, port uint16) bool {
 	if u.URL == nil {
 		return false

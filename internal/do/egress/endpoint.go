@@ -78,7 +78,7 @@ func (e Endpoint) String() string {
 	return s
 }
 
-// matchesHost: the endpoint covers a host, as [hostName] writes it.
+// matchesHost reports whether the endpoint covers a host, as [hostName] writes it.
 func (e Endpoint) matchesHost(host string, port uint16) bool {
 	if e.Port != port {
 		return false

@@ -276,7 +276,7 @@ func (s *side) countMoved(n int) error {
 	return nil
 }
 
-// closeWrite tells the peer that nothing more comes, and still hears it.
+// closeWrite ends the writing side; the peer can still write.
 func (s *side) closeWrite() {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

@@ -78,7 +78,7 @@ func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 func (c *Client) Issue(ctx context.Context, number int64) (Issue, error) {
 	var f filed
 	err := c.getInto(ctx, c.repoPath("/issues/%d", number), &f)
-	if isOther := err == nil && f.Number != number; isOther || Is(err, http.StatusGone) {
+	if isSame := err != nil || f.Number == number; !isSame || Is(err, http.StatusGone) {
 		err = &Error{Status: NotFound, Why: "the issue is elsewhere now"}
 	}
 	return f.asIssue(), err

@@ -410,7 +410,7 @@ func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time)
 	}
 }
 
-// isShaky: the gate is required, and could not judge.
+// isShaky reports whether the gate is required, and could not judge.
 func isShaky(s Spec, e Exec, now time.Time) bool {
 	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
 	if !s.Required || ended {

@@ -141,7 +141,7 @@ func (p Protect) Covers(dir string, names []string) []string {
 	return out
 }
 
-// isNamed: a path is protected by its name, and not by a pattern.
+// isNamed reports whether a path is protected by its name, and not by a pattern.
 func (p Protect) isNamed(name string) bool {
 	base := path.Base(name)
 	return base == configuration || base == repository || slices.Contains(p.Files, name)

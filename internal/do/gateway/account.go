@@ -134,7 +134,8 @@ func (f *flight) setMost(a *account, q question) {
 // unsaid is how long an answer may be that has no limit of its own.
 const unsaid = 32_000
 
-// fitsBeside: there is room for a call beside the longest answers of those in flight.
+// fitsBeside reports whether there is room for a call beside the longest answers of those in
+// flight.
 func (a *account) fitsBeside(f *flight, cost loop.MicroUSD, tokens int64) bool {
 	for g := range a.flying {
 		cost += max(0, g.mostCost-g.cost)

@@ -56,7 +56,7 @@ func (r *reading) estimatedUsage(input usage) usage {
 	return u
 }
 
-// inputKnown: the provider has counted the input.
+// inputKnown reports whether the provider has counted the input.
 func (r *reading) inputKnown() bool { return r.usage.Input+r.usage.CacheRead+r.usage.CacheWrite > 0 }
 
 // counted is what a request of that length had in it. With a warm cache most of it
@@ -66,7 +66,7 @@ type counted struct {
 	asked int64
 }
 
-// likelyInput is what a request of that length has in it: as much for its length as the last
+// likelyInput of a request of that length: as much for its length as the last
 // one of the model, if the provider has counted that.
 func (a *account) likelyInput(model string, asked int64) usage {
 	last := a.counted[model]

@@ -213,8 +213,8 @@ func readObject(object []byte) (fields map[string]json.RawMessage, twice string)
 	return fields, twice
 }
 
-// isWork: the call is a step of the agent's work, as it offers tools. The others name
-// the session, or ask whether all is done.
+// isWork reports whether the call is a step of the agent's work, as it offers tools. The others
+// name the session, or ask whether all is done.
 func (q question) isWork() bool { return len(q.tools) > len("[]") }
 
 // serviceTier is how fast the answer shall be; "" is not said. Anthropic's service_tier

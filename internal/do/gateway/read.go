@@ -83,8 +83,8 @@ type problem struct {
 	ResetsIn int64 `json:"resets_in_seconds"`
 }
 
-// isDaily: a quota of Gemini's is used up for the day. The wait that it names is of the
-// limit for a minute then.
+// isDaily reports whether a quota of Gemini's is used up for the day. The wait that it names is
+// of the limit for a minute then.
 func (p *problem) isDaily() bool {
 	for _, d := range p.Details {
 		for _, v := range d.Violations {

@@ -366,7 +366,7 @@ func (w *watcher) endEvents(n engine.Notice) []Event {
 	return out
 }
 
-// troubleOf is what ended the run: its guard, else the last failure, else a limit.
+// troubleOf a run that ended: its guard, else the last failure, else a limit.
 func (w *watcher) troubleOf(n engine.Notice) *Trouble {
 	c := n.Command
 	t := &Trouble{Code: string(n.State.Status), Message: n.State.Why, Severity: "high"}

@@ -250,8 +250,8 @@ func (r *Runner) receiverJobs(e Event, all bool) []job {
 	return jobs
 }
 
-// wantsEvent: the event goes to this receiver. The end of a run that asks
-// a person something is sent once, as an escalation.
+// wantsEvent reports whether the event goes to this receiver. The end of a run that asks a
+// person something is sent once, as an escalation.
 func (to *Receiver) wantsEvent(e Event) bool {
 	if e.asks && slices.Contains(to.Events, Escalation) {
 		return false

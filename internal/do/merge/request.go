@@ -278,8 +278,8 @@ func (q *Queue) patienceFor(id, state string) *patience {
 	return p
 }
 
-// isDue: the first look, the second, the fourth, and then each 32nd at least,
-// but for what [lateEvery] says.
+// isDue counts a look, and reports whether it is the first, the second, the fourth, and then each
+// 32nd at least, but for the bound of [lateEvery].
 func (q *Queue) isDue(p *patience) bool {
 	p.looks++
 	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
@@ -294,7 +294,7 @@ func (q *Queue) isDue(p *patience) bool {
 	return true
 }
 
-// isBehind: the target has commits that a request lacks.
+// isBehind reports whether the target has commits that a request lacks.
 func (q *Queue) isBehind(ctx context.Context, head string) (bool, error) {
 	if _, err := q.askRemote(ctx, false); err != nil || !q.remote.known {
 		return false, err

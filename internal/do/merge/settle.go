@@ -164,7 +164,7 @@ func (q *Queue) mergeUnresolved(ctx context.Context, id, tip string) (unsettled,
 	return u, nil
 }
 
-// isLegible: the lines go through JSON as they are.
+// isLegible reports whether the lines go through JSON as they are.
 func isLegible(texts ...[]string) bool {
 	return !slices.ContainsFunc(texts, func(t []string) bool {
 		return slices.ContainsFunc(t, func(l string) bool { return !utf8.ValidString(l) })
@@ -214,7 +214,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	return q.Ask(ctx, queue.Ask{Wish: queue.WishSettle, ID: id, From: commit, Commit: merged})
 }
 
-// asksToSettle: the queue has not yet taken in how a person resolved an entry.
+// asksToSettle reports whether the queue has not yet taken in how a person resolved an entry.
 func (q *Queue) asksToSettle(ctx context.Context, id string) (bool, error) {
 	asks, err := q.o.Store.QueueAsks(ctx, q.target, asksMax)
 	return slices.ContainsFunc(asks, func(a store.QueueAsk) bool {

@@ -12,14 +12,14 @@ import (
 // Where several machines work on the board the target is the remote's branch. What a
 // clone has of its own is a person's: it is not verified, not pushed, and in no way.
 
-// isShared: the target is the remote's branch.
+// isShared reports whether the target is the remote's branch.
 func (q *Queue) isShared() bool {
 	stays := !q.o.Policy.Push && !q.o.Policy.Propose
 	return q.o.Travel != "" && q.remote.name != "" && !stays
 }
 
-// isRemoteAway: the target is the remote's branch, and that does not answer. What
-// is known of it here may be behind what another machine saw: nothing follows from that.
+// isRemoteAway reports whether the target is the remote's branch, and that does not answer.
+// What is known of it here may be behind what another machine saw: nothing follows from that.
 func (q *Queue) isRemoteAway() bool { return q.isShared() && q.remote.away != nil }
 
 // targetRef is the ref of the target.

@@ -156,7 +156,7 @@ func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, e
 // it is only behind.
 func (q *Queue) compareRemote(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
 	last, err := q.o.Repo.Find(ctx, q.joinedRef())
-	if unchanged := here == there && there == last; err != nil || unchanged {
+	if moved := here != there || there != last; err != nil || !moved {
 		return nil, err
 	}
 	behind, err := q.o.Repo.IsAncestor(ctx, here, there)

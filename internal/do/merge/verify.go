@@ -325,7 +325,7 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	}, nil
 }
 
-// outputText is what is known of a gate's output: its beginning and its end.
+// outputText joins the beginning and the end of a gate's output.
 func outputText(s supervisor.Stream) string {
 	if s.Tail == "" {
 		return s.Head

@@ -153,7 +153,7 @@ func (w *worker) openTarget(ctx context.Context) error {
 }
 
 // Command of the kernel that is due now. After the end of the context only a
-// landing that is under way goes on.
+// landing that is under way continues.
 func (w *worker) Command() (drive.Command[queue.Event], bool) {
 	c, state := w.state.Command, w.state
 	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }

@@ -40,7 +40,8 @@ func (c *Check) findHolder(conn net.Conn) bool {
 	return c.isLast(s) || c.mayHold(s)
 }
 
-// isLast: the process that was accepted last has the socket. A browser makes several connections.
+// isLast reports whether the process that was accepted last has the socket. A browser makes
+// several connections.
 func (c *Check) isLast(s socket) bool {
 	pid := int(c.last.Load())
 	has, _ := holdsSocket(pid, s)
@@ -56,7 +57,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// isHere: the address is one of this machine's.
+// isHere reports whether the address is one of this machine's.
 func isHere(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true
@@ -108,7 +109,7 @@ func listProcesses() (pids []int, all bool) {
 	return pids, err == nil && space == outermost && slices.Contains(pids, 1)
 }
 
-// holdsSocket: the process has the socket open.
+// holdsSocket reports whether the process has the socket open.
 func holdsSocket(pid int, s socket) (bool, error) {
 	dir, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -136,7 +137,7 @@ func holdsSocket(pid int, s socket) (bool, error) {
 	}
 }
 
-// isUser: the process is, or may become, the user.
+// isUser reports whether the process is, or may become, the user.
 func isUser(pid int, user uint32) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

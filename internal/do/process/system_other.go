@@ -80,7 +80,7 @@ func signalProc(p Proc, sig syscall.Signal) error {
 	return syscall.Kill(p.PID, sig)
 }
 
-// environOf is what ps shows of the variables, blanks turned to zero bytes;
+// environOf a process, as ps shows it, blanks turned to zero bytes;
 // only processes of the same user show any.
 func environOf(pid int) []byte {
 	text := ps("-E", "-ww", "-o", "command=", "-p", strconv.Itoa(pid))

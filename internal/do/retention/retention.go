@@ -130,8 +130,8 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 	return err
 }
 
-// isWorked: the run has an owner who lives, or its agent may outlive a pawl that was
-// killed just now.
+// isWorked reports whether the run has an owner who lives, or its agent may outlive a pawl that
+// was killed just now.
 func (o *Options) isWorked(run *store.EndedRun) bool {
 	ago := o.Now.Sub(run.EndedAt)
 	justNow := 0 <= ago && ago < 2*supervisor.DefaultLease
@@ -269,7 +269,7 @@ func (o *Options) removeRefs(ctx context.Context, r *Report) error {
 	return o.Tree.Repo.DeleteRefs(ctx, over)
 }
 
-// isOpen: the task of the clone is not done, or the clone is there.
+// isOpen reports whether the task of the clone is not done, or the clone is there.
 func (o *Options) isOpen(ctx context.Context, clone string) (bool, error) {
 	_, there, err := o.Store.Workspace(ctx, clone)
 	if err != nil || there {

@@ -43,7 +43,7 @@ func Ours(pid int) bool {
 	return ok && slices.ContainsFunc(line, func(p process.Proc) bool { return p.PID == os.Getpid() })
 }
 
-// isHiddenCommand: the process is pawl as a hidden command.
+// isHiddenCommand reports whether the process is pawl as a hidden command.
 func isHiddenCommand(pid int, command string) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(line), "\x00")

@@ -2,8 +2,8 @@
 
 package supervisor
 
-// Boxed: there are no boxes here.
+// Boxed is false: there are no boxes here.
 func Boxed(int) bool { return false }
 
-// Ours: this is not asked here.
+// Ours is true: this is not asked here.
 func Ours(int) bool { return true }

@@ -30,7 +30,7 @@ const (
 	maxRefused  = 20 // refusals that a result has
 )
 
-// Proxy makes the way out of a closed box: it serves what comes to listener,
+// Proxy makes the way out of a closed box: it serves connections to listener,
 // to the endpoints of reach and nowhere else, until ctx is done, and reports what
 // it refuses. The listener is its own, also when it fails. Supervisors are
 // handed one, as most need none and a proxy costs memory.
@@ -160,7 +160,7 @@ func copyHalf(to, from net.Conn) {
 }
 
 // Models makes what serves an attempt's model calls: it takes routes with their
-// keys, tells emit what happens, and asks for the end of the attempt by end.
+// keys, gives emit the events, and asks for the end of the attempt by end.
 type Models func(plan ModelPlan, emit func(agent.Event), end func(loop.Ended, string)) (ModelServer, error)
 
 // ModelPlan is what the model calls of one attempt may be.
@@ -178,7 +178,7 @@ type ModelPlan struct {
 
 // ModelServer serves the model calls of one attempt.
 type ModelServer interface {
-	// Serve serves what comes to l, its own, until ctx is done.
+	// Serve serves connections to l, its own, until ctx is done.
 	Serve(ctx context.Context, l net.Listener) error
 	// Flaw is what was wrong with the last answer to a step of the work; nil is nothing.
 	Flaw() *failure.APIError

@@ -123,9 +123,9 @@ func (w *watchdog) decideDoubt(ctx context.Context, trip agent.Trip) {
 	}
 }
 
-// hasBusyTool: a tool of the agent runs without output. Its stream says so, or a
-// process was started after the agent's last output, for programs that print
-// nothing before a tool has ended.
+// hasBusyTool reports whether a tool of the agent runs without output. Its stream says so, or a
+// process was started after the agent's last output, for programs that print nothing before a
+// tool has ended.
 func (t *task) hasBusyTool(dog *watchdog) bool {
 	if !t.job.Limits.Tools || dog == nil {
 		return false

@@ -32,7 +32,7 @@ func socketAddress(runDir string, create bool) (string, func(), error) {
 	return filepath.Join(dir, name[:16]+".sock"), func() {}, nil
 }
 
-// isOurs: the private folder keeps others out.
+// isOurs reports whether the private folder keeps others out.
 func isOurs(*net.UnixConn) bool { return true }
 
 func isAlive(*net.UnixConn, time.Duration) bool { return true }

@@ -78,8 +78,8 @@ func (t *task) endFor(reason loop.Ended, why string) {
 	}
 }
 
-// canSpend: an agent that is over its limit could spend more in its grace, as the
-// gateway does not stop its calls.
+// canSpend reports whether an agent that is over its limit could spend more in its grace, as
+// the gateway does not stop its calls.
 func (t *task) canSpend(over loop.Ended) bool {
 	ofSpending := over == loop.EndedCost || over == loop.EndedTokens
 	return ofSpending && t.models == nil

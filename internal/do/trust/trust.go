@@ -60,7 +60,7 @@ func recordPath(stateDir, run string) string {
 }
 
 // Keep keeps files for a run that is about to begin or to resume, whose agents can write
-// root. Until [Release] every other file there that comes to be, or changes, is not
+// root. Until [Release] every other file there that is new, or changes, is not
 // believed.
 func Keep(stateDir, run, name, root string, owner process.Identity, list []File) error {
 	err := os.MkdirAll(trustFolder(stateDir), 0o700)

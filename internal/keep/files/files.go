@@ -208,8 +208,8 @@ func ProgramPath(path string, trees ...string) (kept string, left []string) {
 	return strings.Join(keep, string(filepath.ListSeparator)), left
 }
 
-// passesThrough: one comes through one of the folders, or into it, on the way to an
-// absolute path. Links are followed as the kernel does, one after the other.
+// passesThrough reports whether one comes through one of the folders, or into it, on the way to
+// an absolute path. Links are followed as the kernel does, one after the other.
 func passesThrough(tops []os.FileInfo, path string, links int) bool {
 	at, parts := "/", strings.Split(path, "/")
 	for i, part := range parts {
@@ -315,7 +315,7 @@ func openFolder(root *os.Root, name string, opened *bool) (in *os.Root, ok bool)
 	return in, err == nil
 }
 
-// opensPipe: git opens what has the name, without a look at what it is.
+// opensPipe reports whether git opens what has the name, without a look at what it is.
 func opensPipe(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasPrefix(base, ".git") || base == ".mailmap" || base == ".lfsconfig" || base == "HEAD" ||

@@ -175,13 +175,13 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	return err
 }
 
-// isMark: the file marks a begin or an end.
+// isMark reports whether the file is the record of a begin or an end.
 func isMark(name string) bool {
 	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl")
 }
 
-// isOurs: the folder has files that are copied, an earlier attempt's, and
-// those of a workflow's steps. Caches and temporary files of agents are others.
+// isOurs reports whether the folder has files that are copied, an earlier attempt's, and those
+// of a workflow's steps. Caches and temporary files of agents are others.
 func isOurs(dir, name string) bool {
 	_, err := strconv.Atoi(name)
 	return err == nil || name == "steps" || path.Base(dir) == "steps"

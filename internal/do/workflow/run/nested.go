@@ -103,12 +103,12 @@ func (d *activeAttempt) completeNested(ctx context.Context, inner *scope) error 
 	return d.completeAttempt(ctx, outputs)
 }
 
-// isWaiting: a step of the scope waits for a person, or for the run to resume.
+// isWaiting reports whether a step of the scope waits for a person, or for the run to resume.
 func (s *scope) isWaiting() bool {
 	return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.phase == deferred })
 }
 
-// isAsking: a step of the scope waits for a person.
+// isAsking reports whether a step of the scope waits for a person.
 func (s *scope) isAsking() bool {
 	return slices.ContainsFunc(s.nodes, func(n *node) bool {
 		last := s.p.latestOf(n.id)
@@ -116,7 +116,7 @@ func (s *scope) isAsking() bool {
 	})
 }
 
-// isBroken: a required step of the scope failed.
+// isBroken reports whether a required step of the scope failed.
 func (s *scope) isBroken() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()

@@ -170,7 +170,7 @@ func (s *situation) nextAttempt() (attempt, bool) {
 	return at, false
 }
 
-// isLast: nothing is tried after the attempt if it fails.
+// isLast reports whether nothing is tried after the attempt if it fails.
 func (s *situation) isLast(at attempt) bool {
 	another := s.inTurn && at.alternative < s.alternatives
 	return at.try > s.retries && !another

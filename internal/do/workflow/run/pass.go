@@ -110,7 +110,7 @@ func (p *pass) latestOf(id string) *execution {
 	return list[len(list)-1]
 }
 
-// mustStop: nothing more is to start.
+// mustStop reports whether nothing more is to start.
 func (p *pass) mustStop(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
@@ -136,7 +136,7 @@ func (s *scope) givesUp() bool {
 	return s.p.once || s.p.h.Last() || permanent
 }
 
-// failedForGood: a required step failed in a way that only a person can cure.
+// failedForGood reports whether a required step failed in a way that only a person can cure.
 func (s *scope) failedForGood() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -240,10 +240,10 @@ func (s *scope) runSteps(ctx context.Context) {
 	}
 }
 
-// mustStop: nothing more of the scope is to start.
+// mustStop reports whether nothing more of the scope is to start.
 func (s *scope) mustStop(ctx context.Context) bool { return s.p.mustStop(ctx) || s.isExpired() }
 
-// isExpired: the time of the step whose workflow this is is up.
+// isExpired reports whether the time of the step whose workflow this is is up.
 func (s *scope) isExpired() bool { return !s.deadline.IsZero() && !time.Now().Before(s.deadline) }
 
 // nextReady takes the first step that is ready, and leaves all of them when nothing
@@ -300,7 +300,7 @@ func (s *scope) advanceAll(ctx context.Context) {
 	}
 }
 
-// isOpen: nothing that n needs is still to run in this pass.
+// isOpen reports whether nothing that n needs is still to run in this pass.
 func (s *scope) isOpen(n *node) bool {
 	return !slices.ContainsFunc(n.in.Needs, func(k int) bool {
 		return slices.Contains([]phase{pending, ready, running}, s.nodes[k].phase)
@@ -348,7 +348,7 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 	}
 }
 
-// isDone: the result of the step is kept.
+// isDone reports whether the result of the step is kept.
 func (p *pass) isDone(n *node, g *given) bool {
 	keep, _ := keptExecution(p.pastOf(n.id), n.in.Hash, n.in.InputHash(g.inputKey()), n.in.Step.Optional)
 	return keep != nil
@@ -435,7 +435,7 @@ func (s *scope) finishFailed(n *node, f stepFailure) {
 	s.recordFailure(f, n.id)
 }
 
-// isHalted: a failure keeps steps of this scope from starting.
+// isHalted reports whether a failure keeps steps of this scope from starting.
 func (s *scope) isHalted() bool {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()

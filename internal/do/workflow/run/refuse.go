@@ -96,8 +96,8 @@ func (b *refusal) lastAgent(f *Flow, step *workflow.Planned, id string) {
 	b.wrong = append(b.wrong, b.nestedSteps(id)...)
 }
 
-// agentWorked: the step is done, and an agent worked on it; of a workflow that is a
-// step, one worked in there.
+// agentWorked reports whether the step is done, and an agent worked on it; of a workflow that
+// is a step, one worked in there.
 func (b *refusal) agentWorked(id string) bool {
 	switch b.kindOf(id) {
 	case string(workflow.Agent), string(workflow.Procedure):
