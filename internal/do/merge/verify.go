@@ -10,12 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -144,12 +144,12 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string) (que
 }
 
 // isMissing finds what a shell, a program or the system says of a file that is not there.
-var isMissing = regexp.MustCompile(`(?i)not found|no such file|can(not|'t) (open|find)|does not exist`)
+var isMissing = lazy.Regexp(`(?i)not found|no such file|can(not|'t) (open|find)|does not exist`)
 
 // onlyInCheckout is the first file that a text misses and that the person has, but not the
 // tree: a gate of theirs needs what they forgot to commit. "" is none.
 func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
-	if !isMissing.MatchString(text) {
+	if !isMissing().MatchString(text) {
 		return ""
 	}
 	names, err := q.o.Repo.FilesOf(ctx, tree)
