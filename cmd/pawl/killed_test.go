@@ -233,6 +233,9 @@ func TestKilledWorkflow(t *testing.T) {
 				done++
 			}
 		}
+		if was { // before it delivered what the workflow had completed, perhaps
+			_, _ = k.session("resume", "killed")
+		}
 		k.check()
 		if was {
 			k.awaitIdle()

@@ -247,6 +247,9 @@ type Setup struct {
 // SetupOf reads it; of a run that has none it says nothing.
 func SetupOf(r store.Run) (s Setup) {
 	_ = json.Unmarshal(r.Setup, &s)
+	if s.Private != "" && s.Undelivered == "" && engine.DiedUndelivered(r) {
+		s.Undelivered, s.UndeliveredNeeds = "pawl was ended before it delivered the work; go on: pawl resume "+r.ID, true
+	}
 	return s
 }
 

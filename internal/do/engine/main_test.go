@@ -115,9 +115,13 @@ func (o order) takeWorkspace(ctx context.Context, db *store.Store) (*delivery.Wo
 	if err != nil {
 		return nil, err
 	}
-	return delivery.Take(ctx, delivery.Options{
+	w, err := delivery.Take(ctx, delivery.Options{
 		Person: person, Pool: clones, ID: pool.RunPrefix + "build", StateDir: o.State, When: deliver.Each, Confirm: []string{".envrc"},
 	})
+	if err == nil {
+		_, err = FinishEarlier(ctx, db, w)
+	}
+	return w, err
 }
 
 // playPawl carries out an order, says on out what happens, and is its exit code.

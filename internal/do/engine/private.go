@@ -318,26 +318,31 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 	d.worker.outcomes.Unlock()
 	for _, one := range list {
 		before := d.setup.Undelivered
-		d.fresh, d.setup.UndeliveredFiles = true, one.Files
-		asked := one.Kind == deliver.Ask && len(one.Paths) > 0
-		d.setup.UndeliveredNeeds = asked || one.Kind == deliver.Wait || one.Kind == deliver.Rest ||
-			one.Kind == deliver.Combine
+		d.fresh = true
+		d.setup.noteDelivery(one)
 		switch one.Kind {
 		case deliver.Deliver:
-			d.setup.Deliveries, d.setup.Undelivered = append(d.setup.Deliveries, one), ""
 			d.store(ctx, d.newEvent(journal.WorkDelivered, time.Now(), one), nil, nil)
 		case deliver.Nothing:
-			d.setup.Undelivered = ""
-			if one.Files > 0 || one.Commits > 0 {
-				d.setup.Undelivered = one.Why
-			}
 		default:
-			d.setup.Undelivered = one.Why
 			byPolicy := one.Kind == deliver.Ask && len(one.Paths) == 0
 			if one.Why != before && !byPolicy {
 				d.notify(Notice{Kind: Warning, Text: "the work is not delivered: " + one.Why})
 			}
 		}
+	}
+}
+
+// noteDelivery keeps what became of the work.
+func (s *setup) noteDelivery(d delivery.Delivered) {
+	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
+	s.UndeliveredFiles, s.Undelivered = d.Files, d.Why
+	s.UndeliveredNeeds = asked || d.Kind == deliver.Wait || d.Kind == deliver.Rest || d.Kind == deliver.Combine
+	switch {
+	case d.Kind == deliver.Deliver:
+		s.Deliveries, s.Undelivered = append(s.Deliveries, d), ""
+	case d.Kind == deliver.Nothing && d.Files == 0 && d.Commits == 0:
+		s.Undelivered = ""
 	}
 }
 
@@ -381,6 +386,52 @@ func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.
 	})
 }
 
+// isCutOff is true for a run that is over and whose pawl did not come to say so: what its
+// last iteration came to may not be delivered.
+func isCutOff(run store.Run) bool {
+	status := loop.Status(run.Status)
+	_, over := rest(status)
+	return over && !status.Active() && run.EndedAt.IsZero()
+}
+
+// DiedUndelivered is true for a run in a private workspace whose pawl died between its
+// last iteration and the delivery of that.
+func DiedUndelivered(run store.Run) bool { return isCutOff(run) && !Alive(run.Owner) }
+
+// FinishEarlier delivers what the last run of the workspace ended with, where its pawl
+// died before that. It comes before another run begins there, and before that one is
+// resumed. note says what was done; "" is that nothing was left to do.
+func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) (note string, err error) {
+	id := w.Agreed().Run
+	run, err := db.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil || !isCutOff(run) {
+		return "", err
+	}
+	var d delivery.Delivered
+	s, err := StateOf(run)
+	if err == nil {
+		err = w.Continue(ctx, id)
+	}
+	if err == nil {
+		d, err = w.Deliver(ctx, lastVerdict(s))
+	}
+	if err == nil {
+		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot deliver what run %s ended with: %w", id, err)
+	case d.Kind == deliver.Deliver:
+		note = fmt.Sprintf("pawl was ended before it delivered what run %s ended with; delivered now: %s", id, deliveredText(d))
+	case d.Files > 0 || d.Commits > 0:
+		note = fmt.Sprintf("what run %s ended with is not delivered: %s; see it: pawl show %s --diff", id, d.Why, id)
+	}
+	return note, nil
+}
+
 // DropUndelivered notes that a person gave up what a run did not deliver.
 func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
 	run, err := db.Run(ctx, id)
@@ -410,6 +461,9 @@ func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, 
 	}
 	edit(&s)
 	run.Setup = encode(s)
+	if isCutOff(run) {
+		run.EndedAt = run.UpdatedAt
+	}
 	e, err := journal.New(id, run.N+1, time.Now(), kind, data)
 	if err != nil {
 		return err

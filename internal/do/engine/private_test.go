@@ -286,3 +286,37 @@ func TestKilledAroundADelivery(t *testing.T) {
 		}
 	}
 }
+
+// Pawl is killed after the last iteration has ended, and before its work is delivered: who
+// resumes the run, or starts the next one, has it delivered first.
+func TestKilledBeforeTheLastDelivery(t *testing.T) {
+	t.Parallel()
+	for _, next := range []string{"resume", "start"} {
+		t.Run(next, func(t *testing.T) {
+			t.Parallel()
+			w := privateWorld(t, committed("a.txt", "one"))
+			w.o.Policy.MaxIterations, w.o.Hold = 1, string(IterationEnded)
+			p := w.start()
+			p.await(w.o.Hold)
+			p.kill()
+			first := w.run()
+			if run, _, _ := w.stored(); !DiedUndelivered(run) || w.subjects("main") != "first" {
+				t.Fatalf("it was not killed in time: %s, %q", run.Status, w.subjects("main"))
+			}
+			want := "one first"
+			if next == "resume" {
+				w.resume().await("error the run is completed")
+			} else {
+				w.o.Hold, want = "", "one one first" // an agent begins anew
+				w.start().await("end ")
+			}
+			if got := w.subjects("main"); got != want {
+				t.Errorf("the branch has %q", got)
+			}
+			w.know(first)
+			if run, _, _ := w.stored(); DiedUndelivered(run) || run.EndedAt.IsZero() || len(w.setup().Deliveries) != 1 {
+				t.Errorf("it ended at %s, with %+v", run.EndedAt, w.setup())
+			}
+		})
+	}
+}

@@ -443,6 +443,13 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 			s.App.Say("Warning: %v", err)
 		}
 	}
+	note, err := engine.FinishEarlier(ctx, s.Store, w)
+	if err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "a run before it could not be finished"))
+	}
+	if note != "" {
+		s.App.Say("Note: %s.", note)
+	}
 	return w, nil
 }
 
