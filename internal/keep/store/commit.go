@@ -2,7 +2,11 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -154,4 +158,220 @@ func head(ctx context.Context, w *statements, run string) (h runHead, ok bool, e
 	ok, err = w.one(ctx, `SELECT n, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE id = $1`, []any{run},
 		&h.n, &h.owner.PID, &h.owner.Start, &h.owner.Boot, &h.owner.Host)
 	return h, ok, err
+}
+
+// Step statuses. A step that is skipped has no row: whether it runs is asked
+// anew each time.
+const (
+	StepRunning     = "running"
+	StepSuccess     = "success"
+	StepFailure     = "failure"
+	StepCancelled   = "cancelled"   // stopped by a person or by another step's failure
+	StepInterrupted = "interrupted" // nobody knows how it ended
+	StepAsking      = "asking"      // waits for a person
+	StepRefused     = "refused"     // it succeeded; a gate or a review refuses it, or what it builds on
+)
+
+// StepRun is one execution of a step.
+type StepRun struct {
+	Run, Step          string
+	N                  int // of the step's executions in the run, from 1
+	Iteration, Attempt int
+	Status             string
+	// Hash is of what the workflow says, Input of what the step was given.
+	Hash, Input string
+	StartedAt   time.Time
+	Elapsed     time.Duration
+	// Record is for who runs steps; Output is what the step printed or said, cut.
+	Record json.RawMessage
+	Output string
+}
+
+const stepColumns = `run, step, n, iteration, attempt, status, hash, input, started_at, elapsed, record`
+
+var putStep = upsert("steps", 3, stepColumns+", output")
+
+// PutStep stores an execution of a step, over an earlier state of the same, and
+// the event beside the run's story that tells of it. Repeating it tells of it
+// again. It returns [ErrNotOwner] when the run is not owner's any more.
+func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.Event) error {
+	what := fmt.Sprintf("store step %s of run %s", st.Step, st.Run)
+	if e.Run != st.Run || e.N != 0 || owner.PID == 0 {
+		return fmt.Errorf("cannot %s: its event belongs to run %q", what, e.Run)
+	}
+	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
+		row, ok, err := head(ctx, w, st.Run)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return fmt.Errorf("%w: %s", ErrNotFound, st.Run)
+		case row.owner != owner:
+			return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
+		}
+		_, err = w.exec(ctx, putStep(),
+			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, ms(st.StartedAt),
+			st.Elapsed.Milliseconds(),
+			string(st.Record), st.Output)
+		if err != nil {
+			return err
+		}
+		_, err = insertEvent(ctx, w, e)
+		return err
+	})
+}
+
+// Steps returns the executions of all steps of a run, in the order in which
+// they were begun, without their outputs.
+func (s *Store) Steps(ctx context.Context, run string) ([]StepRun, error) {
+	return s.steps(ctx, run, `''`)
+}
+
+// StepsWithOutput is [Store.Steps] with what the steps printed or said.
+func (s *Store) StepsWithOutput(ctx context.Context, run string) ([]StepRun, error) {
+	return s.steps(ctx, run, `output`)
+}
+
+func (s *Store) steps(ctx context.Context, run, output string) ([]StepRun, error) {
+	return read(ctx, s, "read the steps of run "+run, func(st *StepRun) []any {
+		return []any{
+			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
+			when(&st.StartedAt), took(&st.Elapsed), raw(&st.Record), &st.Output,
+		}
+	}, `SELECT `+stepColumns+`, `+output+` FROM steps WHERE run = $1 ORDER BY rowid`, run)
+}
+
+// The store is where the journal lives.
+var (
+	_ journal.Source   = (*Store)(nil)
+	_ journal.Appender = (*Store)(nil)
+)
+
+// maxEvents caps one page of events.
+const maxEvents = 1000
+
+// insertEvent returns the event's seq. It runs in the transaction that
+// changes what the event is about.
+func insertEvent(ctx context.Context, w *statements, e journal.Event) (seq int64, err error) {
+	n := sql.NullInt64{Int64: e.N, Valid: e.N != 0}
+	_, err = w.one(ctx, `INSERT INTO events (run, n, at, kind, data) VALUES ($1, $2, $3, $4, $5) RETURNING seq`,
+		[]any{e.Run, n, ms(e.At), e.Kind, string(e.Data)}, &seq)
+	return seq, err
+}
+
+// isStored is true when this very event is there under its number.
+func isStored(ctx context.Context, w *statements, e journal.Event) (bool, error) {
+	var found int
+	return w.one(ctx, `SELECT 1 FROM events WHERE run = $1 AND n = $2 AND at = $3 AND kind = $4 AND data = $5`,
+		[]any{e.Run, e.N, ms(e.At), e.Kind, string(e.Data)}, &found)
+}
+
+// Append stores an event beside the story of its run and returns its seq. Its
+// N must be 0: numbered events come with [Store.Create] and [Store.Commit].
+// Unlike those, it is stored again when it is repeated.
+func (s *Store) Append(ctx context.Context, e journal.Event) (seq int64, err error) {
+	what := "store the event " + e.Kind + " of run " + e.Run
+	if e.N != 0 {
+		return 0, fmt.Errorf("cannot %s: a numbered event needs the state after it", what)
+	}
+	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		seq, err = insertEvent(ctx, w, e)
+		return err
+	})
+	return seq, s.explain(ctx, what, err)
+}
+
+const eventColumns = `seq, run, n, at, kind, data`
+
+// Events returns the events of a run with a higher seq than after, oldest
+// first, at most limit and at most 1,000; of all runs when run is empty.
+func (s *Store) Events(ctx context.Context, run string, after int64, limit int) ([]journal.Event, error) {
+	limit = min(max(limit, 0), maxEvents)
+	query, args := `SELECT `+eventColumns+` FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, limit}
+	if run != "" {
+		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
+			after, limit}
+	}
+	return read(ctx, s, "read the events of run "+run, eventFields, query, args...)
+}
+
+// LastEvents returns the last events of a run, the latest first, at most limit
+// and at most 1,000.
+func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
+	return read(ctx, s, "read the last events of "+run, eventFields,
+		`SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
+		run, min(max(limit, 0), maxEvents))
+}
+
+func eventFields(e *journal.Event) []any {
+	return []any{&e.Seq, &e.Run, number(&e.N), when(&e.At), &e.Kind, raw(&e.Data)}
+}
+
+// number reads a number that may be missing: then it is 0.
+func number(n *int64) column {
+	return func(stored any) error {
+		*n, _ = stored.(int64)
+		return nil
+	}
+}
+
+// updatedAt is the time of the last change of a run.
+func updatedAt(r Run, e journal.Event) time.Time {
+	if r.UpdatedAt.IsZero() {
+		return e.At
+	}
+	return r.UpdatedAt
+}
+
+// encode makes a record JSON; none is "".
+func encode(r *loop.Record) (string, error) {
+	if r == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+var putIteration = upsert("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
+
+func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
+	_, err := w.exec(ctx, putIteration(),
+		run, r.Number, r.Attempt, string(r.Outcome), ms(r.StartedAt), r.Elapsed.Milliseconds(), record)
+	return err
+}
+
+// Iterations returns all iterations of a run with all their attempts, in
+// order. A run may have a hundred thousand of them: where the last ones do,
+// ask [Store.LastIterations].
+func (s *Store) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
+	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
+	return records, s.explain(ctx, "read the iterations of run "+run, err)
+}
+
+// LastIterations returns at most the last n iterations of a run, attempts
+// counted one by one, in order. Its cost depends on n only.
+func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
+	records, err := s.records(ctx,
+		`SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
+		run, max(n, 0))
+	slices.Reverse(records)
+	return records, s.explain(ctx, "read the iterations of run "+run, err)
+}
+
+// Sent are the commits that runs of a task have sent to other machines, and those that
+// they began at.
+func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) {
+	records, err := s.records(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
+		WHERE kind = 'task' AND `+taskOfRun+` = $1`, task)
+	sent := map[string]bool{}
+	for _, r := range records {
+		if r.Pushed != nil {
+			sent[r.Pushed.Base], sent[r.Pushed.Commit] = true, true
+		}
+	}
+	return sent, s.explain(ctx, "read what was sent of "+task, err)
+}
+
+func (s *Store) records(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
+	return list(ctx, &s.reads, func(r *loop.Record) []any { return []any{document(r)} }, query, args...)
 }

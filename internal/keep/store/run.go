@@ -317,3 +317,141 @@ func runFields(r *Run) []any {
 const wholeRun = `SELECT ` + runColumns + `, state, setup FROM runs JOIN setups ON setups.run = runs.id`
 
 func wholeRunFields(r *Run) []any { return append(runFields(r), raw(&r.State), raw(&r.Setup)) }
+
+// EndedRun is a run that has ended, or that nobody will take up again.
+type EndedRun struct {
+	ID, Kind, Name, Status string
+	N                      int64
+	Owner                  Owner     // of a pawl that was killed, or that works on it just now
+	EndedAt                time.Time // or when it was last worked on
+	Last                   bool      // of its name
+	// Open: the task that it works on, or brings together with the target, is on the board and not done.
+	Open bool
+}
+
+const (
+	laterOfName = `EXISTS (SELECT 1 FROM runs l WHERE l.root = runs.root AND l.name = runs.name
+		AND l.started_at > runs.started_at)`
+	onBoard = `EXISTS (SELECT 1 FROM cases c WHERE c.status <> 'done' AND c.id = ` + taskOfRun + `)`
+)
+
+// EndedRuns lists the runs that have ended, the latest first, and those of tasks that
+// were left by a pawl that was killed: a later one has taken their place, or the task
+// is done or gone.
+func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
+	return read(ctx, s, "list the runs that have ended", func(r *EndedRun) []any {
+		o := &r.Owner
+		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &o.PID, &o.Start, &o.Boot, &o.Host, when(&r.EndedAt),
+			&r.Last, &r.Open}
+	}, `SELECT id, kind, name, status, n, owner_pid, owner_start, owner_boot, owner_host,
+			CASE ended_at WHEN 0 THEN updated_at ELSE ended_at END AS over, NOT `+laterOfName+`, runs.kind = 'task' AND `+onBoard+`
+		FROM runs WHERE ended_at <> 0 AND owner_pid = 0
+			OR ended_at = 0 AND runs.kind = 'task' AND (`+laterOfName+` OR NOT `+onBoard+`)
+		ORDER BY over DESC, id`)
+}
+
+// DropRun deletes a run that has ended, with its iterations and events, unless somebody
+// has taken it up since. What it came to stays in the tallies.
+func (s *Store) DropRun(ctx context.Context, r EndedRun) error {
+	args := []any{r.ID, r.N, r.Owner.PID, r.Owner.Start}
+	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+		const over = ` WHERE id = $1 AND n = $2 AND owner_pid = $3 AND owner_start = $4`
+		if _, err := w.exec(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...); err != nil {
+			return err
+		}
+		_, err := w.exec(ctx, `DELETE FROM runs`+over, args...)
+		return err
+	})
+	return s.explain(ctx, "drop run "+r.ID, err)
+}
+
+// oldEvents are events from before a time that are of no run, or of one that ended
+// before it, too.
+const oldEvents = ` FROM events WHERE at < $1 AND NOT EXISTS (
+	SELECT 1 FROM runs WHERE runs.id = events.run AND (ended_at = 0 OR ended_at >= $1))`
+
+// CountEvents counts what DropEvents would delete.
+func (s *Store) CountEvents(ctx context.Context, before time.Time) (n int, err error) {
+	_, err = s.reads.one(ctx, `SELECT count(*)`+oldEvents, []any{ms(before)}, &n)
+	return n, s.explain(ctx, "count old events", err)
+}
+
+// DropEvents deletes the events from before a time, but those of runs that have
+// not ended or ended later.
+func (s *Store) DropEvents(ctx context.Context, before time.Time) error {
+	return s.store(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, ms(before))
+}
+
+// What a person, or another process, can ask of a run.
+const (
+	ControlStop    = "stop"
+	ControlPause   = "pause"
+	ControlAnswer  = "answer"
+	ControlChoice  = "choice" // the number of an option, a space, and words if any
+	ControlReply   = "reply"  // an answer to a step that asks: its id and the text, as JSON
+	ControlMessage = "message"
+	ControlLimits  = "limits" // JSON, for a run that works
+)
+
+// Control is one wish for a run, until its owner takes it. It outlives both
+// processes: a run that is resumed later finds it.
+type Control struct {
+	ID   int64 // rises
+	Run  string
+	Kind string
+	Text string
+	At   time.Time
+}
+
+// Answers is true for a person's answer, of whatever kind.
+func (c Control) Answers() bool {
+	return c.Kind == ControlAnswer || c.Kind == ControlChoice || c.Kind == ControlReply
+}
+
+// AddControl asks something of a run and returns the id of the row. An answer
+// is on disk when it returns: a person does not give it twice. It returns
+// [ErrNotFound] when there is no such run.
+func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
+	d := crashSafe
+	if c.Answers() {
+		d = powerSafe
+	}
+	err = s.transact(ctx, d, func(ctx context.Context, w *statements) (err error) {
+		id, err = addControl(ctx, w, c)
+		return err
+	})
+	return id, s.explain(ctx, "ask run "+c.Run+" to "+c.Kind, err)
+}
+
+func addControl(ctx context.Context, w *statements, c Control) (id int64, err error) {
+	if _, ok, err := head(ctx, w, c.Run); err != nil {
+		return 0, err
+	} else if !ok {
+		return 0, fmt.Errorf("%w: %s", ErrNotFound, c.Run)
+	}
+	_, err = w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
+		[]any{c.Run, c.Kind, c.Text, ms(c.At)}, &id)
+	return id, err
+}
+
+// Redirect asks the autopilot to start a task next, and a run to stop, in one
+// transaction. It returns [ErrNotFound] when there is no such run.
+func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
+	return s.change(ctx, crashSafe, "give the slot of run "+run+" to "+task,
+		func(ctx context.Context, w *statements) error {
+			if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
+				return err
+			}
+			_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})
+			return err
+		})
+}
+
+// Controls returns the rows of a run that nobody has taken, oldest first, and
+// leaves them so. Who must not lose one in a crash names their ids in
+// [Step].Taken of the commit that carries them out.
+func (s *Store) Controls(ctx context.Context, run string) ([]Control, error) {
+	return read(ctx, s, "read what is asked of run "+run, func(c *Control) []any {
+		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, when(&c.At)}
+	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
+}

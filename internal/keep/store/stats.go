@@ -2,9 +2,14 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/stats"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
@@ -119,4 +124,266 @@ func (s *Store) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
 						AND json_valid(s.setup) AND json_extract(s.setup, '$.sandbox') LIKE 'permissive%') AS allowed
 			FROM iterations i JOIN runs r ON r.id = i.run) AS refusals
 		WHERE pattern IS NOT NULL GROUP BY pattern ORDER BY count(*) DESC, pattern`)
+}
+
+// UsageStat is what the iterations of one agent used on one day, in the zone that was asked for. Attempts that a
+// provider's limit cut off are no iterations.
+type UsageStat struct {
+	Day        string   `json:"day" doc:"2006-01-02"`
+	Agent      string   `json:"agent"`
+	Runs       int      `json:"runs"`
+	Iterations int      `json:"iterations"`
+	Succeeded  int      `json:"succeeded"`
+	Failed     int      `json:"failed"`
+	Elapsed    float64  `json:"elapsed" doc:"Seconds."`
+	CostUSD    *float64 `json:"cost_usd" nullable:"true" doc:"Where it is known; null when it is known of none."`
+	TokensIn   int64    `json:"tokens_in"`
+	TokensOut  int64    `json:"tokens_out"`
+}
+
+// UsageByDay sums up the attempts since a time, by day and agent, oldest
+// first. zone is the person's, which decides where a day ends.
+func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]UsageStat, error) {
+	return read(ctx, s, "sum up what was used", func(u *UsageStat) []any {
+		return []any{&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, &u.Elapsed, &u.CostUSD,
+			&u.TokensIn, &u.TokensOut}
+	}, `SELECT day, agent, count(DISTINCT run),
+		count(*) FILTER (WHERE outcome <> 'waited'), count(*) FILTER (WHERE outcome = 'success'),
+			count(*) FILTER (WHERE outcome = 'failed'),
+			sum(elapsed) / 1e3, CASE WHEN sum(known) > 0 THEN sum(known * cost) / 1e6 END, sum(tokens_in), sum(tokens_out) FROM (
+			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
+				coalesce(json_extract(record, '$.agent'), '') AS agent,
+				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
+				`+inRecord("tokens_in")+` AS tokens_in, `+inRecord("tokens_out")+` AS tokens_out
+			FROM iterations WHERE started_at >= $1) AS used
+		GROUP BY day, agent ORDER BY day, agent`, ms(since))
+}
+
+// ThroughputStat is how many runs and cases came to an end on one day. The time is that of these runs.
+type ThroughputStat struct {
+	Day        string  `json:"day" doc:"2006-01-02"`
+	Completed  int     `json:"completed" doc:"Runs."`
+	Failed     int     `json:"failed" doc:"Runs that failed or were aborted."`
+	Other      int     `json:"other" doc:"Runs that ended in another way."`
+	Landed     int     `json:"landed" doc:"Cases."`
+	Iterations int     `json:"iterations"`
+	Worked     float64 `json:"worked" doc:"Seconds in iterations."`
+	Waited     float64 `json:"waited" doc:"Seconds beside them: waits for providers and backoffs."`
+}
+
+// ThroughputByDay counts what ended since a time, oldest day first; zone is
+// that of [Store.UsageByDay].
+func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]ThroughputStat, error) {
+	return read(ctx, s, "count what ended", func(t *ThroughputStat) []any {
+		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &t.Worked, &t.Waited}
+	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
+		count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status IN ('failed', 'aborted')),
+			count(*) FILTER (WHERE status NOT IN ('completed', 'failed', 'aborted', 'landed')),
+			count(*) FILTER (WHERE status = 'landed'), sum(iterations),
+			sum(worked) / 1e3, CASE WHEN sum(wall) > sum(worked) THEN (sum(wall) - sum(worked)) / 1e3 ELSE 0 END FROM (
+			SELECT ended_at AS at, status, iteration AS iterations,
+				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall
+			FROM runs WHERE ended_at >= $1 AND ended_at > 0
+			UNION ALL
+			SELECT at, 'landed', 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land') AS ended
+		GROUP BY day ORDER BY day`, ms(since))
+}
+
+// Tallies sum up what happened since a time, by day (oldest first), agent (by name),
+// sprint or task (latest first). There are at most limit sprints or tasks. A task is
+// as late as its last run, and its tally has all its runs. A zero since is ever
+// since. It reads sums that were kept as things happened, never the history.
+func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
+	limit int) ([]stats.Tally, error) {
+	query := tallyColumns + ` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`
+	args := []any{quarter(since)}
+	switch by {
+	case stats.Day:
+		from := since
+		if from.IsZero() {
+			first := int64(0)
+			if _, err := s.reads.one(ctx, `SELECT coalesce(min(quarter), 0) * 900000 FROM tallies`, nil, &first); err != nil {
+				return nil, s.explain(ctx, "sum up what happened", err)
+			}
+			from = time.UnixMilli(first)
+		}
+		query = tallyColumns + ` FROM (SELECT *, ` + dayOf("quarter * 900000", stats.Spans(from, now,
+			zone)) + ` AS key FROM tallies WHERE quarter >= $1) AS t
+			GROUP BY key ORDER BY key`
+	case stats.Agent:
+		query = tallyColumns + ` FROM (SELECT *, agent AS key FROM tallies WHERE quarter >= $1 AND agent <> '') AS t
+			GROUP BY key ORDER BY key`
+	case stats.Sprint:
+		query = tallyColumns + ` FROM (SELECT *, sprint AS key FROM tallies WHERE quarter >= $1 AND sprint <> '') AS t
+			GROUP BY key ORDER BY key DESC LIMIT $2`
+		args = append(args, limit)
+	case stats.Task:
+		query, args = taskTallies, []any{ms(since), limit}
+	case stats.All:
+	}
+	return read(ctx, s, "sum up what happened", tallyFields, query, args...)
+}
+
+// quarter is the first quarter of an hour that begins at a time or after it.
+func quarter(t time.Time) int64 {
+	const long = 15 * 60 * 1000
+	return (ms(t) + long - 1) / long
+}
+
+// dayOf is the SQL of the day, 2006-01-02, of a column with milliseconds.
+func dayOf(column string, spans []stats.Span) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "date((%s", column)
+	if len(spans) > 0 {
+		b.WriteString(" + CASE")
+		for i := 0; i+1 < len(spans); i++ {
+			fmt.Fprintf(&b, " WHEN %s < %d THEN %d", column, spans[i+1].From.UnixMilli(), spans[i].Offset.Milliseconds())
+		}
+		fmt.Fprintf(&b, " WHEN 1 = 1 THEN %d END", spans[len(spans)-1].Offset.Milliseconds())
+	}
+	b.WriteString(") / 1000, 'unixepoch')")
+	return b.String()
+}
+
+// tallyColumns are those of tallyFields. What landed without an agent and
+// an iteration, a person brought.
+const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
+	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
+	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out), sum(blocked),
+	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations),
+	coalesce(min(fewest), 0), coalesce(max(most), 0)`
+
+// namesOfTask are the names of all runs for a task, as board.TaskOf knows them.
+const namesOfTask = `latest.name, latest.name || '-merge', latest.name || '-race2', latest.name || '-race3',
+		latest.name || '-race4', latest.name || '-race5'`
+
+// taskTallies reads the history of few tasks only: the index finds them.
+const taskTallies = tallyColumns + ` FROM (
+	WITH latest AS (SELECT name, max(started_at) AS at FROM (
+		SELECT ` + taskOfRun + ` AS name, started_at FROM runs WHERE kind = 'task' AND started_at >= $1
+			ORDER BY started_at DESC LIMIT 10 * $2) AS started
+		GROUP BY name ORDER BY at DESC LIMIT $2)
+	SELECT latest.at, latest.name AS key, 'its' AS agent, f.iterations, f.succeeded, f.failed, f.retries, f.cured,
+		f.elapsed, f.took AS fastest, f.took AS slowest,
+		f.cost, f.cost_known, f.tokens_in, f.tokens_out, 0 AS waited, 0 AS asked, 0 AS guards, 0 AS conflicts,
+		0 AS started, 0 AS landed, 0 AS gave_up, 0 AS timed_out, 0 AS blocked,
+		0 AS task_iterations, CAST(NULL AS BIGINT) AS fewest, CAST(NULL AS BIGINT) AS most
+	FROM latest JOIN runs ON runs.kind = 'task' AND runs.name IN (` + namesOfTask + `)
+	JOIN iteration_facts f ON f.run = runs.id
+	UNION ALL
+	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0,
+		e.waited, e.asked, e.guards, 0, 0, 0, 0, 0, 0, 0, NULL, NULL
+	FROM latest JOIN runs ON runs.kind = 'task' AND runs.name IN (` + namesOfTask + `)
+	JOIN events v ON v.run = runs.id JOIN event_facts e ON e.seq = v.seq
+	UNION ALL
+	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0,
+		c.started, c.landed, c.gave_up, c.timed_out, c.blocked,
+		coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
+	FROM latest JOIN case_history h ON h.id = latest.name JOIN case_facts c ON c.seq = h.seq
+	) AS its GROUP BY key ORDER BY max(at) DESC, key`
+
+func tallyFields(t *stats.Tally) []any {
+	return []any{
+		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, took(&t.Elapsed),
+		took(&t.Fastest), took(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
+		took(&t.Waited), took(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked,
+		&t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
+	}
+}
+
+// Learned is what was learned of one strategy for one class of failure.
+type Learned struct {
+	strategy.Tally
+	// Successes and Failures are all that were ever counted.
+	Successes, Failures int
+	UsedAt              time.Time
+}
+
+// Accuracy is how often a chosen strategy helped, and of how many uses.
+func Accuracy(list []Learned) (right, uses int) {
+	for _, l := range list {
+		right, uses = right+l.Successes, uses+l.Successes+l.Failures
+	}
+	return right, uses
+}
+
+// StrategyStat is how often a strategy helped against a class of failure.
+type StrategyStat struct {
+	Class     string    `json:"class"`
+	Strategy  string    `json:"strategy"`
+	Successes int       `json:"successes"`
+	Failures  int       `json:"failures"`
+	Rate      *float64  `json:"rate" nullable:"true" doc:"What counts for a choice today, 0 to 1: older uses have faded; null when nothing is left of them."`
+	LastUsed  time.Time `json:"last_used"`
+}
+
+// Stat is what programs read of it.
+func (l Learned) Stat(now time.Time) StrategyStat {
+	one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
+		LastUsed: l.UsedAt}
+	if left := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(now)); len(left) == 1 {
+		rate := float64(left[0].Rate()) / 1000
+		one.Rate = &rate
+	}
+	return one
+}
+
+// maxLearned bounds what is read: classes times strategies is far below it.
+const maxLearned = 10_000
+
+// Learned returns what the runs of this repository learned, by class and
+// strategy. The tallies are as they were stored; [strategy.Faded] makes them
+// those of today.
+func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
+	all, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`,
+		maxLearned)
+	return all, s.explain(ctx, "read what was learned of strategies", err)
+}
+
+const learnedColumns = `class, strategy, wins, losses, day, successes, failures, used_at`
+
+func learned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
+	return list(ctx, w, func(l *Learned) []any {
+		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, when(&l.UsedAt)}
+	}, query, args...)
+}
+
+// learn adds credits to what is stored, by the same arithmetic as the run that
+// earned them; runs at the same time add to each other.
+func learn(ctx context.Context, w *statements, credits []strategy.Credit, when time.Time) error {
+	for _, c := range credits {
+		if err := learnOne(ctx, w, c, when); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
+	rows, err := learned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
+	if err != nil {
+		return err
+	}
+	tallies := lists.Each(rows, func(one Learned) strategy.Tally { return one.Tally })
+	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
+		if err := putTally(ctx, w, t); err != nil {
+			return err
+		}
+	}
+	success, failed := 0, 1
+	if c.Success {
+		success, failed = 1, 0
+	}
+	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
+		used_at = CASE WHEN used_at > $3 THEN used_at ELSE $3 END
+		WHERE class = $4 AND strategy = $5`, success, failed, ms(when), string(c.Class), c.Strategy)
+	return err
+}
+
+func putTally(ctx context.Context, w *statements, t strategy.Tally) error {
+	_, err := w.exec(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
+		VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
+		ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
+		string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)
+	return err
 }
