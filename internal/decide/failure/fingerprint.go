@@ -228,3 +228,103 @@ var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,6}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
+
+// keyLines are what the fingerprint is made of, next to class, step and tests:
+// all lines that tell of the failure, in any order. With failing tests known,
+// they and what they say first are the key; what may pass by itself is known by the line that
+// made the verdict.
+func keyLines(a Analysis, o *outline, at int) []string {
+	var key []string
+	for _, i := range a.Items {
+		if i.Test != "" && a.Class == TestFailure {
+			first, _, _ := strings.Cut(i.Message, "\n")
+			key = append(key, steady(i.Test)+": "+stable(first), stable(i.Expected), stable(i.Received))
+		}
+	}
+	if len(key) > 0 {
+		slices.Sort(key)
+		return key
+	}
+	keep := func(s string) {
+		if s != "" {
+			key = append(key, s)
+		}
+	}
+	add := func(s string) { keep(stable(o.varies.Replace(s))) }
+	for _, i := range a.Items {
+		first, _, _ := strings.Cut(i.Message, "\n")
+		if a.Transient {
+			return []string{steady(o.varies.Replace(first))}
+		}
+		if a.Class == CompileError || a.Class == Lint {
+			add(i.File + " " + first) // the same in another file is another failure
+		}
+	}
+	telling := o.telling(maxKey)
+	for _, i := range telling {
+		said := o.t.owner(i) + o.unnumbered(i)
+		if _, itself := places.In(said); !itself {
+			if p, ok := o.apart(i); ok { // the same in another file is another failure
+				said = p.File + " " + said
+			}
+		}
+		keep(stableBut(o.varies.Replace(said), o.usual.countedBy(o.parts[i])))
+	}
+	if above := o.above(at); above != "" {
+		add(above)
+		add(o.said(at))
+	}
+	if p, said := frame(o.t); a.Class == Crash && said != "" && !places.Foreign(p.File) {
+		add(p.File) // the same words, thrown elsewhere
+	}
+	problems := a.Class == CompileError || a.Class == Lint
+	placed := problems && informative(a.Items) // then their count says nothing more
+	for i, p := range o.parts {
+		if p == result && !placed && len(telling) > 0 && i > telling[0] { // before that a program tells of itself
+			keep(strings.Join(amounts(o.unnumbered(i), o.usual.counts), " "))
+		}
+	}
+	if len(key) == 0 {
+		add(a.Summary)
+	}
+	slices.Sort(key)
+	return key
+}
+
+// The patterns over a history of failures.
+const (
+	RepeatedIdentical  = "repeated_identical_error" // the same failure again and again
+	AlternatingErrors  = "alternating_errors"       // each class differs from the one before
+	ConsistentFailure  = "consistent_failure"       // the same class, in different forms
+	OscillationPattern = "oscillation"              // two failures that take turns: A, B, A, B
+)
+
+// Pattern names what the end of a history of failures, oldest first, has in
+// common; "" when nothing. Identical failures are named from the second on,
+// the other patterns need three (oscillation four). The most telling one
+// counts: identical, oscillation, consistent, alternating.
+func Pattern(history []Analysis) string {
+	n := len(history)
+	if n < 2 {
+		return ""
+	}
+	same := func(i, j int) bool { return history[i].Fingerprint == history[j].Fingerprint }
+	if same(n-1, n-2) {
+		return RepeatedIdentical
+	}
+	if n >= 4 && same(n-1, n-3) && same(n-2, n-4) {
+		return OscillationPattern
+	}
+	if n < 3 {
+		return ""
+	}
+	if c := history[n-1].Class; history[n-2].Class == c && history[n-3].Class == c {
+		return ConsistentFailure
+	}
+	for i := 1; i < n; i++ {
+		if history[i].Class == history[i-1].Class {
+			return ""
+		}
+	}
+	return AlternatingErrors
+}

@@ -3,6 +3,7 @@ package failure
 import (
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
@@ -131,3 +132,186 @@ func ellipsis(s string, n int) string {
 	}
 	return strings.TrimRight(words.Cut(s, n-len("…")), " \t") + "…"
 }
+
+// block follows what goes on over lines: the fields of an object that an error
+// prints behind itself, and the source that Python shows below a frame.
+type block struct {
+	object bool
+	frame  bool
+	advice bool
+	source bool
+}
+
+// adviceHead stands above advice.
+var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
+
+// holds tells whether l belongs to such a block, or to none of its own.
+func (b *block) holds(l, said string) bool {
+	indented := l != said && said != ""
+	switch {
+	case said == "Failure/Error:": // rspec shows the source below
+		b.source = true
+		return true
+	case b.source && indented:
+		return true
+	case b.frame && strings.HasPrefix(l, "    "):
+		b.frame = false
+		return true
+	case b.object && (strings.HasPrefix(said, "[cause]: ") || exception().MatchString(said)):
+		return false
+	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
+		b.object = indented || said == ""
+		return true
+	}
+	b.source = false
+	if b.advice = said != "" && (b.advice || adviceHead().MatchString(said)); b.advice {
+		return true
+	}
+	b.frame = strings.HasPrefix(said, `File "`) && indented
+	stack := strings.HasPrefix(said, "at ")
+	opens := stack || exception().MatchString(l) || strings.HasPrefix(said, "[")
+	b.object = opens && strings.HasSuffix(said, " {")
+	if b.frame {
+		return true
+	}
+	return b.object && stack
+}
+
+// This file reads the forms of lines that many programs share. They count only
+// where no rule knows a word of what was said.
+
+// formLines bounds the lines at the end that are looked at.
+const formLines = 400
+
+// byForm reads the last line that has a form which says what went wrong.
+func byForm(h *hits) verdict {
+	v := verdict{class: Unknown, line: -1}
+	seen := 0
+	for i := h.t.len() - 1; i >= 0 && seen < formLines; i-- {
+		l := h.t.line(i)
+		if l == "" || warns(l) {
+			continue
+		}
+		seen++
+		c, weight, f := form(l)
+		if weight > v.weight {
+			v = verdict{class: c, weight: weight, flags: f, line: i}
+		}
+	}
+	if p := readProblems(h.t); v.class == Unknown && p.under > 0 {
+		return verdict{class: Lint, weight: 40, line: p.under}
+	}
+	return v
+}
+
+// form returns what the form of a line speaks for, 0 for nothing.
+func form(l string) (Class, int, flag) {
+	if at, ok := places.In(l); ok && !places.Foreign(at.File) && refused(l, at) {
+		// A place and a message: somebody refuses the code there.
+		before := strings.TrimSpace(l[:at.From])
+		switch code := compiledFile(at.File) || extension(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
+		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
+			return CompileError, 40, 0
+		default:
+			return Lint, 40, 0
+		}
+	}
+	if strings.HasPrefix(l, "(") && strings.Contains(l[:min(len(l), 60)], "NotFound) ") { // a cloud's code for a name
+		return Validation, 35, 0
+	}
+	// git's way to give up
+	if strings.HasPrefix(l, "fatal: ") && len(l) > 8 && (words.IsLower(words.Lower(l[7])) || l[7] == '\'') {
+		return GitState, 35, 0
+	}
+	if died().MatchString(l) { // Perl's way to give up
+		return Crash, 40, 0
+	}
+	_, rest, ok := strings.Cut(l, ": ")
+	if !ok {
+		return Unknown, 0, 0
+	}
+	for _, end := range []string{
+		"No such file or directory", "No such file", "Not a directory", "Is a directory", "File exists",
+	} {
+		if strings.HasSuffix(rest, end) { // a program names an input that is not as it needs it
+			return Validation, 20, 0
+		}
+	}
+	if line, ok := strings.CutPrefix(rest, "line "); ok { // a shell's "${NAME:?message}"
+		_, said, _ := strings.Cut(line, ": ")
+		if variable, _, ok := strings.Cut(said, ": "); ok && capitals(variable) {
+			return Validation, 20, setup
+		}
+	}
+	return Unknown, 0, 0
+}
+
+var died = lazy.Regexp(`^[^:]* at [^ ]+\.(?:pl|pm|t|cgi) line \d+\.$`)
+
+// refused tells whether a line is a place and a message about it, or a place
+// that a message stands around.
+func refused(l string, at places.Place) bool {
+	before := strings.TrimSpace(l[:at.From])
+	if at.Rest == "" {
+		head := before == "In" || strings.HasSuffix(before, "┌─")
+		return at.Col > 0 && (head || l == before+l[at.From:] && before == "")
+	}
+	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:")
+	if at.Rest[0] != ':' || len(at.Rest) < 5 || vague {
+		return false
+	}
+	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||
+		strings.EqualFold(before, "error:")
+}
+
+// capitals tells whether s is the name of a variable of the environment.
+func capitals(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !words.IsUpper(c) && c != '_' && (i == 0 || !words.IsDigit(c)) {
+			return false
+		}
+	}
+	return len(s) > 1
+}
+
+// frame finds the place of the project in a stack trace, and its line: the last call
+// in a Python trace, the first elsewhere. A place in a library is better than none.
+func frame(t text) (best places.Place, said string) {
+	distant := false // best lies in a library
+	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
+	for i := range t.len() {
+		l := t.line(i)
+		if l == "" {
+			continue
+		}
+		below, linked := after && strings.Contains(l, "from "), url && strings.Contains(l, "file:///")
+		inRuby := ruby && strings.Contains(l, ":in ")
+		tells := below || linked
+		if words.IsWord(l[0]) && !tells && !inRuby {
+			continue
+		}
+		python := strings.Contains(l, `File "`)
+		numbered := l[0] == '#' && len(l) > 1 && words.IsDigit(l[1]) // Dart
+		tells = tells || python || numbered || l[0] == '\t' || l[0] == '/' ||
+			strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
+			ruby && words.Has(l, ":in `", ":in '")
+		if !tells {
+			continue
+		}
+		p, ok := places.In(l)
+		if !ok {
+			continue
+		}
+		if said != "" && !distant && !python && !strings.HasSuffix(p.File, ".nim") {
+			continue // the first of the project stays
+		}
+		if away := places.Foreign(p.File) || ofRuntime().MatchString(l); said == "" || !away {
+			best, said, distant = p, l, away
+		}
+	}
+	return best, said
+}
+
+// ofRuntime is a call of a language's own libraries, whose file looks like one of the project.
+var ofRuntime = lazy.Regexp(`^\s*(?:at )?(?:java|javax|jdk|sun|kotlin|scala|clojure|groovy|System|Microsoft|org\.(?:junit|opentest4j|assertj|hamcrest|scalatest|gradle|apache\.maven))\.` +
+	`|at (?:java\.base/|jdk\.)|org\.(?:junit|opentest4j|assertj|hamcrest)\.|^\s*\((?:stdlib|elixir|erts|kernel|mix|ex_unit|compiler) [\d.]+\) |^\s*@ (?:Base|Core)\b|^(?:Raised|Called|Re-raised) (?:at|from) Stdlib`)
