@@ -3,18 +3,26 @@ package autopilot
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -145,4 +153,241 @@ func slotTable(a *command.App, v autopilot.View) {
 	if len(rows) > 0 {
 		a.Table("TASK\tRUN\tSLOT\tITERATION\tELAPSED\tCOST\tDOES\tTITLE", rows, 0)
 	}
+}
+
+// sprintFlags are those of sprint alone.
+type sprintFlags struct {
+	count, hours, until        string
+	noReady                    bool
+	ops, tags, excluded        []string
+	checkpoint, onError, batch bool
+	set                        func(name string) bool // a flag was given
+}
+
+func sprintCommand(a *command.App) *cobra.Command {
+	var f sprintFlags
+	p := autopilotFlags{sprint: &f}
+	cmd := command.Group("sprint", "Work the board up to a target: a number of tasks, a time, or all that is ready",
+		func(ctx context.Context) error { return workBoard(ctx, a, p) },
+		sprintListCommand(a), sprintShowCommand(a))
+	f.set = func(name string) bool { return cmd.Flags().Changed(name) }
+	fl := cmd.Flags()
+	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
+	fl.StringVar(&f.hours, "hours", "", "for `N` hours; 90m works too")
+	fl.StringVar(&f.until, "until", "", "until `HH:MM`, local time; one that is past is tomorrow's")
+	fl.BoolVar(&f.noReady, "no-ready", false, "until no task is ready")
+	fl.StringArrayVar(&f.ops, "op", nil, "only what is in the operation `ID`; may be repeated")
+	fl.StringArrayVar(&f.tags, "tag", nil, "only tasks with the `TAG`; may be repeated")
+	fl.StringArrayVar(&f.excluded, "exclude-tag", nil, "no tasks with the `TAG`; may be repeated")
+	fl.BoolVar(&f.checkpoint, "checkpoint", true,
+		"keep the target as it is before the sprint, under refs/pawl/checkpoints/")
+	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
+	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
+	addAutopilotFlags(cmd, &p)
+	a.Checks[cmd] = func([]string) error { return p.check(a) }
+	return cmd
+}
+
+// target is the sprint's: of the flags, else of the configuration.
+func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
+	var given []config.SprintTarget
+	for _, flag := range []struct{ name, kind, value string }{
+		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours},
+		{"until", config.TargetUntilTime, f.until},
+	} {
+		if !f.set(flag.name) {
+			continue
+		}
+		t, err := config.ParseTarget(flag.kind, flag.value)
+		if err != nil {
+			return t, command.Usage("--%s %v", flag.name, err)
+		}
+		given = append(given, t)
+	}
+	if f.noReady {
+		given = append(given, config.SprintTarget{Type: config.TargetNoReady})
+	}
+	switch len(given) {
+	case 0:
+		return c.Sprint.Target, nil
+	case 1:
+		return given[0], nil
+	}
+	return config.SprintTarget{}, command.Usage("a sprint has one target: write --count, --hours, --until or --no-ready")
+}
+
+// targetJSON is a target as the statistics have it.
+func targetJSON(t config.SprintTarget) schedule.SprintTarget {
+	out := schedule.SprintTarget{Type: t.Type}
+	switch t.Type {
+	case config.TargetCount:
+		out.Value = json.RawMessage(strconv.Itoa(t.Count))
+	case config.TargetDuration:
+		out.Value = json.RawMessage(strconv.FormatFloat(t.Duration.Std().Hours(), 'g', -1, 64))
+	case config.TargetUntilTime:
+		out.Value = json.RawMessage(strconv.Quote(time.Date(0, 1, 1, t.Hour, t.Minute, 0, 0, time.UTC).Format("15:04")))
+	}
+	return out
+}
+
+// sprint makes an autopilot a sprint.
+func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilot.Options) error {
+	t, err := f.target(s.Config)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	switch t.Type {
+	case config.TargetCount:
+		o.Settings.Count = t.Count
+	case config.TargetDuration:
+		o.Settings.Until = now.Add(t.Duration.Std())
+	case config.TargetUntilTime:
+		o.Settings.Until = schedule.NextTimeOfDay(now, t.Hour, t.Minute)
+	}
+	set, option := s.Config.Sprint, s.Config.Sprint.Options
+	o.Settings.PauseOnError = option.PauseOnError || f.onError
+	o.Settings.Batch = o.Settings.Batch || option.BatchReview || f.batch
+	o.Settings.Mode, o.Settings.Keep, o.Settings.GreenFirst = schedule.Auto, false, o.Settings.Until.IsZero()
+	o.Sprint = &autopilot.Sprint{Target: targetJSON(t), Settings: schedule.SprintSettings{
+		MaxIterations: s.Plan.Policy.MaxIterations, TaskTimeout: int(s.Config.Autopilot.TaskTimeout.Std() / time.Minute),
+		PauseOnStuck: s.Config.Loop.PauseOnStuck, PauseOnErrors: o.Settings.ErrorThreshold > 0 || o.Settings.PauseOnError,
+	}}
+	o.Sprint.Checkpoint = option.CheckpointBefore
+	if f.set("checkpoint") {
+		o.Sprint.Checkpoint = f.checkpoint
+	}
+	o.Filter = store.CaseFilter{
+		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags),
+		NotTags: given(f.excluded, set.Filters.ExcludeTags),
+	}
+	return knownCases(ctx, s, o.Filter.Within)
+}
+
+// given is what flags say, else what the configuration does.
+func given(flags, configured []string) []string {
+	if len(flags) > 0 {
+		return flags
+	}
+	return configured
+}
+
+// knownCases refuses a filter that can match nothing.
+func knownCases(ctx context.Context, s *session.Session, ids []string) error {
+	for i, id := range ids {
+		ids[i] = board.Normal(id)
+		if _, err := s.Store.Case(ctx, ids[i]); err != nil {
+			return action.Explain(err)
+		}
+	}
+	return nil
+}
+
+// mostSprints is how many are listed.
+const mostSprints = 1000
+
+func sprintListCommand(a *command.App) *cobra.Command {
+	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
+				return listSprints(a, live, list)
+			})
+		})
+}
+
+// withSprints reads the sprints of the repository, and which of them is running.
+func withSprints(ctx context.Context, a *command.App, do func(live string, list []schedule.SprintStats) error) error {
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		rows, err := p.Store.Sprints(ctx, mostSprints)
+		if err != nil {
+			return err
+		}
+		list := make([]schedule.SprintStats, len(rows))
+		for i, row := range rows {
+			if err := json.Unmarshal(row.Stats, &list[i]); err != nil {
+				return fmt.Errorf("cannot read the statistics of sprint %s: %v", row.ID, err)
+			}
+		}
+		pilot, _, err := p.Store.Autopilot(ctx)
+		if err != nil {
+			return err
+		}
+		live := ""
+		if engine.Alive(pilot.Owner) {
+			live = pilot.Sprint
+		}
+		return do(live, list)
+	})
+}
+
+func listSprints(a *command.App, live string, list []schedule.SprintStats) error {
+	return command.Listing(a, list, "No sprints yet. Start one with: pawl sprint --count 10",
+		"SPRINT\tSTARTED\tTOOK\tTARGET\tTASKS\tCOMPLETE\tFAILED\tREVIEWING", func(s schedule.SprintStats) command.Row {
+			return command.Row{JSON: s, Cells: []any{
+				s.ID, command.Minute(time.UnixMilli(s.StartedAt)), took(s, live), targetWords(s.Target),
+				s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks,
+			}}
+		})
+}
+
+// took is how long a sprint took. The one that is running is live; another without
+// an end was cut off, until the next start of the autopilot writes it.
+func took(s schedule.SprintStats, live string) string {
+	switch {
+	case s.EndedAt == nil && s.ID == live:
+		return "runs"
+	case s.EndedAt == nil:
+		return "cut off"
+	}
+	return loop.Duration(time.Duration(*s.EndedAt-s.StartedAt) * time.Millisecond)
+}
+
+func targetWords(t schedule.SprintTarget) string {
+	return strings.TrimSpace(t.Type + " " + strings.Trim(string(t.Value), `"`))
+}
+
+func sprintShowCommand(a *command.App) *cobra.Command {
+	return command.Leaf("show [ID]", "Show a sprint, task by task; the last one without an id", command.AtMost(1),
+		func(ctx context.Context, args []string) error {
+			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
+				for _, s := range list {
+					if len(args) == 0 || s.ID == args[0] {
+						return showSprint(a, live, s)
+					}
+				}
+				return command.Usage("there is no such sprint").Hint("List them: pawl sprint list")
+			})
+		})
+}
+
+func showSprint(a *command.App, live string, s schedule.SprintStats) error {
+	if a.JSON {
+		return a.Document(s)
+	}
+	how := took(s, live)
+	if s.EndedAt != nil {
+		how = "took " + how
+	}
+	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how,
+		targetWords(s.Target))
+	a.Result("%s: %d complete, %d failed, %d wait for your review\n", fault.Numbered(s.TotalTasks, "task"),
+		s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	var rows [][]any
+	for _, t := range s.TaskStats {
+		done, verified := "-", "no"
+		if s.EndedAt == nil && s.ID == live {
+			done = "runs"
+		}
+		if t.CompletedAt > 0 {
+			done = loop.Duration(time.Duration(t.CompletedAt-t.StartedAt) * time.Millisecond)
+		}
+		if t.VerificationPassed {
+			verified = "yes"
+		}
+		rows = append(rows, []any{t.TaskID, t.Iterations, done, verified, t.ReviewDecision})
+	}
+	if len(rows) > 0 {
+		a.Table("TASK\tITERATIONS\tTOOK\tVERIFIED\tREVIEW", rows, 0)
+	}
+	return nil
 }

@@ -6,18 +6,26 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -145,4 +153,300 @@ func BuildVersion() string {
 		}
 	}
 	return fmt.Sprintf("%s%s", info.Main.Version, revision)
+}
+
+// SomeIDs is for commands with the ids of cases.
+func SomeIDs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usage("%s needs the id of a case: pawl case %s", cmd.CommandPath(), cmd.Use)
+	}
+	return nil
+}
+
+// CaseIDs reads ids as a person writes them.
+func CaseIDs(args []string) ([]string, error) {
+	ids := make([]string, len(args))
+	for i, arg := range args {
+		id, err := action.CaseID(arg)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// EachCase does something with each id. All are read before the first is
+// changed; the first refusal ends it.
+func EachCase(args []string, do func(id string) error) error {
+	ids, err := CaseIDs(args)
+	for _, id := range ids {
+		if err == nil {
+			err = do(id)
+		}
+	}
+	return err
+}
+
+// This file is what commands are made of: leaves that do something, groups of
+// commands, and how many arguments they take.
+
+// Leaf is a command that does one thing.
+func Leaf(use, short string, args cobra.PositionalArgs,
+	do func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) },
+	}
+}
+
+// TextOnly marks a command that has no JSON to print.
+func TextOnly(cmd *cobra.Command) { cmd.Annotations = map[string]string{textOnly: "yes"} }
+
+// IsTextOnly is whether it is marked.
+func IsTextOnly(cmd *cobra.Command) bool { return cmd.Annotations[textOnly] != "" }
+
+const textOnly = "text-only"
+
+// Group is a command with others below it. Alone it does something; without
+// do it shows its help.
+func Group(use, short string, do func(context.Context) error, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return UnknownCommand(cmd, args[0])
+			case do == nil:
+				return cmd.Help()
+			}
+			return do(cmd.Context())
+		},
+	}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+// AtMost is for commands with up to n arguments.
+func AtMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return Usage("unexpected argument %q; %s --help shows what it takes", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// ExactlyOne is for commands with one argument.
+func ExactlyOne(what string, hints ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			err := Usage("%s needs %s: %s", cmd.CommandPath(), what, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			for _, h := range hints {
+				err = err.Hint("%s", h)
+			}
+			return err
+		}
+		return nil
+	}
+}
+
+// SeeRuns is the hint where a run has to be named.
+const SeeRuns = "Those that run or wait: pawl ps"
+
+// OnRun is a command that does one thing with a run.
+func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, store.Run) error) *cobra.Command {
+	return Leaf(use, short, ExactlyOne("a run or a procedure", SeeRuns), func(ctx context.Context, args []string) error {
+		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(ctx, p, r) })
+	})
+}
+
+// RunAndText is for commands that take a run and words; what names the words.
+func RunAndText(what, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], " ")) == "" {
+			return Usage("%s needs a run and a text: pawl %s RUN TEXT", what, example)
+		}
+		return nil
+	}
+}
+
+// CheckBackTo checks --to and --undo of a rollback; before is what 0 is before.
+func CheckBackTo(cmd *cobra.Command, to action.BackTo, before string) error {
+	switch given := cmd.Flags().Changed("to"); {
+	case given && to.Undo:
+		return Usage("--to and --undo exclude each other")
+	case given && to.N < 0:
+		return Usage("--to %d: iterations count from 1; 0 is before the %s", to.N, before)
+	}
+	return nil
+}
+
+// UnknownCommand is an error with the nearest command.
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	hint := ""
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return Usage("unknown command %q%s; '%s --help' lists the commands", name, hint, cmd.CommandPath())
+}
+
+// SuggestFlag names the flag that a mistyped one is nearest to.
+func SuggestFlag(cmd *cobra.Command, err error) string {
+	var bad *pflag.NotExistError
+	if !errors.As(err, &bad) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	best := config.Nearest(bad.GetSpecifiedName(), names)
+	if best == "" {
+		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
+	}
+	return fmt.Sprintf(" (did you mean --%s?)", best)
+}
+
+// The exit statuses.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitLimit       = 3
+	ExitPerson      = 4
+	ExitHangup      = 129
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// Usage is an error of the command line or the configuration.
+func Usage(format string, args ...any) *fault.Error { return fault.Refuse(format, args...) }
+
+// exitStatus is that of an error of a kind.
+func exitStatus(k fault.Kind) int {
+	switch k {
+	case fault.Refused:
+		return ExitUsage
+	case fault.Waiting:
+		return ExitPerson
+	}
+	return ExitFailed
+}
+
+// StatusError ends with a code and says nothing more.
+type StatusError int
+
+func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// ExitWith ends with a status; nothing has to be said.
+func ExitWith(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return StatusError(code)
+}
+
+// Exit prints an error for the person who must act and says the exit status.
+func (a *App) Exit(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var s StatusError
+	if errors.As(err, &s) {
+		return int(s)
+	}
+	code, hints := ExitFailed, []string(nil)
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		code, hints = exitStatus(e.Kind), e.Hints
+	}
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
+		return code
+	}
+	_, _ = fmt.Fprintf(a.Stderr, "pawl: %s\n", strings.TrimSuffix(err.Error(), "\n"))
+	for _, h := range hints {
+		_, _ = fmt.Fprintf(a.Stderr, "  %s\n", h)
+	}
+	return code
+}
+
+// keyBound is how long a command may take to print a key: a person may have to
+// unlock it.
+const keyBound = 2 * time.Minute
+
+// Keys are those that commands printed: a person is asked for a password once.
+type Keys struct {
+	mu   sync.Mutex
+	have map[string]string
+}
+
+// KeyFrom is the first line that a command of gateway.keys or forge prints. It runs outside
+// of any box, where no agent writes, and finds no program that one may have put in the tree.
+func (a *App) KeyFrom(root, command string) (string, error) {
+	a.Keys.mu.Lock()
+	defer a.Keys.mu.Unlock()
+	if key := a.Keys.have[command]; key != "" {
+		return key, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keyBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Env, _ = a.Outside(root)
+	cmd.Dir, cmd.Stderr, cmd.WaitDelay = "/", a.Stderr, time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("the command did not end within %s", keyBound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the command failed: %v", err)
+	}
+	key, _, _ := strings.Cut(string(out), "\n")
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return "", errors.New("the command printed nothing")
+	}
+	if a.Keys.have == nil {
+		a.Keys.have = map[string]string{}
+	}
+	a.Keys.have[command] = key
+	return key, nil
+}
+
+// Painted is a text in a color, where stdout has colors.
+func (a *App) Painted(color, text string) string {
+	inColor := console.OnTerminal(a.Stdout) && a.wantsColor()
+	if a.Color == "always" {
+		inColor = true
+	}
+	if a.Color == "never" || !inColor {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// Interactive is true when a person can answer.
+func (a *App) Interactive() bool {
+	return !a.JSON && console.OnTerminal(a.Stdin) && a.onTerminal()
+}
+
+// Terminal is where runs are shown.
+func (a *App) Terminal() console.Terminal {
+	return console.Terminal{
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet,
+		JSON: a.JSON,
+	}
+}
+
+// onTerminal is true when progress is drawn on a terminal.
+func (a *App) onTerminal() bool {
+	return console.OnTerminal(a.Stderr) && a.Getenv("TERM") != "dumb"
+}
+
+// wantsColor is false where the environment speaks against color.
+func (a *App) wantsColor() bool { return a.Getenv("TERM") != "dumb" && a.Getenv("NO_COLOR") == "" }
+
+// colored says whether to use color on stderr.
+func (a *App) colored() bool {
+	if a.Color == "auto" {
+		return a.onTerminal() && a.wantsColor()
+	}
+	return a.Color == "always"
 }

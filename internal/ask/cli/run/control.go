@@ -2,14 +2,26 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/retention"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -110,4 +122,177 @@ func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 		return command.StatusError(command.ExitFailed)
 	}
 	return nil
+}
+
+func settleCommand(a *command.App) *cobra.Command {
+	choices := []delivery.Choice{delivery.Mine, delivery.Agents, delivery.Both, delivery.Edited}
+	chosen := make([]bool, len(choices))
+	cmd := command.Leaf("settle RUN [PATH]", "Choose what becomes of a file that you and the agent both changed",
+		func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return command.Usage("settle needs a run, and a file to settle one: pawl settle RUN PATH --mine")
+			}
+			return nil
+		},
+		func(ctx context.Context, args []string) error {
+			var choice delivery.Choice
+			for i, is := range chosen {
+				if is && choice != "" {
+					return command.Usage("--%s and --%s exclude each other", choice, choices[i])
+				} else if is {
+					choice = choices[i]
+				}
+			}
+			if (choice != "") != (len(args) == 2) {
+				return command.Usage("a file and a choice belong together: pawl settle %s PATH --mine, --agent, --both or --edit",
+					args[0])
+			}
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
+				if choice == "" {
+					return showConflicts(ctx, a, p, r)
+				}
+				return settle(ctx, a, p, r, args[1], choice)
+			})
+		})
+	for i, use := range []string{"keep your file", "take the agent's file", "take the lines of both, yours first",
+		"write the file in your editor, from both sides"} {
+		cmd.Flags().BoolVar(&chosen[i], string(choices[i]), false, use)
+	}
+	return cmd
+}
+
+// showConflicts prints both sides of each file.
+func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
+	all, err := p.Conflicts(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.Document(all)
+	}
+	open := 0
+	for _, c := range all {
+		switch {
+		case c.Settled != nil:
+			a.Result("%s: settled\n", report.Line(c.Path, 300))
+			continue
+		case c.Text == "":
+			a.Result("%s: %s\n", report.Line(c.Path, 300), c.Why)
+		default:
+			a.Result("%s:\n", report.Line(c.Path, 300))
+			for line := range strings.Lines(c.Text) {
+				a.Result("%s\n", console.Printable(strings.TrimRight(line, "\r\n")))
+			}
+		}
+		open++
+	}
+	if open == 0 {
+		a.Say("Nothing of run %s has to be settled. Go on with: pawl resume %s", r.ID, r.ID)
+		return nil
+	}
+	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: pawl resume %s", r.ID, r.ID)
+	return nil
+}
+
+// settle stores what the person chose.
+func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
+) error {
+	left, err := p.SettleConflict(ctx, r, path, choice,
+		func(text []byte) ([]byte, error) { return edit(ctx, a, path, text) })
+	if err != nil {
+		return err
+	}
+	if left > 0 {
+		a.Say("%s is settled; %s left: pawl settle %s", path, fault.Numbered(left, "file"), r.ID)
+		return nil
+	}
+	a.Say("%s is settled. Go on with: pawl resume %s", path, r.ID)
+	return nil
+}
+
+// edit has the person write a text in their editor.
+func edit(ctx context.Context, a *command.App, path string, text []byte) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "pawl-settle-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, filepath.Base(path))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
+	}
+	if err := a.Edit(ctx, file); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+}
+
+// shellIn runs a command, or a shell, in the private workspace of a run that rests.
+func shellIn(ctx context.Context, a *command.App, p *action.Operator, r store.Run, argv []string) error {
+	id := action.SetupOf(r).Private
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	clones, err := a.Pool(ctx, c, p.Store)
+	if err != nil {
+		return err
+	}
+	found, ok, err := clones.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, serr := os.Stat(found.Root); id == "" || !ok || serr != nil {
+		return fault.Refuse("run %s has no workspace here any more", r.ID).
+			Hint("See what it did: pawl show %s --diff", r.ID)
+	}
+	if len(argv) == 0 {
+		argv = []string{session.ShellOf(a)}
+	}
+	job, policy, err := session.Shell(ctx, a, c, board.Case{}, found, argv)
+	if err != nil {
+		return fmt.Errorf("cannot open the workspace of run %s: %w", r.ID, err)
+	}
+	a.Say("Note: this is the private workspace of run %s; what you change here is the run's.", r.ID)
+	return session.RunJob(ctx, a, job, policy)
+}
+
+func gcCommand(a *command.App) *cobra.Command {
+	var dry bool
+	cmd := command.Leaf("gc", "Remove what is over: old runs, their output, old events", command.AtMost(0),
+		func(ctx context.Context, _ []string) error { return gc(ctx, a, dry) })
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+func gc(ctx context.Context, a *command.App, dry bool) error {
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithOperator(ctx, func(p *action.Operator) error {
+		o, err := command.Retention(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
+		if err != nil {
+			return err
+		}
+		o.Dry = dry
+		r, err := retention.Sweep(ctx, o)
+		if a.JSON {
+			return errors.Join(a.JSONLine(r), err)
+		}
+		verb := "Removed"
+		if dry {
+			verb = "Would remove"
+		}
+		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, fault.Numbered(r.Runs, "run"),
+			fault.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, fault.Numbered(r.Events, "event"),
+			fault.Numbered(r.Refs, "ref"))
+		if r.Broken > 0 {
+			a.Result("Removed %s of pawl's own that led to nothing\n", fault.Numbered(r.Broken, "ref"))
+		}
+		if r.Packed > 0 {
+			a.Result("%s loose objects: %d\n", map[bool]string{false: "Packed", true: "Would pack"}[dry], r.Packed)
+		}
+		return err
+	})
 }
