@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 )
@@ -24,6 +25,18 @@ type BroughtIn struct {
 	// Rest says why nothing can be brought in until a person has put the checkout in
 	// order; "" otherwise.
 	Rest string
+}
+
+// Text says it to the person.
+func (in BroughtIn) Text() string {
+	text := "what you changed meanwhile is in the workspace"
+	if in.Files > 0 {
+		text += ": " + fault.Numbered(in.Files, "file")
+	}
+	if in.Commits {
+		text += ", and your commits"
+	}
+	return text
 }
 
 // Conflict is a path that the person and the agent both changed. What is stored outlives
@@ -147,7 +160,8 @@ func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, e
 }
 
 // takeMerged carries out what was merged: files, then what is checked out.
-func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string, u Undelivered,
+func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string,
+	u Undelivered,
 ) error {
 	if head != "" && head != now.Head.Commit {
 		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, now.Head.Commit, head); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -43,6 +44,21 @@ type Delivered struct {
 	Files   int      `json:"files,omitempty"` // that were to be changed
 	Many    string   `json:"many,omitempty"`  // how many of them are new, where they are many
 	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
+}
+
+// Text says to the person what was delivered.
+func (d Delivered) Text() string {
+	text := fmt.Sprintf("iteration %d: %s", d.Iteration, fault.Numbered(d.Files-len(d.Left), "file"))
+	if d.Commits > 0 {
+		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
+	}
+	if d.Many != "" {
+		text += ": " + d.Many
+	}
+	if len(d.Left) > 0 {
+		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
+	}
+	return text
 }
 
 // Deliver brings the work into the checkout, if that is what is decided about it.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -170,20 +169,9 @@ func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
 			deliver.Some(paths), w.id), nil
 	case in.Files > 0 || in.Commits:
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
-		w.notify(Notice{Kind: Note, Text: broughtIn(in)})
+		w.notify(Notice{Kind: Note, Text: in.Text()})
 	}
 	return "", nil
-}
-
-func broughtIn(in delivery.BroughtIn) string {
-	text := "what you changed meanwhile is in the workspace"
-	if in.Files > 0 {
-		text += ": " + fault.Numbered(in.Files, "file")
-	}
-	if in.Commits {
-		text += ", and your commits"
-	}
-	return text
 }
 
 // beforeIteration is [worker.exchange] for a command that is not begun yet; nil when it
@@ -303,7 +291,7 @@ func firstOf(list []string, otherwise string) string {
 // note tells what became of the work, and hands it to the owner.
 func (w *worker) note(d delivery.Delivered) {
 	if d.Kind == deliver.Deliver {
-		w.notify(Notice{Kind: Delivered, Text: deliveredText(d)})
+		w.notify(Notice{Kind: Delivered, Text: d.Text()})
 	}
 	w.outcomes.Lock()
 	defer w.outcomes.Unlock()
@@ -344,20 +332,6 @@ func (s *setup) noteDelivery(d delivery.Delivered) {
 	case d.Kind == deliver.Nothing && d.Files == 0 && d.Commits == 0:
 		s.Undelivered = ""
 	}
-}
-
-func deliveredText(d delivery.Delivered) string {
-	text := fmt.Sprintf("iteration %d: %s", d.Iteration, fault.Numbered(d.Files-len(d.Left), "file"))
-	if d.Commits > 0 {
-		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
-	}
-	if d.Many != "" {
-		text += ": " + d.Many
-	}
-	if len(d.Left) > 0 {
-		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
-	}
-	return text
 }
 
 // deliverAtRest delivers what is verified when the run comes to rest, and notes what is
@@ -412,10 +386,7 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	}
 	var d delivery.Delivered
 	s, err := StateOf(run)
-	if err == nil {
-		err = w.Continue(ctx, id)
-	}
-	if err == nil {
+	if err = errors.Join(err, w.Continue(ctx, id)); err == nil {
 		d, err = w.Deliver(ctx, lastVerdict(s))
 	}
 	if err == nil {
@@ -425,7 +396,7 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	case err != nil:
 		return "", fmt.Errorf("cannot deliver what run %s ended with: %w", id, err)
 	case d.Kind == deliver.Deliver:
-		note = fmt.Sprintf("pawl was ended before it delivered what run %s ended with; delivered now: %s", id, deliveredText(d))
+		note = fmt.Sprintf("run %s had ended before its work was delivered, which it is now: %s", id, d.Text())
 	case d.Files > 0 || d.Commits > 0:
 		note = fmt.Sprintf("what run %s ended with is not delivered: %s; see it: pawl show %s --diff", id, d.Why, id)
 	}
