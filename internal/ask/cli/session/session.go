@@ -30,6 +30,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
+	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -425,12 +426,22 @@ func exitCode(s loop.State, cause loop.Cause) int {
 	return command.ExitFailed
 }
 
-// takeWorkspace takes the private workspace of the run; nil outside of git.
+// takeWorkspace takes the private workspace of the run; nil outside of git. A run before
+// it that is over, and whose process still ends, is waited for.
 func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error) {
 	if s.Tree == nil || s.Store == nil {
 		return nil, nil
 	}
-	w, err := action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.note)
+	open := func() (*delivery.Workspace, error) {
+		return action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.note)
+	}
+	w, err := open()
+	for by := time.Now().Add(endsWithin); errors.Is(err, pool.ErrTaken) && time.Now().Before(by); w, err = open() {
+		last, lerr := s.Store.Latest(ctx, s.Config.Root, s.Plan.Name)
+		if lerr != nil || loop.Status(last.Status).Active() || !process.Sleep(ctx, endPause) {
+			break
+		}
+	}
 	if errors.Is(err, pool.ErrTaken) {
 		return nil, command.Usage("%s is already running, in the same workspace: %v", s.Plan.Name, err)
 	}

@@ -120,12 +120,33 @@ func (s *Session) elsewhere(r store.Run) bool {
 	return err == nil && s.Store.Board() != "" && host != "" && host != self.Host
 }
 
+const (
+	endsWithin = 15 * time.Second // from a run's last event to the end of its process
+	endPause   = 50 * time.Millisecond
+)
+
+// awaitEnd waits for the process of a run that is over.
+func (s *Session) awaitEnd(ctx context.Context, r store.Run) (store.Run, error) {
+	var err error
+	for by := time.Now().Add(endsWithin); err == nil && engine.Alive(r.Owner) && time.Now().Before(by); {
+		if loop.Status(r.Status).Active() || !process.Sleep(ctx, endPause) {
+			break
+		}
+		r, err = s.Store.Run(ctx, r.ID)
+	}
+	return r, err
+}
+
 // mayFollow decides by the last run of this procedure.
 func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
-	st := loop.Status(last.Status)
 	if s.elsewhere(last) {
 		return nil
 	}
+	last, err := s.awaitEnd(ctx, last)
+	if err != nil {
+		return err
+	}
+	st := loop.Status(last.Status)
 	if engine.Alive(last.Owner) {
 		return command.Usage("%s is already running: run %s, %v", s.Plan.Name, last.ID, last.Owner).
 			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
