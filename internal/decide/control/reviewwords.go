@@ -1,10 +1,13 @@
 package control
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
@@ -183,3 +186,198 @@ func splitSentences(said string) []string {
 }
 
 var abbreviated = lazy.Regexp(`(?:^|\W)(?:e\.g|i\.e|etc|vs|cf|No|Mr|Dr)\.$`)
+
+// This file reads what heads a part of a review.
+
+var (
+	numberedHead = lazy.Regexp(`^(?:(?i:issue|finding|comment|problem|concern) )?#?\d{1,2}(?:[.):]| -) *`)
+	countBehind  = lazy.Regexp(`\s*\(\d+\)$`)
+	// strengths and telling are heads of what no one has to act on, and of what only sums up.
+	strengths = lazy.Regexp(`\b(?:strengths?|positives?|highlights?|pros|praises?|kudos|liked?|well done|what works|works well|went well|good (?:parts|points|things)|` +
+		`(?:what|what's|what is|looks?|the) good|great stuff|done well|thanks?|acknowledge?ments?|no issues|passed checks|strong points|resolved|already (?:fixed|addressed))\b`)
+	telling = lazy.Regexp(`^(?:pr |pull request |merge request |code |overall |review |change |executive |quick |high level )*(?:summary|overview|walkthrough|description|context|background|introduction|` +
+		`verdict|conclusion|assessment|changes(?: made)?|what changed|change summary|status|decision|overall|rating|score|confidence(?: score)?|tl ?dr|scope|files?(?: changed| reviewed)?|` +
+		`test plan|how (?:it was|i) tested|recommendation|final (?:verdict|thoughts|recommendation)|result|impact|reviewed changes|important files changed|reviewer(?:'s)? guide)\b`)
+	asking = lazy.Regexp(`\b(?:issues|findings?|concerns|problems|bugs|comments?|suggestions?|feedback|required changes|todos?|action items?|improvements?|` +
+		`recommendations|weakness\w*|cons|risks|remarks|notes|nits|violations|next steps|questions|nitpicks)\b`)
+)
+
+// readHeading reads a line that heads what is below it: with "#", in bold letters, or with a colon at
+// its end. A heading may be a finding itself.
+func (r *reviewReader) readHeading(said string) bool {
+	level := len(said) - len(strings.TrimLeft(said, "#"))
+	marked := level > 0 && strings.HasPrefix(said[level:], " ")
+	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") &&
+		strings.Count(said, "**") == 2
+	colon := strings.HasSuffix(said, ":")
+	if !marked && !bold && !colon {
+		return false
+	}
+	title := strings.TrimSpace(unmarkedText(strings.TrimLeft(said, "#")))
+	title = strings.TrimSpace(countBehind().ReplaceAllString(strings.TrimSuffix(title, ":"), ""))
+	number := numberedHead().FindString(title)
+	rest := title[len(number):]
+	r.table, r.blank = nil, false
+	file := strings.Trim(rest, "` ")
+	named, severity := labelOf(rest)
+	topic := plainWords(rest)
+	switch s, plain := headSeverity(rest); {
+	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") && len(strings.Fields(topic)) < 7:
+		r.in, r.open = section{skip: true}, nil
+	case severity == praiseLabel, s == praiseLabel:
+		r.in, r.open = section{skip: true}, nil
+	case places.IsFile(file):
+		r.in, r.open = section{severity: r.in.severity, file: file}, nil
+	case plain && number == "", plain && named == rest && !marked:
+		r.in, r.open = section{severity: s}, nil
+	case severity != "" && !colon && len(strings.Fields(named)) > 2, number != "" && rest != "" && !telling().MatchString(topic):
+		r.in.skip, r.in.weak = false, false
+		d := r.beginFinding(rest, true)
+		d.title, d.fields = rest, true
+	case telling().MatchString(topic):
+		r.in, r.open = section{weak: true}, nil
+	case asking().MatchString(topic) && len(strings.Fields(rest)) < 5, colon, rest == "":
+		if r.in, r.open = (section{severity: s}), nil; colon && !marked && !bold {
+			r.head = strings.TrimSuffix(said, ":")
+		}
+	case len(strings.Fields(named)) > 2: // "Missing check for null"
+		if marked {
+			r.in = section{severity: r.in.severity}
+		}
+		r.beginFinding(rest, true).title = rest
+	default: // a topic
+		r.in, r.open = section{file: r.in.file}, nil
+	}
+	return true
+}
+
+// headSeverity is how severe a heading says that all below it is: "Critical issues", "🟡 Nits"; plain is whether it says
+// nothing else.
+func headSeverity(title string) (s failure.Severity, plain bool) {
+	all := strings.Fields(plainWords(title))
+	left := 0
+	for _, w := range all {
+		switch one := severities()[w]; {
+		case one != "" && s == "", one != "" && ranks[one] > ranks[s] && w != "issues":
+			s = one
+		case one != "" || headWords()[w]:
+		default:
+			left++
+		}
+	}
+	name := strings.Join(all, " ")
+	if words.Has(name, "non blocking", "nonblocking", "not blocking") {
+		s = failure.Low
+	} else if whole, ok := severities()[name]; ok {
+		s = whole
+	}
+	if emoji := markOf(title); s == "" && emoji != "" {
+		s = emoji
+	}
+	return s, s != "" && left == 0
+}
+
+var headWords = words.Set(`issues issue findings finding problems problem concerns concern items item comments comment bugs suggestions fixes fix changes priority
+	severity before merge merging to the and level high medium low review nice have improvements improvement required recommended points things must should could`)
+
+// This file reads tables of findings.
+
+// readRow reads a row of a table of findings.
+func (r *reviewReader) readRow(said string) bool {
+	cells := cellsOf(said)
+	if len(cells) < 2 {
+		return false
+	}
+	if divider().MatchString(said) {
+		return true
+	}
+	if r.table == nil {
+		if r.i+1 >= len(r.lines) || !divider().MatchString(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.lines[r.i+1]), "> "))) {
+			return false
+		}
+		for _, c := range cells {
+			r.table = append(r.table, plainWords(c))
+		}
+		return true
+	}
+	if asksInTable(r.table) || r.in.severity != "" {
+		r.cellsSay(cells)
+	}
+	r.open = nil
+	return true
+}
+
+func cellsOf(said string) []string {
+	if !strings.Contains(said, "|") {
+		return nil
+	}
+	cells := strings.Split(strings.ReplaceAll(strings.Trim(said, "| "), `\|`, "¦"), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(strings.ReplaceAll(cells[i], "¦", "|"))
+	}
+	return cells
+}
+
+var (
+	severityHeads = words.Set(`severity priority level sev prio importance impact`)
+	fileHeads     = words.Set(`file location path where filename place`)
+	lineHeads     = words.Set(`line lines`)
+	statusHeads   = words.Set(`status result verdict ok pass state`)
+	countHeads    = words.Set(`id no nr category type area confidence`)
+	askingHeads   = words.Set(`issue issues problem problems finding findings concern concerns comment comments bug suggestion recommendation fix action
+		violation defect risk todo request feedback`)
+	wellWords = words.Set(`pass passed passes ok okay good done yes fixed resolved approved fine addressed complete completed correct none na praise`)
+)
+
+// asksInTable reports whether a table with these heads lists findings, and not what a change does.
+func asksInTable(heads []string) bool {
+	return slices.ContainsFunc(heads, func(h string) bool {
+		return severityHeads()[h] || statusHeads()[h] ||
+			slices.ContainsFunc(strings.Fields(h), func(w string) bool { return askingHeads()[w] })
+	})
+}
+
+func (r *reviewReader) cellsSay(cells []string) {
+	d := draft{}
+	var said []string
+	for i, c := range cells {
+		head, bare := "", strings.Trim(unmarkedText(c), "` ")
+		if i < len(r.table) {
+			head = r.table[i]
+		}
+		name := plainWords(bare)
+		switch s, graded := severities()[name]; {
+		case severityHeads()[head] && graded:
+			d.Severity, d.labelled = s, true
+			if s == praiseLabel {
+				return
+			}
+		case severityHeads()[head] || statusHeads()[head]:
+			if wellWords()[words.Cut(name, strings.IndexByte(name+" ", ' '))] || strings.HasPrefix(bare, "✅") || strings.HasPrefix(bare, "✔") {
+				return
+			}
+			if said = append(said, leadingMark(bare)); name == "" {
+				said = said[:len(said)-1]
+			}
+		case fileHeads()[head]:
+			d.setField("file", bare, true)
+		case lineHeads()[head]:
+			d.setField("line", bare, true)
+		case countHeads()[head], bare == "", bare == "-", bare == "—", head == "" && strings.Trim(bare, "#0123456789") == "":
+		default:
+			said = append(said, bare)
+		}
+	}
+	if len(said) == 0 {
+		return
+	}
+	f := r.beginFinding(strings.Join(said, ": "), true)
+	if d.labelled {
+		f.Severity, f.labelled = d.Severity, true
+	}
+	f.File, f.Line = cmp.Or(d.File, f.File), cmp.Or(d.Line, f.Line)
+}
+
+func leadingMark(s string) string {
+	return strings.TrimLeft(s, "❌✗✘✖⚠️🔴🟠🟡🟢⛔🚫 ")
+}
