@@ -211,9 +211,11 @@ func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store
 	return out, engine.RecordDelivery(ctx, p.Store, r.ID, d)
 }
 
+const bothChanged = "you and the agent both changed it"
+
 func conflictsOf(in delivery.BroughtIn) []workspace.Conflict {
 	return lists.Each(in.Conflicts, func(c delivery.Conflict) workspace.Conflict {
-		return workspace.Conflict{Path: c.Path, Why: "you and the agent both changed it"}
+		return workspace.Conflict{Path: c.Path, Why: bothChanged}
 	})
 }
 
@@ -351,7 +353,10 @@ func (p *Operator) printConflicts(out Application) {
 	for _, c := range out.Conflicts {
 		p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 	}
-	p.Say("Move your changes of these files away and apply again, or merge by hand: "+
+	if slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }) {
+		p.Say("Choose what is to be there, and apply again: pawl settle %s", out.Run)
+	}
+	p.Say("Or move your changes of these files away and apply again. To merge by hand, commit yours first: "+
 		"pawl show %s --diff | git apply --3way", out.Run)
 }
 

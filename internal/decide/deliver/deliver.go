@@ -4,7 +4,8 @@
 //	the iteration ended well,         in the checkout nothing        ─▶ Deliver
 //	its gates are green               of it was touched
 //	                                  the person committed meanwhile ─▶ Combine
-//	                                  a path of it was changed       ─▶ Wait
+//	                                  a path of it was changed       ─▶ Combine
+//	                                  a path of it was staged        ─▶ Wait
 //	                                  another branch is there now    ─▶ Rest
 //	                                  it changes what runs by itself ─▶ Ask
 //	anything else                                                    ─▶ Nothing
@@ -121,7 +122,7 @@ func Decide(f Facts) Decision {
 	case f.Place == Ahead && f.Commits > 0:
 		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
 	case len(f.Overlap) > 0:
-		return Decision{Kind: Wait, Paths: f.Overlap, Why: "you changed " + Some(f.Overlap) + " meanwhile, too"}
+		return Decision{Kind: Combine, Paths: f.Overlap, Why: "you changed " + Some(f.Overlap) + " meanwhile, too"}
 	case len(f.Staged) > 0:
 		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged)}
 	}

@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 		"came in since the verdict":                 {func(f *deliver.Facts) { f.Unjudged = true }, deliver.Combine, "what you changed meanwhile came in"},
 		"came in, and a person asked":               {func(f *deliver.Facts) { f.Unjudged, f.Requested = true, true }, deliver.Deliver, ""},
 		"came in, and it was red":                   {func(f *deliver.Facts) { f.Unjudged, f.Green = true, false }, deliver.Nothing, "it is not verified"},
-		"a file that the person changed, too":       {func(f *deliver.Facts) { f.Overlap = []string{"a"} }, deliver.Wait, `you changed "a" meanwhile, too`},
+		"a file that the person changed, too":       {func(f *deliver.Facts) { f.Overlap = []string{"a"} }, deliver.Combine, `you changed "a" meanwhile, too`},
 		"a file that the person staged":             {func(f *deliver.Facts) { f.Staged = []string{"a", "b", "c", "d"} }, deliver.Wait, `you have staged something else for "a", "b", "c" and 1 more`},
 		"a rebase goes on":                          {func(f *deliver.Facts) { f.Busy = "rebase" }, deliver.Wait, "a rebase is going on in the checkout"},
 		"commits that cannot be read":               {func(f *deliver.Facts) { f.Broken = "it is garbage" }, deliver.Wait, "the commits of the agent cannot be read: it is garbage"},

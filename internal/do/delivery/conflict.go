@@ -110,15 +110,15 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	mode := cmp.Or(c.Agent.Mode, c.Mine.Mode)
 	var err error
 	switch choice {
-	case Mine:
-		return c.Mine, nil
-	case Agents:
-		return c.Agent, nil
 	case Edited:
-	case Both:
-		if text, err = w.bothSides(ctx, c); err != nil {
+	case Mine, Agents, Both:
+		text, err = w.Text(ctx, c)
+		if whole, is := (map[Choice]Side{Mine: c.Mine, Agents: c.Agent})[choice]; err != nil && is {
+			return whole, nil // it is none of lines
+		} else if err != nil {
 			return Side{}, err
 		}
+		text = linesOf(text, choice)
 	default:
 		return Side{}, fmt.Errorf("%q is no way to settle a conflict: mine, agent, both or edit", choice)
 	}
@@ -126,32 +126,24 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	return Side{mode, object}, err
 }
 
-// bothSides is the file with the lines of both sides where they conflict, the person's
-// first.
-func (w *Workspace) bothSides(ctx context.Context, c Conflict) ([]byte, error) {
-	text, err := w.Text(ctx, c)
-	if err != nil {
-		return nil, err
-	}
+// linesOf takes the lines that were chosen where both sides conflict, of both the person's
+// first, out of a text with markers. All others stay.
+func linesOf(text []byte, choice Choice) []byte {
 	var out bytes.Buffer
-	inBase := false
+	side := byte('>') // the last marker; what follows is of both, of the person, of the base, of the agent
+	left := map[byte]bool{'|': true, '<': choice == Agents, '=': choice == Mine}
 	for line := range bytes.Lines(text) {
-		switch {
-		case isMarker(line, '<'):
-		case isMarker(line, '|'):
-			inBase = true
-		case isMarker(line, '='):
-			inBase = false
-		case isMarker(line, '>'):
-		case !inBase:
+		if isMarker(line) {
+			side = line[0]
+		} else if !left[side] {
 			out.Write(line)
 		}
 	}
-	return out.Bytes(), nil
+	return out.Bytes()
 }
 
-func isMarker(line []byte, sign byte) bool {
-	return bytes.HasPrefix(line, bytes.Repeat([]byte{sign}, marker))
+func isMarker(line []byte) bool {
+	return bytes.IndexByte([]byte("<|=>"), line[0]) >= 0 && bytes.HasPrefix(line, bytes.Repeat(line[:1], marker))
 }
 
 // Text is a file in conflict, with markers: the person's side is "mine", the agent's

@@ -210,7 +210,7 @@ func TestADeliveryIsKilled(t *testing.T) {
 				if !finished {
 					kind = deliver.Deliver
 				} else if left > 0 {
-					kind = deliver.Wait // for what the person wrote in its place
+					kind = deliver.Combine // with what the person wrote in its place
 				}
 				if got := d.deliver(); got.Kind != kind {
 					t.Errorf("then: %s (%s)", got.Kind, got.Why)
@@ -336,6 +336,39 @@ func TestOwnRefs(t *testing.T) {
 	}
 }
 
+// What is chosen holds for the lines in conflict: all others stay, whose they are.
+func TestSettleKeepsOtherLines(t *testing.T) {
+	t.Parallel()
+	for choice, want := range map[Choice]string{
+		Mine:   "1\nmine 2\n3\n4\nagent 5\n6\n7\nmine 8\n9\n",
+		Agents: "1\nagent 2\n3\n4\nagent 5\n6\n7\nmine 8\n9\n",
+	} {
+		t.Run(string(choice), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.put("repo/a.txt", lines())
+			if err := d.w.Begin(t.Context(), "r1"); err != nil {
+				t.Fatal(err)
+			}
+			d.agent(nil, "a.txt", "1\nagent 2\n3\n4\nagent 5\n6\n7\n8\n9\n")
+			d.put("repo/a.txt", "1\nmine 2\n3\n4\n5\n6\n7\nmine 8\n9\n")
+			if in, err := d.w.BringIn(t.Context(), 1); err != nil || len(in.Conflicts) != 1 {
+				t.Fatalf("%+v, %v", in, err)
+			}
+			if _, err := d.w.Settle(t.Context(), "a.txt", choice, nil); err != nil {
+				t.Fatal(err)
+			}
+			if in, err := d.w.BringIn(t.Context(), 1); err != nil || len(in.Conflicts) != 0 {
+				t.Fatalf("%+v, %v", in, err)
+			}
+			got, err := d.w.Deliver(t.Context(), Verdict{Iteration: 1, Green: true, Together: true})
+			if err != nil || got.Kind != deliver.Deliver || d.read("repo/a.txt") != want {
+				t.Errorf("%s (%s), %v: %q", got.Kind, got.Why, err, d.read("repo/a.txt"))
+			}
+		})
+	}
+}
+
 // A conflict stays until a person chose: then the file is what they chose, in both places.
 func TestSettle(t *testing.T) {
 	t.Parallel()
@@ -347,7 +380,7 @@ func TestSettle(t *testing.T) {
 			d := newDesk(t)
 			d.agent(nil, "a.txt", "1\nagent\n3\n")
 			d.put("repo/a.txt", "1\nmine\n3\n")
-			if got := d.deliver(); got.Kind != deliver.Wait {
+			if got := d.deliver(); got.Kind != deliver.Combine {
 				t.Errorf("it goes over what the person wrote: %+v", got)
 			}
 			in, err := d.w.BringIn(t.Context(), 1)

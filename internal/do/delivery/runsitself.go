@@ -28,7 +28,17 @@ func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) (
 			return p == place || strings.HasPrefix(p, place+"/") || isLinkOnTheWay
 		})
 		attributes := drivers && path.Base(p) == ".gitattributes"
-		return !obeyed && !attributes && !slices.ContainsFunc(patterns,
-			func(one string) bool { return gate.Match("**/"+one, p) })
+		return !obeyed && !attributes &&
+			!slices.ContainsFunc(patterns, func(one string) bool { return leadsTo(p, one) })
 	}), nil
+}
+
+// leadsTo reports whether a pattern covers a path, or a folder of the pattern does: what
+// changed there is a link to another folder then.
+func leadsTo(p, pattern string) bool {
+	isCovered := gate.Match("**/"+pattern, p)
+	for dir := path.Dir(pattern); !isCovered && dir != "."; dir = path.Dir(dir) {
+		isCovered = !strings.ContainsAny(dir, "*?[{") && gate.Match("**/"+dir, p)
+	}
+	return isCovered
 }

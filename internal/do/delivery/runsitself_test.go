@@ -27,9 +27,9 @@ func TestRunsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []string{"link", "linked", "real/other", "real/settings", "settings", "sub/.envrc", "x.go"}
-	got, err := delivery.RunsItself(t.Context(), repo, all, []string{".envrc"})
-	if want := []string{"link", "real/settings", "sub/.envrc"}; err != nil || !slices.Equal(got, want) {
+	all := []string{".claude", ".claudette", "link", "linked", "real/other", "real/settings", "settings", "sub/.envrc", "sub/.vscode", "x.go"}
+	got, err := delivery.RunsItself(t.Context(), repo, all, []string{".envrc", ".vscode/tasks.json", ".claude/hooks/**", "*/x/y"})
+	if want := []string{".claude", "link", "real/settings", "sub/.envrc", "sub/.vscode"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }

@@ -241,6 +241,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 			return ""
 		}
 		if rest, green := w.combine(ctx, s); rest != "" || !green {
+			d.Why = cmp.Or(rest, d.Why)
 			w.note(d)
 			return rest
 		}

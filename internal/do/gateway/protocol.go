@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -228,3 +229,79 @@ func (q question) serviceTier() string {
 
 // mostTokens is how many tokens the answers may have; 0 when the request does not say.
 func (q question) mostTokens() int64 { return q.limit * max(1, q.many) }
+
+// longestLine is how much of one line of an answer is read; a longer one passes
+// unread.
+const longestLine = 8 << 20
+
+// lines splits an answer that comes in pieces.
+type lines struct {
+	rest []byte
+	long bool // the line at hand is too long to be read
+}
+
+// feedLines calls line for each line that p ends.
+func (l *lines) feedLines(p []byte, line func([]byte)) {
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			break
+		}
+		whole := p[:i]
+		if len(l.rest) > 0 {
+			whole = append(l.rest, whole...)
+		}
+		if !l.long {
+			line(bytes.TrimSuffix(whole, []byte("\r")))
+		}
+		l.rest, l.long, p = l.rest[:0], false, p[i+1:]
+	}
+	if len(l.rest)+len(p) > longestLine {
+		l.rest, l.long = nil, true
+	}
+	if !l.long {
+		l.rest = append(l.rest, p...)
+	}
+}
+
+// eventData of a line of a stream of server-sent events; nil for the other lines.
+func eventData(line []byte) []byte {
+	text, ok := bytes.CutPrefix(line, []byte("data:"))
+	if !ok {
+		return nil
+	}
+	return bytes.TrimSpace(text)
+}
+
+// BrokenStream is the type of the error for an answer that broke off, or is not of the protocol.
+// Those for other answers that are none have the names of their classes.
+const BrokenStream = "stream_broken"
+
+// flawOf an answer that has ended; nil is none. Only a
+// step of the agent's work has to say something.
+func (r *reading) flawOf(works bool) *failure.APIError {
+	flaw := func(kind failure.Class, message string) *failure.APIError {
+		return &failure.APIError{Type: string(kind), Message: message}
+	}
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.odd && r.said == 0 && r.calls == 0:
+		return flaw(BrokenStream, "the provider's answer is nothing of its protocol: something between may have "+
+			"answered")
+	case !r.done:
+		return flaw(BrokenStream, "the provider's answer broke off in the middle")
+	}
+	switch strings.ToLower(r.stop) {
+	case refusal, "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii":
+		return flaw(failure.RefusedByModel, "the model refused to answer ("+r.stop+")")
+	case "max_tokens", "length", "max_output_tokens", "model_context_window_exceeded":
+		return flaw(failure.OutputLimit, "the model's answer was cut off at the limit of its length ("+r.stop+")")
+	case "malformed_function_call", "malformed_response":
+		return flaw(failure.MalformedAnswer, "the model's call of a tool is malformed ("+r.stop+")")
+	}
+	if works && r.said == 0 && r.calls == 0 {
+		return flaw(failure.EmptyAnswer, "the model's answer is empty")
+	}
+	return nil
+}

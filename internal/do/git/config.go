@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // Setting is one value of the configuration.
@@ -129,4 +133,93 @@ func identity(settings []Setting) Person {
 		return pawl
 	}
 	return p
+}
+
+// Obeyed are the files and folders of the work tree, relative to its top level, that
+// git's settings name: where hooks are, attributes, settings that others include, and
+// programs of any setting; and those that links among git's hooks lead to. drivers says
+// that the settings have programs which attributes can name, other than LFS's.
+func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err error) {
+	settings, err := r.Config(ctx)
+	for _, s := range settings {
+		from := r.Top // of hooks and attributes
+		switch {
+		case s.Key == "include.path", strings.HasPrefix(s.Key, "includeif.") && strings.HasSuffix(s.Key, ".path"):
+			from = filepath.Dir(s.File)
+		case s.Key == "core.hookspath", s.Key == "core.attributesfile":
+		default:
+			drivers = drivers || namesDriver(s.Key)
+			places = append(places, r.filesNamed(s.Value)...)
+			continue
+		}
+		for _, name := range namesOf(s.Value, from) {
+			below, ok := files.Below(r.Top, name)
+			if !ok {
+				continue
+			}
+			below = filepath.ToSlash(below)
+			places = append(places, below)
+			if s.Key == "core.hookspath" && path.Base(below) == "_" { // husky's, whose files call those above
+				places = append(places, path.Dir(below))
+			}
+		}
+	}
+	hooks := filepath.Join(r.Common, "hooks")
+	entries, _ := os.ReadDir(hooks) // mostly there are none
+	links := []string{hooks}
+	for _, e := range entries {
+		links = append(links, filepath.Join(hooks, e.Name()))
+	}
+	for _, link := range links {
+		to, _ := filepath.EvalSymlinks(link)
+		if below, ok := files.Below(r.Top, to); ok && to != link && strings.SplitN(below, "/", 2)[0] != ".git" {
+			places = append(places, filepath.ToSlash(below))
+		}
+	}
+	return places, drivers, err
+}
+
+// filesNamed are the files of the work tree that a value names, such as a command of a
+// filter or an alias: git starts commands at the top level.
+func (r *Repo) filesNamed(value string) (places []string) {
+	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|()", c) }
+	for word := range strings.FieldsFuncSeq(value, isBetween) {
+		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {
+			below, ok := files.Below(r.Top, name)
+			if info, err := os.Lstat(name); ok && err == nil && info.Mode().IsRegular() {
+				places = append(places, filepath.ToSlash(below))
+			}
+		}
+	}
+	return places
+}
+
+// namesOf are the absolute names of the file that a setting names: as it says, and where
+// links on its way lead.
+func namesOf(value, from string) []string {
+	if rest, ofHome := strings.CutPrefix(value, "~/"); ofHome {
+		value = filepath.Join(os.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(value) {
+		value = filepath.Join(from, value)
+	}
+	whole, err := filepath.EvalSymlinks(value)
+	if err != nil { // it may not be there yet
+		whole, err = filepath.EvalSymlinks(filepath.Dir(value))
+		whole = filepath.Join(whole, filepath.Base(value))
+	}
+	if err != nil || whole == value {
+		return []string{value}
+	}
+	return []string{value, whole}
+}
+
+// namesDriver reports whether a setting is a program that attributes can name.
+func namesDriver(key string) bool {
+	section, rest, _ := strings.Cut(key, ".")
+	programs := map[string][]string{
+		"filter": {"clean", "smudge", "process"}, "diff": {"command", "textconv"}, "merge": {"driver"},
+	}[section]
+	at := strings.LastIndexByte(rest, '.')
+	return at > 0 && rest[:at] != "lfs" && slices.Contains(programs, rest[at+1:])
 }

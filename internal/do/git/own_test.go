@@ -401,21 +401,24 @@ func TestObeyed(t *testing.T) {
 		places  []string
 		drivers bool
 	}{
-		"nothing":         {nil, nil, false},
-		"hooks":           {[][2]string{{"core.hooksPath", ".githooks"}}, []string{".githooks"}, false},
-		"husky's":         {[][2]string{{"core.hooksPath", ".husky/_"}}, []string{".husky/_", ".husky"}, false},
-		"hooks elsewhere": {[][2]string{{"core.hooksPath", "/etc/hooks"}}, nil, false},
-		"attributes":      {[][2]string{{"core.attributesFile", "tools/attributes"}}, []string{"tools/attributes"}, false},
+		"nothing":              {nil, nil, false},
+		"hooks that are links": {nil, []string{"real/settings"}, false},
+		"hooks":                {[][2]string{{"core.hooksPath", ".githooks"}}, []string{".githooks"}, false},
+		"husky's":              {[][2]string{{"core.hooksPath", ".husky/_"}}, []string{".husky/_", ".husky"}, false},
+		"hooks elsewhere":      {[][2]string{{"core.hooksPath", "/etc/hooks"}}, nil, false},
+		"attributes":           {[][2]string{{"core.attributesFile", "tools/attributes"}}, []string{"tools/attributes"}, false},
 		"includes": {[][2]string{{"include.path", "../shared.gitconfig"}, {"includeIf.onbranch:main.path", "../x/y"}},
 			[]string{"shared.gitconfig", "x/y"}, false},
-		"LFS":            {[][2]string{{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.required", "true"}}, nil, false},
-		"a filter":       {[][2]string{{"filter.git-crypt.smudge", "git-crypt smudge"}}, nil, true},
-		"a process":      {[][2]string{{"filter.a.b.process", "x"}}, nil, true},
-		"a text":         {[][2]string{{"diff.pdf.textconv", "pdftotext"}}, nil, true},
-		"a merge":        {[][2]string{{"merge.ours.driver", "true"}}, nil, true},
-		"no programs":    {[][2]string{{"diff.pdf.binary", "true"}, {"merge.ours.name", "x"}, {"diff.renames", "true"}, {"merge.tool", "x"}}, nil, false},
-		"behind a link":  {[][2]string{{"include.path", "../link/settings"}}, []string{"link/settings", "real/settings"}, false},
-		"not there yet":  {[][2]string{{"core.hooksPath", "link/hooks"}}, []string{"link/hooks", "real/hooks"}, false},
+		"LFS":           {[][2]string{{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.required", "true"}}, nil, false},
+		"a filter":      {[][2]string{{"filter.git-crypt.smudge", "git-crypt smudge"}}, nil, true},
+		"a process":     {[][2]string{{"filter.a.b.process", "x"}}, nil, true},
+		"a text":        {[][2]string{{"diff.pdf.textconv", "pdftotext"}}, nil, true},
+		"a merge":       {[][2]string{{"merge.ours.driver", "true"}}, nil, true},
+		"no programs":   {[][2]string{{"diff.pdf.binary", "true"}, {"merge.ours.name", "x"}, {"diff.renames", "true"}, {"merge.tool", "x"}}, nil, false},
+		"behind a link": {[][2]string{{"include.path", "../link/settings"}}, []string{"link/settings", "real/settings"}, false},
+		"not there yet": {[][2]string{{"core.hooksPath", "link/hooks"}}, []string{"link/hooks", "real/hooks"}, false},
+		"programs of the tree": {[][2]string{{"core.fsmonitor", "real/settings"}, {"alias.x", "!sh ./link/settings -v"}, {"core.sshCommand", "link/none"}, {"diff.x.command", "real"}},
+			[]string{"real/settings", "link/settings", "real/settings"}, true},
 		"in another way": {[][2]string{{"CORE.HOOKSPATH", "./Hooks/"}}, []string{"Hooks"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -427,6 +430,14 @@ func TestObeyed(t *testing.T) {
 			put(t, filepath.Join(dir, "real", "settings"), "")
 			if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
 				t.Fatal(err)
+			}
+			if name == "hooks that are links" {
+				hooks := filepath.Join(dir, ".git", "hooks")
+				err := errors.Join(os.MkdirAll(hooks, 0o700), os.Symlink("../../link/settings", filepath.Join(hooks, "pre-commit")),
+					os.Symlink("/etc/hostname", filepath.Join(hooks, "pre-push")), os.WriteFile(filepath.Join(hooks, "post-commit"), nil, 0o600))
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 			places, drivers, err := r.Obeyed(t.Context())
 			slices.Sort(places)

@@ -94,7 +94,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{"not executable", Command{Args: []string{"./plain"}, Dir: dir}, 126, "not executable"},
 		{"a folder", Command{Args: []string{dir}}, 126, "is a folder"},
 		{"bad interpreter", Command{Args: []string{write("bad", "#!/no/such/sh\n", 0o700)}}, 126, "the interpreter of"},
-		{"Windows lines", Command{Args: []string{write("crlf", "#!/bin/sh\r\n", 0o700)}}, 126, "as in Windows"},
+		{"Windows lines", Command{Args: []string{write("crlf", "#!/bin/sh\r\n", 0o700)}}, 126, "Windows line end"},
 		{"no program", Command{Args: []string{write("data", "hello", 0o700)}}, 126, "#! line"},
 		{"no folder", Command{Args: []string{"/bin/true"}, Dir: dir + "/gone"}, -1, "working folder"},
 		{"long argument", Command{Args: []string{"/bin/true", strings.Repeat("x", 200_000)}}, -1, "argument: it is longer than the system takes: it has 200000 bytes"},

@@ -154,8 +154,8 @@ func settleCommand(a *command.App) *cobra.Command {
 				return settle(ctx, a, p, r, args[1], choice)
 			})
 		})
-	for i, use := range []string{"keep your file", "take the agent's file", "take the lines of both, yours first",
-		"write the file in your editor, from both sides"} {
+	for i, use := range []string{"keep your lines where both changed them", "take the agent's lines there",
+		"take the lines of both, yours first", "write the file in your editor, from both sides"} {
 		cmd.Flags().BoolVar(&chosen[i], string(choices[i]), false, use)
 	}
 	return cmd

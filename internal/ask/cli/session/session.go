@@ -383,7 +383,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	if code == command.ExitLimit {
 		s.sayLimit(d.ID(), st)
 	}
-	s.sayUndelivered(d.ID(), setup)
+	s.sayUndelivered(d.ID(), st.Status, setup)
 	if code == command.ExitOK {
 		return nil
 	}
@@ -485,7 +485,7 @@ func (s *Session) note(text string) {
 
 // sayUndelivered says what of a run's work is not in the person's files, and how it gets
 // there.
-func (s *Session) sayUndelivered(run string, setup action.Setup) {
+func (s *Session) sayUndelivered(run string, status loop.Status, setup action.Setup) {
 	if s.App.JSON || setup.Undelivered == "" {
 		return
 	}
@@ -493,6 +493,8 @@ func (s *Session) sayUndelivered(run string, setup action.Setup) {
 		setup.Undelivered)
 	s.App.Say("  See it:     pawl show %s --diff", run)
 	s.App.Say("  Apply it:   pawl apply %s", run)
-	s.App.Say("  Go on:      pawl resume %s", run)
+	if status != loop.Completed {
+		s.App.Say("  Go on:      pawl resume %s", run)
+	}
 	s.App.Say("  Give it up: pawl discard %s", run)
 }
