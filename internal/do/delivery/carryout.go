@@ -46,6 +46,18 @@ type Delivered struct {
 	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
 }
 
+// LastNotIn is the last delivery of the run, if a list of them lacks it; else nil.
+func (w *Workspace) LastNotIn(list []Delivered) *Delivered {
+	last := w.agreed.Last
+	isLast := func(d Delivered) bool {
+		return d.Before == last.Before && d.After == last.After && d.From == last.From && d.To == last.To
+	}
+	if last == nil || slices.ContainsFunc(list, isLast) {
+		return nil
+	}
+	return last
+}
+
 // Text says to the person what was delivered.
 func (d Delivered) Text() string {
 	text := fmt.Sprintf("iteration %d: %s", d.Iteration, fault.Numbered(d.Files-len(d.Left), "file"))
@@ -283,7 +295,7 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 			own = append(own, ch.Path)
 		}
 	}
-	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own}
+	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own, Last: &d}
 	if err := w.keepAgreed(ctx, d.Iteration, now); err != nil {
 		return d, err
 	}

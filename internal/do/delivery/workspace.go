@@ -70,6 +70,9 @@ type Agreed struct {
 	// Unjudged is the iteration after whose verdict something of the person's came in
 	// beside work that was not delivered; 0 is none.
 	Unjudged int `json:"unjudged,omitempty"`
+	// Last is the delivery that was made last, which whoever drives the run notes a little
+	// later.
+	Last *Delivered `json:"last,omitempty"`
 	// After has, for each snapshot of the run by its number, what was agreed when it was
 	// taken; the newest maxAfter.
 	After map[int]Agreed `json:"after,omitempty"`
@@ -164,7 +167,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 		return err
 	}
 	w.run = run
-	w.agreed.After = nil
+	w.agreed.After, w.agreed.Last = nil, nil
 	if err := unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
 		return err
 	}
@@ -245,8 +248,10 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 	if after == nil {
 		after = map[int]Agreed{}
 	}
-	a.After = nil
+	last := cmp.Or(a.Last, w.agreed.Last)
+	a.After, a.Last = nil, nil
 	after[n] = a
+	a.Last = last
 	for _, old := range slices.Sorted(maps.Keys(after))[:max(0, len(after)-maxAfter)] {
 		delete(after, old)
 	}

@@ -382,13 +382,19 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
+	var s setup
+	if err == nil && json.Unmarshal(run.Setup, &s) == nil {
+		if d := w.LastNotIn(s.Deliveries); d != nil { // its pawl died before it noted that
+			err = RecordDelivery(ctx, db, id, *d)
+		}
+	}
 	if err != nil || !isCutOff(run) {
 		return "", err
 	}
 	var d delivery.Delivered
-	s, err := StateOf(run)
+	state, err := StateOf(run)
 	if err = errors.Join(err, w.Continue(ctx, id)); err == nil {
-		d, err = w.Deliver(ctx, lastVerdict(s))
+		d, err = w.Deliver(ctx, lastVerdict(state))
 	}
 	if err == nil {
 		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })

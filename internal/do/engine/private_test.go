@@ -320,3 +320,21 @@ func TestKilledBeforeTheLastDelivery(t *testing.T) {
 		})
 	}
 }
+
+// Pawl is killed right after a delivery, before it noted that: who goes on notes it, and a
+// rollback takes it back.
+func TestKilledAfterADelivery(t *testing.T) {
+	t.Parallel()
+	w := privateWorld(t, committed("a.txt", "one")+committed("b.txt", "two"))
+	w.o.Policy.MaxIterations, w.o.Hold = 2, string(Delivered)
+	p := w.start()
+	p.await(w.o.Hold)
+	p.kill()
+	if n := len(w.setup().Deliveries); n != 0 || w.subjects("main") != "one first" {
+		t.Fatalf("it was not killed in time: %d, %q", n, w.subjects("main"))
+	}
+	w.resume().await("end ")
+	if s := w.setup(); len(s.Deliveries) != 2 || s.Deliveries[0].Iteration != 1 || s.Deliveries[1].Iteration != 2 {
+		t.Errorf("deliveries %+v", s.Deliveries)
+	}
+}
