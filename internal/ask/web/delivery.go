@@ -22,13 +22,14 @@ type undelivered struct {
 }
 
 func undeliveredRoutes(api huma.API, u *undelivered) {
-	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now", u.foreseeApply)
+	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now",
+		u.foreseeApply)
 	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the work of a run that is not in the files there",
 		u.applyRun)
 	get(api, "/runs/{run}/conflicts", "list-conflicts", "actions",
 		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
-	post(api, "/runs/{run}/conflicts", "settle-file", "actions", "Choose what becomes of such a file; resume goes on then",
-		u.settleFile)
+	post(api, "/runs/{run}/conflicts", "settle-file", "actions",
+		"Choose what becomes of such a file; resume goes on then", u.settleFile)
 	post(api, "/runs/{run}/discard", "discard-run", "actions",
 		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
 }
@@ -110,7 +111,7 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		Path   string          `json:"path" minLength:"1" maxLength:"4096"`
-		Choice delivery.Choice `json:"choice" enum:"mine,agent,both,edit" doc:"Whose file it becomes; both has the lines of both, the person's first; edit is text."`
+		Choice delivery.Choice `json:"choice" enum:"mine,agent,both,edit" doc:"Whose lines stay where both changed them; both: the person's first."`
 		Text   string          `json:"text,omitempty" doc:"What the file becomes, with the choice edit."`
 	}
 }) (*body[Done], error) {

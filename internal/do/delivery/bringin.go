@@ -275,13 +275,16 @@ const mergeLimit = 4 << 20
 // marker is the length of conflict markers: no text that people write has such lines.
 const marker = 23
 
+// isOfFiles is true where there was a file, and both sides have one: no link, and nothing
+// that one of them made or removed.
+func (c Conflict) isOfFiles() bool {
+	return !slices.ContainsFunc([]Side{c.Base, c.Mine, c.Agent}, func(s Side) bool {
+		return s.Mode != git.ModeFile && s.Mode != git.ModeExec
+	})
+}
+
 // mergeFile merges a file by lines; ok is false for a conflict.
 func (w *Workspace) mergeFile(ctx context.Context, c Conflict) (result Side, ok bool, err error) {
-	for _, s := range []Side{c.Base, c.Mine, c.Agent} {
-		if s.Mode != git.ModeFile && s.Mode != git.ModeExec {
-			return Side{}, false, nil
-		}
-	}
 	text, err := w.mergedText(ctx, c)
 	if err != nil || text == nil || bytes.Contains(text, bytes.Repeat([]byte("<"), marker)) {
 		return Side{}, false, err
@@ -297,6 +300,9 @@ func (w *Workspace) mergeFile(ctx context.Context, c Conflict) (result Side, ok 
 // mergedText is both sides of a file, with markers where they conflict; nil for what is
 // no text, or too large.
 func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) {
+	if !c.isOfFiles() {
+		return nil, nil
+	}
 	sides, err := w.tree.Contents(ctx, mergeLimit, c.Mine.Object, c.Base.Object, c.Agent.Object)
 	if err != nil {
 		return nil, ctx.Err() // too large: people merge it

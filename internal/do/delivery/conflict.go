@@ -107,23 +107,27 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 }
 
 func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, text []byte) (Side, error) {
-	mode := cmp.Or(c.Agent.Mode, c.Mine.Mode)
 	var err error
+	side := Side{Mode: cmp.Or(c.Agent.Mode, c.Mine.Mode)}
 	switch choice {
 	case Edited:
-	case Mine, Agents, Both:
-		text, err = w.Text(ctx, c)
-		if whole, is := (map[Choice]Side{Mine: c.Mine, Agents: c.Agent})[choice]; err != nil && is {
-			return whole, nil // it is none of lines
-		} else if err != nil {
+	case Mine, Agents:
+		side = map[Choice]Side{Mine: c.Mine, Agents: c.Agent}[choice]
+		if text, err = w.mergedText(ctx, c); err != nil || text == nil {
+			return side, err
+		}
+	case Both:
+		if text, err = w.Text(ctx, c); err != nil {
 			return Side{}, err
 		}
-		text = linesOf(text, choice)
 	default:
 		return Side{}, fmt.Errorf("%q is no way to settle a conflict: mine, agent, both or edit", choice)
 	}
-	object, err := w.tree.StoreFile(ctx, text)
-	return Side{mode, object}, err
+	if choice != Edited {
+		text = linesOf(text, choice)
+	}
+	side.Object, err = w.tree.StoreFile(ctx, text)
+	return side, err
 }
 
 // linesOf takes the lines that were chosen where both sides conflict, of both the person's
@@ -149,12 +153,13 @@ func isMarker(line []byte) bool {
 // Text is a file in conflict, with markers: the person's side is "mine", the agent's
 // "agent". A conflict that is none of lines is an error.
 func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
-	if c.Mine.Object == "" || c.Agent.Object == "" || c.Base.Object == "" {
-		return nil, fmt.Errorf("%q was removed or made by one side: choose mine or agent", c.Path)
-	}
 	text, err := w.mergedText(ctx, c)
-	if err == nil && text == nil {
+	switch {
+	case err != nil || text != nil:
+	case c.isOfFiles():
 		err = fmt.Errorf("%q is no text, or too large: choose mine or agent", c.Path)
+	default:
+		err = fmt.Errorf("%q is no file on one side, or was none before: choose mine or agent", c.Path)
 	}
 	text = bytes.ReplaceAll(text, append(bytes.Repeat([]byte("<"), marker), " ours"...),
 		append(bytes.Repeat([]byte("<"), marker), " mine"...))

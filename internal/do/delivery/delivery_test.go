@@ -1,7 +1,9 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -364,6 +366,57 @@ func TestSettleKeepsOtherLines(t *testing.T) {
 			got, err := d.w.Deliver(t.Context(), Verdict{Iteration: 1, Green: true, Together: true})
 			if err != nil || got.Kind != deliver.Deliver || d.read("repo/a.txt") != want {
 				t.Errorf("%s (%s), %v: %q", got.Kind, got.Why, err, d.read("repo/a.txt"))
+			}
+		})
+	}
+}
+
+// What is no text on both sides is chosen as a whole: a link, and what a side removed. The
+// mode of a file is that of the side that was chosen.
+func TestSettleWhole(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for choice, want := range map[Choice]string{Mine: "link, -rwx------, mine\n", Agents: "1, -rw-------, none"} {
+		t.Run(string(choice), func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.put("repo/run", "1\n2\n3\n")
+			d.put("repo/gone", "old\n")
+			d.put("repo/linked", "1\n")
+			if err := d.w.Begin(ctx, "r1"); err != nil {
+				t.Fatal(err)
+			}
+			d.agent(nil, "run", "1\nagent\n3\n", "gone", "-", "linked", "1\nagent\n")
+			repo := filepath.Join(d.dir, "repo")
+			d.put("repo/run", "1\nmine\n3\n")
+			d.put("repo/gone", "mine\n")
+			err := errors.Join(os.Chmod(filepath.Join(repo, "run"), 0o700), os.Remove(filepath.Join(repo, "linked")),
+				os.Symlink("1", filepath.Join(repo, "linked")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := d.w.BringIn(ctx, 1)
+			if err != nil || len(in.Conflicts) != 3 {
+				t.Fatalf("%+v, %v", in, err)
+			}
+			for _, c := range in.Conflicts {
+				if _, err := d.w.Settle(ctx, c.Path, choice, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if in, err = d.w.BringIn(ctx, 1); err != nil || len(in.Conflicts) != 0 {
+				t.Fatalf("%+v, %v", in, err)
+			}
+			if _, err := d.w.Deliver(ctx, Verdict{Iteration: 1, Green: true, Together: true}); err != nil {
+				t.Fatal(err)
+			}
+			linked, gone := strings.TrimSpace(strings.Split(d.read("repo/linked"), "\n")[0]), d.read("repo/gone")
+			if to, err := os.Readlink(filepath.Join(repo, "linked")); err == nil && to == "1" {
+				linked = "link"
+			}
+			run, err := os.Stat(filepath.Join(repo, "run"))
+			if got := fmt.Sprintf("%s, %s, %s", linked, run.Mode(), cmp.Or(gone, "none")); err != nil || got != want {
+				t.Errorf("%q, %v; want %q", got, err, want)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/do/delivery"
@@ -27,9 +28,11 @@ func TestRunsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []string{".claude", ".claudette", "link", "linked", "real/other", "real/settings", "settings", "sub/.envrc", "sub/.vscode", "x.go"}
-	got, err := delivery.RunsItself(t.Context(), repo, all, []string{".envrc", ".vscode/tasks.json", ".claude/hooks/**", "*/x/y"})
-	if want := []string{".claude", "link", "real/settings", "sub/.envrc", "sub/.vscode"}; err != nil || !slices.Equal(got, want) {
+	all := strings.Fields(".claude .claudette link linked real/other real/settings settings sub/.envrc sub/.vscode x.go")
+	patterns := []string{".envrc", ".vscode/tasks.json", ".claude/hooks/**", "*/x/y"}
+	got, err := delivery.RunsItself(t.Context(), repo, all, patterns)
+	want := []string{".claude", "link", "real/settings", "sub/.envrc", "sub/.vscode"}
+	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
