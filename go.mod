@@ -2,6 +2,8 @@ module github.com/pawl-dev/pawl
 
 go 1.26.0
 
+ignore ./web/node_modules
+
 require (
 	github.com/bmatcuk/doublestar/v4 v4.10.0
 	github.com/charmbracelet/x/ansi v0.11.8
