@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,21 +37,26 @@ func (o owner) writeTo(dir string) error {
 	return nil
 }
 
-// stateOf is the state folder at first, or one with a number, that belongs to the
-// repository of root, or to nobody yet.
-func stateOf(root, first string) string {
-	git := gitOf(root)
-	for dir, n := first, 2; ; n++ {
-		o, err := readOwner(dir)
-		switch {
-		case err == nil && git != "" && o.Git != git:
+// numberedFolders are the state folders of a path in turn: first, and those with a number.
+func numberedFolders(first string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for dir, n := first, 2; yield(dir); n++ {
 			dir = first + "-" + strconv.Itoa(n)
-		case o.At != "" && filepath.Base(o.At) == o.At:
-			return filepath.Join(filepath.Dir(dir), o.At)
-		default:
-			return dir
 		}
 	}
+}
+
+// stateOf is the first of the numbered state folders that belongs to the repository of
+// root, or to nobody yet, or the folder that it leads to.
+func stateOf(root, first string) string {
+	git := gitOf(root)
+	for dir := range numberedFolders(first) {
+		o, err := readOwner(dir)
+		if err != nil || git == "" || o.Git == git {
+			return filepath.Join(filepath.Dir(dir), filepath.Base(cmp.Or(o.At, dir)))
+		}
+	}
+	return first
 }
 
 // gitOf tells the .git of a root from any other, and where the root is below it. It is
@@ -66,61 +73,58 @@ func gitOf(root string) string {
 	}
 }
 
-// Commits are those of the repository that a person is in.
-type Commits interface {
-	Has(commit string) bool
-	Head() string // "" before the first one
-}
+// FindCommit returns the id of the commit that a name stands for in the repository that a
+// person is in; "" for none.
+type FindCommit func(name string) string
 
 // ClaimState finds the state folder of a root that it has not had before: of a repository
 // that was cloned again, or put back from a backup, at its path, which has a commit that the
 // old one had; or of one that was moved here. From then on [StateDir] gives that folder.
-func ClaimState(root string, env []string, commits Commits) error {
+func ClaimState(root string, env []string, find FindCommit) error {
 	git, first := gitOf(root), firstStateDir(root, env)
 	if git == "" {
 		return nil
 	}
 	dir := StateDir(root, env)
 	if o, err := readOwner(dir); err == nil {
-		if o.Commit != "" {
-			return nil
+		if o.Commit == "" {
+			if o.Commit = find("HEAD"); o.Commit != "" {
+				return o.writeTo(dir)
+			}
 		}
-		if o.Commit = commits.Head(); o.Commit == "" {
-			return nil
-		}
-		return owner{Root: o.Root, Git: git, Commit: o.Commit}.writeTo(dir)
+		return nil
 	}
 	if _, err := os.Lstat(dir); err == nil { // of an earlier version, which kept no note
 		return nil
 	}
-	for at, n := first, 2; at != dir; n++ {
-		if o, err := readOwner(at); err == nil && o.hasCommitOf(commits) {
-			return owner{Root: o.Root, Git: git, Commit: o.Commit, At: o.At}.writeTo(at)
+	for at := range numberedFolders(first) {
+		if at == dir {
+			break
 		}
-		at = first + "-" + strconv.Itoa(n)
+		if o, err := readOwner(at); err == nil && o.hasCommitOf(find) {
+			o.Git = git
+			return o.writeTo(at)
+		}
 	}
-	notes, err := filepath.Glob(filepath.Join(StateBase(env), "*", ownerFile))
-	if err != nil {
-		return err
-	}
-	for _, note := range notes {
-		at := filepath.Dir(note)
+	others, _ := os.ReadDir(StateBase(env)) // where there is none, pawl was used nowhere
+	for _, other := range others {
+		at := filepath.Join(StateBase(env), other.Name())
 		o, err := readOwner(at)
-		if err != nil || o.At != "" || !o.wasMovedTo(git, commits) {
+		if err != nil || o.At != "" || !o.wasMovedTo(git, find) {
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("cannot take along the state of a repository that was moved: %w", err)
 		}
-		return owner{Root: root, Git: git, Commit: o.Commit, At: filepath.Base(at)}.writeTo(dir)
+		return owner{Root: root, Git: git, Commit: o.Commit, At: other.Name()}.writeTo(dir)
 	}
 	return nil
 }
 
-func (o owner) hasCommitOf(commits Commits) bool { return o.Commit != "" && commits.Has(o.Commit) }
+func (o owner) hasCommitOf(find FindCommit) bool { return o.Commit != "" && find(o.Commit) == o.Commit }
 
-func (o owner) wasMovedTo(git string, commits Commits) bool {
-	return o.Git == git && gitOf(o.Root) != git && o.hasCommitOf(commits)
+func (o owner) wasMovedTo(git string, find FindCommit) bool {
+	return o.Git == git && gitOf(o.Root) != git && o.hasCommitOf(find)
 }
 
 // RootBefore returns the path at which pawl was used in the repository last, where it is
@@ -133,14 +137,14 @@ func RootBefore(root string, env []string) string {
 }
 
 // keepOwner notes that the repository at root has the state in dir.
-func keepOwner(root, dir string, commits Commits) error {
+func keepOwner(root, dir string, find FindCommit) error {
 	git := gitOf(root)
 	o, err := readOwner(dir)
 	switch {
 	case git == "" || err == nil && o.Root == root:
 		return nil
 	case err != nil:
-		o.Commit = commits.Head()
+		o.Commit = find("HEAD")
 	}
 	return owner{Root: root, Git: git, Commit: o.Commit}.writeTo(dir)
 }
@@ -148,15 +152,15 @@ func keepOwner(root, dir string, commits Commits) error {
 // StateOfOthers are the folders with the state of other repositories that were at the path
 // of a root.
 func StateOfOthers(root string, env []string) (dirs []string) {
-	mine, at := StateDir(root, env), firstStateDir(root, env)
-	for n := 2; ; n++ {
-		o, err := readOwner(at)
+	mine := StateDir(root, env)
+	for dir := range numberedFolders(firstStateDir(root, env)) {
+		o, err := readOwner(dir)
 		if err != nil {
-			return dirs
+			break
 		}
-		if at != mine && o.At == "" {
-			dirs = append(dirs, at)
+		if dir != mine && o.At == "" {
+			dirs = append(dirs, dir)
 		}
-		at = firstStateDir(root, env) + "-" + strconv.Itoa(n)
 	}
+	return dirs
 }

@@ -10,11 +10,15 @@ import (
 // history is the commits of a repository, the newest last.
 type history []string
 
-func (h history) Has(commit string) bool { return slices.Contains(h, commit) }
-
-func (h history) Head() string { return append(slices.Clone(h), "")[max(0, len(h)-1)] }
-
-type noCommits = history
+func (h history) find(name string) string {
+	switch {
+	case name == "HEAD" && len(h) > 0:
+		return h[len(h)-1]
+	case slices.Contains(h, name):
+		return name
+	}
+	return ""
+}
 
 // user has repositories, and uses pawl in them.
 type user struct {
@@ -41,10 +45,10 @@ func (u user) make(name string) string {
 // use starts pawl in a root, and returns the name of its state folder.
 func (u user) use(root string, h history) (dir, movedFrom string) {
 	u.t.Helper()
-	u.must(ClaimState(root, u.env, h))
+	u.must(ClaimState(root, u.env, h.find))
 	dir, movedFrom = StateDir(root, u.env), RootBefore(root, u.env)
 	u.must(os.MkdirAll(dir, 0o700))
-	u.must(KeepRoot(root, u.env, h))
+	u.must(KeepRoot(root, u.env, h.find))
 	return dir, movedFrom
 }
 
@@ -106,7 +110,7 @@ func TestStateBelongsToARepository(t *testing.T) {
 		t.Errorf("a new one has the state in %q, from %q", fresh, from)
 	}
 	b := u.make("b")
-	_, _ = u.use(b, noCommits{})
+	_, _ = u.use(b, history{})
 	_, _ = u.use(b, history{"one"})
 	u.must(os.RemoveAll(filepath.Join(b, ".git")))
 	u.make("b")

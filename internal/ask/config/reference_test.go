@@ -25,7 +25,8 @@ func referenceTable() string {
 		if f.plain() {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n", f.name, quotes().ReplaceAllString(f.meaningOf(), "$1`$2`"))
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
+			f.name, quotes().ReplaceAllString(f.meaningOf(), "$1`$2`"))
 		f.rows(&b, f.name)
 	}
 	return b.String()

@@ -16,9 +16,9 @@ const maxPath = 8 << 10
 
 // KeepRoot makes root one of [Roots], and notes whose its state folder is, which must be
 // there. A root that is known already is not written again.
-func KeepRoot(root string, env []string, commits Commits) error {
+func KeepRoot(root string, env []string, find FindCommit) error {
 	dir := StateDir(root, env)
-	if err := keepOwner(root, dir, commits); err != nil {
+	if err := keepOwner(root, dir, find); err != nil {
 		return err
 	}
 	if kept, err := keptRoot(dir); err == nil && kept == root {

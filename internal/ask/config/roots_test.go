@@ -28,7 +28,7 @@ func TestRoots(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := KeepRoot(root, env, noCommits{}); err != nil {
+			if err := KeepRoot(root, env, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

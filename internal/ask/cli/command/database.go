@@ -55,7 +55,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 				"cluster.store, …?repository=NAME, or by the remote origin; pawl cluster check lists them.",
 				db.Board(), fault.Numbered(len(others), "other board"), others[0])
 		}
-		_ = config.KeepRoot(c.Root, a.Env, commits{ctx, c.Root}) // without it another server does not list it
+		_ = config.KeepRoot(c.Root, a.Env, findCommit(ctx, c.Root)) // without it another server does not list it
 	}
 	return db, err
 }
@@ -108,7 +108,7 @@ func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, err
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	_ = config.KeepRoot(root, a.Env, commits{ctx, root}) // without it another server does not list it
+	_ = config.KeepRoot(root, a.Env, findCommit(ctx, root)) // without it another server does not list it
 	return db, nil
 }
 
@@ -119,30 +119,23 @@ func (a *App) ClaimState(ctx context.Context) error {
 	if err != nil || a.Getenv("PAWL_RUN") != "" {
 		return nil //nolint:nilerr // the command that needs the root says so
 	}
-	err = config.ClaimState(root, a.Env, commits{ctx, root})
+	err = config.ClaimState(root, a.Env, findCommit(ctx, root))
 	if before := config.RootBefore(root, a.Env); before != "" {
 		a.Say("Note: this repository was in %s before; its board, runs and workspaces are taken along.", before)
 	}
 	return err
 }
 
-// commits are those of the repository at root; of none where git cannot tell.
-type commits struct {
-	ctx  context.Context
-	root string
-}
-
-func (c commits) Has(commit string) bool { return c.find(commit) == commit }
-
-func (c commits) Head() string { return c.find("HEAD") }
-
-func (c commits) find(name string) string {
-	repo, err := git.OpenStore(c.ctx, c.root)
-	if err != nil {
-		return ""
+// findCommit finds commits of the repository at root; none where git cannot tell.
+func findCommit(ctx context.Context, root string) config.FindCommit {
+	return func(name string) string {
+		repo, err := git.OpenStore(ctx, root)
+		if err != nil {
+			return ""
+		}
+		id, _ := repo.Find(ctx, name)
+		return id
 	}
-	id, _ := repo.Find(c.ctx, name)
-	return id
 }
 
 // EngineAt is the engine that the configuration names, with the key of this machine.
