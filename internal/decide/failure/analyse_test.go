@@ -213,7 +213,7 @@ func TestWaitUntil(t *testing.T) {
 		{"try again in 9999 days", ""},
 	} {
 		got := ""
-		if at := waits.Until(c.msg, evening, nil); !at.IsZero() {
+		if at, _ := waits.Read(c.msg, evening, nil); !at.IsZero() {
 			got = at.In(evening.Location()).Format("2006-01-02 15:04")
 		}
 		if got != c.want {

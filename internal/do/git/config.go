@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -166,11 +167,8 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 	}
 	hooks := filepath.Join(r.Common, "hooks")
 	entries, _ := os.ReadDir(hooks) // mostly there are none
-	links := []string{hooks}
-	for _, e := range entries {
-		links = append(links, filepath.Join(hooks, e.Name()))
-	}
-	for _, link := range links {
+	links := lists.Each(entries, func(e os.DirEntry) string { return filepath.Join(hooks, e.Name()) })
+	for _, link := range append(links, hooks) {
 		to, _ := filepath.EvalSymlinks(link)
 		if below, ok := files.Below(r.Top, to); ok && to != link && strings.SplitN(below, "/", 2)[0] != ".git" {
 			places = append(places, filepath.ToSlash(below))

@@ -417,7 +417,8 @@ func TestObeyed(t *testing.T) {
 		"no programs":   {[][2]string{{"diff.pdf.binary", "true"}, {"merge.ours.name", "x"}, {"diff.renames", "true"}, {"merge.tool", "x"}}, nil, false},
 		"behind a link": {[][2]string{{"include.path", "../link/settings"}}, []string{"link/settings", "real/settings"}, false},
 		"not there yet": {[][2]string{{"core.hooksPath", "link/hooks"}}, []string{"link/hooks", "real/hooks"}, false},
-		"programs of the tree": {[][2]string{{"core.fsmonitor", "real/settings"}, {"alias.x", "!sh ./link/settings -v"}, {"core.sshCommand", "link/none"}, {"diff.x.command", "real"}},
+		"programs of the tree": {[][2]string{{"core.fsmonitor", "real/settings"}, {"alias.x", "!sh ./link/settings -v"},
+			{"core.sshCommand", "link/none"}, {"diff.x.command", "real"}},
 			[]string{"real/settings", "link/settings", "real/settings"}, true},
 		"in another way": {[][2]string{{"CORE.HOOKSPATH", "./Hooks/"}}, []string{"Hooks"}, false},
 	} {
@@ -433,10 +434,11 @@ func TestObeyed(t *testing.T) {
 			}
 			if name == "hooks that are links" {
 				hooks := filepath.Join(dir, ".git", "hooks")
-				err := errors.Join(os.MkdirAll(hooks, 0o700), os.Symlink("../../link/settings", filepath.Join(hooks, "pre-commit")),
-					os.Symlink("/etc/hostname", filepath.Join(hooks, "pre-push")), os.WriteFile(filepath.Join(hooks, "post-commit"), nil, 0o600))
-				if err != nil {
-					t.Fatal(err)
+				put(t, filepath.Join(hooks, "post-commit"), "")
+				for name, to := range map[string]string{"pre-commit": "../../link/settings", "pre-push": "/etc/hostname"} {
+					if err := os.Symlink(to, filepath.Join(hooks, name)); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			places, drivers, err := r.Obeyed(t.Context())

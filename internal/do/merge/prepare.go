@@ -131,10 +131,16 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		return q.notMerged(ctx, at, e, m, merged.conflict)
 	}
 	m.Settled, m.Regenerated, m.Commands = merged.settled, merged.regenerated, merged.commands
-	tree, err := q.keepProtected(ctx, &m, at.tree, merged.tree, e.Allow)
+	changes, err := q.o.Repo.Changes(ctx, at.tree, merged.tree)
 	if err != nil {
 		return m, at, err
 	}
+	m.Many = deliver.ManyNew(git.Added(changes))
+	tree, kept, err := q.keepProtected(ctx, merged.tree, changes, e.Allow)
+	if err != nil {
+		return m, at, err
+	}
+	m.Kept = kept
 	if tree == at.tree {
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
@@ -202,34 +208,26 @@ func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue
 }
 
 // keepProtected puts protected files of a merged tree back to what is there
-// before the merge, but for those that the entry may change. It notes them, and whether
-// the merge adds many files.
-func (q *Queue) keepProtected(ctx context.Context, m *queue.Merged, before, merged string, allow []string,
-) (tree string, err error) {
-	if before == merged {
-		return merged, nil
-	}
-	changes, err := q.o.Repo.Changes(ctx, before, merged)
-	if err != nil {
-		return "", err
-	}
-	m.Many = deliver.ManyNew(git.Added(changes))
+// before the merge, by its changes, but for those that the entry may change.
+func (q *Queue) keepProtected(ctx context.Context, merged string, changes []git.Change, allow []string,
+) (tree string, kept []string, err error) {
 	rules := q.o.Protect
 	rules.Allow = slices.Concat(rules.Allow, allow)
 	list := lists.Each(changes, func(c git.Change) gate.Change { return gate.Change{Path: c.Path, Status: c.Status} })
 	for _, v := range gate.Tampered(list, rules) {
-		m.Kept = append(m.Kept, v.Path)
+		kept = append(kept, v.Path)
 	}
-	if len(m.Kept) == 0 {
-		return merged, nil
+	if len(kept) == 0 {
+		return merged, nil, nil
 	}
 	var back []git.Entry
 	for _, c := range changes {
-		if slices.Contains(m.Kept, c.Path) {
+		if slices.Contains(kept, c.Path) {
 			back = append(back, git.Entry{Path: c.Path, Mode: c.OldMode, Object: c.OldObject})
 		}
 	}
-	return q.rewriteTree(ctx, merged, back)
+	tree, err = q.rewriteTree(ctx, merged, back)
+	return tree, kept, err
 }
 
 // rewriteTree is a tree with some paths replaced; an entry without an object takes

@@ -157,7 +157,8 @@ func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
 		return ""
 	}
 	committed := lists.Set(names)
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" '\"`:;,()=&|<>\n", r) }) {
+	isBetween := func(r rune) bool { return strings.ContainsRune(" '\"`:;,()=&|<>\n", r) }
+	for word := range strings.FieldsFuncSeq(text, isBetween) {
 		name := path.Clean(word)
 		if !filepath.IsLocal(name) || committed[name] {
 			continue

@@ -263,16 +263,22 @@ func Pipe(size int) (r, w *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
-// Channel is like [Pipe], but no other process opens the writing end: what a child starts
-// could open a pipe by the child's /proc/PID/fd, and write in its name.
-func Channel(size int) (r, w *os.File, err error) {
+// SocketPair makes two connected sockets, which no program that is started inherits.
+func SocketPair() (fds [2]int, err error) {
 	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	defer syscall.ForkLock.RUnlock()
+	fds, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fds[0])
 		syscall.CloseOnExec(fds[1])
 	}
-	syscall.ForkLock.RUnlock()
+	return fds, err
+}
+
+// Channel is like [Pipe], but no other process opens the writing end: what a child starts
+// could open a pipe by the child's /proc/PID/fd, and write in its name.
+func Channel(size int) (r, w *os.File, err error) {
+	fds, err := SocketPair()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot make a channel: %v", err)
 	}

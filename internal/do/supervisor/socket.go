@@ -122,13 +122,7 @@ func checkPeer(conn *net.UnixConn) error {
 
 // socketPair makes two connected sockets: ours, and the file for the child.
 func socketPair() (*net.UnixConn, *os.File, error) {
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	fds, err := process.SocketPair()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot make a socket: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -22,19 +23,19 @@ const (
 
 // Mirror makes what no snapshot has in the clone c as it is in the user's own files:
 // what git ignores, nested repositories, large files and empty folders. The user's files
-// have been looked at as key, the clone's as run. A file of the same size and time is not copied again. Each is copied, or shares
-// its blocks where the file system can: none is the same file. left are paths that are
-// too large; copied is told now and then how many files were copied.
+// have been looked at as key, the clone's as run. A file of the same size and time is not
+// copied again. Each is copied, or shares its blocks where the file system can: none is the
+// same file. left are paths that are too large; copied gets now and then how many files
+// were copied.
 func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, copied func(n int),
 ) (left []string, err error) {
-	there, folders, err := from.beside(ctx, key, skipped)
-	if err != nil {
+	ignored, err := from.listShown(ctx, key, (*git.Index).IgnoredFolded)
+	empty, eerr := from.listShown(ctx, key, (*git.Index).OtherFolders)
+	here, herr := c.listShown(ctx, run, (*git.Index).IgnoredFolded)
+	if err := errors.Join(err, eerr, herr); err != nil {
 		return nil, err
 	}
-	here, _, err := c.beside(ctx, run, nil)
-	if err != nil {
-		return nil, err
-	}
+	there := slices.Concat(ignored, from.shown(skipped))
 	m := mirror{ctx: ctx, from: from, copied: copied}
 	if m.a, err = os.OpenRoot(from.Repo.Top); err != nil {
 		return nil, err
@@ -59,30 +60,24 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 			break
 		}
 	}
-	for _, p := range folders {
-		err = errors.Join(err, m.makeFolders(p))
+	for _, p := range empty {
+		if !known[p] {
+			err = errors.Join(err, m.makeFolders(p))
+		}
 	}
 	return left, err
 }
 
-// beside are the paths that no snapshot has: ignored ones, and those that it skips. A
-// folder of which all is ignored is one path. Folders are those without any file.
-func (c *Checkout) beside(ctx context.Context, key string, skipped []string) (paths, folders []string, err error) {
+// listShown lists paths of those that agents may see; a folder of which all is meant is one.
+func (c *Checkout) listShown(ctx context.Context, key string,
+	list func(*git.Index, context.Context) ([]string, error)) ([]string, error) {
 	r, err := c.open(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer r.close()
-	ignored, err := r.index.IgnoredFolded(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if folders, err = r.index.OtherFolders(ctx); err != nil {
-		return nil, nil, err
-	}
-	paths = c.shown(slices.Concat(ignored, skipped))
-	known := lists.Set(paths)
-	return paths, slices.DeleteFunc(c.shown(folders), func(p string) bool { return known[p] }), nil
+	paths, err := list(r.index, ctx)
+	return c.shown(paths), err
 }
 
 // shown are the paths that agents may see, without a slash at their ends.

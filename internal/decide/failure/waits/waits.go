@@ -30,16 +30,10 @@ var words = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// Until reads when msg says that a service works again. Clock times are
-// read in now's location unless msg names another that zone knows; a time that
-// is already past today means tomorrow, or now when it is just past. The zero time means that msg
-// does not say, or that what it says is more than longest ahead.
-func Until(msg string, now time.Time, zone func(string) *time.Location) time.Time {
-	t, _ := Read(msg, now, zone)
-	return t
-}
-
-// Read is [Until], and whether the time is one by the clock, to the minute.
+// Read reads when msg says that a service works again, and whether it says so by the
+// clock, to the minute. Clock times are read in now's location unless msg names another that
+// zone knows; a time that is already past today means tomorrow, or now when it is just past.
+// The zero time means that msg does not say, or that what it says is more than longest ahead.
 func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.Time, clocked bool) {
 	if now.IsZero() {
 		return time.Time{}, false

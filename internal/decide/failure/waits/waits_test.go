@@ -79,7 +79,7 @@ func TestWaitUntilInZones(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if at := Until(c.msg, now.In(zone(c.in)), zone); !at.IsZero() {
+		if at, _ := Read(c.msg, now.In(zone(c.in)), zone); !at.IsZero() {
 			got = at.UTC().Format(time.RFC3339)
 		}
 		if got != c.want {
@@ -92,7 +92,7 @@ func TestWaitUntilInZones(t *testing.T) {
 func TestWaitUntilAnHourThatIsNot(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 29, 0, 30, 0, 0, zone("Europe/Berlin"))
-	at := Until("resets 2:30am", now, zone)
+	at, _ := Read("resets 2:30am", now, zone)
 	if d := at.Sub(now); d < time.Hour || d > 3*time.Hour {
 		t.Errorf("waits %v", d)
 	}
