@@ -248,7 +248,8 @@ type Setup struct {
 func SetupOf(r store.Run) (s Setup) {
 	_ = json.Unmarshal(r.Setup, &s)
 	if s.Private != "" && s.Undelivered == "" && engine.DiedUndelivered(r) {
-		s.Undelivered, s.UndeliveredNeeds = "pawl was ended before it delivered the work; go on: pawl resume "+r.ID, true
+		s.Undelivered = "pawl was ended before it delivered the work; go on: pawl resume " + r.ID
+		s.UndeliveredNeeds = true
 	}
 	return s
 }

@@ -140,7 +140,8 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 	program, args, own := m.ownFolders(name, ag, home)
 	getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
 	place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
-	place.Home, place.Temp, place.Moved = getenv("HOME"), append(slices.Clone(place.Temp), getenv("TMPDIR")), movedHome(getenv)
+	place.Home, place.Moved = getenv("HOME"), movedHome(getenv)
+	place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
 	known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, m.StateDir, place.Root})
 	apart := append(slices.Clone(secret), m.StateDir, place.Root, m.Plan.Root)
 	isApart := func(path string) bool {
@@ -234,12 +235,15 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 var through = strings.Fields(`
 	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
 	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
-	credentials.json credentials hosts.json apps.json oauth.json gemini-credentials.json a2a-oauth-tokens.json mcp-auth.json
+	credentials.json credentials hosts.json apps.json oauth.json gemini-credentials.json a2a-oauth-tokens.json
+	mcp-auth.json
 `)
 
 // replaced are logins that a program renews by another file of the name, which cannot be
 // done where a file is shown by itself.
-var replaced = strings.Fields(".factory/auth.v2.file .factory/auth.v2.key .factory/auth.encrypted .qwen/oauth_creds.json")
+var replaced = []string{
+	".factory/auth.v2.file", ".factory/auth.v2.key", ".factory/auth.encrypted", ".qwen/oauth_creds.json",
+}
 
 // throughOwn divides the folders of an agent's program into what it writes for the person,
 // and what it may change for its run only. Those of pawl's stay as they are.

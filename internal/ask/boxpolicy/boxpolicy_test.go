@@ -332,10 +332,10 @@ func TestSettings(t *testing.T) {
 func TestShownPackages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, dir := range []string{"opt/lib/node_modules/agent/bundle", "opt/lib/node_modules/.bin", "home/work"} {
+	for _, dir := range []string{"opt/lib/node_modules/agent/bundle", "opt/lib/node_modules/.bin", "home/code"} {
 		r.folder(dir)
 	}
-	script, link, own := r.path("opt/lib/node_modules/agent/bundle/main.js"), r.path("opt/lib/node_modules/.bin/agent"), r.path("home/work/a.js")
+	script, link, own := r.path("opt/lib/node_modules/agent/bundle/main.js"), r.path("opt/lib/node_modules/.bin/agent"), r.path("home/code/a.js")
 	for _, name := range []string{script, own} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)

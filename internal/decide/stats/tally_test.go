@@ -19,8 +19,14 @@ func berlin(t testing.TB) *time.Location {
 
 func TestAdd(t *testing.T) {
 	t.Parallel()
-	a := Tally{Key: "a", Counts: Counts{Iterations: 3, Succeeded: 1, Failed: 2, Retries: 2, Cured: 1, Landed: 1}, Elapsed: 30, Fastest: 5, Slowest: 20, Worked: 1, TaskIterations: 3, Fewest: 3, Most: 3}
-	b := Tally{Key: "b", Counts: Counts{Iterations: 1, Landed: 1}, Elapsed: 2, Fastest: 2, Slowest: 2, Worked: 1, TaskIterations: 1, Fewest: 1, Most: 1, Cost: 7, CostKnown: 1}
+	a := Tally{
+		Key: "a", Counts: Counts{Iterations: 3, Succeeded: 1, Failed: 2, Retries: 2, Cured: 1, Landed: 1},
+		Elapsed: 30, Fastest: 5, Slowest: 20, Worked: 1, TaskIterations: 3, Fewest: 3, Most: 3,
+	}
+	b := Tally{
+		Key: "b", Counts: Counts{Iterations: 1, Landed: 1}, Elapsed: 2, Fastest: 2, Slowest: 2, Worked: 1,
+		TaskIterations: 1, Fewest: 1, Most: 1, Cost: 7, CostKnown: 1,
+	}
 	for _, list := range [][]Tally{{a, b}, {b, a}, {{}, a, {Counts: Counts{Landed: 1}}, b}} {
 		s := Sum(list)
 		if s.Key != "" || s.Iterations != 4 || s.Fastest != 2 || s.Slowest != 20 || s.Fewest != 1 || s.Most != 3 || s.Cost != 7 {

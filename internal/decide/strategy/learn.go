@@ -141,8 +141,9 @@ func successChance(t Tally, priority int) int {
 	return (1000*t.Wins + prior*priorWeight) / (t.weight() + priorWeight)
 }
 
-// costFactor of an iteration under the strategy, the default agent's being one. Of two that help as often the cheaper one comes first, and in a
-// row of tries the best order is that of chance by price.
+// costFactor of an iteration under the strategy, the default agent's being one. Of two that
+// help as often the cheaper one comes first, and in a row of tries the best order is that of
+// chance by price.
 func (c *Strategy) costFactor() int {
 	if c.Stronger {
 		return 3

@@ -350,7 +350,8 @@ func (d *Driver) deliverAtRest(ctx context.Context) {
 	case err != nil:
 		d.warn(err.Error())
 	case len(refs) > 0:
-		d.notify(Notice{Kind: Note, Text: "only in the workspace: " + deliver.Some(refs) + "; open it: pawl run shell " + d.id})
+		text := "only in the workspace: " + deliver.Some(refs) + "; open it: pawl run shell " + d.id
+		d.notify(Notice{Kind: Note, Text: text})
 	}
 }
 

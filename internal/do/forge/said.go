@@ -122,7 +122,8 @@ func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool,
 // Writers reports for each of some logins whether the person may write.
 func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool, error) {
 	may := map[string]bool{}
-	if c.isGitea() && len(logins) > 0 { // only administrators may read a permission, but all may read to whom work can be assigned
+	// Only administrators may read a permission there, but all may read to whom work can be assigned.
+	if c.isGitea() && len(logins) > 0 {
 		people, err := listAll[struct {
 			Login string `json:"login"`
 		}](ctx, c, c.repoPath("/assignees"), url.Values{})

@@ -306,7 +306,8 @@ func (a *account) endFlight(f *flight) {
 // modelOf is the model that answered, or else the one that was asked.
 func (f *flight) modelOf(r *reading) string { return cmp.Or(r.model, f.model) }
 
-// priceOf a call that used u; false when that is not all, or not known. What is kept for an hour in Anthropic's cache costs twice the input.
+// priceOf a call that used u; false when that is not all, or not known. What is kept for an
+// hour in Anthropic's cache costs twice the input.
 func (a *account) priceOf(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
 	p, known := a.prices.Of(f.modelOf(r))
 	if !known { // a server may have a name of its own for what it was asked for
