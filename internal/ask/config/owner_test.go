@@ -80,6 +80,7 @@ func TestStateBelongsToARepository(t *testing.T) {
 	if got := StateOfOthers(a, u.env); !slices.Equal(got, []string{of}) {
 		t.Errorf("others' state is in %q", got)
 	}
+	u.must(os.MkdirAll(firstStateDir(kept, u.env), 0o700)) // a process was killed as it took the state along
 	moved, from := u.use(kept, mine)
 	expect("moved", moved, of)
 	if from != a {
