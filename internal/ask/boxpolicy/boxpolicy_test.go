@@ -359,7 +359,7 @@ func TestShownPackages(t *testing.T) {
 func TestPathsInVariables(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, name := range []string{"etc/oc.json", "etc/mine.json", "etc/ca.pem", "etc/other.json", "etc/secret.json", "project/a.json"} {
+	for name := range strings.FieldsSeq("etc/oc.json etc/mine.json etc/ca.pem etc/other.json etc/secret.json project/a.json") {
 		r.folder(filepath.Dir(name))
 		if err := os.WriteFile(r.path(name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -368,17 +368,20 @@ func TestPathsInVariables(t *testing.T) {
 	r.folder("oc")
 	r.folder("alone/home2")
 	r.o.Config.Safety.Hide = []config.Path{config.Path(r.path("etc/secret.json"))}
-	r.o.Env = append(r.o.Env, "OPENCODE_CONFIG="+r.path("etc/oc.json"), "OPENCODE_CONFIG_DIR="+r.path("oc"), "OPENCODE_X="+r.dir,
-		"OPENCODE_URL=http://"+r.path("etc/other.json"), "OTHERS="+r.path("etc/other.json"))
+	r.o.Env = append(r.o.Env, "OPENCODE_CONFIG="+r.path("etc/oc.json"), "OPENCODE_CONFIG_DIR="+r.path("oc"),
+		"OPENCODE_X="+r.dir, "OPENCODE_URL=http://"+r.path("etc/other.json"), "OTHERS="+r.path("etc/other.json"))
 	ad, _ := agents.Lookup("opencode")
 	ag := engine.Agent{Adapter: ad, Env: []string{
-		"CERTS=" + r.path("gone") + ":" + r.path("etc/ca.pem"), "MORE=" + r.path("etc/secret.json") + ":" + r.path("project/a.json"),
-		"PATH=" + r.folder("kit/bin") + ":/usr/bin", "OPENCODE_TUI_CONFIG=" + r.path("etc/mine.json"), "TMPDIR=" + r.folder("scratch"),
+		"CERTS=" + r.path("gone") + ":" + r.path("etc/ca.pem"),
+		"MORE=" + r.path("etc/secret.json") + ":" + r.path("project/a.json"),
+		"PATH=" + r.folder("kit/bin") + ":/usr/bin", "OPENCODE_TUI_CONFIG=" + r.path("etc/mine.json"),
+		"TMPDIR=" + r.folder("scratch"),
 	}}
 	p := r.make(true).Agent("opencode", ag)
 	for name, want := range map[string]bool{
 		"etc/oc.json": true, "etc/ca.pem": true, "etc/mine.json": true, "kit": true,
-		"etc/other.json": false, "etc/secret.json": false, "project/a.json": false, "": false, "oc": false, "scratch": false,
+		"etc/other.json": false, "etc/secret.json": false, "project/a.json": false, "": false, "oc": false,
+		"scratch": false,
 	} {
 		if slices.Contains(p.Show, r.path(name)) != want {
 			t.Errorf("%q is shown: %v, of %q", name, !want, p.Show)

@@ -79,7 +79,8 @@ func (r *rig) file(name string) string {
 func TestConflictIsSettled(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[delivery.Choice]string{
-		delivery.Mine: "1\nmine\n3\n", delivery.Agents: "1\nagent\n3\n", delivery.Both: "1\nmine\nagent\n3\n", delivery.Edited: "by hand\n",
+		delivery.Mine: "1\nmine\n3\n", delivery.Agents: "1\nagent\n3\n", delivery.Both: "1\nmine\nagent\n3\n",
+		delivery.Edited: "by hand\n",
 	} {
 		t.Run(string(choice), func(t *testing.T) {
 			t.Parallel()

@@ -237,7 +237,8 @@ func TestPlaceOfTemporaryFiles(t *testing.T) {
 	}
 	p.Share, p.Home = false, "/home/ada"
 	p.Moved = []string{"", "/data/cfg", "/home/ada/.cache", "/tmp/cfg", "/tmp/w", "/"}
-	if got := strings.Join(targets(p.Policy(Normal, mounts, Limits{}, nil, nil)), " "); got != "/dev/shm /tmp /scratch /home/ada /data/cfg" {
+	got := strings.Join(targets(p.Policy(Normal, mounts, Limits{}, nil, nil)), " ")
+	if got != "/dev/shm /tmp /scratch /home/ada /data/cfg" {
 		t.Errorf("parts of the home folder that are elsewhere: %s", got)
 	}
 	p.Home, p.Moved = "/", nil

@@ -59,7 +59,10 @@ func (p play) run(t *testing.T) played {
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
 	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind, "ACP_CALL="+p.call)
-	got.code = b.run(options{readOnly: p.readOnly, model: p.model, mode: p.mode, safety: p.safety, count: true, program: []string{os.Args[0], "acp"}}, strings.NewReader(p.prompt), env)
+	got.code = b.run(options{
+		readOnly: p.readOnly, model: p.model, mode: p.mode, safety: p.safety, count: true,
+		program: []string{os.Args[0], "acp"},
+	}, strings.NewReader(p.prompt), env)
 	lines.Flush()
 	parser.Close(take)
 	got.Outcome = c.Outcome()
@@ -335,10 +338,12 @@ func TestDangerousPermissions(t *testing.T) {
 			_, found := safety.Rules{Level: safety.Normal, Root: "/w"}.Tool(e.Tool, e.Command, e.Files)
 			return e.Kind == agent.ToolStart && found
 		})
-		if isRefused := want == refused; told != isRefused || isRefused != strings.Contains(got.log, `"_meta":{"reason":"Safety violation: `) {
+		isRefused, hasReason := want == refused, strings.Contains(got.log, `"_meta":{"reason":"Safety violation: `)
+		if told != isRefused || isRefused != hasReason {
 			t.Errorf("%s: the supervisor sees it: %v\n%s", call, told, got.log)
 		}
-		if got := (play{scenario: "ask", safety: "permissive", call: call}).run(t); !strings.Contains(got.log, granted) {
+		got = play{scenario: "ask", safety: "permissive", call: call}.run(t)
+		if !strings.Contains(got.log, granted) {
 			t.Errorf("%s at permissive:\n%s", call, got.log)
 		}
 	}

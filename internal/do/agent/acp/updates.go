@@ -268,10 +268,12 @@ func (s *session) permission(params json.RawMessage) outcome {
 	}
 	command, files := u.wanted(c.kind)
 	granted = granted && o.Outcome.OptionID != ""
-	e := agent.Event{Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted}
-	if isDangerous {
+	e := agent.Event{
+		Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted,
+	}
+	if isDangerous { // the supervisor sees a call that begins, and ends the program
 		o.Meta.Reason = c.refused.Reason()
-		e.Kind, e.Tool = agent.ToolStart, cmp.Or(c.refused.Tool, "execute") // for the supervisor, which ends the program
+		e.Kind, e.Tool = agent.ToolStart, cmp.Or(c.refused.Tool, "execute")
 	}
 	s.out.put(e)
 	return o

@@ -58,7 +58,8 @@ func TestUsersOwn(t *testing.T) {
 // system where a folder on the way is not root's, or may be written by others.
 func TestSettingsWithTheGateway(t *testing.T) {
 	t.Parallel()
-	got, err := adapter(nil).Start(agent.Invocation{StateDir: "/state", Routes: []agent.Route{{Name: "gemini", Protocol: agent.Gemini, KeyIn: "GEMINI_API_KEY"}}})
+	route := agent.Route{Name: "gemini", Protocol: agent.Gemini, KeyIn: "GEMINI_API_KEY"}
+	got, err := adapter(nil).Start(agent.Invocation{StateDir: "/state", Routes: []agent.Route{route}})
 	if err != nil || !slices.Contains(got.Env, "GEMINI_CLI_HOME=/state") {
 		t.Fatalf("env is %q, %v", got.Env, err)
 	}
