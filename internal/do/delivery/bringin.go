@@ -81,6 +81,9 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 	if err := w.repairClone(ctx); err != nil {
 		return in, err
 	}
+	if err := w.alignHead(ctx); err != nil {
+		return in, err
+	}
 	if now.Tree == w.agreed.Tree && now.Head == w.agreed.gitHead() {
 		return in, nil
 	}
@@ -138,6 +141,23 @@ func (w *Workspace) repairClone(ctx context.Context) error {
 		err = w.tree.Clone().NewRepository(ctx, apart)
 	}
 	return err
+}
+
+// alignHead has the next agent work on what is delivered: where one has rewritten commits
+// that were, or went back before them, its files stay and its commits are one on top.
+func (w *Workspace) alignHead(ctx context.Context) error {
+	head, err := w.tree.Head(ctx)
+	if err != nil {
+		return err
+	}
+	onTop, err := w.onTop(ctx, head.Commit)
+	if err != nil || onTop == head.Commit {
+		return err
+	}
+	if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, w.agreed.Head, onTop); err != nil {
+		return err
+	}
+	return w.tree.Clone().SetHead(ctx, git.Head{Commit: onTop, Branch: head.Branch})
 }
 
 // placeOf is how what is checked out is to what was when both agreed.

@@ -158,8 +158,10 @@ func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
 	case err != nil || text != nil:
 	case c.isOfFiles():
 		err = fmt.Errorf("%q is no text, or too large: choose mine or agent", c.Path)
+	case c.Mine.Object == "" || c.Agent.Object == "" || c.Base.Object == "":
+		err = fmt.Errorf("%q was removed or made by one side: choose mine or agent", c.Path)
 	default:
-		err = fmt.Errorf("%q is no file on one side, or was none before: choose mine or agent", c.Path)
+		err = fmt.Errorf("%q is a link on one side: choose mine or agent", c.Path)
 	}
 	text = bytes.ReplaceAll(text, append(bytes.Repeat([]byte("<"), marker), " ours"...),
 		append(bytes.Repeat([]byte("<"), marker), " mine"...))

@@ -59,6 +59,7 @@ type play struct {
 	n       int             // iterations that ended
 	green   bool            // the last one did
 	commits int             // that the agent tried to make
+	amended int             // that it tried to amend
 	judged  map[string]bool // trees that the gate found green
 }
 
@@ -258,7 +259,8 @@ func (p *play) agentActs() {
 		p.commits++
 		run("commit", "-qm", fmt.Sprint("work ", p.commits))
 	case "amend":
-		run("commit", "-q", "--amend", "--no-edit")
+		p.amended++ // else it is another commit only where a second passed
+		run("commit", "-q", "--amend", "--no-edit", fmt.Sprintf("--date=@%d", 1_000_000_000+p.amended))
 	case "reset":
 		run("reset", "-q", "--hard", "HEAD~1")
 	case "rubbish":
