@@ -95,7 +95,7 @@ test('keys of what needs a person, of runs, of statistics and of settings', asyn
     ['By cost', 0],
     ['By time', 0],
     ['By iterations', 0],
-    ['The last first', 1],
+    ['Newest first', 1],
   ] as const) {
     await page.keyboard.press('s');
     await page.waitForFunction(
