@@ -132,3 +132,6 @@ export const inBrowser = (lines: readonly string[]) => lines.filter((l) => !/(^|
 /** titled is a run's name with what it is to do, where somebody said so. */
 export const titled = (run: { name: string; work?: string | undefined }) =>
   run.work ? `${run.name}: ${run.work}` : run.name;
+
+/** withoutTags is a text of an agent in which a signal is its words: "<promise>COMPLETE</promise>" is "COMPLETE". */
+export const withoutTags = (text: string) => text.replace(/<\/?promise>/g, '');

@@ -28,15 +28,26 @@ export function iterationsPerRun(days: string[], ended: EndedDay[]): number[] {
   });
 }
 
-/** costByAgent is what each agent cost, day by day. Checks and workflows have no agent, and are shown where they cost something. */
+/** totalCost is what all of it cost; null where nothing is known of any. */
+export const totalCost = (used: { cost_usd: number | null }[]): number | null =>
+  used.reduce<number | null>((sum, u) => (u.cost_usd === null ? sum : (sum ?? 0) + u.cost_usd), null);
+
+/**
+ * costByAgent is what each agent cost, day by day: null where it worked and nobody knows. An
+ * agent whose cost is never known is left out, and so is what has no agent and cost nothing.
+ */
 export function costByAgent(days: string[], used: UsedDay[]): Series[] {
-  const cost = new Map(used.map((u) => [`${u.day} ${u.agent}`, u.cost_usd ?? 0]));
+  const cost = new Map(used.map((u) => [`${u.day} ${u.agent}`, u.cost_usd]));
   const agents = [...new Set(used.map((u) => u.agent))].sort();
+  const least = (agent: string) => (agent === '' ? 0 : -1);
   return agents
-    .filter((agent) => agent !== '' || days.some((day) => (cost.get(`${day} `) ?? 0) > 0))
+    .filter((agent) => days.some((day) => (cost.get(`${day} ${agent}`) ?? -1) > least(agent)))
     .map((agent, i) => ({
       name: short(agent || 'no agent', 24),
       tone: `c${(i % 4) + 1}`,
-      values: days.map((day) => cost.get(`${day} ${agent}`) ?? 0),
+      values: days.map((day) => {
+        const known = cost.get(`${day} ${agent}`);
+        return known === undefined ? 0 : known;
+      }),
     }));
 }
