@@ -5,254 +5,123 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// place is where a path is, as far as its text tells.
-type place int
-
-const (
-	unknown   place = iota
-	inside          // in the workspace
-	wholeTree       // the workspace itself
-	gitFolder       // the repository's own data
-	temporary
-	cache
-	agentState // folders of the home folder that agents and tools keep for themselves
-	outside    // anywhere else
-)
-
-// target is a path that was resolved.
-type target struct {
-	place   place
-	path    string
-	climbed bool // it leaves the workspace by "..": true only if commands start at its root
+// placeOf says where a word leads as a path, as far as its text tells: one of the
+// places that commands.txt names; "" is not known. A pattern for everything in a
+// folder stands for the folder.
+func (s *shell) placeOf(text string) string {
+	if s.contained || text == "" || strings.ContainsRune("-:", rune(text[0])) {
+		return ""
+	}
+	abs, ok := s.absolute(wholeFolder(strings.ReplaceAll(text, "//", "/")))
+	if !ok {
+		return ""
+	}
+	place := s.placeOfPath(path.Clean(abs))
+	if place == "outside" && strings.HasPrefix(text, "..") {
+		return "above"
+	}
+	return place
 }
 
-// resolve says where a word leads as a path. A pattern for everything in a
-// folder stands for the folder.
-func (m *matcher) resolve(text string) target {
-	text = strings.ReplaceAll(text, "//", "/")
-	climbs := strings.HasPrefix(text, "..")
+// wholeFolder is the folder that a pattern for everything in it stands for.
+func wholeFolder(text string) string {
 	for _, tail := range []string{"/{*,.*}", "/**/*", "/**", "/*", "/.*", "/.[!.]*", "/.[^.]*", "/?*"} {
 		if cut, ok := strings.CutSuffix(text, tail); ok {
-			text = cut + "/"
-			break
+			return cut + "/"
 		}
 	}
-	switch text {
-	case "*", ".*", "**", "?*", ".[!.]*", ".[^.]*", "**/*":
-		text = "."
+	if slices.Contains([]string{"*", ".*", "**", "?*", ".[!.]*", ".[^.]*", "**/*"}, text) {
+		return "."
 	}
-	abs, ok := m.absolute(text)
-	if !ok {
-		return target{place: unknown, path: text}
-	}
-	t := m.locate(path.Clean(abs))
-	t.climbed = climbs && t.place == outside
-	return t
+	return text
 }
 
 // absolute makes a path of a word; false when that cannot be known.
-func (m *matcher) absolute(text string) (string, bool) {
-	home := cmp.Or(m.rules.Home, "/home/user")
-	switch {
-	case text == "~" || strings.HasPrefix(text, "~/"):
-		return home + text[1:], true
-	case strings.HasPrefix(text, "~"):
-		return "/home-of/" + text[1:], true
-	case strings.HasPrefix(text, "/"):
+func (s *shell) absolute(text string) (string, bool) {
+	first, rest, _ := strings.Cut(text, "/")
+	base := s.cwd
+	switch strings.Replace(first, "$+", "$", 1) {
+	case "":
 		return text, true
-	case !strings.HasPrefix(text, "$"):
-		if m.cwd == "" {
-			return "", false
+	case "~", "$HOME":
+		base = s.home()
+	case "$PWD", "$CLAUDE_PROJECT_DIR", "$GITHUB_WORKSPACE", "$WORKSPACE":
+	case "$TMPDIR", "$TMP", "$TEMP", "$RUNNER_TEMP":
+		base = "/tmp/sub"
+	default:
+		switch text[0] {
+		case '~':
+			return "/home-of/" + text[1:], true
+		case '$': // an empty variable leaves what follows it
+			return "/", rest == "" && syntax.ValidName(first[1:]) && len(text) > len(first)
 		}
-		return m.cwd + "/" + text, true
+		rest = text
 	}
-	name, rest, _ := strings.Cut(text, "/")
-	switch strings.TrimPrefix(name[1:], "+") {
-	case "HOME":
-		return home + "/" + rest, true
-	case "PWD", "CLAUDE_PROJECT_DIR", "GITHUB_WORKSPACE", "WORKSPACE":
-		if m.cwd == "" {
-			return "", false
-		}
-		return m.cwd + "/" + rest, true
-	case "TMPDIR", "TMP", "TEMP", "RUNNER_TEMP":
-		return "/tmp/sub/" + rest, true
-	}
-	// An empty variable leaves what follows it.
-	whole := rest == "" || rest == "*"
-	if whole && isName(name[1:]) && len(text) > len(name) {
-		return "/", true
-	}
-	return "", false
+	return base + "/" + rest, base != ""
 }
 
-// locate says where an absolute, clean path is.
-func (m *matcher) locate(p string) target {
-	root := m.rules.root()
+func (s *shell) home() string { return cmp.Or(s.rules.Home, "/home/user") }
+
+// placeOfPath says where an absolute, clean path is.
+func (s *shell) placeOfPath(p string) string {
+	root, home := s.rules.root(), s.home()
 	switch {
+	case beginsWith(p, list("device")):
+		return "device"
+	case slices.Contains(list("stream"), p), beginsWith(p, list("streams")):
+		return "stream"
 	case p == root:
-		return target{place: wholeTree, path: p}
-	case below(p, root):
-		if rest := p[len(root)+1:]; rest == ".git" || gitData(rest) {
-			return target{place: gitFolder, path: p}
+		return "workspace"
+	case isBelow(p, root):
+		switch rest := p[len(root)+1:]; {
+		case rest == ".git", isWithinOne(rest, list("git data")):
+			return "git"
+		case isSecretFile(path.Base(p)):
+			return "env"
 		}
-		return target{place: inside, path: p}
-	case below(root, p):
-		return target{place: outside, path: p}
+		return "inside"
+	case isBelow(root, p), p == home, isBelow(home, p):
+		return "outside"
+	case isBelow(p, home):
+		rest := p[len(home)+1:]
+		if isWithinOne(rest, list("cache")) || isBelowOne(rest, list("agent folder")) {
+			return "temporary"
+		}
+	case isBelowOne(p, list("temporary")):
+		return "temporary"
+	case slices.Contains(list("temporary"), p):
+		return "shared"
 	}
-	home := cmp.Or(m.rules.Home, "/home/user")
-	if below(p, home) {
-		return target{place: atHome(p[len(home)+1:]), path: p}
-	}
-	if p == home || below(home, p) {
-		return target{place: outside, path: p}
-	}
-	if belowOne(p, list("temporary")) {
-		return target{place: temporary, path: p}
-	}
-	if below(p, "/var/lib/apt/lists") || below(p, "/var/cache/apt") || p == "/var/lib/apt/lists" || p == "/var/cache/apt" {
-		return target{place: cache, path: p}
-	}
-	return target{place: outside, path: p}
+	return "outside"
 }
 
-// atHome says what a path in the home folder is, by the part below it.
-func atHome(rest string) place {
-	if belowOne(rest, list("cache")) || slices.Contains(list("cache"), rest) {
-		return cache
-	}
-	if agentFolder(rest) {
-		return agentState
-	}
-	return outside
-}
-
-// below is true for what is in a folder, not for the folder itself.
-func below(p, folder string) bool {
+// isBelow is true for what is in a folder, not for the folder itself.
+func isBelow(p, folder string) bool {
 	if folder == "/" {
 		return len(p) > 1
 	}
 	return len(p) > len(folder) && p[len(folder)] == '/' && p[:len(folder)] == folder
 }
 
-// gitData are the parts of .git whose loss or change cannot be repaired, or
-// that make git run commands. Locks and messages are none.
-func gitData(rest string) bool {
-	return slices.Contains(list("git data"), rest) || belowOne(rest, list("git data"))
+func isBelowOne(p string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return isBelow(p, folder) })
 }
 
-// agentFolder is true below folders of the home folder where agents keep their
-// own state, which they write all day.
-func agentFolder(rest string) bool {
-	first, _, deep := strings.Cut(rest, "/")
-	if !deep || slices.Contains(list("agent folder"), first) {
-		return deep
-	}
-	if first != ".local" && first != ".config" {
-		return false
-	}
-	isPart := func(name string) bool { return strings.Contains(rest, "/"+name+"/") }
-	return slices.ContainsFunc(list("agent settings"), isPart)
-}
-
-// device is true for a path that is a disk or memory.
-func device(p string) bool { return beginsWith(p, list("device")) }
-
-// stream is true for the devices that everybody writes to.
-func stream(p string) bool {
-	return slices.Contains(list("stream"), p) || beginsWith(p, list("streams"))
+// isWithinOne is true for the folders themselves, too.
+func isWithinOne(p string, folders []string) bool {
+	return slices.Contains(folders, p) || isBelowOne(p, folders)
 }
 
 func beginsWith(s string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(s, b) })
 }
 
-func belowOne(p string, folders []string) bool {
-	return slices.ContainsFunc(folders, func(folder string) bool { return below(p, folder) })
-}
-
-// writesTo judges a file that is written, as a redirection or a tool does it.
-func (m *matcher) writesTo(w word, words []word) {
-	t := m.resolve(w.text)
-	switch {
-	case device(t.path):
-		m.report(finding{pattern: "write-device", why: "overwrites a disk", danger: High}, words)
-	case m.contained, stream(t.path), t.climbed:
-	case t.place == gitFolder:
-		m.report(finding{
-			pattern: "write-git-data", why: "changes the repository's own data, hooks or configuration by hand", danger: High,
-		}, words)
-	case t.place == outside:
-		f := finding{pattern: "write-outside", why: "writes outside of the workspace", danger: High, operation: Destructive}
-		if m.rules.Level == Paranoid {
-			f.operation = Writes
-		}
-		m.report(f, words)
-	}
-}
-
-// redirects judges where a command's output goes.
-func (m *matcher) redirects(c *command) {
-	for _, r := range c.redirects {
-		if m.found != nil {
-			return
-		}
-		switch r.op {
-		case ">", ">>", ">|", "&>", "&>>", "<>":
-			m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
-		case ">&":
-			if !digits(r.target.text) && r.target.text != "-" {
-				m.writesTo(r.target, few(c.words, word{text: r.op}, r.target))
-			}
-		}
-	}
-}
-
-// few is the beginning of a command and what follows, for a message.
-func few(words []word, more ...word) []word {
-	n := min(len(words), 20)
-	return append(words[:n:n], more...)
-}
-
-// removes judges files and folders that are deleted. tree is true when what
-// is in folders goes too.
-func (m *matcher) removes(paths []word, tree bool, words []word) {
-	high := func(pattern, why string) { m.report(finding{pattern: pattern, why: why, danger: High}, words) }
-	if m.contained {
-		return
-	}
-	for _, w := range paths {
-		t := m.resolve(w.text)
-		switch t.place {
-		case wholeTree:
-			if tree {
-				high("remove-workspace", "deletes the whole workspace")
-			}
-		case gitFolder:
-			high("remove-git-data", "deletes the repository's own data")
-		case outside:
-			if stream(t.path) {
-				continue
-			}
-			high("remove-outside", "deletes files outside of the workspace")
-		case inside:
-			if secretFile(path.Base(t.path)) {
-				high("remove-secrets", "deletes a file that git does not keep")
-			}
-		}
-	}
-}
-
-// secretFile is true for .env and its kin, which are rarely in git.
-func secretFile(base string) bool {
-	rest, ok := strings.CutPrefix(base, ".env")
-	ends := rest == "" || rest[0] == '.'
-	if !ok || !ends {
-		return false
-	}
-	return !slices.ContainsFunc([]string{"example", "sample", "template", "dist", "test"}, func(s string) bool {
-		return strings.Contains(rest, s)
-	})
+// isSecretFile is true for .env and its kin, which are rarely in git.
+func isSecretFile(base string) bool {
+	isEnv := base == ".env" || strings.HasPrefix(base, ".env.")
+	return isEnv && !holdsOne(base, []string{"example", "sample", "template", "dist", "test"})
 }

@@ -1,231 +1,224 @@
 package safety
 
 import (
+	_ "embed"
 	"path"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
-// rule judges one program's command line.
-type rule func(m *matcher, c *call)
+// This file knows the commands that run other commands.
 
-// programs are the rules of each program, beside the lines of commands.txt.
-func programs() map[string][]rule {
-	out := map[string][]rule{}
-	for _, row := range []struct {
-		names string
-		rule  rule
-	}{
-		{"rm rimraf srm unlink del-cli trash shred wipe", remove},
-		{"mv cp ln install rsync", moved},
-		{"tee truncate dd sed gsed perl chmod chown chgrp chattr setfacl", written},
-		{"echo printf", prints},
-		{"git", git},
-		{"psql mysql mariadb sqlite3 sqlite sqlcmd osql clickhouse-client clickhouse duckdb cqlsh cockroach", sqlClient},
-		{"sqlplus snowsql bq trino presto pgcli mycli usql isql turso litecli athenacli spark-sql hive", sqlClient},
-		{"beeline impala-shell wrangler", sqlClient},
-		{"redis-cli valkey-cli keydb-cli", redis},
-		{"mongosh mongo", mongo},
-		{"curl wget http https aria2c nc ncat telnet ftp sftp scp", web},
-		{"sh bash zsh dash ksh ash fish mksh rbash csh tcsh", shellOf},
-		{"python3 node nodejs ruby perl php deno bun lua pypy3 tsx ipython Rscript osascript", interpreter},
-		{"xargs", xargs},
-		{"find fd", finds},
-		{"eval", evals},
-		{"source .", sources},
-		{"cd pushd", moves},
-	} {
-		for _, name := range strings.Fields(row.names) {
-			out[name] = append(out[name], row.rule)
+//go:embed wrappers.txt
+var wrapperTable string
+
+// wrappers are the words of wrappers.txt, by program.
+var wrappers = sync.OnceValue(func() map[string][]string {
+	out := map[string][]string{}
+	for _, line := range sections(wrapperTable) {
+		programs, words, _ := strings.Cut(line, ":")
+		for _, name := range strings.Fields(programs) {
+			out[name] = strings.Fields(words)
 		}
 	}
 	return out
-}
+})
 
-// synonyms are programs that are judged as another one.
-var synonyms = map[string]string{
-	"tofu": "terraform", "terragrunt": "terraform",
-	"podman": "docker", "nerdctl": "docker", "podman-compose": "docker-compose",
-	"mariadb-admin": "mysqladmin", "mvnw": "mvn", "gradlew": "gradle", "python": "python3", "pypy": "python3",
-}
-
-// synonym is the program that another one is judged as, also one with a
-// version in its name: python3.12.
-func synonym(name string) string {
-	if strings.HasPrefix(name, "mkfs.") {
-		return "mkfs"
+// judge judges a command without its redirections: by the table, and by what it runs.
+func (s *shell) judge(cmd *command, words []string) {
+	if len(words) == 0 || !s.pay(1) {
+		return
 	}
-	if bare := strings.TrimRight(name, "0123456789."); bare != "" {
-		switch bare {
-		case "python", "perl", "ruby", "php", "pypy", "node", "lua":
-			name = bare
+	s.nest(func() {
+		c := &call{name: baseName(words[0]), args: words[1:], words: words, cmd: cmd}
+		s.judgeByTable(c)
+		isShell := slices.Contains(list("shell"), c.name)
+		switch {
+		case s.found != nil:
+		case c.name == "cd", c.name == "pushd":
+			s.changeFolder(skipOptions(c.args, nil))
+		case c.name == "eval":
+			s.run(strings.Join(c.args, " "))
+		case isShell, slices.Contains(list("interpreter"), c.name):
+			s.judgeInterpreter(c, isShell)
+			s.unwrap(c, wrappers()[c.name])
+		case c.name == "find":
+			s.judgeFind(c)
+		default:
+			s.unwrap(c, wrappers()[c.name])
+		}
+	})
+}
+
+// baseName is a program's name without its folder, and that of an interpreter
+// without its version.
+func baseName(s string) string {
+	s = s[strings.LastIndexAny(s, `/\`)+1:]
+	if bare := strings.TrimRight(s, "0123456789."); slices.Contains(list("interpreter"), bare) {
+		return bare
+	}
+	return s
+}
+
+// unwrap judges the commands in the arguments of a program with these words in wrappers.txt.
+func (s *shell) unwrap(c *call, w []string) {
+	is := func(word string) bool { return slices.Contains(w, word) }
+	isNot := func(word string) bool { return word[0] == '!' && slices.Contains(c.args, word[1:]) }
+	if w == nil || slices.ContainsFunc(w, isNot) {
+		return
+	}
+	defer func(cwd string, contained bool) { s.cwd, s.contained = cwd, contained }(s.cwd, s.contained)
+	if is("REMOTE") {
+		s.cwd, s.contained = "", s.contained || is("CONTAINER")
+	}
+	for _, o := range withValues(c.args) {
+		if name, text, isSet := strings.Cut(o, "="); isSet && is("="+name) {
+			s.run(text)
 		}
 	}
-	if other, ok := synonyms[name]; ok {
-		return other
+	for _, a := range c.args {
+		if is("LINES") && isLine(a) {
+			s.run(a)
+		}
 	}
-	return name
+	rest := c.args
+	isVerb := func(word string) bool { return strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" }
+	if slices.ContainsFunc(w, isVerb) {
+		at := slices.IndexFunc(rest, func(a string) bool { return isVerb(a) && is(a) })
+		if at < 0 {
+			return
+		}
+		rest = rest[at+1:]
+	}
+	rest = skipOptions(rest, w)
+	for is("NAME=") && len(rest) > 0 && strings.Contains(rest[0], "=") {
+		rest = rest[1:]
+	}
+	if is("WORD") {
+		rest = skipOptions(rest[min(1, len(rest)):], w)
+	}
+	if is("APPEND") {
+		rest = append(slices.Clip(rest), s.incoming(c.cmd)...)
+	}
+	text, isKnown := s.stdinOf(c.cmd)
+	switch {
+	case len(rest) == 1 && isLine(rest[0]):
+		s.run(rest[0])
+	case len(rest) > 0 && s.pay(len(rest)):
+		s.judge(c.cmd, rest)
+	case is("INPUT") && isKnown:
+		s.run(text)
+	}
 }
 
-// git judges git's subcommands: commands.txt has those that destroy, here are
-// those that run or delete something.
-func git(m *matcher, c *call) {
-	args := c.args
-	defer func(cwd string) { m.cwd = cwd }(m.cwd)
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		if strings.HasPrefix(args[0].text, "--git-dir") || strings.HasPrefix(args[0].text, "--work-tree") {
-			m.cwd = "" // anywhere
-		}
-		switch args[0].text {
-		case "-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix":
-			if len(args) > 1 {
-				name, value, _ := strings.Cut(args[1].text, "=")
-				m.gitAlias(name, value, c.depth)
-				if args[0].text == "-C" {
-					moves(m, &call{args: args[1:]})
-				}
-				args = args[1:]
-			}
+// isLine is true for a word that can be a whole command line.
+func isLine(text string) bool { return strings.ContainsAny(text, " \t\n;") }
+
+// skipOptions returns what follows the options, some of which take an argument.
+func skipOptions(args, takes []string) []string {
+	for len(args) > 0 {
+		a := args[0]
+		switch {
+		case a == "--":
+			return args[1:]
+		case len(a) < 2 || a[0] != '-':
+			return args
+		case len(args) > 1 && slices.Contains(takes, a):
+			args = args[1:]
 		}
 		args = args[1:]
 	}
-	if len(args) == 0 {
-		return
-	}
-	sub := *c
-	sub.args = args
-	m.services(&sub)
-	sub.args = args[1:]
-	switch args[0].text {
-	case "rebase", "submodule", "bisect":
-		sub.name = "git-" + args[0].text
-		m.unwrap(&sub)
-	case "config":
-		if ops := sub.operands(); len(ops) == 2 {
-			m.gitAlias(ops[0].text, ops[1].text, c.depth)
-		}
-	case "rm":
-		if sub.has('r', "") && !sub.mentions("--cached", "-n", "--dry-run") {
-			m.removes(sub.operands(), true, c.words)
-		}
-	}
+	return nil
 }
 
-// gitAlias judges the command of an alias: alias.x=!command.
-func (m *matcher) gitAlias(name, value string, depth int) {
-	if command, ok := strings.CutPrefix(value, "!"); ok && strings.HasPrefix(name, "alias.") {
-		m.run(command, depth+1)
+// incoming are the words that xargs adds to its command, as far as they are known.
+func (s *shell) incoming(c *command) []string {
+	if text, isKnown := s.stdinOf(c); isKnown {
+		return strings.Fields(text)
 	}
+	if text := s.outputOf(c.from); text != fetched {
+		return strings.Fields(text)
+	}
+	return nil
 }
 
-// interpreter judges what a program that runs programs is started with. Its own
-// language is not read: what it does to files is the sandbox's to hold.
-func interpreter(m *matcher, c *call) {
-	unread := func(string) {}
-	for i, a := range c.args {
-		t := a.text
+// judgeInterpreter judges what a program that runs programs is started with. Only
+// shells are read: what code in another language does is the sandbox's to hold.
+func (s *shell) judgeInterpreter(c *call, isShell bool) {
+	rest := skipOptions(c.args, list("shell option"))
+	options := c.args[:len(c.args)-len(rest)]
+	isTold := isShell && s.fitsOne([]string{"-s+"}, options)
+	readsInput := isTold || len(rest) == 0 || slices.Contains([]string{"-", "/dev/stdin"}, rest[0])
+	switch {
+	case len(rest) > 0 && s.fitsOne([]string{"-m"}, options): // python -m twine upload
+		s.judge(c.cmd, rest)
+	case isShell && len(rest) > 0 && s.fitsOne([]string{"-c+|--command"}, options):
+		s.run(rest[0])
+	case readsInput:
+		text, isKnown := s.stdinOf(c.cmd)
+		from := c.cmd.from
 		switch {
-		case len(t) < 2 || t[0] != '-':
-			if t != "-" && t != "/dev/stdin" {
-				m.refuseUnread(c, a)
-				return // a program of its own
-			}
-		case t == "-m": // python -m twine upload
-			m.words(c.cmd, c.args[i+1:], c.depth+1)
-			return
-		case slices.Contains([]string{"--version", "-V", "--help", "--check", "--test"}, t), t == "-v" && len(c.args) == 1:
-			return
-		case inline(c.name, t):
-			if i+1 < len(c.args) {
-				m.refuseUnread(c, c.args[i+1])
-			}
-			return
+		case isKnown && isShell:
+			s.run(text)
+		case from != nil && !isKnown:
+			words := append(slices.Clone(from.words[:min(len(from.words), 20)]), "|")
+			s.report(finding{"pipe-to-interpreter", "runs whatever is piped into it", High, Destructive}, append(words, c.words...))
 		}
 	}
-	if c.cmd.fed || c.cmd.from != nil || len(c.cmd.redirects) > 0 {
-		m.input(c, unread)
-	}
 }
 
-// inline says whether a program's text follows a flag.
-func inline(name, flag string) bool {
-	switch name {
-	case "python3", "pypy3":
-		return flag == "-c"
-	case "php":
-		return flag == "-r"
-	case "perl", "ruby", "lua":
-		return !strings.HasPrefix(flag, "--") && strings.HasSuffix(strings.ToLower(flag), "e")
-	}
-	return slices.Contains([]string{"-e", "-p", "-pe", "--eval", "--print"}, flag)
-}
-
-// web judges programs that talk to servers.
-func web(m *matcher, c *call) {
-	elsewhere, deletes := false, false
+// judgeFind judges what find runs on what it finds.
+func (s *shell) judgeFind(c *call) {
+	roots := foundBy(c.args)
 	for i, a := range c.args {
-		t, before := a.text, ""
-		if i > 0 {
-			before = c.args[i-1].text
+		if !slices.Contains(list("find runs"), a) || !s.pay(len(c.args)) {
+			continue
 		}
-		if isURL(t) && !loopback(t) {
-			elsewhere = true
+		end := slices.IndexFunc(c.args[i:], func(w string) bool { return w == ";" || w == "+" })
+		if end < 0 {
+			end = len(c.args) - i
 		}
-		switch t {
-		case "DELETE":
-			deletes = deletes || before == "-X" || before == "--request" || c.name == "http" || c.name == "https"
-		case "-XDELETE", "--request=DELETE", "--method=DELETE":
-			deletes = true
-		}
-		switch before {
-		case "-o", "-O", "--output", "--output-document":
-			if before != "-O" || c.name == "wget" {
-				m.writesTo(a, c.words)
+		var words []string
+		for _, w := range c.args[i+1 : i+max(1, end)] {
+			if w == "{}" {
+				words = append(words, roots...)
+			} else {
+				words = append(words, strings.ReplaceAll(w, "{}", "found"))
 			}
 		}
-	}
-	if elsewhere && deletes {
-		m.high(c, "http-delete", "destroys resources that are not in the workspace")
-	}
-	if elsewhere {
-		m.report(finding{"network", "it talks to the network", High, External}, c.words)
+		if s.pay(len(words)) {
+			s.judge(&command{words: words}, words)
+		}
 	}
 }
 
-// isURL says whether an argument is an address, also one without a scheme.
-func isURL(s string) bool {
-	return slices.ContainsFunc([]string{"http://", "https://", "ftp://"}, func(scheme string) bool {
-		return strings.HasPrefix(s, scheme)
-	}) || len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
+// foundBy stands for what find finds: where it looks, or something below if it chooses.
+func foundBy(args []string) []string {
+	end := slices.IndexFunc(args, func(a string) bool { return a != "" && strings.ContainsRune("-(!", rune(a[0])) })
+	if end < 0 {
+		end = len(args)
+	}
+	roots := args[:end]
+	if end == 0 {
+		roots = []string{"."}
+	}
+	chooses := func(a string) bool { return slices.Contains(list("find chooses"), a) }
+	if !slices.ContainsFunc(args, chooses) {
+		return roots
+	}
+	return lists.Each(roots, func(r string) string { return strings.TrimSuffix(r, "/") + "/found" })
 }
 
-// loopback is true for an address of this machine.
-func loopback(url string) bool {
-	if _, rest, ok := strings.Cut(url, "://"); ok {
-		url = rest
+// changeFolder follows cd.
+func (s *shell) changeFolder(to []string) {
+	abs, ok := s.absolute("~")
+	if len(to) > 0 {
+		abs, ok = s.absolute(to[0])
 	}
-	host, _, _ := strings.Cut(url, "/")
-	host = host[strings.LastIndexByte(host, '@')+1:]
-	if strings.HasPrefix(host, "[::1]") {
-		return true
-	}
-	host, _, _ = strings.Cut(host, ":")
-	switch host {
-	case "localhost", "0.0.0.0", "host.docker.internal":
-		return true
-	}
-	return strings.HasPrefix(host, "127.") || strings.HasSuffix(host, ".localhost")
-}
-
-// moves follows cd.
-func moves(m *matcher, c *call) {
-	to := word{text: "~"}
-	if rest := skipOptions(c.args, nil); len(rest) > 0 {
-		to = rest[0]
-	}
-	if abs, ok := m.absolute(to.text); ok && to.text != "-" {
-		m.cwd = m.locate(path.Clean(abs)).path
-	} else {
-		m.cwd = ""
+	if s.cwd = ""; ok && !slices.Equal(to, []string{"-"}) {
+		s.cwd = path.Clean(abs)
 	}
 }

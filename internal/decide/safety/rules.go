@@ -1,7 +1,6 @@
 package safety
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -59,15 +58,15 @@ func (r Rules) Command(text string) (Finding, bool) {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	m := r.matcher(len(text))
-	m.run(text, 0)
-	if m.found == nil && m.tangled {
-		m.report(finding{"tangled", "it is nested too deeply to be read", High, Destructive}, []word{{text: text}})
+	s := r.newShell(len(text))
+	s.run(text)
+	if s.tangled {
+		s.report(finding{"tangled", "it is nested too deeply to be read", High, Destructive}, []string{text})
 	}
-	if m.found == nil {
+	if s.found == nil {
 		return Finding{}, false
 	}
-	return *m.found, true
+	return *s.found, true
 }
 
 // Tool judges a tool call: what it runs, and the files it touches if the tool
@@ -129,26 +128,26 @@ func isWeb(tool string) bool {
 }
 
 func (r Rules) files(tool string, files []string) (Finding, bool) {
-	m := r.matcher(0)
-	remove := anyOf(toolWords(tool), "delete", "remove")
+	s := r.newShell(1 << 15)
+	programs := []string{">"}
+	if anyOf(toolWords(tool), "delete", "remove") {
+		programs = []string{"rm", ">"}
+	}
 	for _, f := range files {
-		w := word{text: f}
-		if remove {
-			m.removes([]word{w}, false, []word{w})
+		for _, program := range programs {
+			s.judgeByTable(&call{name: program, args: []string{f}, words: []string{f}, cmd: &command{}})
 		}
-		m.writesTo(w, []word{w})
-		if m.found != nil {
-			return *m.found, true
+		if s.found != nil {
+			return *s.found, true
 		}
 	}
 	return Finding{}, false
 }
 
-// matcher judges a text of that size.
-func (r Rules) matcher(size int) *matcher {
-	return &matcher{
-		shell: newShell(size), rules: r, programs: programs(), cwd: r.root(),
-		functions: map[string]bool{},
+func (r Rules) newShell(size int) *shell {
+	return &shell{
+		rules: r, budget: 6*size + 1<<15, cwd: r.root(),
+		vars: map[string]string{"IFS": " "}, loops: map[string]bool{}, functions: map[string]bool{},
 	}
 }
 
@@ -159,46 +158,29 @@ func (r Rules) root() string {
 	return path.Clean(r.Root)
 }
 
-// finding is what a rule says.
-type finding struct {
-	pattern, why string
-	danger       Danger
-	operation    Operation
-}
-
-// matcher judges the commands of one text.
-type matcher struct {
-	*shell
-
-	rules     Rules
-	found     *Finding
-	programs  map[string][]rule
-	cwd       string   // "" when it is not known
-	outer     []string // working folders around subshells
-	contained bool     // files are a container's own
-	functions map[string]bool
-}
-
-// report keeps the first finding that the level forbids.
-func (m *matcher) report(f finding, words []word) {
-	f.operation = cmp.Or(f.operation, Destructive)
-	if m.found != nil || !m.rules.Level.forbids(f.operation, f.danger) {
+// report keeps the first finding that the level forbids. Writes outside of the
+// workspace count as destructive where other writes are free.
+func (s *shell) report(f finding, words []string) {
+	if f.operation == Writes && s.rules.Level != Paranoid {
+		f.operation = Destructive
+	}
+	if s.found != nil || !s.rules.Level.forbids(f.operation, f.danger) {
 		return
 	}
-	m.found = &Finding{
-		Operation: f.operation, Pattern: f.pattern, Why: f.why, Danger: f.danger, Level: m.rules.Level,
-		Command: cut(shown(words), 200),
+	s.found = &Finding{
+		Operation: f.operation, Pattern: f.pattern, Why: f.why, Danger: f.danger, Level: s.rules.Level,
+		Command: cut(shownWords(words), 200),
 	}
 }
 
-// shown is a command for people: short enough to read.
-func shown(words []word) string {
+// shownWords is a command for people: short enough to read.
+func shownWords(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(w.text)
+		b.WriteString(w)
 		if b.Len() > 400 {
 			break
 		}
@@ -221,114 +203,4 @@ func cut(text string, n int) string {
 		return c
 	}, text)
 	return fault.Cut(strings.Join(strings.Fields(text), " "), n-len("…"))
-}
-
-// run judges a text, in a working folder of its own.
-func (m *matcher) run(text string, depth int) {
-	if m.found != nil {
-		return
-	}
-	from := len(m.out)
-	m.read(text, depth)
-	commands := m.out[from:]
-	for _, c := range commands {
-		if m.found != nil {
-			return
-		}
-		m.command(c, depth)
-	}
-}
-
-func (m *matcher) command(c *command, depth int) {
-	switch {
-	case c.mark == '(':
-		m.outer = append(m.outer, m.cwd)
-		return
-	case c.mark == ')':
-		if n := len(m.outer); n > 0 {
-			m.cwd, m.outer = m.outer[n-1], m.outer[:n-1]
-		}
-		return
-	case c.defines != "":
-		m.functions[c.defines] = true
-		return
-	}
-	m.redirects(c)
-	if len(c.words) == 0 {
-		return
-	}
-	name := c.words[0].text
-	if m.functions[name] && c.from != nil && len(c.from.words) > 0 && c.from.words[0].text == name {
-		m.report(finding{pattern: "fork-bomb", why: "starts processes without end", danger: High}, c.words)
-	}
-	m.words(c, c.words, depth)
-}
-
-// words judges a command without its redirections. The name may be one that
-// runs the words after it.
-func (m *matcher) words(c *command, words []word, depth int) {
-	if m.found != nil || len(words) == 0 {
-		return
-	}
-	if depth > maxDepth || !m.pay(1) {
-		m.tangled = true
-		return
-	}
-	one := &call{name: synonym(baseName(words[0].text)), args: words[1:], words: words, cmd: c, depth: depth}
-	m.refuseUnread(one, words[0])
-	if one.name != "git" { // it has options before its verb, which its rule knows
-		m.services(one)
-	}
-	for _, judge := range m.programs[one.name] {
-		if m.found == nil {
-			judge(m, one)
-		}
-	}
-	if m.found == nil {
-		m.unwrap(one)
-	}
-}
-
-// baseName is a program's name without folder, and without Windows' ending.
-func baseName(s string) string {
-	if i := strings.LastIndexAny(s, `/\`); i >= 0 {
-		s = s[i+1:]
-	}
-	if len(s) > 4 && strings.EqualFold(s[len(s)-4:], ".exe") {
-		s = s[:len(s)-4]
-	}
-	return s
-}
-
-// call is a command that a rule judges.
-type call struct {
-	name  string
-	args  []word
-	words []word
-	cmd   *command
-	depth int
-}
-
-func (c *call) has(short byte, long string) bool { return has(c.args, short, long) }
-
-func (c *call) operands() []word { return operands(c.args) }
-
-// verb is the first operand, "" when there is none.
-func (c *call) verb() string {
-	for _, a := range c.args {
-		if len(a.text) < 2 || a.text[0] != '-' {
-			return a.text
-		}
-	}
-	return ""
-}
-
-// mentions says whether an argument is one of the texts.
-func (c *call) mentions(of ...string) bool {
-	return slices.ContainsFunc(c.args, func(a word) bool { return slices.Contains(of, a.text) })
-}
-
-// high reports a finding of the call.
-func (m *matcher) high(c *call, pattern, why string) {
-	m.report(finding{pattern: pattern, why: why, danger: High}, c.words)
 }

@@ -244,7 +244,7 @@ func mixed(v string) bool {
 		switch {
 		case v[i] >= '0' && v[i] <= '9':
 			digit++
-		case letter(v[i]):
+		case strings.IndexByte("abcdefghijklmnopqrstuvwxyz", v[i]|0x20) >= 0:
 			alpha++
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// This file lists the simple commands of a shell text, without running
-// anything. mvdan.cc/sh parses the text; what is here expands words as far as
-// their values are known. The rules are:
+// This file goes through a shell text, without running anything, and has each
+// simple command judged. mvdan.cc/sh parses the text; word.go expands words as
+// far as their values are known. The rules are:
 //   - every byte is paid for from a budget, also those of text that is read
 //     again (eval, sh -c, variables), so the work is linear in the input;
 //   - nesting has a limit; what is nested deeper, or has used the budget up,
@@ -17,77 +17,56 @@ import (
 //   - what cannot be known stays as "$NAME" or "$()" in the text.
 
 const (
-	// maxDepth is how deeply texts and substitutions may be nested.
+	// maxDepth is how deeply texts, commands and substitutions may be nested.
 	maxDepth = 40
 	// maxNesting is how many brackets and keywords a text may have.
 	maxNesting = 1 << 15
-	// maxCompound is how deeply loops and the like may be nested.
-	maxCompound = 200
 	// maxChain is how many commands may be joined by &&, || and pipes.
 	maxChain = 2000
 	// maxText is as much of a command as is read.
 	maxText = 1 << 20
-	// maxZsh is the length up to which text that is no bash is tried as zsh.
-	maxZsh = 64 << 10
-	// maxBraces is how many words one word with braces may become.
-	maxBraces = 64
+	// maxSettings is how many variables that were set are remembered as settings.
+	maxSettings = 100
 	// perText is what reading a text costs beside its length.
 	perText = 32
 )
 
 // command is one simple command.
 type command struct {
-	words     []word
-	redirects []redirect
-	text      string   // what is on its stdin, when known
-	fed       bool     // text is known
-	from      *command // what is piped into it; nil
-	drained   bool     // its output is piped on
-	mark      byte     // '(' or ')' of a subshell, which has a working folder of its own; 0 for a command
-	defines   string   // the name of a function; its body follows
-	env       []string // NAME=value of the variables that say what sort of run it is
+	words    []string
+	settings []string // NAME=value of the variables that were set for it
+	text     string   // what is on its stdin, when known
+	fed      bool     // text is known
+	from     *command // what is piped into it; nil
+	kept     bool     // what it prints goes into a pipe or a file
 }
 
-type word struct {
-	text   string
-	unread bool // it is what a command prints that fetches or decodes text
-}
-
-type redirect struct {
-	op     string
-	target word
-}
-
-// shell is what all text of one command shares.
+// shell judges the commands of one text.
 type shell struct {
-	budget  int
-	tangled bool
-	vars    map[string]string
-	lists   map[string]bool // variables of a for loop
-	env     []string        // NAME=value of the variables that say what sort of run it is
-	out     []*command      // all commands, those of substitutions before the command that they are in
-	depth   int
-}
-
-func newShell(size int) *shell {
-	return &shell{budget: 6*size + 1<<15, vars: map[string]string{"IFS": " "}, lists: map[string]bool{}}
+	rules     Rules
+	found     *Finding
+	budget    int
+	depth     int
+	tangled   bool
+	vars      map[string]string
+	loops     map[string]bool // variables of a for loop
+	settings  []string        // NAME=value of the variables that stay set
+	functions map[string]bool
+	cwd       string // "" when it is not known
+	contained bool   // files are a container's own
 }
 
 // pay takes n bytes of work from the budget; false when there is none.
 func (s *shell) pay(n int) bool {
 	s.budget -= n
-	if s.budget < 0 {
-		s.tangled = true
-	}
+	s.tangled = s.tangled || s.budget < 0
 	return !s.tangled
 }
 
 // nest does something one level deeper, if that is allowed.
-func (s *shell) nest(limit int, do func()) {
-	if s.depth >= limit {
-		s.tangled = true
-	}
-	if s.tangled {
+func (s *shell) nest(do func()) {
+	s.tangled = s.tangled || s.depth >= maxDepth
+	if s.tangled || s.found != nil {
 		return
 	}
 	s.depth++
@@ -95,40 +74,30 @@ func (s *shell) nest(limit int, do func()) {
 	s.depth--
 }
 
-// read adds the commands of a text to s.out.
-func (s *shell) read(text string, depth int) {
-	if depth > maxDepth || nesting(text) > maxNesting || !s.pay(len(text)+perText) {
-		s.tangled = true
-		return
-	}
-	before := s.depth
-	s.depth = depth
-	stmts, end, err := parse(text, syntax.LangBash)
-	if err != nil && len(text) < maxZsh {
-		if all, _, err := parse(text, syntax.LangZsh); err == nil {
-			stmts, end = all, len(text)
+// run judges a text.
+func (s *shell) run(text string) {
+	s.nest(func() {
+		if countBrackets(text) > maxNesting || !s.pay(len(text)+perText) {
+			s.tangled = true
+			return
 		}
-	}
-	s.stmts(stmts)
-	if err != nil {
-		s.pieces(text[end:])
-	}
-	s.depth = before
+		stmts, end, err := parse(text)
+		s.statements(stmts, nil, false)
+		if err == nil {
+			return
+		}
+		// Another shell may know what this one cannot parse, so each line that is a command by itself counts.
+		for piece := range strings.FieldsFuncSeq(text[end:], func(c rune) bool { return c == '\n' || c == ';' }) {
+			if stmts, _, err := parse(piece); err == nil && s.pay(perText) {
+				s.statements(stmts, nil, false)
+			}
+		}
+	})
 }
 
-// pieces reads what no shell can parse as a whole: another shell may, so each
-// part that is a command by itself counts.
-func (s *shell) pieces(text string) {
-	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == ';' }) {
-		if stmts, _, err := parse(piece, syntax.LangBash); err == nil && s.pay(perText) {
-			s.stmts(stmts)
-		}
-	}
-}
-
-// nesting is at most how often the parser calls itself for a text. The stack
+// countBrackets is at most how often the parser calls itself for a text. The stack
 // of a program is limited, so it is known before the text is parsed.
-func nesting(text string) (n int) {
+func countBrackets(text string) (n int) {
 	for _, opens := range []string{"(", "{", "[", "if", "while", "until", "for", "case", "select", "time", "coproc"} {
 		n += strings.Count(text, opens)
 	}
@@ -136,8 +105,8 @@ func nesting(text string) (n int) {
 }
 
 // parse returns the statements before the first error, and where they end.
-func parse(text string, lang syntax.LangVariant) (stmts []*syntax.Stmt, end int, err error) {
-	for stmt, problem := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+func parse(text string) (stmts []*syntax.Stmt, end int, err error) {
+	for stmt, problem := range syntax.NewParser().StmtsSeq(strings.NewReader(text)) {
 		if err == nil {
 			err = problem
 		}
@@ -150,53 +119,62 @@ func parse(text string, lang syntax.LangVariant) (stmts []*syntax.Stmt, end int,
 	return stmts, end, err
 }
 
-// stmts returns the commands of a list's own level.
-func (s *shell) stmts(list []*syntax.Stmt) []*command {
-	var all []*command
+// statements judges a list, the first of which gets what from prints, and returns
+// its last command; kept says that what they print goes into a pipe or a file.
+func (s *shell) statements(list []*syntax.Stmt, from *command, kept bool) (last *command) {
 	for _, stmt := range list {
-		if !s.tangled {
-			all = append(all, s.stmt(stmt)...)
+		if s.tangled || s.found != nil {
+			break
 		}
+		if c := s.statement(stmt, from, kept); c != nil {
+			last = c
+		}
+		from = nil
 	}
-	return all
+	return last
 }
 
-func (s *shell) stmt(stmt *syntax.Stmt) []*command {
-	cmd := &command{}
-	var all []*command
+func (s *shell) statement(stmt *syntax.Stmt, from *command, kept bool) *command {
+	cmd := &command{from: from, kept: kept || len(stmt.Redirs) > 0, settings: s.settings}
+	last := cmd
 	switch c := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
-		s.assign(c.Assigns)
-		cmd.words = s.words(c.Args)
-		s.environ(cmd, c.Assigns, len(c.Args) == 0)
+		set := s.assign(c.Assigns)
+		cmd.settings = append(slices.Clip(s.settings), set...)
+		cmd.words = s.expandWords(c.Args)
+		s.keepSettings(cmd, len(c.Args) == 0)
 	case *syntax.DeclClause:
-		cmd.words = append(cmd.words, word{text: c.Variant.Value})
-		s.assign(c.Args)
-		s.environ(cmd, c.Args, true)
+		cmd.settings = append(slices.Clip(s.settings), s.assign(c.Args)...)
+		s.keepSettings(cmd, true)
 	case *syntax.BinaryCmd:
-		all = s.chain(c)
+		last = s.chain(c, from, kept)
 	case nil:
 	default:
-		all = s.compound(c)
+		last = s.compound(c, from, cmd.kept)
 	}
-	s.redirects(cmd, stmt.Redirs)
-	if len(cmd.words) > 0 && cmd.words[0].text == "read" {
-		for _, w := range cmd.words[1:] {
-			delete(s.vars, w.text)
+	s.redirect(cmd, stmt.Redirs)
+	if len(cmd.words) > 0 {
+		isItself := from != nil && len(from.words) > 0 && from.words[0] == cmd.words[0]
+		if isItself && s.functions[cmd.words[0]] {
+			s.report(finding{pattern: "fork-bomb", why: "starts processes without end", danger: High}, cmd.words)
 		}
+		s.judge(cmd, cmd.words)
 	}
-	if len(cmd.words) == 0 && len(cmd.redirects) == 0 && !cmd.fed {
-		return all
-	}
-	s.out = append(s.out, cmd)
-	return append(all, cmd)
+	return last
 }
 
-// chain reads commands that are joined by &&, || or pipes. The parser nests
+// keepSettings has the commands that follow run with the variables of this one.
+func (s *shell) keepSettings(cmd *command, stay bool) {
+	if stay && len(cmd.settings) < maxSettings {
+		s.settings = cmd.settings
+	}
+}
+
+// chain judges commands that are joined by &&, || or pipes. The parser nests
 // such lists to the left.
-func (s *shell) chain(last *syntax.BinaryCmd) []*command {
-	list := []*syntax.BinaryCmd{last}
-	first := last.X
+func (s *shell) chain(c *syntax.BinaryCmd, from *command, kept bool) (last *command) {
+	list := []*syntax.BinaryCmd{c}
+	first := c.X
 	for next, ok := first.Cmd.(*syntax.BinaryCmd); ok && len(first.Redirs) == 0; next, ok = first.Cmd.(*syntax.BinaryCmd) {
 		list = append(list, next)
 		first = next.X
@@ -205,87 +183,79 @@ func (s *shell) chain(last *syntax.BinaryCmd) []*command {
 		s.tangled = true
 		return nil
 	}
-	all := s.stmt(first)
-	for i := len(list) - 1; i >= 0; i-- {
-		next := s.stmt(list[i].Y)
-		pipe := list[i].Op == syntax.Pipe || list[i].Op == syntax.PipeAll
-		if pipe && len(all) > 0 && len(next) > 0 {
-			from := all[len(all)-1]
-			from.drained = true
-			next[0].from = from
-		}
-		all = append(all, next...)
+	isPiped := func(i int) bool { // into the one after it
+		return i >= 0 && (list[i].Op == syntax.Pipe || list[i].Op == syntax.PipeAll)
 	}
-	return all
+	last = s.statement(first, from, kept || isPiped(len(list)-1))
+	for i := len(list) - 1; i >= 0; i-- {
+		from = nil
+		if isPiped(i) {
+			from = last
+		}
+		last = s.statement(list[i].Y, from, kept || isPiped(i-1))
+	}
+	return last
 }
 
-// compound reads what holds other commands.
-func (s *shell) compound(c syntax.Command) (all []*command) {
-	s.nest(maxCompound, func() {
+// compound judges what holds other commands.
+func (s *shell) compound(c syntax.Command, from *command, kept bool) (last *command) {
+	s.nest(func() {
 		switch c := c.(type) {
 		case *syntax.Subshell:
-			all = s.subshell(c.Stmts)
+			last = s.subshell(c.Stmts, from, kept)
 		case *syntax.Block:
-			all = s.stmts(c.Stmts)
+			last = s.statements(c.Stmts, from, kept)
 		case *syntax.IfClause:
 			for part := c; part != nil; part = part.Else {
-				all = append(all, s.stmts(part.Cond)...)
-				all = append(all, s.stmts(part.Then)...)
+				s.statements(part.Cond, nil, kept)
+				last = s.statements(part.Then, nil, kept)
 			}
 		case *syntax.WhileClause:
-			all = append(s.stmts(c.Cond), s.stmts(c.Do)...)
+			s.statements(c.Cond, from, kept)
+			last = s.statements(c.Do, nil, kept)
 		case *syntax.ForClause:
-			s.loop(c.Loop)
-			all = s.stmts(c.Do)
+			if each, ok := c.Loop.(*syntax.WordIter); ok && len(each.Items) > 0 {
+				s.setVariable(each.Name.Value, strings.Join(s.expandWords(each.Items), " "))
+				s.loops[each.Name.Value] = true
+			} else {
+				s.substitutions(c.Loop)
+			}
+			last = s.statements(c.Do, nil, kept)
 		case *syntax.CaseClause:
-			s.words([]*syntax.Word{c.Word})
+			s.expandWords([]*syntax.Word{c.Word})
 			for _, item := range c.Items {
-				s.words(item.Patterns)
-				all = append(all, s.stmts(item.Stmts)...)
+				last = s.statements(item.Stmts, nil, kept)
 			}
 		case *syntax.FuncDecl:
-			if c.Name != nil {
-				s.out = append(s.out, &command{defines: c.Name.Value})
+			if c.Name != nil { // some have none
+				s.functions[c.Name.Value] = true
 			}
-			all = s.stmt(c.Body)
+			s.statement(c.Body, nil, kept)
 		case *syntax.TimeClause:
 			if c.Stmt != nil {
-				all = s.stmt(c.Stmt)
+				last = s.statement(c.Stmt, from, kept)
 			}
 		case *syntax.CoprocClause:
-			all = s.stmt(c.Stmt)
+			last = s.statement(c.Stmt, from, kept)
 		default:
 			s.substitutions(c)
 		}
 	})
-	return all
+	return last
 }
 
-// subshell reads what runs in a subshell.
-func (s *shell) subshell(list []*syntax.Stmt) (all []*command) {
-	s.nest(maxDepth, func() {
-		s.out = append(s.out, &command{mark: '('})
-		all = s.stmts(list)
-		s.out = append(s.out, &command{mark: ')'})
+// subshell judges what runs in a subshell, which has a working folder of its own.
+func (s *shell) subshell(list []*syntax.Stmt, from *command, kept bool) (last *command) {
+	s.nest(func() {
+		cwd := s.cwd
+		last = s.statements(list, from, kept)
+		s.cwd = cwd
 	})
-	return all
+	return last
 }
 
-// loop keeps the values of a loop's variable.
-func (s *shell) loop(l syntax.Loop) {
-	each, ok := l.(*syntax.WordIter)
-	if !ok {
-		s.substitutions(l)
-		return
-	}
-	if each.InPos.IsValid() {
-		s.set(each.Name.Value, joined(s.words(each.Items)))
-		s.lists[each.Name.Value] = true
-	}
-}
-
-// assign takes NAME=value and NAME+=value.
-func (s *shell) assign(list []*syntax.Assign) {
+// assign takes NAME=value and NAME+=value, and returns them.
+func (s *shell) assign(list []*syntax.Assign) (set []string) {
 	for _, a := range list {
 		switch {
 		case a.Name == nil || a.Naked:
@@ -294,57 +264,50 @@ func (s *shell) assign(list []*syntax.Assign) {
 		default:
 			value := ""
 			if a.Value != nil {
-				value = s.text(a.Value)
+				value = s.expandText(a.Value)
 			}
 			if a.Append {
 				value = s.vars[a.Name.Value] + value
 			}
-			s.set(a.Name.Value, value)
+			s.setVariable(a.Name.Value, value)
+			set = append(set, a.Name.Value+"="+cut(value, 200))
 		}
 	}
+	return set
 }
 
-// environ notes the variables that say what sort of run a command is: those in
-// front of it, and those that stay.
-func (s *shell) environ(cmd *command, list []*syntax.Assign, stay bool) {
-	cmd.env = s.env[:len(s.env):len(s.env)]
-	for _, a := range list {
-		if a.Name != nil && slices.Contains(words()["kind of run"], a.Name.Value) {
-			cmd.env = append(cmd.env, a.Name.Value+"="+s.vars[a.Name.Value])
-		}
-	}
-	if stay && len(cmd.env) < 100 {
-		s.env = cmd.env
-	}
-}
-
-func (s *shell) set(name, value string) {
+func (s *shell) setVariable(name, value string) {
 	if s.pay(len(value)) {
 		s.vars[name] = value
-		delete(s.lists, name)
+		delete(s.loops, name)
 	}
 }
 
-func (s *shell) redirects(cmd *command, list []*syntax.Redirect) {
+// redirect notes what a command reads, and judges the files that it writes.
+func (s *shell) redirect(cmd *command, list []*syntax.Redirect) {
 	for _, r := range list {
 		op := r.Op.String()
 		switch {
 		case r.Hdoc != nil:
-			cmd.text, cmd.fed = s.document(r), true
+			cmd.text, cmd.fed = s.expandDocument(r), true
 			continue
 		case r.Word == nil:
 			continue
 		}
-		for i, w := range s.words([]*syntax.Word{r.Word}) {
-			if op == "<<<" && i == 0 {
-				cmd.text, cmd.fed = w.text, true
-			}
-			cmd.redirects = append(cmd.redirects, redirect{op, w})
+		target := s.expandText(r.Word)
+		switch {
+		case op == "<<<":
+			cmd.text, cmd.fed = target, true
+		case strings.Contains(op, ">"):
+			shown := append(slices.Clone(cmd.words[:min(len(cmd.words), 20)]), op, target)
+			s.judgeByTable(&call{name: ">", args: []string{target}, words: shown, cmd: cmd})
+		case strings.Contains(target, fetched):
+			cmd.from = &command{words: []string{op, target}}
 		}
 	}
 }
 
-// substitutions reads the commands that are somewhere in a part of the tree.
+// substitutions judges the commands that are somewhere in a part of the tree.
 func (s *shell) substitutions(in syntax.Node) {
 	if in == nil || in.End().Offset()-in.Pos().Offset() > maxText/16 {
 		s.tangled = s.tangled || in != nil // a long chain would need a deep stack
@@ -353,10 +316,10 @@ func (s *shell) substitutions(in syntax.Node) {
 	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			s.subshell(n.Stmts)
+			s.subshell(n.Stmts, nil, true)
 			return false
 		case *syntax.ProcSubst:
-			s.subshell(n.Stmts)
+			s.subshell(n.Stmts, nil, true)
 			return false
 		}
 		return true

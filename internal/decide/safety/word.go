@@ -1,22 +1,28 @@
 package safety
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
+
+// This file expands the words of commands, as far as their values are known.
+
+// fetched stands for what a command prints that fetches or decodes text.
+const fetched = "$(fetched)"
+
+// maxBraces is how many words one word with braces may become.
+const maxBraces = 64
 
 // builder collects the words that one word of a command becomes.
 type builder struct {
 	*shell
 
-	cur    strings.Builder
-	has    bool // there is a word, also when it is empty
-	unread bool
-	words  []word
+	cur   strings.Builder
+	has   bool // there is a word, also when it is empty
+	words []string
 }
 
 func (b *builder) put(s string) {
@@ -26,33 +32,32 @@ func (b *builder) put(s string) {
 
 // spread adds text that splits at blanks, as an expansion without quotes does.
 func (b *builder) spread(s string) {
-	for i, field := range strings.FieldsFunc(s, blank) {
-		if i > 0 || blank(rune(s[0])) {
-			b.end()
+	for i, field := range strings.FieldsFunc(s, isBlank) {
+		if i > 0 || isBlank(rune(s[0])) {
+			b.endWord()
 		}
 		b.put(field)
 	}
-	if s != "" && blank(rune(s[len(s)-1])) {
-		b.end()
+	if s != "" && isBlank(rune(s[len(s)-1])) {
+		b.endWord()
 	}
 }
 
-func blank(c rune) bool { return c == ' ' || c == '\t' || c == '\n' }
+func isBlank(c rune) bool { return c == ' ' || c == '\t' || c == '\n' }
 
-// end ends the word at hand.
-func (b *builder) end() {
+func (b *builder) endWord() {
 	if b.has {
-		b.words = append(b.words, word{b.cur.String(), b.unread})
+		b.words = append(b.words, b.cur.String())
 	}
 	b.cur.Reset()
-	b.has, b.unread = false, false
+	b.has = false
 }
 
-// words expands words as a shell does, as far as that is known.
-func (s *shell) words(list []*syntax.Word) []word {
+// expandWords expands words as a shell does, as far as that is known.
+func (s *shell) expandWords(list []*syntax.Word) []string {
 	b := &builder{shell: s}
 	for _, w := range list {
-		if braces(w) <= maxBraces {
+		if countBraces(w) <= maxBraces {
 			syntax.SplitBraces(w)
 		}
 		n := 0
@@ -60,16 +65,15 @@ func (s *shell) words(list []*syntax.Word) []word {
 			if n++; err != nil || n > maxBraces || !s.pay(1) {
 				break
 			}
-			b.parts(one.Parts, unquoted, b.spread)
-			b.end()
+			b.addParts(one.Parts, unquoted, b.spread)
+			b.endWord()
 		}
 	}
 	return b.words
 }
 
-// braces counts the braces that open in a word.
-func braces(w *syntax.Word) int {
-	n := 0
+// countBraces counts the braces that open in a word.
+func countBraces(w *syntax.Word) (n int) {
 	for _, part := range w.Parts {
 		if lit, ok := part.(*syntax.Lit); ok {
 			n += strings.Count(lit.Value, "{")
@@ -85,51 +89,51 @@ const (
 	unquoted   = "" // all
 )
 
-// text expands a word that stays one.
-func (s *shell) text(w *syntax.Word) string {
+// expandText expands a word that stays one.
+func (s *shell) expandText(w *syntax.Word) string {
 	b := &builder{shell: s}
-	b.parts(w.Parts, unquoted, b.put)
+	b.addParts(w.Parts, unquoted, b.put)
 	return b.cur.String()
 }
 
-// document expands a here-document, unless its end was written in quotes.
-func (s *shell) document(r *syntax.Redirect) string {
+// expandDocument expands a here-document, unless its end was written in quotes.
+func (s *shell) expandDocument(r *syntax.Redirect) string {
 	end := r.Word.Lit()
 	if end == "" || strings.Contains(end, `\`) {
 		return r.Hdoc.Lit()
 	}
 	b := &builder{shell: s}
-	b.parts(r.Hdoc.Parts, inDocument, b.put)
+	b.addParts(r.Hdoc.Parts, inDocument, b.put)
 	return b.cur.String()
 }
 
-// parts adds the parts of a word; add adds what an expansion becomes.
-func (b *builder) parts(list []syntax.WordPart, escapes string, add func(string)) {
+// addParts adds the parts of a word; add adds what an expansion becomes.
+func (b *builder) addParts(list []syntax.WordPart, escapes string, add func(string)) {
 	for _, part := range list {
 		if b.tangled {
 			return
 		}
 		switch p := part.(type) {
 		case *syntax.Lit:
-			b.put(unslash(p.Value, escapes))
+			b.put(withoutBackslashes(p.Value, escapes))
 		case *syntax.SglQuoted:
-			if p.Dollar {
-				b.put(unescape(p.Value))
-			} else {
-				b.put(p.Value)
+			text := p.Value
+			if p.Dollar { // without arguments nothing can be wrong
+				text, _, _ = expand.Format(&expand.Config{}, text, nil)
 			}
+			b.put(text)
 		case *syntax.DblQuoted:
 			b.put("")
-			b.parts(p.Parts, inQuotes, b.put)
+			b.addParts(p.Parts, inQuotes, b.put)
 		case *syntax.ParamExp:
-			b.parameter(p, add)
+			b.addParameter(p, add)
 		case *syntax.CmdSubst:
-			cmds := b.subshell(p.Stmts)
-			b.unread = b.unread || printsUnread(cmds)
-			add(b.output(cmds))
+			add(b.outputOf(b.subshell(p.Stmts, nil, true)))
 		case *syntax.ProcSubst:
-			b.unread = printsUnread(b.subshell(p.Stmts)) || b.unread
 			b.put("/dev/fd/63")
+			if b.outputOf(b.subshell(p.Stmts, nil, true)) == fetched {
+				b.put(fetched)
+			}
 		case *syntax.ArithmExp:
 			b.substitutions(p)
 			b.put("0")
@@ -139,15 +143,12 @@ func (b *builder) parts(list []syntax.WordPart, escapes string, add func(string)
 	}
 }
 
-// unslash takes the backslashes away that hide the meaning of a character.
-func unslash(s, escapes string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
+// withoutBackslashes takes the backslashes away that hide the meaning of a character.
+func withoutBackslashes(s, escapes string) string {
 	var out []byte
-	escaped := func(b byte) bool { return escapes == unquoted || strings.IndexByte(escapes, b) >= 0 }
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && escaped(s[i+1]) {
+		hides := s[i] == '\\' && i+1 < len(s)
+		if hides && (escapes == unquoted || strings.IndexByte(escapes, s[i+1]) >= 0) {
 			i++
 		}
 		out = append(out, s[i])
@@ -155,16 +156,9 @@ func unslash(s, escapes string) string {
 	return string(out)
 }
 
-// unescape is what printf, echo -e and $'…' make of backslashes.
-func unescape(s string) string {
-	// Without arguments nothing can be wrong. A configuration of none would be one that all share.
-	text, _, _ := expand.Format(&expand.Config{}, s, nil)
-	return text
-}
-
-// parameter adds what $NAME or ${NAME…} becomes: "$NAME" when its value is not
+// addParameter adds what $NAME or ${NAME…} becomes: "$NAME" when its value is not
 // known, and "$+NAME" when it is not known and never empty.
-func (b *builder) parameter(p *syntax.ParamExp, add func(string)) {
+func (b *builder) addParameter(p *syntax.ParamExp, add func(string)) {
 	name := ""
 	if p.Param != nil {
 		name = p.Param.Value
@@ -174,31 +168,31 @@ func (b *builder) parameter(p *syntax.ParamExp, add func(string)) {
 	case p.Length || p.Excl || name == "":
 		b.put("0")
 	case p.Exp != nil:
-		b.expansion(name, p.Exp, add)
+		b.addExpansion(name, p.Exp, add)
 	case p.Index != nil || p.Slice != nil || p.Repl != nil:
 		b.substitutions(p)
 		b.put("$+" + name)
 	case !known:
 		b.put("$" + name)
 	case !b.pay(len(value)):
-	case b.lists[name]: // the variable of a loop stands for all its values
+	case b.loops[name]: // the variable of a loop stands for all its values
 		b.spread(value)
 	default:
 		add(value)
 	}
 }
 
-// expansion adds what ${NAME:-word} and its kin become.
-func (b *builder) expansion(name string, e *syntax.Expansion, add func(string)) {
+// addExpansion adds what ${NAME:-word} and its kin become.
+func (b *builder) addExpansion(name string, e *syntax.Expansion, add func(string)) {
 	other := ""
 	if e.Word != nil {
-		b.nest(maxDepth, func() { other = b.text(e.Word) })
+		b.nest(func() { other = b.expandText(e.Word) })
 	}
 	switch e.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if value := b.vars[name]; value != "" && b.pay(len(value)) {
 			other = value
-		} else if name == "TMPDIR" || name == "TMP" || name == "HOME" || name == "PWD" {
+		} else if slices.Contains(list("always set"), name) {
 			other = "$" + name
 		}
 		add(other)
@@ -209,59 +203,59 @@ func (b *builder) expansion(name string, e *syntax.Expansion, add func(string)) 
 	}
 }
 
-// has says whether options hold a short flag, also among others (-rf), or a
-// long one, also cut short. Nothing counts after "--".
-func has(args []word, short byte, long string) bool {
-	for _, a := range args {
-		t := a.text
-		switch {
-		case t == "--":
-			return false
-		case strings.HasPrefix(t, "--"):
-			name, _, _ := strings.Cut(t, "=")
-			if abbreviates(name, long) {
-				return true
-			}
-		case len(t) > 1 && t[0] == '-' && short != 0:
-			if strings.IndexByte(t[1:], short) >= 0 {
-				return true
-			}
+// outputOf is what a substitution becomes whose last command is known.
+func (s *shell) outputOf(last *command) string {
+	if last == nil {
+		return ""
+	}
+	if text, ok := printed(last); ok {
+		s.pay(len(text))
+		return strings.TrimRight(text, "\n")
+	}
+	for c := last; c != nil; c = c.from {
+		if len(c.words) > 0 && slices.Contains(list("prints unread text"), baseName(c.words[0])) {
+			return fetched
 		}
 	}
-	return false
-}
-
-// abbreviates says whether name is the option long, or enough of its beginning.
-func abbreviates(name, long string) bool {
-	if len(name) < len("--abc") {
-		return name == long
+	switch line := strings.Join(last.words, " "); {
+	case line == "pwd" || line == "git rev-parse --show-toplevel":
+		return "$PWD"
+	case line == "ls" || line == "git ls-files":
+		return "*"
+	case strings.HasPrefix(line, "mktemp"):
+		return "/tmp/mktemp"
+	case glob("docker * -*q", line):
+		return "$all"
+	case strings.HasPrefix(line, "find "):
+		return strings.Join(foundBy(last.words[1:]), " ")
 	}
-	return strings.HasPrefix(long, name)
+	return "$()"
 }
 
-// operands are the arguments that are no options.
-func operands(args []word) []word {
-	var out []word
-	for i, a := range args {
-		if a.text == "--" {
-			return append(out, args[i+1:]...)
-		}
-		if len(a.text) < 2 || a.text[0] != '-' {
-			out = append(out, a)
-		}
+// printed is what echo, printf, or cat with a here-document prints, but for what
+// the format of printf does.
+func printed(c *command) (text string, isKnown bool) {
+	if len(c.words) == 0 {
+		return "", false
 	}
-	return out
+	args := c.words[1:]
+	switch baseName(c.words[0]) {
+	case "echo", "printf":
+		for len(args) > 0 && slices.Contains(list("echo option"), args[0]) {
+			args = args[1:]
+		}
+		return strings.Join(args, " "), true
+	case "cat":
+		return c.text, c.fed && len(args) == 0
+	}
+	return "", false
 }
 
-func texts(words []word) []string {
-	return lists.Each(words, func(w word) string { return w.text })
+// stdinOf is what a command reads, as far as it is known.
+func (s *shell) stdinOf(c *command) (text string, isKnown bool) {
+	text, isKnown = c.text, c.fed
+	if !isKnown && c.from != nil {
+		text, isKnown = printed(c.from)
+	}
+	return text, isKnown && s.pay(len(text))
 }
-
-func letter(c byte) bool {
-	lower := c | 0x20
-	return lower >= 'a' && lower <= 'z'
-}
-
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-func isName(s string) bool { return syntax.ValidName(s) }
