@@ -66,8 +66,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	path := filepath.SplitList(m.getenv("PATH"))
+	shown, secrets := m.shown(home, path)
 	place := sandbox.Place{
-		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: m.shown(home, path), Asked: m.asked(),
+		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown, Asked: m.asked(o.Say),
 		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writable(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
@@ -85,7 +86,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	secret := slices.Concat(sockets, m.hidden(), lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) }))
+	secret := slices.Concat(secrets, sockets, m.hidden(), lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) }))
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.lender()
@@ -151,6 +152,7 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 	folders, read := m.namedByVariables(program, ag.Env, mayShow)
 	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
 	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
+	place.Hide = append(place.Hide, m.secretsIn(slices.Concat(packages, read))...)
 	return append(own, folders...)
 }
 
@@ -323,11 +325,11 @@ func (m maker) writable() []string {
 }
 
 // asked lists what safety.show names.
-func (m maker) asked() []string {
+func (m maker) asked(say func(format string, args ...any)) []string {
 	var out []string
 	for _, path := range m.Config.Safety.Show {
 		if _, err := os.Stat(string(path)); err != nil {
-			m.Say("Warning: safety.show: %s is not there, so it cannot be shown", path)
+			say("Warning: safety.show: %s is not there, so it cannot be shown", path)
 			continue
 		}
 		out = append(out, filepath.Clean(string(path)))

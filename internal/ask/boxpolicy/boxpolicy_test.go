@@ -114,6 +114,48 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// Files with names of secrets are hidden in the folders of tools that are shown, but for
+// those that the person shows, and not in the workspace.
+func TestSecretsBesideTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Env = append(r.o.Env, "PATH="+r.folder("home/tools/bin"))
+	write := func(name string) string {
+		path := r.path("home/" + name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var secret []string
+	for _, name := range []string{
+		"tools/.env", "tools/.env.local", "tools/etc/deploy.key", "tools/client_secret.json", ".foreman/auth.toml", ".local/share/gem/credentials",
+		".nvm/.npmrc", ".platformio/appstate.json", ".config/mise/age.txt", ".luarocks/upload_config.lua", ".opam/plugins/publish.token",
+	} {
+		secret = append(secret, write(name))
+	}
+	plain := []string{write("tools/README"), write("tools/bin/gettoken"), write("tools/work/.env"), write(".nvm/nvm.sh")}
+	r.o.Plan.Root = r.path("home/tools/work")
+	g := r.make(true).Run.Gates
+	for _, path := range secret {
+		if !slices.Contains(g.Hide, path) {
+			t.Errorf("%s is not hidden", path)
+		}
+	}
+	for _, path := range plain {
+		if slices.Contains(g.Hide, path) {
+			t.Errorf("%s is hidden", path)
+		}
+	}
+	r.o.Config.Safety.Show = []config.Path{config.Path(r.path("home/tools"))}
+	if g := r.make(true).Run.Gates; slices.Contains(g.Hide, secret[0]) || !slices.Contains(g.Hide, secret[4]) {
+		t.Errorf("with what the person shows %q is hidden", g.Hide)
+	}
+}
+
 // A folder of safety.write that is not there is left out, and said.
 func TestWritable(t *testing.T) {
 	t.Parallel()

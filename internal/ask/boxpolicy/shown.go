@@ -26,12 +26,14 @@ var shownTable string
 var shownNames = sync.OnceValue(func() map[string][]string { return safety.WordsOf(shownTable) })
 
 // shown are the paths of the machine that every box shows: its programs, those that
-// PATH leads to, managers of versions, and what person and agent name besides.
-func (m maker) shown(home string, path []string) []string {
+// PATH leads to, managers of versions, and what person and agent name besides; and
+// the secrets in them, which no box shows.
+func (m maker) shown(home string, path []string) (shown, secrets []string) {
 	out := existing("/", shownNames()["system"]...)
 	for _, name := range shownNames()["etc"] {
 		out = append(out, existing("/etc", name)...)
 	}
+	ofSystem := len(out)
 	if filepath.IsAbs(home) && home != "/" {
 		for _, name := range shownNames()["home"] {
 			out = append(out, existing("/", program.InHome(home, name, m.getenv))...)
@@ -49,7 +51,42 @@ func (m maker) shown(home string, path []string) []string {
 		out = append(out, programsOf(dir, home)...)
 	}
 	out = append(out, m.Plan.Exe)
-	return slices.DeleteFunc(out, func(dir string) bool { return holdsOneOf(dir, home, m.StateDir) })
+	holdsAll := func(dir string) bool { return holdsOneOf(dir, home, m.StateDir) }
+	secrets = m.secretsIn(slices.DeleteFunc(slices.Clone(out[ofSystem:]), holdsAll))
+	return slices.DeleteFunc(out, holdsAll), secrets
+}
+
+// maxLooked bounds in how many folders of a shown one secrets are looked for.
+const maxLooked = 50
+
+// secretsIn are the files in shown folders, and in the folders in them, that hold secrets
+// by their names. In the workspace, and where the person has all shown, there are none.
+func (m maker) secretsIn(shown []string) (secrets []string) {
+	ofPerson := slices.Concat(m.asked(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
+	look := func(dir string) (folders []string) {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries[:min(len(entries), maxPrograms)] {
+			path, name := filepath.Join(dir, e.Name()), strings.ToLower(e.Name())
+			isSecret := func(pattern string) bool { match, _ := filepath.Match(pattern, name); return match }
+			inPersons := func(of string) bool { return of != "" && holdsOneOf(of, path) }
+			switch {
+			case slices.ContainsFunc(ofPerson, inPersons):
+			case e.IsDir():
+				folders = append(folders, path)
+			case slices.ContainsFunc(shownNames()["secrets"], isSecret) && filepath.Base(dir) != "bin":
+				secrets = append(secrets, path)
+			}
+		}
+		return folders
+	}
+	slices.Sort(shown)
+	for _, dir := range slices.Compact(shown) {
+		folders := look(dir)
+		for _, folder := range folders[:min(len(folders), maxLooked)] {
+			look(folder)
+		}
+	}
+	return secrets
 }
 
 // holdsOneOf asks whether one of the paths is dir or lies in it.

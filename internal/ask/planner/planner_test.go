@@ -345,3 +345,36 @@ func routes(all []agent.Route) string {
 	}
 	return strings.Join(out, ", ")
 }
+
+// A file of the repository is no context where a link leads there, whichever folder of the
+// repository the configuration is in: an agent may have brought the link.
+func TestContextBehindALink(t *testing.T) {
+	t.Parallel()
+	top, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{".git", "sub"} {
+		if err := os.Mkdir(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret, plain := filepath.Join(other, "key.md"), filepath.Join(top, "plain.md")
+	for _, path := range []string{secret, plain} {
+		if err := os.WriteFile(path, []byte("canary"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"notes.md": secret, "docs": other} {
+		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &story{t: t, dir: filepath.Join(top, "sub"), have: []string{"claude"}, env: []string{"HOME=/home/ada", "PATH=/bin"}}
+	s.put("small.pawl.yaml")
+	for item, isRead := range map[string]bool{
+		"../notes.md": false, "../docs/key.md": false, filepath.Join(top, "notes.md"): false, "../plain.md": true, secret: true,
+	} {
+		text, err := s.plan([]string{"dry", "build", "context=" + item})
+		if got := strings.Contains(text, "canary"); got != isRead || err == nil != isRead {
+			t.Errorf("%s: read is %v: %v", item, got, err)
+		}
+	}
+}

@@ -111,8 +111,9 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 	}
 	var data []byte
 	var err error
-	if name, below := files.Below(d.Config.Root, path); below {
-		data, err = files.ReadBelow(d.Config.Root, name, maxContext)
+	top := repositoryOf(d.Config.Root)
+	if name, below := files.Below(top, path); below { // an agent may have put a link there
+		data, err = files.ReadBelow(top, name, maxContext)
 	} else {
 		data, err = os.ReadFile(path)
 	}
@@ -123,6 +124,16 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 		return prompt.Item{}, fault.Refuse("--context %s: it is no text", item)
 	}
 	return prompt.Item{Source: item, Text: string(data)}, nil
+}
+
+// repositoryOf is the nearest folder above dir, or itself, that git keeps; dir if there is none.
+func repositoryOf(dir string) string {
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+	}
+	return dir
 }
 
 // maxContext is the size in bytes over which a file of the work tree is not read.

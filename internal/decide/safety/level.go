@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // Level is how much a run may do.
@@ -113,16 +115,18 @@ var variableTable string
 var variables = sync.OnceValue(func() map[string][]string { return WordsOf(variableTable) })
 
 // Environ returns what children of a level get of env (K=V each), in its
-// order, and the names of what is withheld, sorted, but for what is no name for a shell. needs are patterns of what
-// the child itself works with, such as its provider's key. The result never
-// has a value in a name; env is not changed.
+// order, and the names of what is withheld, sorted, but for what is no name for a shell: proxies and options are
+// without their passwords. needs are patterns of what the child itself works with, such as its provider's key.
+// The result never has a value in a name; env is not changed.
 func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []string) {
 	kept = make([]string, 0, len(env))
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if l.lets(strings.ToUpper(name), value, needs, own) {
-			kept = append(kept, kv)
-		} else if !strings.ContainsFunc(name, noNameRune) {
+		lets, plain := l.lets(strings.ToUpper(name), value, needs, own)
+		if lets {
+			kept = append(kept, name+kv[len(name):len(kv)-len(value)]+plain)
+		}
+		if isWhole := lets && plain == value; !isWhole && !strings.ContainsFunc(name, noNameRune) {
 			withheld = append(withheld, name)
 		}
 	}
@@ -133,22 +137,29 @@ func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []str
 // noNameRune is for what no variable's name has that a shell knows.
 func noNameRune(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-func (l Level) lets(name, value string, needs []string, own Variables) bool {
+// lets says whether children get a variable, and its value without passwords.
+func (l Level) lets(name, value string, needs []string, own Variables) (lets bool, plain string) {
 	known := variables()
 	switch {
 	case l == "" || l == Permissive, matches(own.Allow, name):
-		return true
+		return true, value
 	case matches(own.Hide, name):
-		return false
-	case matches(needs, name), matches(known["proxy"], name), matches(known["harmless"], name) && l == Normal:
-		return true
+		return false, ""
+	case matches(needs, name), matches(known["harmless"], name) && l == Normal:
+		return true, value
+	case matches(known["proxy"], name):
+		return true, addressUser().ReplaceAllString(value, "$1$2")
 	case matches(known["secret"], name), secretValue(value):
-		return false
+		return false, ""
 	case !matches(known["plain"], name):
-		return l == Normal && matches(known["tools"], name)
+		lets = l == Normal && matches(known["tools"], name)
+		return lets, secretOption().ReplaceAllString(value, "$1")
 	}
-	return true
+	return true, secretOption().ReplaceAllString(value, "$1")
 }
+
+// secretOption is one of a program that is given a password, a token or a key.
+var secretOption = lazy.Regexp(`(?i)((?:^|[\s"'])--?[\w.-]*?` + secretName + `[= ]\s*)(?:"[^"]*"|'[^']*'|[^\s"']+)`)
 
 // secretValue is true for a value that shows what it is: a key of a known
 // format, or an address with a password that is not on this machine.
@@ -159,13 +170,8 @@ func secretValue(value string) bool {
 	if known, _ := knownSecret(value); known != "" {
 		return true
 	}
-	_, rest, ok := strings.Cut(value, "://")
-	if !ok {
-		return false
-	}
-	authority, _, _ := strings.Cut(rest, "/")
-	at := strings.LastIndexByte(authority, '@')
-	return at >= 0 && strings.Contains(authority[:at], ":") && !loopback(value)
+	at := addressUser().FindString(value)
+	return strings.Contains(strings.TrimPrefix(at, "://"), ":") && !loopback(value)
 }
 
 // matches says whether a name, in upper case, fits one of the patterns.

@@ -21,12 +21,14 @@ var tools = []struct{ name, dir, own string }{
 
 // unmoved are caches that no variable moves in all versions of their tools, below HOME.
 var unmoved = strings.Fields(`
-	.m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .gradle/native .gradle/jdks .konan .ivy2
+	.m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .gradle/native .gradle/jdks .konan .ivy2/cache .ivy2/local
 	.sbt/boot .cache/coursier .cache/deno .nuget/packages .local/share/NuGet .cache/composer
-	.composer/cache .cache/gem .bundle/cache .hex .mix .cache/rebar3 .pub-cache .cache/zig .cache/ccache
+	.composer/cache .cache/gem .bundle/cache .hex/packages .mix .cache/rebar3 .cache/zig
+	.pub-cache/hosted .pub-cache/hosted-hashes .pub-cache/git .pub-cache/global_packages .cache/ccache
 	.ccache .cache/sccache .cache/bazel .cache/bazelisk .cache/pypoetry .cache/pdm .local/share/virtualenv
-	.conda/pkgs .cache/node/corepack .yarn/berry .cabal/packages .cabal/store .cache/cabal .stack
-	.cache/dune .cpan .cache/luarocks .cache/org.swift.swiftpm .cache/clang .conan2/p .cache/vcpkg
+	.conda/pkgs .cache/node/corepack .yarn/berry .cabal/packages .cabal/store .cache/cabal
+	.stack/pantry .stack/snapshots .stack/setup-exe-cache .stack/setup-exe-src
+	.cache/dune .cpan/build .cpan/sources .cache/luarocks .cache/org.swift.swiftpm .cache/clang .conan2/p .cache/vcpkg
 	.cache/mypy .cache/ruff .cache/node-gyp .cache/turbo .julia/compiled .elm .kotlin
 `)
 
