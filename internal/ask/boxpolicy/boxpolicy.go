@@ -152,7 +152,7 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 	folders, read := m.namedByVariables(program, ag.Env, mayShow)
 	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
 	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
-	place.Hide = append(place.Hide, m.secretsIn(slices.Concat(packages, read))...)
+	place.Hide = append(place.Hide, m.secretsIn(slices.Concat(packages, read), maxLooked)...)
 	return append(own, folders...)
 }
 

@@ -121,11 +121,15 @@ func TestSecretsBesideTools(t *testing.T) {
 	r := newRig(t)
 	r.o.Env = append(r.o.Env, "PATH="+r.folder("home/tools/bin"))
 	write := func(name string) string {
+		mode := os.FileMode(0o600)
+		if strings.Contains(name, "/bin/get") {
+			mode = 0o755
+		}
 		path := r.path("home/" + name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("x"), mode); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -133,7 +137,7 @@ func TestSecretsBesideTools(t *testing.T) {
 	var secret []string
 	for _, name := range []string{
 		"tools/.env", "tools/.env.local", "tools/etc/deploy.key", "tools/client_secret.json", ".foreman/auth.toml", ".local/share/gem/credentials",
-		".nvm/.npmrc", ".platformio/appstate.json", ".config/mise/age.txt", ".luarocks/upload_config.lua", ".opam/plugins/publish.token",
+		".nvm/.npmrc", ".platformio/appstate.json", ".config/mise/age.txt", ".luarocks/upload_config.lua", ".opam/plugins/publish.token", "tools/bin/.env", ".mix/auth.key",
 	} {
 		secret = append(secret, write(name))
 	}

@@ -52,16 +52,20 @@ func (m maker) shown(home string, path []string) (shown, secrets []string) {
 	}
 	out = append(out, m.Plan.Exe)
 	holdsAll := func(dir string) bool { return holdsOneOf(dir, home, m.StateDir) }
-	secrets = m.secretsIn(slices.DeleteFunc(slices.Clone(out[ofSystem:]), holdsAll))
+	secrets = m.secretsIn(slices.DeleteFunc(slices.Clone(out[ofSystem:]), holdsAll), maxLooked)
+	for _, c := range sandbox.GateCaches(nil, home, nil, true) {
+		secrets = append(secrets, m.secretsIn([]string{c.At}, 0)...)
+	}
 	return slices.DeleteFunc(out, holdsAll), secrets
 }
 
 // maxLooked bounds in how many folders of a shown one secrets are looked for.
 const maxLooked = 50
 
-// secretsIn are the files in shown folders, and in the folders in them, that hold secrets
-// by their names. In the workspace, and where the person has all shown, there are none.
-func (m maker) secretsIn(shown []string) (secrets []string) {
+// secretsIn are the files in shown folders, and in so many of the folders in them, that hold
+// secrets by their names; programs do not. In the workspace, and where the person has all
+// shown, there are none.
+func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 	ofPerson := slices.Concat(m.asked(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
 	look := func(dir string) (folders []string) {
 		entries, _ := os.ReadDir(dir)
@@ -73,7 +77,7 @@ func (m maker) secretsIn(shown []string) (secrets []string) {
 			case slices.ContainsFunc(ofPerson, inPersons):
 			case e.IsDir():
 				folders = append(folders, path)
-			case slices.ContainsFunc(shownNames()["secrets"], isSecret) && filepath.Base(dir) != "bin":
+			case slices.ContainsFunc(shownNames()["secrets"], isSecret) && !isProgram(e):
 				secrets = append(secrets, path)
 			}
 		}
@@ -82,7 +86,7 @@ func (m maker) secretsIn(shown []string) (secrets []string) {
 	slices.Sort(shown)
 	for _, dir := range slices.Compact(shown) {
 		folders := look(dir)
-		for _, folder := range folders[:min(len(folders), maxLooked)] {
+		for _, folder := range folders[:min(len(folders), inThem)] {
 			look(folder)
 		}
 	}
@@ -97,6 +101,11 @@ func holdsOneOf(dir string, paths ...string) bool {
 		}
 		return path != "" && filepath.Clean(path) == filepath.Clean(dir)
 	})
+}
+
+func isProgram(e os.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && info.Mode()&0o111 != 0
 }
 
 // movedHome are the parts of the home folder that variables move elsewhere.
