@@ -279,35 +279,18 @@ func (o *outline) first(i int) int {
 		if o.parts[j] == aside {
 			continue
 		}
-		alike := o.parts[j] == o.parts[i] && (o.parts[i] >= erring || o.rows(j, i))
+		alike := o.parts[j] == o.parts[i] && o.parts[i] >= erring
 		if j == i-1 && alike || remarksOn(o.said(j)) && remarksOn(o.said(i)) && o.parts[j] >= o.parts[i] {
 			i = j
 			continue
 		}
 		break
 	}
-	for i > 0 && words.Indent(o.t.line(i)) > 0 && (valued().MatchString(o.said(i)) || o.field(i)) {
+	for i > 0 && words.Indent(o.t.line(i)) > 0 && valued().MatchString(o.said(i)) {
 		i-- // what they belong to stands above
 	}
 	return i
 }
-
-// rows tells whether two lines are of the list below one file.
-func (o *outline) rows(j, i int) bool {
-	a, first := o.row(j)
-	b, second := o.row(i)
-	return first && second && a.File == b.File
-}
-
-// field tells whether line i says more of the line above: "where: a.html, line 2".
-func (o *outline) field(i int) bool {
-	deeper := words.Indent(o.t.line(i)) > words.Indent(o.t.line(i-1)) ||
-		words.Indent(o.t.line(i)) == words.Indent(o.t.line(i-1)) && fieldLine().MatchString(o.said(i-1))
-	return o.parts[i] == plain && deeper && o.said(i-1) != "" && fieldLine().MatchString(o.said(i))
-}
-
-// fieldLine names what it says.
-var fieldLine = lazy.Regexp(`^[a-z]{2,12}: +\S`)
 
 // valued is a line that says one of two values.
 var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
@@ -349,7 +332,7 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		if o.parts[v.line] >= erring {
 			return o.first(v.line)
 		}
-		return o.abovePlace(v.line)
+		return v.line
 	}
 	for _, one := range h.heavy {
 		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holds(one) {
@@ -374,18 +357,6 @@ func (o *outline) firstLike(h *hits, v verdict) int {
 		}
 	}
 	return v.line
-}
-
-// abovePlace is the error just above a line that says where, as Terraform prints it; else the line.
-func (o *outline) abovePlace(line int) int {
-	if only, _ := places.In(o.said(line)); only.Line > 0 {
-		for i := line; i > max(0, line-3); i-- {
-			if o.parts[i] >= erring {
-				return i
-			}
-		}
-	}
-	return line
 }
 
 // telling are the lines that speak of an error, in their order, at most the
