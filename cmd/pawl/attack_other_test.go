@@ -4,3 +4,5 @@ package main
 
 // lowly is for the attacks on a box, which is Linux's.
 func lowly() {}
+
+func noLinks() {}

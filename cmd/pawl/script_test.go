@@ -50,6 +50,7 @@ import (
 //	forge METHOD PATH [BODY]   a call there, in a reviewer's name
 //	sources VAR           serve on loopback at $VAR: /primary hangs, /mirror answers, /count counts
 //	exec download DURATION URL      what is there, if it comes in time
+//	exec nolinks COMMAND …           on a file system without hard links, as exFAT
 //	nothing-runs          no process that a run started is left
 //
 // When a script ends, nothing-runs is checked again, whatever happened in it.
@@ -73,7 +74,7 @@ var programs = map[string]func(){"pawl": func() {
 	code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	noteExit(code, os.Args[1:])
 	os.Exit(code)
-}, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly}
+}, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly, "nolinks": noLinks}
 
 func TestScripts(t *testing.T) { scripts(t, "script") }
 

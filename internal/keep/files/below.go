@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -46,6 +47,17 @@ func Below(root, path string) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// NamesBelow are the names, as seen from root, of those of the paths that lie below it.
+func NamesBelow(root string, paths []string) []string {
+	var names []string
+	for _, path := range paths {
+		if name, ok := Below(root, path); ok {
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	return names
 }
 
 // OpenBelow opens a regular file for reading.
@@ -103,7 +115,9 @@ func putBelow(root, name string, data []byte, mode os.FileMode, synced, over boo
 		case over:
 			err = unix.Renameat(dir, temp, dir, base)
 		default:
-			err = unix.Linkat(dir, temp, dir, base, 0)
+			if err = unix.Linkat(dir, temp, dir, base, 0); hasNoLinks(err) {
+				err = makeIn(dir, base, data, mode)
+			}
 		}
 		if err != nil || !over {
 			_ = unix.Unlinkat(dir, temp, 0)
@@ -113,6 +127,24 @@ func putBelow(root, name string, data []byte, mode os.FileMode, synced, over boo
 		}
 		return unix.Fsync(dir)
 	})
+}
+
+// hasNoLinks reports whether a file system refused a hard link since it has none, as exFAT.
+func hasNoLinks(err error) bool {
+	return slices.Contains([]error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS}, err)
+}
+
+// makeIn makes a synced file where there are no hard links. A power loss may leave it empty.
+func makeIn(dir int, base string, data []byte, mode os.FileMode) error {
+	f, err := OpenIn(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode.Perm()))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = unix.Unlinkat(dir, base, 0)
+	}
+	return err
 }
 
 // AppendBelow adds data at the end of a file. One that has another name too, or is
