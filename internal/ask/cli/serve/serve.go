@@ -265,6 +265,8 @@ func listenError(err error) error {
 	case errors.Is(err, web.ErrPortInUse):
 		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").
 			Hint("Or leave --address out: then the next free port is taken")
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return e.Hint("Name an address that this machine has: pawl serve --address '[::1]:7295'")
 	}
 	return e
 }

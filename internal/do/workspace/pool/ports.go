@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -114,16 +115,19 @@ func nextBlock(dir string, want int, free func(base int) bool) int {
 	return 0
 }
 
-// unused reports whether nothing listens on the ports of a block. It opens
-// each on loopback for an instant.
+// unused reports whether nothing listens on the ports of a block. It opens each for an instant
+// on loopback, of which a machine may have either address alone.
 func unused(ctx context.Context, base int) bool {
 	var listen net.ListenConfig
-	for port := base; port < base+PortsIn; port++ {
-		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
+	for i := range 2 * PortsIn {
+		host := []string{"127.0.0.1", "::1"}[i%2]
+		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(base+i/2)))
+		if errors.Is(err, syscall.EADDRINUSE) {
 			return false
 		}
-		_ = l.Close() // nobody connected
+		if err == nil {
+			_ = l.Close() // nobody connected
+		}
 	}
 	return true
 }
