@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -59,5 +60,37 @@ func TestLiveLineIsErased(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "\n\r") {
 		t.Error("the live line is erased twice")
+	}
+}
+
+// A gate is named while it runs, and not while an agent works that says nothing.
+func TestLiveLineAfterAGate(t *testing.T) {
+	t.Parallel()
+	s := New(Terminal{}, "build")
+	s.begins(noon, "iteration 1/3", "starting mine")
+	gate := loop.Gate{Name: "unit"}
+	s.Notice(engine.Notice{Kind: engine.GateStarted, At: noon, Gate: gate})
+	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · gate unit"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Notice(engine.Notice{Kind: engine.GateEnded, At: noon, Gate: gate})
+	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · starting mine"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Nobody knows how an iteration ended that ended with its pawl: it is not called completed.
+func TestLostIteration(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []loop.Ended{loop.EndedLost, loop.EndedLease} {
+		for _, steps := range []*loop.Steps{nil, {}} {
+			var out bytes.Buffer
+			s := New(Terminal{Progress: &out}, "build")
+			r := loop.Record{Number: 1, Outcome: loop.Neutral, Exit: loop.Exit{Ended: ended}, Steps: steps}
+			s.Notice(engine.Notice{Kind: engine.IterationEnded, At: noon, Record: &r})
+			if got := out.String(); !strings.Contains(got, "was cut off") || strings.Contains(got, "completed") {
+				t.Errorf("%s, of steps %v: %q", ended, steps != nil, got)
+			}
+		}
 	}
 }

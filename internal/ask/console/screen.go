@@ -84,7 +84,11 @@ func (s *Screen) Notice(n engine.Notice) {
 	case engine.AgentEvent:
 		s.agentEvent(n.Event)
 	case engine.GateStarted:
-		s.said = "gate " + n.Gate.Name
+		if s.gate == "" { // else others run beside it
+			s.before = s.said
+		}
+		s.gate = "gate " + n.Gate.Name
+		s.said = s.gate
 		s.note("gate %s runs", n.Gate.Name)
 	case engine.GateEnded:
 		s.gateEnded(n.Gate)
@@ -214,6 +218,10 @@ func (s *Screen) agentEvent(e agent.Event) {
 }
 
 func (s *Screen) gateEnded(g loop.Gate) {
+	if s.said == s.gate { // what goes on had begun before
+		s.said = s.before
+	}
+	s.gate = ""
 	s.note("%s gate %s (%s)", report.GateMark(g), g.Name, loop.Duration(g.Elapsed))
 }
 
@@ -232,10 +240,19 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		return // the wait or the end says it
 	}
 	word := "completed"
-	if r.Outcome == loop.Failed && !agentFailed(r) {
+	switch {
+	case wasCutOff(r):
+		s.line(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended", Of(r.Number, n.State.Limit))
+		return
+	case r.Outcome == loop.Failed && !agentFailed(r):
 		word = "ended"
 	}
 	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
+}
+
+// wasCutOff is true for an iteration that ended with its pawl.
+func wasCutOff(r *loop.Record) bool {
+	return r.Exit.Ended == loop.EndedLost || r.Exit.Ended == loop.EndedLease
 }
 
 // agentFailed is true for an agent that ended with an exit status of its own. Its

@@ -117,6 +117,8 @@ func (s *Screen) passEnded(n engine.Notice) {
 		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed),
 			stepFailure(r))
 		s.line(n.At, "Analysis: %s", analysis(r.Failure))
+	case wasCutOff(r):
+		s.line(n.At, "Iteration %s was cut off: pawl was ended in it", Of(r.Number, n.State.Limit))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
@@ -310,6 +312,8 @@ func Clock(t, now time.Time) string {
 // doing is what an agent does just now, and what it has used so far.
 type doing struct {
 	said   string
+	gate   string // that runs; "" is none
+	before string // said before it
 	tokens int64
 	cost   loop.MicroUSD
 	costs  bool
