@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,8 +31,14 @@ const (
 	Living
 )
 
-// Self is the identity of this process.
-func Self() (Identity, error) { return Identify(os.Getpid()) }
+// Self is the identity of this process. From then on others see that it lives; see [ShowIn].
+func Self() (Identity, error) {
+	id, err := Identify(os.Getpid())
+	if err == nil {
+		id.Space = id.show()
+	}
+	return id, err
+}
 
 // Identify names the process that has pid now. A zombie counts as none.
 func Identify(pid int) (Identity, error) {
@@ -44,21 +51,18 @@ func Identify(pid int) (Identity, error) {
 }
 
 // Look finds out whether id lives. Another boot of the same host means dead. A
-// process of another host or another pid namespace is Unknown: only its lease
-// shows it.
+// process of another host or another pid namespace is Unknown, unless it showed itself in
+// the folder of [ShowIn]: only its lease shows it.
 func Look(id Identity) Liveness {
 	if id.PID <= 0 {
 		return Dead
 	}
 	host, _ := os.Hostname()
-	if id.Boot != Boot() {
-		if id.Host == host {
-			return Dead
-		}
-		return Unknown
+	if id.Boot != Boot() && id.Host == host {
+		return Dead
 	}
-	if id.Space != pidSpace() {
-		return Unknown
+	if space, _, _ := strings.Cut(id.Space, shownIn); id.Boot != Boot() || space != pidSpace() {
+		return id.lookIn()
 	}
 	if p, ok := readProc(id.PID); ok {
 		if p.Start == id.Start && !p.Zombie {
