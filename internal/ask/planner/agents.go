@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 )
 
@@ -254,7 +255,11 @@ func (d draft) checkInstalled(name string, ag engine.Agent) error {
 		return fault.Refuse("agent %q: %v", name, err)
 	}
 	program := cmp.Or(start.Program, start.Args[0])
-	if d.findProgram(program, d.Config.Root) {
+	path, found := d.lookUp(program, d.Config.Root)
+	if why := process.ReasonNotExecuted(path); why != "" {
+		return fault.Of(fault.Refused, fmt.Errorf("agent %q: %s %w: %s", name, path, engine.ErrNoProgram, why))
+	}
+	if found {
 		return nil
 	}
 	e := fault.Of(fault.Refused, fmt.Errorf("agent %q is not installed: %q %w", name, program, engine.ErrNoProgram))
@@ -269,14 +274,20 @@ func (d draft) checkInstalled(name string, ag engine.Agent) error {
 	return e.Hint("No other known agent is on this machine; your own command goes with --agent-cmd \"CMD ARGS\"")
 }
 
-// findProgram looks a program up as the supervisor does: a name with a slash
-// below dir, any other in PATH.
+// findProgram asks whether a program is there; see [Planner.lookUp].
 func (pl *Planner) findProgram(name, dir string) bool {
+	_, found := pl.lookUp(name, dir)
+	return found
+}
+
+// lookUp looks a program up as the supervisor does: a name with a slash below dir, any other in
+// PATH. The path is that of what is there, though it is no program.
+func (pl *Planner) lookUp(name, dir string) (path string, found bool) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	_, err := pl.LookPath(name)
-	return err == nil
+	path, err := pl.LookPath(name)
+	return cmp.Or(path, name), err == nil
 }
 
 // installedAgents are the built-in agents whose program is here.

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -194,6 +196,41 @@ func (c Command) Explain(path string, err error) error {
 		return fail(126, "%s is neither a program for this machine nor a script with a #! line", path)
 	}
 	return fail(-1, "%v", err)
+}
+
+// ReasonNotExecuted says why the system would not execute the file at path, and what to do; ""
+// when it would, or nobody can say.
+func ReasonNotExecuted(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return ""
+	}
+	if syscall.Access(path, 1) != nil {
+		return "make it executable, chmod +x " + path + ", unless its file system is mounted noexec"
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "" // a program may be executed and not read
+	}
+	defer f.Close()
+	start, _ := io.ReadAll(io.LimitReader(f, 256)) // what cannot be read says nothing
+	line, isScript := strings.CutPrefix(string(start), "#!")
+	line, _, _ = strings.Cut(line, "\n")
+	switch words := strings.Fields(line); {
+	case !isScript && bytes.IndexByte(start, 0) < 0:
+		return "it is neither a program for this machine nor a script with a first line such as #!/bin/sh"
+	case !isScript:
+		return ""
+	case strings.HasSuffix(line, "\r"):
+		return "its first line has a Windows line end; take these out: sed -i 's/\\r$//' " + path
+	case len(words) == 0:
+		return "its first line names no interpreter"
+	default:
+		if _, err := os.Stat(words[0]); err != nil {
+			return "its first line names the interpreter " + words[0] + ", which is not there"
+		}
+	}
+	return ""
 }
 
 // lastWins drops all but the last of equal names, as programs disagree about
