@@ -108,6 +108,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
 	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
+	if len(place.UsableTemp(v.Means, place.Temp)) < len(place.Temp) {
+		m.ownTemp(box, place.Cache)
+	}
 	if usesPnpm(o.Plan.Root) {
 		cachePnpm(box, place.Cache)
 	}
@@ -154,6 +157,17 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
 	place.Hide = append(place.Hide, m.secretsIn(slices.Concat(packages, read), maxLooked)...)
 	return append(own, folders...)
+}
+
+// ownTemp has programs keep temporary files beside the tools' caches, where a folder for them
+// may not be written.
+func (m maker) ownTemp(box *engine.Box, cache string) {
+	dir := filepath.Join(cache, "tmp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		m.Say("Warning: cannot make the folder for temporary files: %v", err)
+	}
+	box.Caches = append(box.Caches, "TMPDIR="+dir)
+	box.GateCaches = append(box.GateCaches, sandbox.Cache{Names: []string{"TMPDIR"}, Dir: "tmp"})
 }
 
 // cachePnpm moves the store of pnpm into the folder of the tools' caches.

@@ -524,3 +524,24 @@ func TestMovedHome(t *testing.T) {
 		t.Errorf("shown are %q, and settings %v", g.Show, g.Binds)
 	}
 }
+
+// Where the folder for temporary files holds the home folder, and no mount hides that, programs
+// get one of their own.
+func TestHomeAmongTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Env = append(r.o.Env, "TMPDIR="+r.dir)
+	own := "TMPDIR=" + r.path("state/cache/tmp")
+	for _, mounts := range []bool{false, true} {
+		box := r.make(mounts).Run
+		_, env := box.Gates.WithCaches(box.GateCaches, "/scratch")
+		for _, got := range []bool{
+			slices.Contains(box.Caches, own), slices.Contains(env, "TMPDIR=/scratch/tmp"),
+			!mounts && !slices.Contains(box.Gates.Write, r.dir), !mounts && !slices.Contains(box.Setup.Write, r.dir),
+		} {
+			if got == mounts {
+				t.Errorf("mounts %v: agents %v, gates %v, written %v", mounts, box.Caches, env, box.Gates.Write)
+			}
+		}
+	}
+}

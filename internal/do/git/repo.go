@@ -57,6 +57,12 @@ func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if len(says) != 4 {
 		return nil, openError(dir, cmp.Or(err, fmt.Errorf("git rev-parse said %q", out)))
 	}
+	for _, said := range says[:2] {
+		if said := string(said); said != "true" && said != "false" {
+			return nil, fmt.Errorf("cannot use git: it answered %q where true or false was asked for; a program in its place "+
+				"prints words of its own", said)
+		}
+	}
 	bare := string(says[0]) == "true"
 	if bare && !bareToo {
 		return nil, fmt.Errorf("cannot work in %s: it is a bare repository, without files; use a clone of it", dir)

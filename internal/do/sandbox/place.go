@@ -41,7 +41,7 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 			pol.Temp = append(pol.Temp, Bind{To: dir})
 		}
 	} else {
-		pol.Write = present(append(pol.Write, temp...))
+		pol.Write = present(append(pol.Write, p.UsableTemp(v.Means, temp)...))
 	}
 	for i, dir := range append([]string{p.Home}, p.Moved...) {
 		isPart := func(of string) bool { return i > 0 && of != "" && within(of, dir) } // of another
@@ -58,6 +58,26 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	})
 	pol.Show = present(append(shown, show...))
 	return pol
+}
+
+// UsableTemp are those of some shared folders for temporary files that a box may write. Without
+// mounts all that lies in one could be read and written with it, so one with the user's home
+// folder in it, or with pawl's state or the workspace, is none.
+func (p Place) UsableTemp(m Means, temp []string) []string {
+	return slices.DeleteFunc(slices.Clone(temp), func(dir string) bool {
+		holdsIt := func(other string) bool {
+			return other != "" && dir != "" && within(followed(dir), followed(other))
+		}
+		return !m.Mounts && slices.ContainsFunc([]string{p.Root, p.Home, p.State}, holdsIt)
+	})
+}
+
+// followed is where a path leads to, or the path itself where there is nothing.
+func followed(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return filepath.Clean(path)
 }
 
 // isTheRuns asks whether the home folder, or a part of it that is elsewhere, is one of the

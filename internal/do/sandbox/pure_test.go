@@ -208,6 +208,34 @@ func TestPlacePolicy(t *testing.T) {
 	}
 }
 
+// Landlock alone knows no exceptions: a folder for temporary files with the home folder in it,
+// as in a container that was given HOME=/tmp, would let everything there be read and written.
+func TestSharedTempHoldsNothingOfTheUsers(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/tmp", link); err != nil {
+		t.Fatal(err)
+	}
+	landlock := Verdict{Means: Means{Landlock: 7}}
+	for _, c := range []struct {
+		what  string
+		place Place
+		v     Verdict
+		want  bool
+	}{
+		{"nothing", Place{Root: "/w", Home: "/home/ada", State: "/home/ada/s"}, landlock, true},
+		{"the home", Place{Root: "/w", Home: "/tmp", State: "/home/ada/s"}, landlock, false},
+		{"the home by a link", Place{Root: "/w", Home: link, State: "/home/ada/s"}, landlock, false},
+		{"the state", Place{Root: "/w", Home: "/home/ada", State: "/tmp/s"}, landlock, false},
+		{"the workspace", Place{Root: "/tmp/w", Home: "/home/ada", State: "/home/ada/s"}, landlock, false},
+		{"the home, and mounts", Place{Root: "/w", Home: "/tmp", Share: true}, Verdict{Means: Means{Mounts: true}}, true},
+	} {
+		c.place.Temp = []string{"/tmp"}
+		if got := slices.Contains(c.place.Policy(Normal, c.v, Limits{}, nil, nil).Write, "/tmp"); got != c.want {
+			t.Errorf("with %s in it, /tmp can be written: %v", c.what, got)
+		}
+	}
+}
+
 func TestPlaceOfTemporaryFiles(t *testing.T) {
 	p := Place{
 		Root: "/tmp/w", Home: "/tmp/home", Temp: []string{"/tmp", "/var/tmp", "/scratch", "/tmp/home"}, Write: []string{"/var/tmp"},
