@@ -59,6 +59,9 @@ func stateOf(root, first string) string {
 	return first
 }
 
+// HasGit reports whether there is a .git at root or above it, whatever it is.
+func HasGit(root string) bool { return gitOf(root) != "" }
+
 // gitOf tells the .git of a root from any other, and where the root is below it. It is
 // empty outside of git.
 func gitOf(root string) string {

@@ -7,6 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 
 // FileName is the project's file, at the root.
@@ -42,8 +46,7 @@ func FindRoot(dir string) (string, error) {
 // below $XDG_STATE_HOME, else ~/.local/state, named after the root and the start of
 // its path's hash, so that two checkouts of one name stay apart. Another repository that
 // was there before, or one that was moved, has another one: see [ClaimState]. env is a
-// list of K=V. Without both variables it is below the system's temporary folder. The
-// folder is not made.
+// list of K=V. The folder is not made: see [MakeState].
 func StateDir(root string, env []string) string { return stateOf(root, firstStateDir(root, env)) }
 
 func firstStateDir(root string, env []string) string {
@@ -53,6 +56,56 @@ func firstStateDir(root string, env []string) string {
 	}
 	sum := sha256.Sum256([]byte(root))
 	return filepath.Join(StateBase(env), name+"-"+hex.EncodeToString(sum[:4]))
+}
+
+// MakeState makes the state folder of root, or says why pawl can keep nothing there: what
+// others can write is not believed, and what nobody can write records nothing.
+func MakeState(root string, env []string) error {
+	vars, dir := readVariables(env), StateDir(root, env)
+	if !filepath.IsAbs(vars["XDG_STATE_HOME"]) && !filepath.IsAbs(vars["HOME"]) {
+		return fault.Refuse("there is no place for pawl's state: neither XDG_STATE_HOME nor HOME is set to an absolute path").
+			Hint("Set one to a folder of yours: export XDG_STATE_HOME=/path/to/folder")
+	}
+	if !utf8.ValidString(root + dir) {
+		return fault.Refuse("cannot work in %q: the path is not UTF-8, and pawl could not write it down; rename the folder",
+			root)
+	}
+	if err := checkLimits(); err != nil {
+		return err
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = syscall.Access(dir, 2|1) // to write and to enter
+	}
+	for _, at := range []string{StateBase(env), dir} {
+		if err == nil {
+			err = notOnlyMine(at)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return fault.Refuse("cannot keep pawl's state in %s: %v", dir, err).
+		Hint("Make the folder yours and writable, or name another: export XDG_STATE_HOME=/path/to/folder")
+}
+
+// checkLimits refuses limits of this process under which the database cannot work.
+func checkLimits() error {
+	for _, l := range []struct {
+		resource int
+		least    uint64
+		what     string
+	}{
+		{syscall.RLIMIT_AS, 3_000_000_000, "memory to 3 GB: ulimit -v unlimited"},
+		{syscall.RLIMIT_FSIZE, 64_000_000, "the size of files to 64 MB: ulimit -f unlimited"},
+	} {
+		var is syscall.Rlimit
+		if syscall.Getrlimit(l.resource, &is) == nil && is.Cur < l.least {
+			return fault.Refuse("this process is limited to %d KB where pawl needs more; raise the limit of %s",
+				is.Cur/1000, l.what)
+		}
+	}
+	return nil
 }
 
 // LimitsDir is the folder in which all repositories of a user share what is
@@ -85,6 +138,9 @@ func userFile(vars map[string]string) string {
 	}
 	return ""
 }
+
+// Home is the user's home folder, as the environment names it.
+func Home(env []string) string { return readVariables(env)["HOME"] }
 
 // readVariables reads K=V; the last one of a name wins, as in a process.
 func readVariables(env []string) map[string]string {

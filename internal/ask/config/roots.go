@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,9 +70,21 @@ func keptRoot(dir string) (string, error) {
 // ownFolder reports whether it is a folder, not a link to one, that only this user can write.
 func ownFolder(dir string) bool {
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return false
+	return err == nil && info.IsDir() && notOnlyMine(dir) == nil
+}
+
+// notOnlyMine says who else can write a folder; nil is nobody.
+func notOnlyMine(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Getuid()
+	switch me := os.Getuid(); {
+	case !ok || int(st.Uid) != me:
+		return fmt.Errorf("%s belongs to user %d, and you are user %d", dir, st.Uid, me)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others can write %s (mode %04o)", dir, info.Mode().Perm())
+	}
+	return nil
 }

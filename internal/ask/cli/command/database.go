@@ -38,6 +38,9 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 	if c.Cluster.Store == "" {
 		return a.LocalDatabase(ctx, c.Root)
 	}
+	if err := config.MakeState(c.Root, a.Env); err != nil {
+		return nil, err
+	}
 	if a.KnowsShared(c) != nil {
 		path := a.usedShared(c)
 		err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -99,6 +102,15 @@ func (a *App) usedShared(c *config.Config) string {
 
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
+	if err := config.MakeState(root, a.Env); err != nil {
+		return nil, err
+	}
+	shown := filepath.Join(config.StateBase(a.Env), "alive")
+	if err := os.MkdirAll(shown, 0o700); err == nil {
+		if id, err := files.Identity(shown); err == nil {
+			process.ShowIn(shown, id)
+		}
+	}
 	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
 	if err != nil {
 		return nil, err

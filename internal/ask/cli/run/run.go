@@ -95,9 +95,6 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 		return err
 	}
 	defer s.Close()
-	if s.Store == nil {
-		return fmt.Errorf("cannot resume run %s: its record cannot be opened", run.ID)
-	}
 	e, err := resumeEvent(ctx, s, run)
 	if err != nil {
 		return err

@@ -48,10 +48,18 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	if v.Boxed {
 		s.Plan.Box = s.policies(ctx, v)
 	}
-	if s.Plan.Safety == sandbox.Paranoid && s.Repo == nil {
+	if s.Repo != nil {
+		return nil
+	}
+	if s.Plan.Safety == sandbox.Paranoid {
 		return command.Usage("cannot run at the level paranoid outside of git: the agent works in a private workspace, " +
 			"and only git can tell what it changed").
 			Hint("Make a repository: git init").Hint("Or run with --safety normal")
+	}
+	if len(s.Plan.Protect.Patterns) > 0 {
+		return command.Usage("cannot run %s outside of git: only git can tell whether an agent changed a protected file",
+			s.Plan.Name).Hint("Make a repository: git init").
+			Hint("Or take verification.protect out of pawl.yaml")
 	}
 	return nil
 }
@@ -169,27 +177,23 @@ type Session struct {
 	Target  string       // of the autopilot's landings
 }
 
-// Open prepares what a run works with, and warns once of what is missing: no
-// database, no git, no sandbox.
+// Open prepares what a run works with, and warns once of what is missing: git, or a
+// sandbox. Nothing starts without a database: what an agent could change is recorded there.
 func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
-	if err := s.openTree(ctx); err != nil {
-		return nil, err
-	}
 	db, err := a.Database(ctx, c)
-	needed := c.Cluster.Store != "" || plan.Policy.Kind != loop.Procedure || s.Tree != nil
-	switch {
-	case errors.Is(err, store.ErrNewer):
-		return nil, fault.Of(fault.Refused, err)
-	case err != nil && needed:
-		return nil, err
-	case err != nil:
-		a.Say("Warning: %v", err)
-		a.Say("Warning: the run is not recorded and cannot be resumed after a crash; its limits hold.")
+	if errors.Is(err, store.ErrNewer) {
+		err = fault.Of(fault.Refused, err)
 	}
-	if s.Store = db; db != nil {
-		db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
+	if err != nil {
+		return nil, err
+	}
+	s.Store = db
+	db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
+	if err := s.openTree(ctx); err != nil {
+		s.Close()
+		return nil, err
 	}
 	Adapt(ctx, a, c, db, &s.Plan.Policy)
 	if err := s.Box(ctx, unsandboxed); err != nil {
@@ -206,6 +210,11 @@ func (s *Session) openTree(ctx context.Context) error {
 		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
+		if config.HasGit(s.Config.Root) {
+			return command.Usage("nothing starts, since nothing could be undone: %v, though there is a .git", err).
+				Hint("Install git, or repair what .git says; git status tells more").
+				Hint("Or remove .git: then agents work in your files themselves")
+		}
 		s.App.Say("Note: %v; agents work in your files themselves, and nothing can be rolled back.", err)
 		return nil
 	case err != nil:
@@ -372,7 +381,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 			s.App.Result("%s\n", line)
 		}
 	} else if q := st.Question; q != nil && !s.App.Quiet {
-		here := s.App.Interactive() && s.Store != nil && cause == loop.NoCause
+		here := s.App.Interactive() && cause == loop.NoCause
 		PrintQuestion(s.App, d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
 		if here {
 			if rep, ok := askPerson(s.App, d.ID(), st); ok {
@@ -392,7 +401,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 
 // sayLimit says how a run that ended at a limit goes on.
 func (s *Session) sayLimit(run string, st loop.State) {
-	if s.Store == nil || s.App.JSON {
+	if s.App.JSON {
 		return
 	}
 	s.App.Say("  See what happened: pawl show %s", run)
@@ -429,7 +438,7 @@ func exitCode(s loop.State, cause loop.Cause) int {
 // takeWorkspace takes the private workspace of the run; nil outside of git. A run before
 // it that is over, and whose process still ends, is waited for.
 func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error) {
-	if s.Tree == nil || s.Store == nil {
+	if s.Tree == nil {
 		return nil, nil
 	}
 	open := func() (*delivery.Workspace, error) {
@@ -464,37 +473,9 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 	return w, nil
 }
 
-// setupOf is what is stored of a run beside its state.
-func (s *Session) setupOf(ctx context.Context, run string) action.Setup {
-	if s.Store == nil {
-		return action.Setup{}
-	}
-	r, err := s.Store.Run(ctx, run)
-	if err != nil {
-		return action.Setup{}
-	}
-	return action.SetupOf(r)
-}
-
 // note shows what pawl does, without breaking the live line.
 func (s *Session) note(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.Screen.Notice(engine.Notice{Kind: engine.Note, At: time.Now(), Text: text, Run: s.running})
-}
-
-// sayUndelivered says what of a run's work is not in the person's files, and how it gets
-// there.
-func (s *Session) sayUndelivered(run string, status loop.Status, setup action.Setup) {
-	if s.App.JSON || setup.Undelivered == "" {
-		return
-	}
-	s.App.Say("Not in your files: %s of the run's work; %s.", fault.Numbered(setup.UndeliveredFiles, "file"),
-		setup.Undelivered)
-	s.App.Say("  See it:     pawl show %s --diff", run)
-	s.App.Say("  Apply it:   pawl apply %s", run)
-	if status != loop.Completed {
-		s.App.Say("  Go on:      pawl resume %s", run)
-	}
-	s.App.Say("  Give it up: pawl discard %s", run)
 }

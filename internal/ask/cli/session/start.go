@@ -72,19 +72,17 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 		file = statefile.File{} // says nothing
 	}
 	worked := false
-	if s.Store != nil {
-		last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
-		if err == nil {
-			err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
-		} else if errors.Is(err, store.ErrNotFound) {
-			worked, err = s.worked(ctx)
-		}
-		known := last.ID != ""
-		if err != nil || known && !foreign(file, last) {
-			return err
-		}
-		worked = worked || known
+	last, err := s.Store.Latest(ctx, s.Plan.Root, s.Plan.Name)
+	if err == nil {
+		err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
+	} else if errors.Is(err, store.ErrNotFound) {
+		worked, err = s.worked(ctx)
 	}
+	known := last.ID != ""
+	if err != nil || known && !foreign(file, last) {
+		return err
+	}
+	worked = worked || known
 	if fresh {
 		return nil
 	}
@@ -345,7 +343,7 @@ const sweepWithin = 10 * time.Second
 
 // Sweep removes what is over, unless somebody did so within the hour.
 func (s *Session) Sweep(ctx context.Context) error {
-	if s.Store == nil || !retention.Due(s.StateDir, time.Now()) {
+	if !retention.Due(s.StateDir, time.Now()) {
 		return nil
 	}
 	o, err := command.Retention(ctx, s.Config, s.StateDir, s.Store)

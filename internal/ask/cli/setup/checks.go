@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,12 +84,15 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 		k.add(problem, "configuration", "there is no pawl.yaml: nothing is verified, and there is no procedure to run",
 			"Write one: pawl init")
 	}
-	k.database(ctx, c)
+	db := k.database(ctx, c)
+	if db != nil {
+		defer db.Close()
+	}
 	if k.plans(c) {
 		k.login(c)
 	}
 	missing := k.programs(c)
-	boards := k.repository(ctx, c)
+	boards := k.repository(ctx, c, db)
 	switch {
 	case len(c.Verification.Gates()) == 0:
 		k.add(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
@@ -103,23 +105,20 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 	return k
 }
 
-func (k *checks) database(ctx context.Context, c *config.Config) {
-	path := filepath.Join(config.StateDir(c.Root, k.a.Env), "pawl.db")
-	if c.Cluster.Store == "" && !store.There(path) {
-		return
+// database opens the database, as a start would; nil if it cannot be used.
+func (k *checks) database(ctx context.Context, c *config.Config) *store.Store {
+	err := k.a.KnowsShared(c)
+	var db *store.Store
+	if err == nil {
+		db, err = k.a.Database(ctx, c)
 	}
-	if err := k.a.KnowsShared(c); err != nil {
-		k.wrong("database", err)
-		return
-	}
-	db, err := k.a.Database(ctx, c)
 	if err == nil {
 		err = db.Check(ctx)
-		_ = db.Close() // it was only read
 	}
 	if err != nil {
 		k.wrong("database", err)
 	}
+	return db
 }
 
 // plans makes those of all procedures and of a task, as a start would: what refuses
@@ -197,8 +196,8 @@ func (k *checks) programs(c *config.Config) (missing bool) {
 	return missing
 }
 
-// repository reports whether tasks can be worked on in clones.
-func (k *checks) repository(ctx context.Context, c *config.Config) bool {
+// repository reports whether runs and tasks can be worked on in clones.
+func (k *checks) repository(ctx context.Context, c *config.Config, db *store.Store) bool {
 	repo, err := git.Open(ctx, c.Root)
 	if err != nil {
 		if errors.Is(err, git.ErrNotRepository) {
@@ -208,11 +207,14 @@ func (k *checks) repository(ctx context.Context, c *config.Config) bool {
 		}
 		return false
 	}
-	if _, err := action.LandingTarget(ctx, c, repo); err != nil {
-		k.wrong("board", err)
-		return false
+	_, err = action.LandingTarget(ctx, c, repo)
+	if err == nil && db != nil {
+		_, err = k.a.Pool(ctx, c, db)
 	}
-	return true
+	if err != nil {
+		k.wrong("board", err)
+	}
+	return err == nil
 }
 
 // gates runs each once on the target, in a clone.

@@ -228,7 +228,7 @@ func diagnose(err error) (advice string, kind error) {
 		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, fs.ErrNotExist):
 		return "check that its folder exists and is writable for you", database.ErrUnwritable
 	case errors.Is(err, sqlite3.IOERR), errors.Is(err, syscall.EIO):
-		return "check its disk", database.ErrUnwritable
+		return "check its disk, and that its file system can map files (mmap)", database.ErrUnwritable
 	case errors.Is(err, sqlite3.BUSY):
 		return "let it end, or end it, and try again", database.ErrBusy
 	}
