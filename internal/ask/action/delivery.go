@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -20,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -116,7 +119,7 @@ func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.
 ) (*delivery.Workspace, error) {
 	dir := config.StateDir(c.Root, env)
 	person, err := workspace.Open(ctx, c.Root, workspace.Options{
-		StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenIn(c),
+		StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
 	})
 	if err != nil {
 		return nil, err
@@ -126,20 +129,37 @@ func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.
 		return nil, err
 	}
 	return delivery.Take(ctx, delivery.Options{
-		Person: person, Pool: clones, ID: id, StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenIn(c),
+		Person: person, Pool: clones, ID: id, StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
 		When: deliver.Asked, Tell: tell, Confirm: c.Safety.Confirm,
 	})
 }
 
-// hiddenIn are the paths of safety.hide that lie in the repository's root.
-func hiddenIn(c *config.Config) []string {
-	var in []string
-	for _, path := range c.Safety.Hide {
-		if name, ok := strings.CutPrefix(string(path), c.Root+"/"); ok {
-			in = append(in, name)
-		}
+// hiddenPaths are the paths of safety.hide.
+func hiddenPaths(c *config.Config) []string {
+	return lists.Each(c.Safety.Hide, func(p config.Path) string { return string(p) })
+}
+
+// checkHidden refuses a repository in whose workspaces nothing could be hidden: one that holds the
+// home folder, and one that tracks what safety.hide names, since agents have all objects.
+func checkHidden(ctx context.Context, c *config.Config, env []string) error {
+	if c.Loop.Safety == string(safety.Permissive) {
+		return nil
 	}
-	return in
+	repo, err := git.Open(ctx, c.Root)
+	if err != nil {
+		return err
+	}
+	home := config.Home(env)
+	if _, below := files.Below(repo.Top, home); below || filepath.Clean(home) == repo.Top {
+		return fault.Refuse("cannot work in %s, which holds your home folder: agents would have all that is in it", repo.Top).
+			Hint("Work in a repository below it").Hint("Or let agents have it: --safety permissive")
+	}
+	tracked, err := repo.Tracked(ctx, files.NamesBelow(repo.Top, hiddenPaths(c)))
+	if err != nil || len(tracked) == 0 {
+		return err
+	}
+	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents have what git has", tracked[0]).
+		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).Hint("Or take it out of safety.hide")
 }
 
 // When is at which times verified work of a run at a level is delivered. Nothing of the

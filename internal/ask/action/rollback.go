@@ -213,6 +213,9 @@ func (p *Operator) RootTree(ctx context.Context, root string) (*workspace.Checko
 
 // Pool opens the workspaces of the repository that a configuration is for.
 func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) (*pool.Pool, error) {
+	if err := checkHidden(ctx, c, env); err != nil {
+		return nil, err
+	}
 	return pool.Open(ctx, pool.Options{
 		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),

@@ -340,6 +340,21 @@ func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 	return nil
 }
 
+// Tracked lists the files that git tracks at or below one of the paths, which are relative to
+// the top level.
+func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	c := r.call(append([]string{"ls-files", "-z", "--"}, paths...)...)
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
+	out, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the tracked files: %w", err)
+	}
+	return records(out), nil
+}
+
 // Untracked lists the files that git does not track and that fit one of the
 // patterns, which are relative to dir, a folder of the work tree: those that are
 // ignored, and the others. A pattern without signs (* ? [) names a file or a

@@ -30,7 +30,7 @@ type Options struct {
 	// MaxFile is the size in bytes over which a file is left out of
 	// snapshots; 0 is DefaultMaxFile.
 	MaxFile int64
-	// Hide are files and folders, relative to the top level with slashes, that no
+	// Hide are files and folders, absolute, that no
 	// snapshot and no clone gets.
 	Hide []string
 }
@@ -139,7 +139,7 @@ func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Che
 	}
 	return &Checkout{
 		Root: root, Repo: repo, Store: store, Notes: notes, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
-		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: o.Hide, runs: map[string]memory{},
+		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: files.NamesBelow(of.Top, o.Hide), runs: map[string]memory{},
 	}, nil
 }
 

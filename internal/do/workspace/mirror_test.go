@@ -28,7 +28,7 @@ func (p *place) mirror(q *place) (told int) {
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "a", "1", ".gitignore", "node_modules/\n*.env\n/cache\n")
-	p.open(Options{MaxFile: 100, Hide: []string{"node_modules/hidden", "secret.env"}})
+	p.open(Options{MaxFile: 100, Hide: []string{p.path("node_modules/hidden"), p.path("secret.env")}})
 	p.write("node_modules/m/index.js", "code")
 	p.write("node_modules/m/run", "#!/bin/sh\n")
 	p.chmod("node_modules/m/run", 0o755)
