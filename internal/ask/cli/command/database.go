@@ -339,11 +339,14 @@ func (a *App) RunName(arg string) string {
 	return w.Plan.Name
 }
 
-// Pool opens the workspaces of the repository that the configuration is for.
+// Pool opens the board's workspaces of the repository that the configuration is for.
 func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*pool.Pool, error) {
 	p, err := action.Pool(ctx, c, a.Env, db)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
+	}
+	if err == nil {
+		err = p.ClaimBoard()
 	}
 	if err != nil {
 		return nil, err
