@@ -164,15 +164,17 @@ func (pl *Planner) Landing() (engine.Plan, error) {
 	return plan, err
 }
 
-// Shell is the plan of a command that a person runs in the workspace of a task.
-func (pl *Planner) Shell(task board.Case) (engine.Plan, error) {
-	p, name, err := pl.taskProcedure()
-	if err != nil {
-		return engine.Plan{}, err
-	}
+// Shell is the plan of a command that a person runs in a workspace, at the level of its agent.
+func (pl *Planner) Shell(level string) (engine.Plan, error) {
 	own := *pl
-	own.Config = pl.withSafety(pl.levelOf(draft{pl, name, p}, task))
+	own.Config = pl.withSafety(level)
 	return own.Landing()
+}
+
+// TaskLevel is the safety level of the agents of a task.
+func (pl *Planner) TaskLevel(task board.Case) (string, error) {
+	p, name, err := pl.taskProcedure()
+	return pl.levelOf(draft{pl, name, p}, task), err
 }
 
 // levelOf is the safety level of a task. One from outside has the stricter of two.

@@ -10,11 +10,22 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // This file is about what both a person and an agent changed, and how a person resolves it.
+
+// View is the workspace of a run for a process that only looks at it: another may work there.
+// The error is [ErrGone] when another run has it now, or it was removed.
+func View(ctx context.Context, person *workspace.Checkout, at pool.Workspace, run string) (*Workspace, error) {
+	w := &Workspace{o: Options{Person: person}, at: at}
+	if err := w.readAgreed(); err != nil {
+		return nil, err
+	}
+	return w, w.Continue(ctx, run)
+}
 
 // Conflicts for which the run rests.
 func (w *Workspace) Conflicts() ([]Conflict, error) {

@@ -79,18 +79,17 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 func (d *Driver) useWorkspace() {
 	p := d.o.Private
 	d.o.Tree, d.watched = p.Tree(), p.Place().Dir
-	d.plan = d.inWorkspace(d.plan)
+	d.plan = InWorkspace(d.plan, p)
 	if d.plan.Root != d.plan.Project {
 		d.notify(Notice{Kind: Note, Text: "agents and gates work in " + d.plan.Root +
 			", a private workspace; what is verified is delivered to " + d.plan.Project})
 	}
 }
 
-// inWorkspace is a plan that is carried out in the private workspace. A box shows it in
+// InWorkspace is a plan that is carried out in a private workspace. A box shows it in
 // the place of the person's files, so that paths hold; without mounts it has a path of
 // its own.
-func (s *session) inWorkspace(plan Plan) Plan {
-	w := s.o.Private
+func InWorkspace(plan Plan, w *delivery.Workspace) Plan {
 	top, at := w.Person().Repo.Top, w.Place()
 	plan.Project = cmp.Or(plan.Project, plan.Root)
 	plan.Marks = append(slices.Clone(plan.Marks), at.Env()...)

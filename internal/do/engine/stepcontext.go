@@ -63,7 +63,7 @@ func (h *StepContext) Inner(plan Plan) Options {
 	o := h.w.o
 	o.Plan, o.Work, o.Stops, o.Kill, o.Private = plan, nil, nil, nil, nil
 	if h.w.o.Private != nil {
-		o.Plan = h.w.inWorkspace(plan)
+		o.Plan = InWorkspace(plan, h.w.o.Private)
 	}
 	return o
 }

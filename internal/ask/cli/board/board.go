@@ -5,7 +5,6 @@ package board
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/board"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/process"
-	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // caseActions are the commands that do one thing to each of some cases.
@@ -238,51 +235,17 @@ func megabytes(n int64) string {
 }
 
 func caseShellCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf("shell ID [COMMAND…]",
-		"Open a shell in the workspace of a task, in the sandbox that its agent has; or run COMMAND there", nil, nil)
-	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Flags().SetInterspersed(false) // flags after the id are COMMAND's
-	cmd.Example = "pawl case shell task-001\npawl case shell task-001 npm run dev"
-	command.TextOnly(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.WithPool(ctx, func(p *action.Operator, clones *pool.Pool) error {
-			job, policy, err := workspaceJob(ctx, a, p, clones, args)
-			if err != nil {
-				return err
-			}
-			return session.RunJob(ctx, a, job, policy)
+	cmd := command.OpensShell("shell ID",
+		"Open a shell in the workspace of a task, in the sandbox that its agent has; or run COMMAND there",
+		func(ctx context.Context, args []string) error {
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				id, err := action.CaseID(args[0])
+				if err != nil {
+					return err
+				}
+				return session.Shell(ctx, a, p, store.Run{Kind: "task", Name: id}, args[1:])
+			})
 		})
-	}
+	cmd.Example = "pawl case shell task-001\npawl case shell task-001 npm run dev"
 	return cmd
-}
-
-// workspaceJob is a command in the workspace of a task, and its box; nil is none.
-func workspaceJob(ctx context.Context, a *command.App, p *action.Operator, clones *pool.Pool,
-	args []string) (job process.Command, policy *sandbox.Policy, err error) {
-	id, err := action.CaseID(args[0])
-	if err != nil {
-		return job, nil, err
-	}
-	c, err := p.Store.Case(ctx, id)
-	if err != nil {
-		return job, nil, err
-	}
-	found, ok, err := clones.Find(ctx, id)
-	if err != nil {
-		return job, nil, err
-	}
-	if _, err := os.Stat(found.Root); !ok || err != nil {
-		return job, nil, fault.Refuse("%s has no workspace here", id).
-			Hint("It gets one when work on it begins: pawl case start %s, or pawl autopilot", id)
-	}
-	conf, err := a.Load(nil)
-	if err != nil {
-		return job, nil, err
-	}
-	argv := args[1:]
-	if len(argv) == 0 {
-		argv = []string{session.ShellOf(a)}
-	}
-	return session.Shell(ctx, a, conf, c, found, argv)
 }

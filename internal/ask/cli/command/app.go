@@ -261,6 +261,23 @@ func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator
 	})
 }
 
+// OpensShell is a command that opens a shell in the workspace of args[0], or runs the rest
+// there, with all its flags.
+func OpensShell(use, short string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := Leaf(use+" [COMMAND…]", short, nil, func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return Usage("say whose workspace: %s [COMMAND…]", use)
+		}
+		if len(args) > 1 && args[1] == "--" {
+			args = append(args[:1], args[2:]...)
+		}
+		return do(ctx, args)
+	})
+	cmd.Flags().SetInterspersed(false) // flags after the name are COMMAND's
+	TextOnly(cmd)
+	return cmd
+}
+
 // RunAndText is for commands that take a run and words; what names the words.
 func RunAndText(what, example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

@@ -129,14 +129,9 @@ func resumeEvent(ctx context.Context, s *session.Session, run store.Run) (loop.E
 func runCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var dry, fresh, iterate bool
-	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml | shell RUN", "Run a procedure, or a workflow",
+	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow",
 		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
-			if len(args) > 1 && args[0] == "shell" {
-				return a.WithRun(ctx, args[1], func(p *action.Operator, r store.Run) error {
-					return shellIn(ctx, a, p, r, args[2:])
-				})
-			}
 			isWorkflow := len(args) > 0 && command.IsFile(args[0])
 			var name string
 			var err error
@@ -157,6 +152,13 @@ func runCommand(a *command.App) *cobra.Command {
 			}
 			return runProcedure(ctx, a, name, f, dry, fresh)
 		})
+	cmd.AddCommand(command.OpensShell("shell RUN",
+		"Open a shell in the private workspace of a run, in the sandbox that its agent has; or run COMMAND there",
+		func(ctx context.Context, args []string) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
+				return session.Shell(ctx, a, p, r, args[1:])
+			})
+		}))
 	a.Checks[cmd] = func(args []string) error {
 		dry = true
 		return cmd.RunE(cmd, args)

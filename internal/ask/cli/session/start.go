@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -15,17 +14,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
-	"github.com/pawl-dev/pawl/internal/ask/planner"
-	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/retention"
-	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
-	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -313,29 +308,6 @@ func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func
 		own = ""
 	}
 	return q.Try(ctx, filepath.ToSlash(own))
-}
-
-// Shell is a command in the workspace of a task, at the task's safety level and without
-// its agent's key. policy is nil where no sandbox is.
-func Shell(ctx context.Context, a *command.App, c *config.Config, task board.Case, w pool.Entry,
-	args []string) (job process.Command, policy *sandbox.Policy, err error) {
-	plan, err := a.Planner(c, planner.Flags{}).Shell(task)
-	if err != nil {
-		return job, nil, err
-	}
-	l := &Landing{a: a, c: c, Plan: plan}
-	if l.verdict, err = judge(ctx, a, plan.Safety, false, "the command"); err != nil {
-		return job, nil, err
-	}
-	ports := pool.Workspace{Ports: w.Ports}.Env()
-	job = process.Command{Args: args, Dir: w.Root, Env: slices.Concat(plan.Environ, ports)}
-	if !l.verdict.Boxed {
-		return job, nil, nil
-	}
-	box := l.gateBox(ctx, w.Root, w.Dir)
-	job.Env = slices.Concat(plan.Environ, box.Caches, ports)
-	temp := filepath.Join(config.StateDir(c.Root, a.Env), "shell", w.ID)
-	return job, box.Setup.TempIn(temp), nil
 }
 
 // sweepWithin bounds what a run that ended does about others.

@@ -79,7 +79,7 @@ func TestAFullRepository(t *testing.T) {
 	if out, err := tryGit(r.top, "fsck"); err != nil {
 		t.Errorf("the repository is broken: %s", out)
 	}
-	if e, ok, err := p.Find(t.Context(), "task-001"); err != nil || !ok || e.State != kept || e.Process != 0 {
+	if e, ok, err := find(t, p, "task-001"); err != nil || !ok || e.State != kept || e.Process != 0 {
 		t.Errorf("%+v, %v, %v", e, ok, err)
 	}
 	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || len(all) != 1 || !all[0].Remove || exists(w.Dir) {

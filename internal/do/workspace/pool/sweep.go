@@ -21,7 +21,6 @@ type Entry struct {
 	Kind      string    `json:"kind"`  // task, integration or warm
 	State     string    `json:"state"` // making, held, kept, warm or removing
 	Dir       string    `json:"dir"`
-	Root      string    `json:"-"` // where work is done, in Dir
 	Branch    string    `json:"branch,omitempty"`
 	Base      string    `json:"base,omitempty"`
 	Commit    string    `json:"commit,omitempty"` // what was collected last
@@ -44,18 +43,18 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	return all, nil
 }
 
-// Find is the workspace of a task; ok is false when it has none.
-func (p *Pool) Find(ctx context.Context, id string) (e Entry, ok bool, err error) {
+// Find is the workspace with an id, which a process may work in.
+func (p *Pool) Find(ctx context.Context, id string) (w Workspace, ok bool, err error) {
 	r, ok, err := p.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
-		return Entry{}, false, err
+		return Workspace{}, false, err
 	}
-	return p.entry(r), true, nil
+	return p.workspace(r), true, nil
 }
 
 func (p *Pool) entry(r store.Workspace) Entry {
 	e := Entry{
-		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir, Root: p.workspace(r).Dir,
+		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir,
 		Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 		Landed: r.Landed,
