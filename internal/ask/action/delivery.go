@@ -19,7 +19,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -38,7 +40,7 @@ type Application struct {
 	Commits int      `json:"commits,omitempty"` // that came with it
 	// Conflicts are why nothing was changed.
 	Conflicts []workspace.Conflict `json:"conflicts,omitempty"`
-	// Confirm are the paths of what runs by itself, which a person has to say yes to.
+	// Confirm are the paths of what runs by itself or is protected, which a person has to say yes to.
 	Confirm []string `json:"confirm,omitempty"`
 	Why     string   `json:"why,omitempty"` // it was not applied
 }
@@ -130,8 +132,37 @@ func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.
 	}
 	return delivery.Take(ctx, delivery.Options{
 		Person: person, Pool: clones, ID: id, StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
-		When: deliver.Asked, Tell: tell, Confirm: c.Safety.Confirm,
+		When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c),
 	})
+}
+
+// ConfirmPatterns are patterns of what runs by itself, and of what configures pawl.
+func ConfirmPatterns(c *config.Config) []string {
+	return slices.Concat(c.Safety.Confirm, []string{config.FileName}, engine.SourceNames(c.Root, c.Root, c.Root, c.Files))
+}
+
+// toConfirm are the paths of changes that a person has to say yes to by name: what runs by
+// itself, what configures pawl, and what the agents of the run may not change.
+func (p *Operator) toConfirm(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
+) ([]string, error) {
+	c, err := p.configOf(r.Root)
+	if err != nil {
+		return nil, err
+	}
+	sources := slices.Clone(c.Files)
+	if file := SetupOf(r).Flags.File; file != "" {
+		sources = append(sources, trust.File{Path: file})
+	}
+	found := gate.Tampered(lists.Each(changes, func(c git.Change) gate.Change {
+		return gate.Change{Path: c.Path, From: c.From, Status: c.Status, Link: c.IsLink()}
+	}), gate.Protect{
+		Patterns: c.Verification.Protect, New: c.Verification.ProtectNew, Allow: c.Procedures[r.Name].Allow,
+		Files: engine.SourceNames(person.Repo.Top, c.Root, c.Root, sources),
+	})
+	paths := lists.Each(changes, func(ch git.Change) string { return ch.Path })
+	paths, err = delivery.RunsItself(ctx, person.Repo, paths, ConfirmPatterns(c))
+	paths = append(paths, lists.Each(found, func(v gate.Violation) string { return v.Path })...)
+	return slices.Compact(slices.Sorted(slices.Values(paths))), err
 }
 
 // hiddenPaths are the paths of safety.hide.
@@ -198,7 +229,10 @@ func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store
 	if err != nil {
 		return Application{}, err
 	}
-	out := p.applied(ctx, w.Person(), r, u.Changes)
+	out, err := p.applied(ctx, w.Person(), r, u.Changes)
+	if err != nil {
+		return out, err
+	}
 	out.Commits = u.Commits
 	switch {
 	case out.Status == "nothing" && u.Commits == 0:
@@ -241,8 +275,8 @@ func conflictsOf(in delivery.BroughtIn) []workspace.Conflict {
 
 // applied is what changes come to in the person's files as they are.
 func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
-) Application {
-	out := Application{Run: r.ID, Status: "check", Changed: len(changes)}
+) (out Application, err error) {
+	out = Application{Run: r.ID, Status: "check", Changed: len(changes)}
 	differs := lists.Set(person.Differing(changes))
 	for _, ch := range changes {
 		switch {
@@ -256,10 +290,7 @@ func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r st
 			out.Written = append(out.Written, ch.Path)
 		}
 	}
-	paths := lists.Each(changes, func(ch git.Change) string { return ch.Path })
-	if c, err := p.configOf(r.Root); err == nil {
-		out.Confirm, _ = delivery.RunsItself(ctx, person.Repo, paths, c.Safety.Confirm) // the delivery says why not
-	}
+	out.Confirm, err = p.toConfirm(ctx, person, r, changes)
 	switch {
 	case len(changes) == 0:
 		out.Status = "nothing"
@@ -268,7 +299,7 @@ func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r st
 	case len(out.Written)+len(out.Removed) == 0:
 		out.Status = "already"
 	}
-	return out
+	return out, err
 }
 
 // applySnapshots applies what the snapshots of a run have whose workspace is gone, or
@@ -293,8 +324,10 @@ func (p *Operator) applySnapshots(ctx context.Context, r store.Run, o ApplyOptio
 	if err != nil {
 		return Application{}, err
 	}
-	out := p.applied(ctx, person, r, changes)
+	out, err := p.applied(ctx, person, r, changes)
 	switch {
+	case err != nil:
+		return out, err
 	case o.Check || out.Status != "check":
 		return out, nil
 	case len(out.Confirm) > 0 && !o.Confirmed:
@@ -340,7 +373,8 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 	case "conflict":
 		p.printConflicts(out)
 	case "confirm":
-		p.Result("Nothing was changed: programs of yours run these by themselves, and run %s changed them.\n", out.Run)
+		p.Result("Nothing was changed: programs of yours run these by themselves, or they are protected, and run %s "+
+			"changed them.\n", out.Run)
 		for _, path := range out.Confirm {
 			p.Result("  %s\n", report.Line(path, 300))
 		}
@@ -349,6 +383,10 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 		p.Result("Run %s can be applied: %s would be written, %d removed.\n", out.Run,
 			fault.Numbered(len(out.Written), "file"), len(out.Removed))
 		p.listPaths(out)
+		if len(out.Confirm) > 0 {
+			p.Result("It needs --yes: programs of yours run some of it by themselves, or it is protected: %s.\n",
+				deliver.Some(out.Confirm))
+		}
 	case "applied":
 		commits := ""
 		if out.Commits > 0 {

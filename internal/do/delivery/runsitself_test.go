@@ -36,3 +36,26 @@ func TestRunsItself(t *testing.T) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
+
+// Git takes a folder with HEAD, objects and refs for a repository, and obeys its settings and
+// hooks: also one that is made whole by what comes.
+func TestBareRepositoriesRunByThemselves(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gittest.Git(t, dir, "init", "-q")
+	gittest.Git(t, dir, "init", "-q", "--bare", "data/b.git")
+	if err := os.MkdirAll(filepath.Join(dir, "half/refs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	repo, err := git.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Fields("data/b.git/hooks/post-checkout data/b.git/config half/HEAD half/objects/x half/config " +
+		"r/head r/Objects/x r/refs/x r/sub/config w/HEAD w/commondir")
+	all := slices.Concat(want, strings.Fields("data/x HEAD objects/x refs/x lone/HEAD lone/config lone/refs/x"))
+	got, err := delivery.RunsItself(t.Context(), repo, all, nil)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}

@@ -334,7 +334,7 @@ func (w *worker) changes(ctx context.Context, from, to string) (all []gate.Chang
 	}
 	all = make([]gate.Change, len(list))
 	for i, c := range list {
-		all[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status}
+		all[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status, Link: c.IsLink()}
 	}
 	return all, more, nil
 }

@@ -27,6 +27,7 @@ type Change struct {
 	Path   string
 	From   string // of a rename, the old path
 	Status byte   // 'A' added, 'M' modified, 'D' deleted, 'R' renamed, 'T' type changed
+	Link   bool   // what is there now is a symbolic link
 }
 
 // Protect says which paths an agent may not change.
@@ -51,7 +52,16 @@ func Tampered(changes []Change, rules Protect) []Violation {
 	var out []Violation
 	covered := rules.coverer()
 	for _, c := range changes {
-		if pattern, ok := covered(c.Path); ok {
+		pattern, ok := covered(c.Path)
+		if !ok && c.Link && rules.New && !rules.isLifted(c.Path) {
+			i := slices.IndexFunc(rules.Patterns, func(one string) bool {
+				return LeadsTo(strings.ToLower(c.Path), strings.ToLower(one))
+			})
+			if ok = i >= 0; ok {
+				pattern = rules.Patterns[i]
+			}
+		}
+		if ok {
 			if why := whyRefused(c, rules.New || rules.isNamed(c.Path)); why != "" {
 				why = fmt.Sprintf("%s, but it is protected by %q", why, pattern)
 				if pattern == c.Path && path.Base(pattern) == repository {
@@ -95,7 +105,7 @@ func (p Protect) coverer() func(path string) (pattern string, ok bool) {
 		if p.isNamed(path) {
 			return path, !slices.Contains(p.Allow, path)
 		}
-		if slices.ContainsFunc(p.Allow, func(one string) bool { return Match(one, path) }) {
+		if p.isLifted(path) {
 			return "", false
 		}
 		for i, one := range p.Patterns {
@@ -108,6 +118,20 @@ func (p Protect) coverer() func(path string) (pattern string, ok bool) {
 		}
 		return "", false
 	}
+}
+
+func (p Protect) isLifted(path string) bool {
+	return slices.ContainsFunc(p.Allow, func(one string) bool { return Match(one, path) })
+}
+
+// LeadsTo reports whether a pattern covers a path, or a folder of the pattern does: a link
+// there leads to what the pattern is about.
+func LeadsTo(name, pattern string) bool {
+	isCovered := Match(pattern, name)
+	for dir := path.Dir(pattern); !isCovered && dir != "."; dir = path.Dir(dir) {
+		isCovered = !strings.ContainsAny(path.Base(dir), "*?[{") && Match(dir, name)
+	}
+	return isCovered
 }
 
 // maxCovered bounds what [Protect.Covers] lists.

@@ -103,6 +103,27 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// A new link in the place of a folder on the way to protected files makes new ones.
+func TestLinksToProtected(t *testing.T) {
+	t.Parallel()
+	rules := Protect{Patterns: []string{".github/workflows/**", "packages/*/tests/**", "**/*_test.go"}, New: true}
+	for _, name := range []string{".github", ".GitHub", "packages/a/tests", "packages", ".github/workflows"} {
+		if got := Tampered([]Change{{Path: name, Status: 'A', Link: true}}, rules); len(got) != 1 {
+			t.Errorf("the link %s: %v", name, got)
+		}
+	}
+	if got := Tampered([]Change{{Path: ".github", Status: 'A'}, {Path: "docs", Status: 'A', Link: true}}, rules); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+	loose := Protect{Patterns: rules.Patterns}
+	allowed := Protect{Patterns: rules.Patterns, New: true, Allow: []string{".github"}}
+	for _, rules := range []Protect{loose, allowed} {
+		if got := Tampered([]Change{{Path: ".github", Status: 'A', Link: true}}, rules); len(got) > 0 {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
 func TestCheckPattern(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "/", "[a", "a/{b", `a\`, strings.Repeat("{a,b}", 20), strings.Repeat("a", 2000), "\xff"} {

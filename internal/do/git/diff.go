@@ -19,6 +19,9 @@ type Change struct {
 	NewMode, NewObject string
 }
 
+// IsLink reports whether what is there now is a symbolic link.
+func (c Change) IsLink() bool { return c.NewMode == ModeSymlink }
+
 // Added are the paths at which changes put something where nothing was.
 func Added(changes []Change) (paths []string) {
 	for _, c := range changes {

@@ -213,7 +213,9 @@ func (q *Queue) keepProtected(ctx context.Context, merged string, changes []git.
 ) (tree string, kept []string, err error) {
 	rules := q.o.Protect
 	rules.Allow = slices.Concat(rules.Allow, allow)
-	list := lists.Each(changes, func(c git.Change) gate.Change { return gate.Change{Path: c.Path, Status: c.Status} })
+	list := lists.Each(changes, func(c git.Change) gate.Change {
+		return gate.Change{Path: c.Path, Status: c.Status, Link: c.IsLink()}
+	})
 	for _, v := range gate.Tampered(list, rules) {
 		kept = append(kept, v.Path)
 	}

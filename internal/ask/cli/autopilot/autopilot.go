@@ -207,7 +207,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	}
 	p := c.Autopilot
 	o = autopilot.Options{
-		Confirm: c.Safety.Confirm,
+		Confirm: action.ConfirmPatterns(c),
 		Root:    c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
 		PickBest: p.Pick == "best",
 		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),

@@ -97,7 +97,7 @@ func applyCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, p *action.Operator, r store.Run) error { return apply(ctx, a, p, r, o) })
 	cmd.Flags().BoolVar(&o.Check, "check", false, "say what would be done, and do nothing")
 	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
-		"also apply files that programs of yours run by themselves, such as git hooks")
+		"also apply protected files, and those that programs of yours run by themselves, such as git hooks")
 	return cmd
 }
 

@@ -45,12 +45,12 @@ func Shell(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 		return err
 	}
 	s := shell{a: a, c: c}
-	if err := s.find(ctx, p, r); err != nil {
+	if err := s.findWorkspace(ctx, p, r); err != nil {
 		show := map[bool]string{true: "case show " + r.Name, false: "show " + r.ID}[r.ID == ""]
 		return fault.Of(fault.Refused, fmt.Errorf("cannot open the workspace of %s: %w", cmp.Or(r.ID, r.Name), err)).
 			Hint("See what was done: pawl %s", show)
 	}
-	plan, policy, err := s.plan(ctx, action.SetupOf(r).Flags.Unsandboxed)
+	plan, policy, err := s.planJob(ctx, action.SetupOf(r).Flags.Unsandboxed)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func Shell(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 	return runJob(ctx, a, process.Command{Args: args, Dir: plan.Root, Env: plan.Environ}, policy)
 }
 
-// find finds the workspace.
-func (s *shell) find(ctx context.Context, p *action.Operator, r store.Run) error {
+// findWorkspace finds the workspace.
+func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.Run) error {
 	setup, id, isTask := action.SetupOf(r), r.Name, r.Kind == string(loop.Task)
 	if !isTask {
 		id = setup.Private
@@ -100,8 +100,8 @@ func (s *shell) find(ctx context.Context, p *action.Operator, r store.Run) error
 var errNoWorkspace = errors.New("there is none here: a task gets one when work on it begins, and a run outside of git " +
 	"works in your own files")
 
-// plan says where the command runs, with which environment, and in which box; nil is none.
-func (s *shell) plan(ctx context.Context, unsandboxed bool) (plan engine.Plan, box *sandbox.Policy, err error) {
+// planJob says where the command runs, with which environment, and in which box; nil is none.
+func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan engine.Plan, box *sandbox.Policy, err error) {
 	if plan, err = s.a.Planner(s.c, planner.Flags{}).Shell(s.level); err != nil {
 		return plan, nil, err
 	}
