@@ -167,7 +167,7 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s does not say what it does", tool.Name)
 		case a.ReadOnlyHint:
 			reads++
-			if !slices.Contains([]string{"get", "list", "read", "diff", "next", "explain", "summary"}, strings.Split(tool.Name, "_")[0]) {
+			if !slices.Contains([]string{"get", "list", "read", "diff", "next", "explain", "summary", "foresee"}, strings.Split(tool.Name, "_")[0]) {
 				t.Errorf("%s says that it only reads", tool.Name)
 			}
 		case *a.DestructiveHint:

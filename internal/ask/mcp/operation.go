@@ -53,6 +53,11 @@ var offered = []struct{ id, note string }{
 	{"review-run", "Only with what the person decided."},
 	{"message-run", ""},
 	{"rollback-run", ""},
+	{"foresee-apply", "confirm names what the person has to see first."},
+	{"apply-run", "Only when the person wants it; confirmed only when they have seen what confirm names, and said yes to it."},
+	{"list-conflicts", ""},
+	{"settle-file", "Only with what the person decided; resume_run goes on then."},
+	{"discard-run", ""},
 	{"diff-run", ""},
 	{"list-iterations", ""},
 	{"list-iteration-files", ""},
@@ -62,7 +67,7 @@ var offered = []struct{ id, note string }{
 
 // destructive are those that end, take away or land something: a client asks first.
 var destructive = []string{"move-case", "remove-case", "rollback-case", "stop-autopilot", "stop-run", "review-run",
-	"rollback-run"}
+	"rollback-run", "apply-run", "settle-file", "discard-run"}
 
 // description is what is read of the API's.
 type description struct {
