@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,43 @@ func TestLostIteration(t *testing.T) {
 				t.Errorf("%s, of steps %v: %q", ended, steps != nil, got)
 			}
 		}
+	}
+}
+
+// What the agent of a step uses counts once.
+func TestLiveLineCountsStepsOnce(t *testing.T) {
+	t.Parallel()
+	s := New(Terminal{Progress: io.Discard}, "audit")
+	s.begins(noon, "iteration 1/3", "starting")
+	s.Notice(engine.Notice{Kind: engine.AgentEvent, At: noon, Step: &engine.StepNotice{Step: "a"},
+		Event: agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}}})
+	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · starting · 1.0k tokens"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Above the first line of another day stands the date. What an agent says stands below each
+// other, with who says it; of a very long text the end is left out.
+func TestLinesBelowEachOther(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := New(Terminal{Progress: &out, Verbose: true}, "build")
+	day := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
+	s.Line(day, "one")
+	s.Line(day.Add(time.Hour), "two")
+	s.Line(day.AddDate(0, 0, 1), "three")
+	s.Notice(engine.Notice{Kind: engine.AgentEvent, Step: &engine.StepNotice{Step: "lint"},
+		Event: agent.Event{Kind: agent.Text, Text: "first\n\x1b[31msecond\n"}})
+	const want = "2026-01-02\n[12:00:00] one\n[13:00:00] two\n2026-01-03\n[12:00:00] three\n" +
+		"           lint: first\n                 [31msecond\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	s.Notice(engine.Notice{Kind: engine.AgentEvent, Run: "r1",
+		Event: agent.Event{Kind: agent.Text, Text: strings.Repeat("x\n", maxSaidLines+10)}})
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; len(lines) != maxSaidLines+1 || !strings.Contains(last, "… 10 lines more; all of it: pawl logs r1 -i N") {
+		t.Errorf("%d lines, the last is %q", len(lines), last)
 	}
 }

@@ -8,6 +8,8 @@
 //   - with -v, indented lines tell what the agent does and why the loop decides;
 //   - agents' words are cut and lose their control characters.
 //
+// `pawl logs` shows a run by the same lines, from its journal.
+//
 // A workflow on a terminal has the live tree of its steps below the lines
 // instead. A script gets one JSON object a line ([Event]), and an iteration as
 // a [Record], which `pawl show --json` prints as well.
@@ -21,7 +23,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -35,6 +40,7 @@ type Terminal struct {
 	Drawn    bool      // Progress can be drawn over
 	Color    bool
 	Verbose  bool // what the agent does and why the loop decides, too
+	Thinking bool // and what it thinks
 	Quiet    bool // only what a person must not miss
 	JSON     bool
 }
@@ -46,6 +52,7 @@ type Screen struct {
 	live bool // draw the live line
 
 	mu    sync.Mutex
+	day   string    // of the last line
 	drawn time.Time // when the live line was; zero where none is
 	began time.Time // of the iteration
 	title string
@@ -66,7 +73,9 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.printJSON(n)
 	}
 	if s.to.Quiet {
-		s.quietly(n)
+		if n.Kind == engine.RunEnded && n.State.Status != loop.Completed {
+			s.runEnded(n) // what a person must not miss
+		}
 		return
 	}
 	if s.stepNotice(n) {
@@ -82,7 +91,7 @@ func (s *Screen) Notice(n engine.Notice) {
 	case engine.IterationStarted:
 		s.iterationStarted(n)
 	case engine.AgentEvent:
-		s.agentEvent(n.Event)
+		s.agentEvent(n)
 	case engine.GateStarted:
 		if s.gate == "" { // else others run beside it
 			s.before = s.said
@@ -113,13 +122,6 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.print("Warning: %s", report.Line(n.Text, 500))
 	}
 	s.draw(n)
-}
-
-// quietly shows only what a person must not miss.
-func (s *Screen) quietly(n engine.Notice) {
-	if n.Kind == engine.RunEnded && n.State.Status != loop.Completed {
-		s.runEnded(n)
-	}
 }
 
 // kindWord is what is run.
@@ -165,6 +167,9 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 	}
 	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
 	s.begins(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	if c.Agent != "" {
+		s.note("agent %s", c.Agent)
+	}
 	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
 		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
@@ -201,15 +206,26 @@ func (s *Screen) feedback(f *loop.Feedback) {
 }
 
 // agentEvent shows what the agent does, with -v, and keeps it for the live line.
-func (s *Screen) agentEvent(e agent.Event) {
-	s.take(e)
+func (s *Screen) agentEvent(n engine.Notice) {
+	who, e := "agent", n.Event
+	if n.Step != nil {
+		who = n.Step.Step
+	} else {
+		s.take(e)
+	}
 	switch e.Kind {
 	case agent.Text:
-		if t := report.Line(e.Text, 300); t != "" {
-			s.note("agent: %s", t)
+		s.words(n.Run, who+": ", e.Text)
+	case agent.Thinking:
+		if s.to.Thinking {
+			s.words(n.Run, who+" thinks: ", e.Text)
 		}
 	case agent.ToolStart:
-		s.note("tool:  %s", toolLine(e))
+		s.note("tool: %s", toolLine(e))
+	case agent.ToolEnd:
+		if e.Failed {
+			s.note("tool failed: %s", report.Line(e.Tool+" "+e.Result, 300))
+		}
 	case agent.Retry, agent.RateLimit, agent.Error:
 		if e.Error != nil {
 			s.note("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
@@ -222,7 +238,56 @@ func (s *Screen) gateEnded(g loop.Gate) {
 		s.said = s.before
 	}
 	s.gate = ""
-	s.note("%s gate %s (%s)", report.GateMark(g), g.Name, loop.Duration(g.Elapsed))
+	s.note("%s", GateLine(g))
+}
+
+// Bounds of one message: lines, and characters of a line.
+const (
+	maxSaidLines = 60
+	maxSaidLine  = 2000
+)
+
+// words shows a text of several lines below each other, with its head in front of the
+// first. On a terminal long lines are wrapped.
+func (s *Screen) words(run, head, text string) {
+	if !s.to.Verbose {
+		return
+	}
+	width := 0
+	if OnTerminal(s.to.Progress) {
+		width = max(Width(s.to.Progress)-len(noteIndent)-len(head)-1, 20)
+	}
+	indent := strings.Repeat(" ", len(head))
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, l := range lines {
+		if i == maxSaidLines {
+			s.note("%s… %s more; all of it: pawl logs %s -i N", indent, fault.Numbered(len(lines)-i, "line"), run)
+			return
+		}
+		l = Printable(strings.TrimRight(fault.Cut(l, maxSaidLine), " \t\r"))
+		for part := range strings.SplitSeq(ansi.Wrap(l, width, ""), "\n") {
+			s.note("%s%s", head, part)
+			head = indent
+		}
+	}
+}
+
+// GateLine is how a gate ended, in a line.
+func GateLine(g loop.Gate) string {
+	how := ""
+	if g.Status != loop.GatePassed {
+		how = " " + string(g.Status)
+	}
+	if g.Test && g.Total >= 0 {
+		how += fmt.Sprintf(", %d of %d passed", g.Passed, g.Total)
+	}
+	if !g.Required {
+		how += ", optional"
+	}
+	if g.Note != "" {
+		how += ", " + report.Line(g.Note, 200)
+	}
+	return fmt.Sprintf("%s gate %s%s (%s)", report.GateMark(g), g.Name, how, loop.Duration(g.Elapsed))
 }
 
 func (s *Screen) iterationEnded(n engine.Notice) {
@@ -232,7 +297,7 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		return
 	}
 	if r.Outcome == loop.Failed {
-		s.line(n.At, "WARNING: %s, consecutive failures: %s", why(r), failures(n.State))
+		s.line(n.At, "WARNING: %s%s", why(r), failures(n.State))
 	}
 	defer s.report(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
@@ -305,7 +370,8 @@ func (s *Screen) report(n engine.Notice) {
 	if last := failure.LastLines(f.Stderr, 1); noCause && !strings.Contains(f.Summary, last) {
 		s.print("   It wrote on stderr: %s", report.Line(f.Stderr, 300))
 	}
-	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, yesNo(f.Transient), f.Severity)
+	isTransient := map[bool]string{true: "yes", false: "no"}[f.Transient]
+	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, isTransient, f.Severity)
 	if c.Kind != loop.Run && c.Kind != loop.Wait {
 		return // nothing comes next
 	}
@@ -317,13 +383,6 @@ func (s *Screen) report(n engine.Notice) {
 	if c.StrategyWhy != "" {
 		s.print("   Why: %s", report.Line(c.StrategyWhy, 500))
 	}
-}
-
-func yesNo(is bool) string {
-	if is {
-		return "yes"
-	}
-	return "no"
 }
 
 func (s *Screen) runEnded(n engine.Notice) {
@@ -344,7 +403,7 @@ func (s *Screen) runEnded(n engine.Notice) {
 	case loop.Exhausted:
 		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(st.Wrong, 300))
 	case loop.Aborted:
-		if c.Guard == loop.GuardBreaker {
+		if c.Guard == loop.GuardBreaker && st.Guards.Failures > 0 {
 			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
 			s.note("Safety guard triggered: %s", c.Guard)
 			s.note("%s", c.Message)
@@ -380,15 +439,39 @@ func (s *Screen) guard(n engine.Notice) {
 	}
 }
 
-// line prints one line of progress.
-func (s *Screen) line(at time.Time, format string, args ...any) {
-	s.print("["+at.Local().Format("15:04:05")+"] "+format, args...)
+// Line prints what happened at a time and is no notice of the engine.
+func (s *Screen) Line(at time.Time, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line(at, format, args...)
 }
+
+// Note prints what belongs to the line above it.
+func (s *Screen) Note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(format, args...)
+}
+
+// line prints one line of progress. Above the first of another day stands the date.
+func (s *Screen) line(at time.Time, format string, args ...any) {
+	at = at.Local()
+	day := at.Format(time.DateOnly)
+	beginsToday := s.day == "" && day == time.Now().Format(time.DateOnly)
+	if s.day != day && !beginsToday {
+		s.print("%s", day)
+	}
+	s.day = day
+	s.print("["+at.Format("15:04:05")+"] "+format, args...)
+}
+
+// noteIndent sets what belongs to a line with a time apart from it.
+const noteIndent = "           "
 
 // note is detail for -v.
 func (s *Screen) note(format string, args ...any) {
 	if s.to.Verbose {
-		s.print("           "+format, args...)
+		s.print(noteIndent+format, args...)
 	}
 }
 
@@ -410,7 +493,7 @@ func color(text string) string {
 		return "\x1b[33m" + text + "\x1b[0m"
 	case strings.Contains(text, "] Completed:"), strings.Contains(text, "✓ gate"):
 		return "\x1b[32m" + text + "\x1b[0m"
-	case strings.HasPrefix(text, "           "):
+	case strings.HasPrefix(text, noteIndent):
 		return "\x1b[2m" + text + "\x1b[0m"
 	}
 	return text

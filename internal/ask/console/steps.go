@@ -71,14 +71,14 @@ func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 }
 
 func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
+	text := ""
+	if st.Failure != nil && st.Failure.Summary != "" {
+		text = ": " + report.Line(st.Failure.Summary, 300)
+	}
 	switch st.Status {
 	case store.StepSuccess:
 		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
 	case store.StepFailure:
-		text := ""
-		if st.Failure != nil {
-			text = ": " + report.Line(st.Failure.Summary, 300)
-		}
 		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
 	case "held":
 		s.note("step %s waits: %s", st.Step, st.Why)
@@ -93,7 +93,7 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	case store.StepAsking:
 		s.line(n.At, "Step %s waits for a person", st.Step)
 	default:
-		s.line(n.At, "Step %s: %s", st.Step, st.Status)
+		s.line(n.At, "Step %s: %s%s", st.Step, st.Status, text)
 	}
 }
 
@@ -208,7 +208,7 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 	case v.Ended == loop.EndedStop:
 		return // the end says it
 	case v.Verdict == loop.Rejected:
-		line = fmt.Sprintf("WARNING: Review: %s, consecutive failures: %s", ReviewLine(v), failures(n.State))
+		line = fmt.Sprintf("WARNING: Review: %s%s", ReviewLine(v), failures(n.State))
 	case v.Verdict == loop.Undecided:
 		line = "WARNING: " + line
 	}
@@ -223,9 +223,12 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 	}
 }
 
-// failures is how close the breaker is.
+// failures is how close the breaker is; "" where nothing is known of that, as afterwards.
 func failures(st loop.State) string {
-	n := fmt.Sprint(st.Guards.Failures)
+	if st.Guards.Failures == 0 {
+		return ""
+	}
+	n := fmt.Sprintf(", consecutive failures: %d", st.Guards.Failures)
 	if th := st.Breaker(); th > 0 {
 		n += fmt.Sprintf("/%d", th)
 	}

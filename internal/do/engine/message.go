@@ -324,8 +324,8 @@ func (d *Driver) allow(a *input) {
 	d.setup.Flags, d.fresh = encode(flags), true
 }
 
-// raisedText says what a run may from now on.
-func raisedText(l journal.Limits) string {
+// RaisedText says what a run may from now on.
+func RaisedText(l journal.Limits) string {
 	var parts []string
 	if n := l.MaxIterations; n != nil && *n > 0 {
 		parts = append(parts, fmt.Sprintf("%d iterations", *n))

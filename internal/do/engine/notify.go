@@ -32,7 +32,7 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 	e, record := in.event, c.Record
 	if in.raise != nil {
 		d.o.Log.Info("limits raised", "run", d.id, "limits", in.raise.Limits)
-		d.notify(Notice{Kind: LimitsRaised, Text: raisedText(in.raise.Limits)})
+		d.notify(Notice{Kind: LimitsRaised, Text: RaisedText(in.raise.Limits)})
 	}
 	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
 		d.notify(Notice{Kind: RunResumed, Text: d.from})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -27,13 +28,14 @@ import (
 
 // story is one run, and how far it is told.
 type story struct {
-	a     *command.App
-	p     *action.Operator
-	raw   bool // print the journal as it is
-	run   store.Run
-	day   string // of the last line
-	seq   int64  // of the last event
-	limit int    // of iterations, as of that event
+	a       *command.App
+	p       *action.Operator
+	screen  *console.Screen
+	raw     bool // print the journal as it is
+	run     store.Run
+	seq     int64        // of the last event
+	state   loop.State   // as far as the events up to that say
+	decided loop.Command // the last
 
 	begun attempt           // the last whose beginning is told
 	ended attempt           // the last whose end is told
@@ -80,7 +82,9 @@ func (s *story) find(ctx context.Context, name string, mayCome bool) error {
 	if errors.Is(err, store.ErrNotFound) && mayCome {
 		return nil
 	}
-	s.run, s.limit = r, r.MaxIterations
+	s.run, s.state.Limit = r, r.MaxIterations
+	s.screen = console.New(console.Terminal{Progress: s.a.Stdout, Verbose: true, Thinking: s.a.Verbose,
+		Color: s.a.Painted("1", "") != ""}, r.Name)
 	return s.a.LookupError(err, name)
 }
 
@@ -101,6 +105,9 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 		return false, err
 	}
 	s.run = now
+	if state, err := engine.StateOf(now); err == nil {
+		s.state.Policy = state.Policy
+	}
 	over := false
 	for e, err := range journal.Read(ctx, s.p.Store, s.run.ID, s.seq) {
 		if err != nil {
@@ -142,10 +149,10 @@ func (s *story) live(ctx context.Context) {
 		return
 	}
 	if now != s.ended {
-		s.begin(at, now, s.run.Agent, "")
+		s.begin(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
 	}
 	s.drain(now)
-	s.gates(at, now)
+	s.gates(now)
 }
 
 // underWay is the attempt whose files are there now.
@@ -218,11 +225,15 @@ func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
 			break
 		}
 		if lines.At > before {
-			s.note("… left out: %d KiB", (lines.At-before)>>10)
+			s.screen.Note("… left out: %d KiB", (lines.At-before)>>10)
 		}
 		var e agent.Event
 		if json.Unmarshal(lines.Line, &e) == nil {
-			s.agentEvent(who, e)
+			n := engine.Notice{Kind: engine.AgentEvent, Event: e}
+			if who != "agent" {
+				n.Step = &engine.StepNotice{Step: who}
+			}
+			s.notice(time.Time{}, n)
 		}
 	}
 	s.reads[key] = lines.End
@@ -242,7 +253,7 @@ func opened(dir *os.Root, name string) *spool.Reader {
 }
 
 // gates tells which gate has begun, and how the one before it ended.
-func (s *story) gates(at time.Time, now attempt) {
+func (s *story) gates(now attempt) {
 	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
@@ -258,10 +269,8 @@ func (s *story) gates(at time.Time, now attempt) {
 		}
 		n++
 		file := fmt.Sprintf("gate-%d", n)
-		running, err := dir.Stat(file + ".result.json.tmp")
-		done, derr := dir.Stat(file + ".result.json")
+		nothing := !there(dir, file+".result.json.tmp") && !there(dir, file+".result.json")
 		key := gateKey(now, n)
-		nothing := err != nil && derr != nil
 		if _, seen := s.seen[key]; nothing || seen {
 			last = check
 			continue
@@ -270,13 +279,7 @@ func (s *story) gates(at time.Time, now attempt) {
 			s.gate(now, n-1, g)
 		}
 		s.seen[key], last = "", check
-		if err != nil {
-			running = done
-		}
-		if running.ModTime().After(at) {
-			at = running.ModTime()
-		}
-		s.line(at, "Gate %s runs: %s", check.Name, report.Line(check.Command, 100))
+		s.notice(time.Now(), engine.Notice{Kind: engine.GateStarted, Gate: loop.Gate{Name: check.Name}})
 	}
 }
 
@@ -320,17 +323,22 @@ func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
 	defer func() { _ = f.Close() }()
 	lines := spool.NewLines(f, s.reads[key])
 	for lines.Next() {
-		s.note("%s | %s", who, report.Line(string(lines.Line), 500))
+		s.outputLine(who, lines.Line)
 	}
 	s.reads[key] = lines.End
 	if size, err := f.Size(); over && err == nil && size > lines.End {
 		rest := make([]byte, min(size-lines.End, 500))
 		n, _, err := f.ReadAt(rest, lines.End)
 		if err == nil && n > 0 {
-			s.note("%s | %s", who, report.Line(string(rest[:n]), 500))
+			s.outputLine(who, rest[:n])
 		}
 		s.reads[key] = size
 	}
+}
+
+func (s *story) outputLine(step string, line []byte) {
+	s.notice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
+		Step: &engine.StepNotice{Step: step, Line: report.Line(string(line), 500)}})
 }
 
 // mayBegin is whether a name can have a run that has not begun.

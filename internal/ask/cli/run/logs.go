@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -76,34 +75,15 @@ func printEvent(a *command.App, e journal.Event) {
 		_ = a.JSONLine(e) // it always encodes
 		return
 	}
-	a.Result("%s %s%s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, eventText(e))
+	a.Result("%s %s %s\n", e.At.Local().Format("2006-01-02 15:04:05"), e.Kind, e.Data)
 }
 
 // eventText is the part of an event's data that a person reads.
 func eventText(e journal.Event) string {
-	switch e.Kind {
-	case journal.IterationEnded:
-		r := decode[loop.Record](e)
-		text := fmt.Sprintf(" %d %s (%s, %s)", r.Number, r.Outcome, r.Agent, loop.Duration(r.Took()))
-		if what := whatHappened(r); what != "" {
-			text += ": " + report.Line(what, 200)
-		}
-		return text
-	case journal.IterationReviewed:
-		v := decode[journal.Review](e)
-		return fmt.Sprintf(" %d %s", v.Number, console.ReviewLine(&v.Review))
-	case journal.Finished, journal.Paused:
-		end := decode[journal.End](e)
-		return fmt.Sprintf(" %s: %s", end.Status, report.Line(end.Why, 200))
-	}
-	if e.Kind == journal.StepStarted || e.Kind == journal.StepEnded {
-		return stepText(e)
-	}
-	var data struct {
+	data := decode[struct {
 		Text, Why, Name, Option string
 		Choice                  int
-	}
-	_ = json.Unmarshal(e.Data, &data)
+	}](e)
 	if data.Choice != 0 {
 		data.Text = strings.TrimSuffix(fmt.Sprintf("%d. %s; %s", data.Choice, data.Option, data.Text), "; ")
 	}
@@ -298,29 +278,4 @@ func copyLines(a *command.App, dir *os.Root, name, prefix string) error {
 			_, _ = io.WriteString(out, "\n") // the next write says what is wrong
 		}
 	}
-}
-
-// stepText is an event of a step in words.
-func stepText(e journal.Event) string {
-	st := decode[journal.Step](e)
-	text := " " + stepName(st)
-	if e.Kind == journal.StepEnded {
-		text += fmt.Sprintf(" %s (%s)", st.Status, loop.Duration(st.Elapsed))
-		if st.Summary != "" {
-			text += ": " + report.Line(st.Summary, 200)
-		}
-	}
-	return text
-}
-
-// stepName is a step with what is tried of it.
-func stepName(st journal.Step) string {
-	name := report.Line(st.Step, 100)
-	if st.Alternate > 0 {
-		name += fmt.Sprintf(" (alternative %d)", st.Alternate)
-	}
-	if st.Try > 1 {
-		name += fmt.Sprintf(" (try %d)", st.Try)
-	}
-	return name
 }
