@@ -144,7 +144,6 @@ func commands(a *command.App) *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("pawl {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
-	setup.AddCompletionInstall(a, root)
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		refuseUnknown(root, help)

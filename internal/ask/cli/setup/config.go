@@ -29,7 +29,7 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		initCommand(a), notifyCommand(a), configCommand(a), schemaCommand(a), doctorCommand(a),
-		pricesCommand(a), scheduleCommand(a), withEnvCommand(a), upgradeCommand(a), versionCommand(a),
+		pricesCommand(a), scheduleCommand(a), withEnvCommand(a), versionCommand(a),
 	}
 }
 
