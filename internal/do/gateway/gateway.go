@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -179,7 +181,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		_ = s.Shutdown(bounded)
 		_ = s.Close()
 	})()
-	err := s.Serve(&bound{Listener: l, room: make(chan struct{}, maxConnections)})
+	err := s.Serve(netutil.LimitListener(l, maxConnections))
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("the gateway cannot accept connections any more: %v", err)
 	}
@@ -270,32 +272,4 @@ func writeRefusal(w http.ResponseWriter, d dialect, status int, message string) 
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, d.refusalText(status, message)+"\n")
-}
-
-// bound is a listener that hands out so many connections at a time.
-type bound struct {
-	net.Listener
-	room chan struct{}
-}
-
-// Accept waits for room first.
-func (b *bound) Accept() (net.Conn, error) {
-	b.room <- struct{}{}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.room
-		return nil, err
-	}
-	return &leaving{Conn: c, leave: sync.OnceFunc(func() { <-b.room })}, nil
-}
-
-type leaving struct {
-	net.Conn
-	leave func()
-}
-
-// Close makes room.
-func (l *leaving) Close() error {
-	defer l.leave()
-	return l.Conn.Close()
 }

@@ -131,7 +131,7 @@ var modules = map[string]struct {
 	"mvdan.cc/sh":                            {[]string{"safety"}, "commands are read as a shell reads them; it touches nothing"},
 	"github.com/creack/pty":                  {[]string{"terminal"}, "a shell in a workspace has a terminal of its own"},
 	"github.com/charmbracelet/x/term":        {[]string{"terminal"}, "hands each key of the person's terminal on"},
-	"golang.org/x/net":                       {[]string{"egress"}, "NO_PROXY means what it means to net/http, which the gateway asks"},
+	"golang.org/x/net":                       {[]string{"egress", "gateway"}, "NO_PROXY means what it means to net/http, which the gateway asks; a listener with a limit"},
 	"golang.org/x/sys":                       {[]string{"files", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
