@@ -267,7 +267,10 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 		file := fmt.Sprintf("gate-%d", i+1)
 		switch {
 		case exists(o.root, file+".result.json"):
-			o.gateResult(&g, file)
+			check := engine.Check{Name: spec.Name, Required: spec.Required}
+			if r, ok := engine.ReadGate(o.root, i+1, check); ok {
+				g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.ExitCode, string(r.Status)
+			}
 			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0
 		case exists(o.root, file+".result.json.tmp"):
 			g.Status = "running"
@@ -283,26 +286,6 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 		out = append(out, g)
 	}
 	return out
-}
-
-// gateResult reads how a check's process ended; what its output means is said
-// when the iteration has ended.
-func (o *watchedRun) gateResult(g *Gate, file string) {
-	data, err := o.root.ReadFile(file + ".result.json")
-	var r struct {
-		Elapsed time.Duration `json:"elapsed"`
-		Exit    loop.Exit     `json:"exit"`
-	}
-	if err != nil || json.Unmarshal(data, &r) != nil {
-		return
-	}
-	g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.Exit.Code, string(loop.GateFailed)
-	switch {
-	case r.Exit.Ended == loop.EndedTimeout:
-		g.Status = string(loop.GateTimedOut)
-	case r.Exit.Code == 0:
-		g.Status = string(loop.GatePassed)
-	}
 }
 
 func exists(root *os.Root, name string) bool {
