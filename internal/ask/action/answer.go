@@ -74,13 +74,7 @@ func (r Reply) Complete() error {
 }
 
 // Ends is true for an option after which no agent works.
-func (r Reply) Ends() bool {
-	switch r.Choice.Do {
-	case control.Accept, control.TakeOver, control.GiveUp:
-		return r.Number != 0
-	}
-	return false
-}
+func (r Reply) Ends() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
 
 // Event is the reply as the kernel takes it.
 func (r Reply) Event(p *loop.Policy) loop.Event {

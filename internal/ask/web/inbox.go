@@ -200,17 +200,9 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
-// named is a run's name with what it is to do.
-func named(r store.Run) string {
-	if r.Work == "" {
-		return r.Name
-	}
-	return r.Name + ": " + r.Work
-}
-
 func (s *Server) need(ctx context.Context, r store.Run) Need {
 	v := s.view(ctx, r)
-	n := Need{Kind: "question", Title: named(r), Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: &v}
 	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered

@@ -422,8 +422,3 @@ func story(it *Iteration) []StoryElement {
 	}
 	return list
 }
-
-// endsRun is true for an option after which no agent works.
-func endsRun(d control.Effect) bool {
-	return d == control.Accept || d == control.TakeOver || d == control.GiveUp
-}

@@ -311,7 +311,7 @@ func showQuestion(q *loop.Question, rows []store.Control) *Question {
 		out.Asks = append(out.Asks, Asks{Step: a.Step, Text: a.Text, Answered: done})
 	}
 	for i, c := range q.Choices {
-		o := Option{Number: i + 1, Text: c.Text, Does: string(c.Do), Words: "none", Ends: endsRun(c.Do)}
+		o := Option{Number: i + 1, Text: c.Text, Does: string(c.Do), Words: "none", Ends: c.Do.EndsRun()}
 		if c.Needs {
 			o.Words = "needed"
 		} else if c.Advice {

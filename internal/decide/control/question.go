@@ -25,6 +25,9 @@ const (
 	ReviewAgain Effect = "review again"
 )
 
+// EndsRun is true for an effect after which no agent works.
+func (e Effect) EndsRun() bool { return e == Accept || e == TakeOver || e == GiveUp }
+
 // Choice is one option of a question. It is stored: fields can be added, but
 // names must not change.
 type Choice struct {

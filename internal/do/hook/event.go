@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -165,11 +166,7 @@ func (e Event) effortText() string {
 	if e.Iterations == 0 {
 		return ""
 	}
-	plural := "s"
-	if e.Iterations == 1 {
-		plural = ""
-	}
-	return fmt.Sprintf(" after %d iteration%s, %s", e.Iterations, plural, e.Duration.Round(time.Second))
+	return fmt.Sprintf(" after %s, %s", fault.Numbered(e.Iterations, "iteration"), e.Duration.Round(time.Second))
 }
 
 func (e Event) targetText() string {

@@ -48,6 +48,14 @@ type Run struct {
 	Elapsed   time.Duration
 }
 
+// Title is the run's name with what it is to do.
+func (r *Run) Title() string {
+	if r.Work == "" {
+		return r.Name
+	}
+	return r.Name + ": " + r.Work
+}
+
 // Owner is a process, so that it can be told from a later one with the same
 // number.
 type Owner struct {

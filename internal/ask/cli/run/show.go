@@ -67,7 +67,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
 		}
-		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(titled(l.Name, l.Work), 60), l.Status,
+		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(r.Title(), 60), l.Status,
 			console.Of(l.Iteration, l.MaxIterations), started, report.Line(l.Why, 100)}}
 	})
 }
@@ -79,14 +79,6 @@ func listRun(ctx context.Context, p *action.Operator, r store.Run) listed {
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
 		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID,
 	}
-}
-
-// titled is a run's name with what it is to do.
-func titled(name, work string) string {
-	if work == "" {
-		return name
-	}
-	return name + ": " + work
 }
 
 // document is `show --json`: the run, and every iteration.
