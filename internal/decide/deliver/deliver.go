@@ -66,6 +66,9 @@ type Facts struct {
 	Staged  []string // paths of its commits for which the person staged something else
 	Apart   []string // paths that its commits change and that a program filters, which pawl does not run
 	Broken  string   // why the commits cannot be read
+	// Loose are paths that an agent left uncommitted beside its commits, whose own tree the
+	// gates did not find green without them.
+	Loose []string
 	// Unseen are paths of what runs by itself that no person has said yes to.
 	Unseen []string
 }
@@ -88,6 +91,8 @@ type Decision struct {
 	Kind  Kind
 	Why   string
 	Paths []string // that it is about
+	// AsFiles: what its commits change is delivered, too, but the commits stay.
+	AsFiles bool
 }
 
 // Decide chooses what to do with the work.
@@ -126,7 +131,14 @@ func Decide(f Facts) Decision {
 	case len(f.Staged) > 0:
 		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged)}
 	}
-	return Decision{Kind: Deliver, Why: "it is verified"}
+	loose := f.Commits > 0 && len(f.Loose) > 0
+	switch {
+	case !loose || f.Requested:
+		return Decision{Kind: Deliver, Why: "it is verified"}
+	case f.Files == 0:
+		return Decision{Kind: Nothing, Paths: f.Loose, Why: "its commits alone are not verified"}
+	}
+	return Decision{Kind: Deliver, AsFiles: true, Paths: f.Loose, Why: "it is verified, but for its commits alone"}
 }
 
 // decideElsewhere: the checkout is not on the branch that the work began on, or that

@@ -204,10 +204,12 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, no
 	if _, err := w.tree.Snapshot(ctx, w.run, n, o); err != nil {
 		return err
 	}
-	own := slices.DeleteFunc(slices.Clone(w.agreed.Own), func(path string) bool {
+	isPersons := func(path string) bool {
 		return slices.ContainsFunc(todo, func(ch git.Change) bool { return ch.Path == path })
-	})
-	next := Agreed{Run: w.run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch, Own: own}
+	}
+	next := Agreed{Run: w.run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch,
+		Own:   slices.DeleteFunc(slices.Clone(w.agreed.Own), isPersons),
+		Loose: slices.DeleteFunc(slices.Clone(w.agreed.Loose), isPersons)}
 	if len(u.Changes) > 0 || u.Commits > 0 {
 		next.Unjudged = n
 	}

@@ -25,6 +25,7 @@ type Verdict struct {
 	Green     bool // see [deliver.Facts]
 	Completed bool
 	Requested bool // a person asked for it
+	Gated     bool // gates judge the work, and have to have judged its commits alone
 	Together  bool // the gates judged it with all that a person did and that came in
 }
 
@@ -67,6 +68,10 @@ func (d Delivered) Text() string {
 	if d.Many != "" {
 		text += ": " + d.Many
 	}
+	if d.AsFiles {
+		text += "; its commits stay in the workspace, since the gates judged them with " + deliver.Some(d.Paths) +
+			" only, which the agent did not commit"
+	}
 	if len(d.Left) > 0 {
 		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
 	}
@@ -104,6 +109,9 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	}
 	if d.Kind != deliver.Deliver {
 		return d, nil
+	}
+	if d.AsFiles {
+		u.Commits, f.Commits, d.Commits, d.To = 0, 0, 0, d.From
 	}
 	return w.carryOut(ctx, d, u, f, hold)
 }
@@ -144,6 +152,11 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 	}
 	if u.Commits > 0 {
 		if f.Apart, err = w.filteredChanges(ctx, u); err != nil {
+			return f, err
+		}
+	}
+	if u.Commits > 0 && v.Gated {
+		if f.Loose, err = w.loosePaths(ctx, u); err != nil {
 			return f, err
 		}
 	}
@@ -295,7 +308,12 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 			own = append(own, ch.Path)
 		}
 	}
-	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own, Last: &d}
+	loose, err := w.looseChanges(ctx, d.To, after)
+	if err != nil {
+		return d, err
+	}
+	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own, Last: &d,
+		Loose: lists.Each(loose, func(ch git.Change) string { return ch.Path })}
 	if err := w.keepAgreed(ctx, d.Iteration, now); err != nil {
 		return d, err
 	}

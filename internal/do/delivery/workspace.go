@@ -46,6 +46,7 @@ type Workspace struct {
 	run    string
 	agreed Agreed
 
+	judging  string     // see [Workspace.SetAside]
 	finished *intention // a delivery that was cut off, and is finished now
 }
 
@@ -70,6 +71,12 @@ type Agreed struct {
 	// Unjudged is the iteration after whose verdict something of the person's came in
 	// beside work that was not delivered; 0 is none.
 	Unjudged int `json:"unjudged,omitempty"`
+	// Loose are the paths that deliveries of the run brought as files and in no commit.
+	Loose []string `json:"loose,omitempty"`
+	// Green is a tree of the agent's commits alone that the gates found green, and Aside the
+	// tree of the workspace while they judge it; see [Workspace.SetAside].
+	Green string `json:"green,omitempty"`
+	Aside string `json:"aside,omitempty"`
 	// Last is the delivery that was made last, which whoever drives the run notes a little
 	// later.
 	Last *Delivered `json:"last,omitempty"`
@@ -233,6 +240,9 @@ func (w *Workspace) Continue(ctx context.Context, run string) error {
 	if err != nil {
 		return ErrGone
 	}
+	if w.agreed.Aside != "" { // its pawl died as the gates judged
+		return w.TakeBack(ctx, false)
+	}
 	return ctx.Err()
 }
 
@@ -256,6 +266,10 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 		delete(after, old)
 	}
 	a.After = after
+	return w.storeAgreed(a)
+}
+
+func (w *Workspace) storeAgreed(a Agreed) error {
 	if err := files.ReplaceJSON(filepath.Join(w.at.Own, agreedFile), a, true); err != nil {
 		return fmt.Errorf("cannot store what the workspace began with: %w", err)
 	}

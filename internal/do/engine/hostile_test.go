@@ -240,7 +240,7 @@ func TestAGateChangesATestForTheNext(t *testing.T) {
 		"it is new":           {"echo weak >new.txt", "rm new.txt", "new.txt"},
 		"it is new, hidden":   {"printf 'new.txt\n.gitignore\n' >.gitignore && echo weak >new.txt", "rm new.txt .gitignore", "new.txt"},
 		"nobody puts it back": {"true", "echo weak >kept.txt", "kept.txt"},
-		"other files":         {"echo x >built", "rm built", ""},
+		"other files":         {"mkdir -p cache && echo x | tee built >cache/built", "test ! -e built && rm cache/built", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,6 +250,8 @@ func TestAGateChangesATestForTheNext(t *testing.T) {
 `)
 			w.o.Policy.MaxIterations = 1
 			w.o.Protect.Patterns, w.o.Protect.New = []string{"kept.txt", "new.txt"}, true
+			w.write("repo/.gitignore", "cache\n")
+			w.commit("second")
 			w.gate("build", c.build)
 			w.gate("test", c.test)
 			w.within().start()

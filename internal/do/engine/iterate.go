@@ -194,6 +194,9 @@ func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error)
 	if s.Spent.Active == 0 && w.red != "" {
 		in.Rules = append([]string{w.red}, in.Rules...)
 	}
+	if w.redAgain != "" {
+		in.Rules = append([]string{w.redAgain}, in.Rules...)
+	}
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)

@@ -207,7 +207,7 @@ func lastVerdict(s loop.State) delivery.Verdict {
 	v := delivery.Verdict{Iteration: s.Iteration, Completed: s.Status == loop.Completed}
 	for _, p := range slices.Backward(s.Recent) {
 		if p.Outcome != loop.Neutral || p.Cut {
-			v.Green = p.Outcome == loop.Success && !p.Cut
+			v.Green, v.Gated = p.Outcome == loop.Success && !p.Cut, p.Score >= 0
 			break
 		} // it changed nothing, and the gates were not red
 	}
@@ -225,6 +225,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		return ""
 	}
 	v := lastVerdict(s)
+	v.Gated = len(w.plan.Gates) > 0
 	for range combineTries {
 		d, err := p.Deliver(ctx, v)
 		if err != nil {
@@ -262,24 +263,71 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green 
 	w.notify(Notice{Kind: Note, Text: "the gates judge the agent's work together with your commits"})
 	c := s.Command
 	c.Iteration, c.Attempt = s.Iteration, s.Attempts+combinedAttempt
+	red, judged := w.judgeAgain(ctx, c)
+	if red != "" {
+		w.redAgain = "Together with what a person committed meanwhile the work is red: " + red
+		w.warn("together with your commits the work is red, so it is not delivered: " + red)
+	}
+	if green = judged && red == ""; green {
+		w.judgeAlone(ctx, c)
+	}
+	return "", green
+}
+
+// judgeAgain has the gates judge the files as they are, and says what is red. judged is
+// false where they came to no verdict.
+func (w *worker) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
 	defer w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
-	rep, red, err := w.baseGates(ctx, c)
+	rep, all, err := w.baseGates(ctx, c)
 	switch {
 	case err != nil:
 		w.warn(err.Error())
 		return "", false
 	case rep.Stopped || ctx.Err() != nil:
 		return "", false
-	case len(red) > 0 || rep.Failure != nil:
-		w.red = "Together with what a person committed meanwhile the work is red: " + firstOf(red, rep.Summary)
-		w.warn("together with your commits the work is red, so it is not delivered: " + firstOf(red, rep.Summary))
-		return "", false
+	case len(all) > 0 || rep.Failure != nil:
+		return firstOf(all, rep.Summary), true
 	}
 	return "", true
 }
 
-// combinedAttempt is added to the attempts of an iteration whose work is judged again.
-const combinedAttempt = 1000
+// judgeAlone has the gates judge the agent's commits by themselves, where it left other
+// files uncommitted: the branch gets no commit that nobody judged.
+func (w *worker) judgeAlone(ctx context.Context, c loop.Command) {
+	p := w.o.Private
+	if p == nil {
+		return
+	}
+	paths, err := p.SetAside(ctx, c.Iteration)
+	if err == nil && len(paths) == 0 {
+		return
+	}
+	var red string
+	var judged bool
+	if err == nil {
+		w.notify(Notice{Kind: Note, Text: "the gates judge the agent's commits without " + deliver.Some(paths) +
+			" too, which it left uncommitted"})
+		c.Attempt += aloneAttempt
+		red, judged = w.judgeAgain(ctx, c)
+	}
+	after, cancel := w.aftermath(context.WithoutCancel(ctx))
+	defer cancel()
+	if err = errors.Join(err, p.TakeBack(after, judged && red == "")); err != nil {
+		w.warn(err.Error())
+	}
+	if red != "" {
+		w.redAgain = "Your commits are red without " + deliver.Some(paths) + ", which you left uncommitted: " + red
+		w.warn("without " + deliver.Some(paths) + ", which the agent left uncommitted, its commits are red, so they " +
+			"are not delivered as commits: " + red)
+	}
+}
+
+// combinedAttempt and aloneAttempt are added to the attempts of an iteration whose work is
+// judged again.
+const (
+	combinedAttempt = 1000
+	aloneAttempt    = 2000
+)
 
 func firstOf(list []string, otherwise string) string {
 	if len(list) > 0 {

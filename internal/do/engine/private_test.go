@@ -86,7 +86,7 @@ func TestWhatAGateWritesIsNoWork(t *testing.T) {
 		w := privateWorld(t, committed("a.txt", "one")+committed("b.txt", "two"))
 		w.write("repo/.gitignore", "cache\n")
 		w.commit("second")
-		w.gate("build", "test ! -e out && echo x | tee out >kept.txt && echo x >>cache && git add out && git commit -qm gate && rm a.txt || test ! -e a.txt")
+		w.gate("build", "test ! -e out && echo x >out && echo x >>cache && git add out && git commit -qm gate")
 		h := w.within()
 		h.opts.Plan.OnBase = onBase
 		h.start()

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -269,18 +270,18 @@ func (w *worker) setUpFirst() string {
 // baseGates runs all gates, the ones after a red one too, and says what is red. The
 // report is that of the last red one, or of one that cannot run here or could not be judged.
 func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Report, red []string, err error) {
+	var judged workspace.Seen
 	if w.o.Tree != nil {
-		judged, err := w.o.Tree.See(ctx, w.id)
-		if err != nil {
+		if judged, err = w.o.Tree.See(ctx, w.id); err != nil {
 			return last, nil, err
 		}
-		w.trees.headAt = time.Time{} // gates write files, too
-		defer w.undoGates(ctx, judged)
 	}
 	specs := w.gates(c)
 	for from := 0; from < len(specs); {
 		rep, err := gate.Verify(ctx, specs[from:], func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-			return w.runGate(ctx, c, from+n, s)
+			e, err := w.runGate(ctx, c, from+n, s, judged)
+			e.Tampered = nil // nobody's work is judged
+			return e, err
 		}, time.Now)
 		f := rep.Failure
 		if f != nil || rep.Stopped {

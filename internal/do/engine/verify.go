@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,16 +77,12 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
+	var judged workspace.Seen
 	if head := w.trees.head; head.Tree == r.TreeAfter {
-		defer w.undoGates(ctx, workspace.Seen{Tree: head.Tree, Head: git.Head{Commit: head.Head, Branch: head.Branch}})
+		judged = workspace.Seen{Tree: head.Tree, Skipped: head.Skipped, Head: git.Head{Commit: head.Head, Branch: head.Branch}}
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		e, err := w.runGate(ctx, c, n, s)
-		w.trees.headAt = time.Time{} // gates write files, too
-		if err == nil && !e.Stopped {
-			e.Tampered, err = w.changedByGate(ctx, r.TreeAfter)
-		}
-		return e, err
+		return w.runGate(ctx, c, n, s, judged)
 	}, time.Now)
 	r.Gates, r.Score = rep.Gates, rep.Score
 	for _, v := range rep.Tampered {
@@ -109,6 +106,9 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	if w.plan.OnBase && rep.Passed() && len(specs) == len(w.plan.Gates) {
 		w.keepGreen(r.TreeAfter)
 	}
+	if rep.Passed() {
+		w.judgeAlone(ctx, c)
+	}
 	if red := rep.Failure; red != nil {
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
@@ -125,30 +125,11 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	return true
 }
 
-// undoGates puts the files, and what is checked out, back to what gates judged: what they
-// write is no work. What git ignores stays, as caches do.
-func (w *worker) undoGates(ctx context.Context, judged workspace.Seen) {
-	if w.o.Tree == nil || judged.Tree == "" || !w.trees.headAt.IsZero() { // seen to be as it was
-		return
-	}
-	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
-	defer cancel()
-	if err := w.putBack(ctx, judged); err != nil {
-		w.warn(fmt.Sprintf("what gates wrote could not be taken back, so it counts as work: %v", err))
-	}
-}
-
 // putBack makes the files, and what is checked out, what they were.
 func (w *worker) putBack(ctx context.Context, was workspace.Seen) error {
-	now, err := w.o.Tree.See(ctx, w.id)
-	if err == nil && now.Tree != was.Tree {
-		var changes []git.Change
-		if changes, err = w.o.Tree.TreeChanges(ctx, now.Tree, was.Tree); err == nil {
-			_, err = w.o.Tree.Carry(ctx, w.id, changes)
-		}
-	}
-	if clone := w.o.Tree.Clone(); err == nil && clone != nil && now.Head != was.Head {
-		err = clone.SetHead(ctx, was.Head)
+	err := w.o.Tree.PutBack(ctx, w.id, was)
+	if err != nil {
+		err = fmt.Errorf("the files could not be put back: %w", err)
 	}
 	return err
 }
@@ -186,7 +167,8 @@ const gateTimeout = 5 * time.Minute
 // runGate runs one gate as a supervised job, so that nothing it starts outlives
 // it. A gate whose supervisor was killed runs once more: it is not the gate
 // that failed, and nothing was paid for it.
-func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec) (gate.Exec, error) {
+func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
+) (gate.Exec, error) {
 	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
 	begun := time.Now()
 	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
@@ -194,12 +176,15 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err == nil && gone(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
 		w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
-		res, err = w.gateJob(ctx, c, n, s)
-	}
-	if err != nil {
-		return gate.Exec{}, err
+		if err = w.afterGate(ctx, judged, &gate.Exec{}); err == nil {
+			res, err = w.gateJob(ctx, c, n, s)
+		}
 	}
 	e := gateExec(res)
+	w.trees.headAt = time.Time{} // gates write files, too
+	if err = errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
+		return gate.Exec{}, err
+	}
 	e.Green = w.green(s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
@@ -253,7 +238,7 @@ func gateStatus(e gate.Exec) loop.GateStatus {
 		return loop.GateTimedOut
 	case e.Stopped:
 		return loop.GateNotRun
-	case e.ExitCode != 0 || e.Signal != "":
+	case e.ExitCode != 0 || e.Signal != "" || len(e.Changed) > 0:
 		return loop.GateFailed
 	}
 	return loop.GatePassed
@@ -387,39 +372,47 @@ func (w *worker) protected() gate.Protect {
 	return rules
 }
 
-// changedByGate are the protected files that are not as in the tree that the agent left.
-// A gate runs what the agent wrote: it could change the tests for the gates after it,
-// which put them back.
-func (w *worker) changedByGate(ctx context.Context, left string) ([]gate.Violation, error) {
-	if w.o.Tree == nil || left == "" {
-		return nil, nil
+// afterGate finds what a gate did to the files, and makes them, and what is checked out,
+// those that are judged again. A gate runs what the agent wrote: the gates after it would
+// see, and judge, what that made of the files. What git ignores stays, as caches do.
+func (w *worker) afterGate(ctx context.Context, judged workspace.Seen, e *gate.Exec) error {
+	if w.o.Tree == nil || judged.Tree == "" {
+		return nil
 	}
 	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	now, changes, err := w.o.Tree.Since(ctx, w.id, judged)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if t := &w.trees; tree == t.head.Tree && head == t.head.Head {
-		t.headAt = time.Now()
-	}
-	changes, _, err := w.changes(ctx, left, tree)
-	if err != nil {
-		return nil, err
+	all := lists.Each(changes, func(c git.Change) gate.Change { return gate.Change{Path: c.Path, Status: c.Status} })
+	for _, c := range all {
+		if c.Status == 'A' {
+			e.Added = append(e.Added, c.Path)
+		} else {
+			e.Changed = append(e.Changed, c.Path)
+		}
 	}
 	hidden, unread := w.trees.hidden, w.trees.unread
 	w.findHidden(ctx)
 	for _, name := range w.trees.unread {
 		if !slices.Contains(unread, name) {
-			changes = append(changes, gate.Change{Path: name, Status: 'M'})
+			all = append(all, gate.Change{Path: name, Status: 'M'})
 		}
 	}
 	for _, name := range w.trees.hidden {
 		if !slices.Contains(hidden, name) {
-			changes = append(changes, gate.Change{Path: name, Status: 'A'})
+			all = append(all, gate.Change{Path: name, Status: 'A'})
 		}
 	}
-	return gate.Tampered(changes, w.protected()), nil
+	e.Tampered = gate.Tampered(all, w.protected())
+	if len(changes) > 0 || now.Head != judged.Head {
+		err = w.putBack(ctx, judged)
+	}
+	if t := &w.trees; err == nil && judged.Tree == t.head.Tree {
+		t.headAt = time.Now()
+	}
+	return err
 }
 
 // without leaves out what happened to the given paths. Of a rename the other

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -71,10 +72,14 @@ type Exec struct {
 	Green string
 	// Tampered are the protected files that were changed while it ran.
 	Tampered []Violation
+	// Changed are the files that are judged and that it changed, Added those that it
+	// made beside them. All are as they were again.
+	Changed, Added []string
 }
 
-// Run executes command number n (from 0) and waits for its end. An error means
-// that pawl itself could not do its part; how the command ended is no error.
+// Run executes command number n (from 0) on the files that are judged and waits for its
+// end. An error means that pawl itself could not do its part; how the command ended is
+// no error.
 type Run func(ctx context.Context, n int, s Spec) (Exec, error)
 
 // Report is the result of a verification.
@@ -121,6 +126,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		r.Gates[i] = loop.Gate{Name: s.labelOf(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
 	}
 	var failed error
+	var added []string
 	for i, s := range specs {
 		if ctx.Err() != nil {
 			r.Stopped = true
@@ -133,8 +139,10 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 			break
 		}
 		if !r.takeResult(i, s, e, now()) {
+			r.blameMissing(s.labelOf(), added)
 			break
 		}
+		added = append(added, e.Added...)
 		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
 			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
 			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree",
@@ -176,6 +184,17 @@ func (r *Report) takeResult(i int, s Spec, e Exec, now time.Time) bool {
 	return false
 }
 
+// blameMissing says at a red gate what those before it wrote and it did not find.
+func (r *Report) blameMissing(gate string, added []string) {
+	if len(added) == 0 || r.Failure == nil || len(r.Tampered) > 0 {
+		return
+	}
+	text := "before gate " + gate + " " + deliver.Some(added) + " was taken away, which an earlier gate wrote; each gate " +
+		"begins with the files that are judged, so let git ignore what gates share"
+	r.Failure.Items = append(r.Failure.Items, failure.Item{Message: text + "."})
+	r.Warnings = append(r.Warnings, text)
+}
+
 // failTampered makes a gate, also an optional one, the last that ran.
 func (r *Report) failTampered(gate string, all []Violation) bool {
 	for _, v := range all {
@@ -210,6 +229,8 @@ func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limitOf(s, e).String()
 	case e.ExitCode != 0 || e.Signal != "":
 		g.Status = loop.GateFailed
+	case len(e.Changed) > 0:
+		g.Status, g.Note = loop.GateFailed, "the gate changed "+deliver.Some(e.Changed)+", which it judges"
 	case g.Test && !s.AllowEmpty && known && tests.Passed+tests.Failed == 0:
 		g.Status, g.Note = loop.GateFailed, "no tests ran"
 	case s.Kind == KindTest && !s.AllowEmpty && !known && strings.TrimSpace(e.Output) == "":
@@ -239,6 +260,9 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
 		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.labelOf(), loop.Duration(limitOf(s, e)))
 	}
+	if len(e.Changed) > 0 && g.Note != "" {
+		return changedFailure(s, e, a, g.Note)
+	}
 	if g.Note != "" && g.Status == loop.GateFailed { // exit 0, but no tests
 		a.Class, a.Kind, a.Transient, a.Severity = failure.TestFailure, failure.Work, false, failure.Medium
 		a.Summary = "test failure: " + g.Note
@@ -246,6 +270,23 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 		a.Items = []failure.Item{{Message: "The command " + s.Command + advice}}
 		a.Actions = []string{"Make the command run the tests, or set allow_empty: true for this gate."}
 	}
+	return a
+}
+
+// changedFailure is that a gate's verdict is about other files than those that it judges.
+func changedFailure(s Spec, e Exec, a failure.Analysis, note string) failure.Analysis {
+	a.Class, a.Kind, a.Transient, a.Severity = failure.Lint, failure.Work, false, failure.Low
+	a.Summary = note
+	a.Items = nil
+	for _, path := range e.Changed[:min(len(e.Changed), maxViolations)] {
+		a.Items = append(a.Items, failure.Item{File: path, Message: path + ": gate " + s.labelOf() + " changed it, so its " +
+			"verdict is about another file. Leave it as the gate makes it, and the gate has nothing to change."})
+	}
+	a.Actions = []string{
+		"Run " + s.Command + " before you end, and keep what it makes of the files.",
+		"Have the command check without writing, or write where git ignores it.",
+	}
+	a.Fingerprint = failure.Fingerprint(a, e.Changed...)
 	return a
 }
 

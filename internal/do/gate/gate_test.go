@@ -198,3 +198,34 @@ func TestVerifyStopsWithContext(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
+
+// A gate that changed what it judges has judged something else, whatever it says. What it
+// writes beside is no reason to be red, and is named where a later gate is.
+func TestAGateChangesWhatItJudges(t *testing.T) {
+	t.Parallel()
+	rewrites, report, red := Exec{Changed: []string{"a.go"}}, Exec{Added: []string{"report"}}, Exec{ExitCode: 1}
+	for name, c := range map[string]struct {
+		specs         string
+		ends          []Exec
+		passed        bool
+		summary, said string // said is in the warnings
+	}{
+		"required": {"fmt test", []Exec{rewrites}, false, `fmt: the gate changed "a.go", which it judges`, ""},
+		"optional": {"fmt? test", []Exec{rewrites, {}}, true, "1 of 2 gates passed", `fmt: the gate changed "a.go", which it judges`},
+		"beside":   {"test lint", []Exec{report, {}}, true, "2 of 2 gates passed", ""},
+		"missed":   {"test lint", []Exec{report, red}, false, "lint: exit status 1", `before gate lint "report" was taken away`},
+		"its own":  {"test lint", []Exec{{ExitCode: 1, Added: report.Added, Changed: rewrites.Changed}}, false, "test: exit status 1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Verify(t.Context(), specs(c.specs), func(_ context.Context, n int, _ Spec) (Exec, error) { return c.ends[n], nil }, clock)
+			said := strings.Join(r.Warnings, "\n")
+			if err != nil || r.Passed() != c.passed || !strings.HasPrefix(r.Summary, c.summary) || !strings.Contains(said, c.said) || (said == "") != (c.said == "") {
+				t.Errorf("passed %v: %q, warned %q, %v", r.Passed(), r.Summary, said, err)
+			}
+			if f := r.Failure; name == "required" && (f.Class != failure.Lint || f.Items[0].File != "a.go") {
+				t.Errorf("failure %+v", f)
+			}
+		})
+	}
+}

@@ -265,6 +265,17 @@ func (x *Index) Fill(ctx context.Context, tree string) error {
 	return x.noteScan(time.Now())
 }
 
+// Restore makes the files at paths those that the index has. What is in the way of one goes.
+func (x *Index) Restore(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	c := x.call("checkout-index", "-f", "-u", "-z", "--stdin")
+	c.stdin = list(paths)
+	_, err := run(ctx, c)
+	return err
+}
+
 // Refresh reads the files whose times are not those that the index knows. Only pawl may
 // have worked on the files since the last scan.
 func (x *Index) Refresh(ctx context.Context) error {

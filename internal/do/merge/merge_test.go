@@ -265,6 +265,62 @@ func TestAGateChangesATestForTheNext(t *testing.T) {
 	r.audit(base)
 }
 
+// What a gate does to files is undone before the next one judges: each begins with the tree
+// that lands. New files beside, and what git ignores, are no reason to be red.
+func TestEachGateJudgesTheTreeThatLands(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		build, x string // what the task makes of build.sh and x.txt; "" is gone
+		lands    bool
+	}{
+		"changes a file":      {"echo good >x.txt", "bad", false},
+		"removes a file":      {"rm x.txt", "bad", false},
+		"makes a file":        {"echo good >x.txt", "", false},
+		"puts a folder there": {"rm x.txt; mkdir x.txt; echo good >x.txt/x", "bad", false},
+		"puts a pipe there":   {"rm x.txt; mkfifo x.txt", "bad", false},
+		"commits":             {"echo good >x.txt; git commit -qam x", "bad", false},
+		"changes line ends":   {"echo good >crlf.txt; exit 1", "bad", false},
+		"writes a report":     {"echo x >report; mkdir -p cache; echo x >cache/x", "good", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.write("crlf.txt", "one\n")
+			r.write(".gitattributes", "crlf.txt text eol=crlf\n")
+			r.write(".gitignore", "cache/\n")
+			r.write("build.sh", "true\n")
+			r.write("x.txt", "good\n")
+			r.git("add", ".")
+			r.git("commit", "-qm", "tests")
+			base := r.git("rev-parse", "main")
+			r.o.Gates = []gate.Spec{{Name: "build", Command: "sh build.sh"},
+				{Command: "test ! -d x.txt && test ! -p x.txt && grep -q one crlf.txt && grep -q good x.txt", Required: true}}
+			work := []string{"build.sh", tt.build + "\n"}
+			if tt.x != "" {
+				work = append(work, "x.txt", tt.x+"\n")
+			}
+			id, commit := r.task("Work", base, work...)
+			if tt.x == "" {
+				r.git("checkout", "-q", "--detach", commit)
+				r.git("rm", "-q", "x.txt")
+				r.git("commit", "-q", "--amend", "--no-edit")
+				commit = r.git("rev-parse", "HEAD")
+				r.git("checkout", "-q", "main")
+			}
+			q := r.queue()
+			r.add(q, id, commit, "Work")
+			r.drain(q)
+			if landed := r.git("rev-parse", "main") != base; landed != tt.lands {
+				t.Errorf("landed: %v; said %v", landed, r.notes)
+			}
+			if names := r.git("ls-tree", "-r", "--name-only", "main"); strings.Contains(names, "report") {
+				t.Errorf("what a gate wrote has landed: %s", names)
+			}
+			r.audit(base)
+		})
+	}
+}
+
 // While there are no gates, what waits lands together: one wait for the disk
 // serves all. Whoever wants each task alone gets that.
 func TestWithoutGatesWhatWaitsLandsTogether(t *testing.T) {

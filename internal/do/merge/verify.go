@@ -191,45 +191,102 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 		return gate.Report{}, err
 	}
 	defer done()
-	changed, files, err := q.watchProtected(ctx, ws.Dir, index, tree)
+	w, files, err := q.watchFiles(ctx, ws, index, tree)
 	if err != nil {
 		return gate.Report{}, err
 	}
 	ws.guarded = q.o.Protect.Covers(ws.Dir, files)
-	rep, err := q.runCommands(ctx, ws, specs, changed)
+	rep, err := q.runCommands(ctx, ws, specs, w.afterCommand)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
 
-// watchProtected returns a function that lists the protected files of a folder that are not as
-// they are now, and the names of all files. A command runs what an agent wrote: it could
-// change the tests for the commands after it, which put them back.
-func (q *Queue) watchProtected(ctx context.Context, dir, indexFile, tree string) (protected, []string, error) {
-	x := q.shadow.Over(dir).Index(indexFile, nil)
-	changed := func(ctx context.Context) ([]gate.Violation, error) {
-		scan, err := x.Scan(ctx)
-		var all []gate.Change
-		for status, paths := range map[byte][]string{'M': scan.Changed, 'D': scan.Gone, 'A': scan.Untracked} {
-			for _, path := range paths {
-				all = append(all, gate.Change{Path: path, Status: status})
-			}
-		}
-		return gate.Tampered(all, q.o.Protect), err
-	}
-	if err := x.ReadTree(ctx, tree); err != nil {
-		return nil, nil, err
-	}
-	names, err := x.Names(ctx)
+// watched is a folder that is judged: each command begins with the files that are to land. A
+// command runs what an agent wrote, which could change them for the commands after it.
+type watched struct {
+	q     *Queue
+	ws    Workspace
+	index *git.Index
+	known map[string]bool // what is not compared
+}
+
+// watchFiles returns the names of all files, too.
+func (q *Queue) watchFiles(ctx context.Context, ws Workspace, indexFile, tree string) (*watched, []string, error) {
+	dir := filepath.Dir(indexFile)
+	own, err := q.o.Repo.OpenOwn(ctx, filepath.Join(dir, "own"))
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := changed(ctx) // the checkout converted it, or it was copied for the gates
-	paths := lists.Each(now, func(v gate.Violation) string { return v.Path })
-	return changed, names, errors.Join(err, x.Add(ctx, paths))
+	shadow, err := git.OpenShadow(ctx, q.o.Repo, own, filepath.Join(dir, "git"))
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &watched{q: q, ws: ws, index: shadow.Over(ws.Dir).Index(indexFile, nil), known: map[string]bool{}}
+	if err := w.index.ReadTree(ctx, tree); err != nil {
+		return nil, nil, err
+	}
+	names, err := w.index.Names(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := w.index.Scan(ctx) // the checkout converted files, or they were copied for the gates
+	for _, path := range slices.Concat(now.Untracked, now.Gone) {
+		w.known[path] = true
+	}
+	return w, names, errors.Join(err, w.index.Add(ctx, now.Changed))
 }
 
-// protected lists the protected files that were changed.
-type protected func(ctx context.Context) ([]gate.Violation, error)
+// afterCommand finds what command n did to the files, and makes them as they were. What git
+// ignores stays, and so does what a set-up makes beside, or fills in, as LFS does.
+func (w *watched) afterCommand(ctx context.Context, n int, e *gate.Exec) error {
+	scan, err := w.index.Scan(ctx)
+	if err != nil {
+		return err
+	}
+	isKnown := func(path string) bool { return w.known[path] }
+	changed := slices.DeleteFunc(slices.Concat(scan.Changed, scan.Gone), isKnown)
+	added := slices.DeleteFunc(scan.Untracked, isKnown)
+	var all []gate.Change
+	for status, paths := range map[byte][]string{'M': scan.Changed, 'D': scan.Gone, 'A': added} {
+		for _, path := range paths {
+			if !w.known[path] {
+				all = append(all, gate.Change{Path: path, Status: status})
+			}
+		}
+	}
+	e.Tampered = gate.Tampered(all, w.q.o.Protect)
+	if n >= len(w.ws.Setup) {
+		e.Changed, e.Added = changed, added
+		return w.putBack(ctx, changed, added)
+	}
+	filled, err := w.q.o.Repo.Filtered(ctx, changed)
+	for _, path := range slices.Concat(filled, added) {
+		w.known[path] = true
+	}
+	return errors.Join(err, w.putBack(ctx, slices.DeleteFunc(changed, isKnown), nil))
+}
+
+// putBack makes files what they were, and removes others.
+func (w *watched) putBack(ctx context.Context, changed, added []string) error {
+	if len(changed)+len(added) == 0 {
+		return nil
+	}
+	top, err := os.OpenRoot(w.ws.Dir)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	for _, path := range added {
+		err = errors.Join(err, top.RemoveAll(path))
+	}
+	if err == nil {
+		err = w.index.Restore(ctx, changed)
+	}
+	if err != nil {
+		return fmt.Errorf("the files could not be put back: %w", err)
+	}
+	return nil
+}
 
 // checkTree makes sure that what is tested is what is to land.
 func checkTree(ctx context.Context, ws Workspace, tree string) error {
@@ -250,7 +307,7 @@ func checkTree(ctx context.Context, ws Workspace, tree string) error {
 // runCommands runs commands in a folder, one after the other, up to the first
 // required one that fails, or that changes a protected file.
 func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec,
-	changed protected,
+	after func(ctx context.Context, n int, e *gate.Exec) error,
 ) (gate.Report, error) {
 	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -271,8 +328,8 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		e, err := q.runGate(ctx, client, ws, dir, n, s)
-		if err == nil && changed != nil && !e.Stopped {
-			e.Tampered, err = changed(ctx)
+		if err == nil && after != nil && !e.Stopped {
+			err = after(ctx, n, &e)
 		}
 		return e, err
 	}, time.Now)

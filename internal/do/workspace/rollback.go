@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,6 +98,92 @@ func (c *Checkout) Carry(ctx context.Context, run string, changes []git.Change) 
 	}
 	defer r.close()
 	return r.carry(ctx, changes, nil)
+}
+
+// Since are the changes that were made to the files since they were seen, also those that a
+// tree cannot show: of a file that became too large, cannot be read, or is none any more,
+// and a repository that was made. now is how the files are.
+func (c *Checkout) Since(ctx context.Context, run string, was Seen) (now Seen, changes []git.Change, err error) {
+	if now, err = c.See(ctx, run); err != nil {
+		return now, nil, err
+	}
+	if now.Tree != was.Tree {
+		changes, err = c.TreeChanges(ctx, was.Tree, now.Tree)
+	}
+	if slices.Equal(now.Skipped, was.Skipped) || err != nil {
+		return now, changes, err
+	}
+	known := lists.Set(was.Skipped)
+	names, err := c.Names(ctx, run)
+	tracked := lists.Set(names)
+	for _, path := range now.Skipped {
+		status := byte('A')
+		if tracked[path] {
+			status = 'M'
+		}
+		if !known[path] {
+			changes = append(changes, git.Change{Path: path, Status: status, NewMode: unseenMode})
+		}
+	}
+	return now, changes, err
+}
+
+// unseenMode is that of a change to what no tree has.
+const unseenMode = "special"
+
+// PutBack makes the files of a clone, and what is checked out, what they were seen to be.
+// What git ignores, and empty folders, stay.
+func (c *Checkout) PutBack(ctx context.Context, run string, was Seen) error {
+	now, changes, err := c.Since(ctx, run, was)
+	if err != nil {
+		return err
+	}
+	top, err := os.OpenRoot(c.Repo.Top)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	for _, ch := range changes {
+		if ch.NewMode == unseenMode {
+			err = errors.Join(err, top.RemoveAll(ch.Path))
+		}
+	}
+	if err == nil && len(changes) > 0 {
+		err = c.carryBack(ctx, run, was, top)
+	}
+	if err == nil && c.clone != nil && now.Head != was.Head {
+		err = c.clone.SetHead(ctx, was.Head)
+	}
+	return err
+}
+
+// carryBack makes files those of a tree. What is in the way of one goes.
+func (c *Checkout) carryBack(ctx context.Context, run string, was Seen, top *os.Root) error {
+	for try := 0; ; try++ {
+		now, changes, err := c.Since(ctx, run, was)
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		back, err := c.TreeChanges(ctx, now.Tree, was.Tree)
+		if err != nil {
+			return err
+		}
+		done, err := c.Carry(ctx, run, back)
+		switch {
+		case err != nil:
+			return err
+		case len(done.Left) == 0:
+			return nil
+		case try > 0:
+			return fmt.Errorf("%q: %s", done.Left[0].Path, done.Left[0].Why)
+		}
+		for _, left := range done.Left {
+			err = errors.Join(err, top.RemoveAll(left.Path))
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Differing are those of the changes whose path is neither as the change begins nor as

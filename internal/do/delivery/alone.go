@@ -1,0 +1,113 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+)
+
+// This file is about commits of an agent that are not what the gates judged, since it left
+// other files uncommitted: the branch gets a commit only if its own tree is green.
+
+// looseChanges are what differs in a tree of all files from that of a commit, but for what
+// the person has not committed: that was there before.
+func (w *Workspace) looseChanges(ctx context.Context, commit, tree string) ([]git.Change, error) {
+	changes, err := w.changesSince(ctx, commit, tree)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	before, err := w.changesSince(ctx, w.agreed.Head, w.agreed.Tree)
+	if err != nil {
+		return nil, err
+	}
+	run, persons := lists.Set(w.agreed.Loose), map[git.Change]bool{}
+	for _, ch := range before {
+		persons[ch] = !run[ch.Path]
+	}
+	var loose []git.Change
+	for _, ch := range changes {
+		if !persons[ch] {
+			loose = append(loose, ch)
+		}
+	}
+	return loose, nil
+}
+
+// changesSince are the changes from a commit, or from none, to a tree.
+func (w *Workspace) changesSince(ctx context.Context, commit, tree string) ([]git.Change, error) {
+	from, err := treeOf(ctx, w.o.Person.Store, commit)
+	if err != nil {
+		return nil, err
+	}
+	return w.tree.TreeChanges(ctx, from, tree)
+}
+
+// alone is the tree of the agent's commits, with what the person has not committed, and the
+// changes that it left uncommitted.
+func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loose []git.Change, err error) {
+	loose, err = w.looseChanges(ctx, u.Head.Commit, u.Tree)
+	if err != nil || len(loose) == 0 {
+		return u.Tree, nil, err
+	}
+	tree, err = w.tree.TreeWithout(ctx, w.run, u.Tree, loose)
+	return tree, loose, err
+}
+
+// loosePaths are what the agent left uncommitted, unless its commits alone are green.
+func (w *Workspace) loosePaths(ctx context.Context, u Undelivered) ([]string, error) {
+	tree, loose, err := w.alone(ctx, u)
+	if err != nil || tree == w.agreed.Green {
+		return nil, err
+	}
+	return lists.Each(loose, func(ch git.Change) string { return ch.Path }), nil
+}
+
+// SetAside takes out of the workspace what the agent left uncommitted beside commits that
+// are not delivered, for gates to judge these alone, and returns its paths. With none
+// nothing is done, nor where a person asks for deliveries. The caller calls [Workspace.TakeBack]; a later process does it otherwise.
+func (w *Workspace) SetAside(ctx context.Context, iteration int) ([]string, error) {
+	if w.o.When == deliver.Asked {
+		return nil, nil
+	}
+	u, err := w.AtSnapshot(ctx, iteration)
+	if err != nil || u.Commits <= 0 {
+		return nil, err
+	}
+	tree, loose, err := w.alone(ctx, u)
+	if err != nil || len(loose) == 0 || tree == w.agreed.Green {
+		return nil, err
+	}
+	next := w.agreed
+	w.judging, next.Aside = tree, u.Tree
+	if err := w.storeAgreed(next); err != nil {
+		return nil, err
+	}
+	err = w.putBack(ctx, tree)
+	return lists.Each(loose, func(ch git.Change) string { return ch.Path }), err
+}
+
+// TakeBack has the workspace be as it was before [Workspace.SetAside]. green is what the
+// gates said.
+func (w *Workspace) TakeBack(ctx context.Context, green bool) error {
+	if err := w.putBack(ctx, w.agreed.Aside); err != nil {
+		return fmt.Errorf("cannot bring back what the agent did not commit: %w", err)
+	}
+	next := w.agreed
+	if next.Aside = ""; green {
+		next.Green = w.judging
+	}
+	return w.storeAgreed(next)
+}
+
+// putBack makes the files those of a tree.
+func (w *Workspace) putBack(ctx context.Context, tree string) error {
+	now, err := w.tree.See(ctx, w.run)
+	if err != nil {
+		return err
+	}
+	return w.tree.PutBack(ctx, w.run, workspace.Seen{Tree: tree, Head: now.Head, Skipped: now.Skipped})
+}
