@@ -97,7 +97,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Shown = append(place.Shown, existing(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
 	}
 	box.Gates = place.Policy(level, v, limits, nil, lender)
-	box.Gates.Binds = shownSettings
+	box.Gates.Binds, box.Gates.Judges = shownSettings, true
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)

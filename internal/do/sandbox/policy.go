@@ -40,6 +40,8 @@ type Policy struct {
 	// Spare are processes that may not be signalled, where the kernel does not
 	// keep all signals inside.
 	Spare []int `json:"spare,omitempty"`
+	// Judges: how a command ends is a verdict, so what it starts cannot write into it.
+	Judges bool `json:"judges,omitempty"`
 	// Closed: no network but the box's own loopback, and there the proxy.
 	Closed bool `json:"closed,omitempty"`
 	// Sockets: a closed box may have Unix sockets that others can reach by name.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -83,8 +84,29 @@ var attempts = map[string]func(a []string) error{
 	"mknod": func([]string) error {
 		return unix.Mknod("disk", unix.S_IFBLK|0o600, int(unix.Mkdev(8, 0))) //nolint:gosec // small
 	},
-	"signal":  func(a []string) error { pid, _ := strconv.Atoi(a[0]); return syscall.Kill(pid, 0) },
-	"ptrace":  func(a []string) error { pid, _ := strconv.Atoi(a[0]); return syscall.PtraceAttach(pid) },
+	"signal": func(a []string) error { pid, _ := strconv.Atoi(a[0]); return syscall.Kill(pid, 0) },
+	"ptrace": func(a []string) error { pid, _ := strconv.Atoi(a[0]); return syscall.PtraceAttach(pid) },
+	"write into a process": func(a []string) error { // one that it has started, and that may be looked at
+		runtime.LockOSThread()
+		child := exec.Command("sleep", "100")
+		if err := child.Start(); err != nil {
+			return err
+		}
+		pid := child.Process.Pid
+		if a[0] == "directly" {
+			_, err := unix.ProcessVMWritev(pid, []unix.Iovec{{}}, []unix.RemoteIovec{{}}, 0)
+			return errors.Join(err, child.Process.Kill())
+		}
+		var regs syscall.PtraceRegs
+		if err := syscall.PtraceAttach(pid); err != nil {
+			return fmt.Errorf("cannot look at it: %v", err)
+		}
+		_, err := syscall.Wait4(pid, nil, 0, nil)
+		if err = errors.Join(err, syscall.PtraceGetRegs(pid, &regs)); err != nil {
+			return fmt.Errorf("cannot look at it: %v", err)
+		}
+		return errors.Join(syscall.PtraceSetRegs(pid, &regs), child.Process.Kill())
+	},
 	"environ": func(a []string) error { _, err := os.ReadFile("/proc/" + a[0] + "/environ"); return err },
 	"keyring": func([]string) error {
 		_, err := unix.KeyctlInt(unix.KEYCTL_GET_KEYRING_ID, unix.KEY_SPEC_USER_KEYRING, 1, 0, 0)
