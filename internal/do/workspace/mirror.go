@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -36,7 +38,9 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 		return nil, err
 	}
 	there := slices.Concat(ignored, from.shown(skipped))
-	m := mirror{ctx: ctx, from: from, copied: copied}
+	m := &mirror{from: from, copied: copied, free: make(chan struct{}, foldersAtOnce)}
+	m.ctx, m.stop = context.WithCancelCause(ctx)
+	defer m.stop(nil)
 	if m.a, err = os.OpenRoot(from.Repo.Top); err != nil {
 		return nil, err
 	}
@@ -91,90 +95,157 @@ func (c *Checkout) shown(paths []string) []string {
 // mirror copies from the folder a to the folder b.
 type mirror struct {
 	ctx    context.Context
+	stop   context.CancelCauseFunc // after an error all of it ends
 	from   *Checkout
 	a, b   *os.Root
-	n      int
+	n      atomic.Int64
+	told   sync.Mutex
 	copied func(n int)
+	free   chan struct{} // has room for each folder that is copied beside others
 }
 
-// tellEvery is after how many files it is told how many were copied.
-const tellEvery = 2000
+const (
+	// tellEvery is after how many files it is told how many were copied.
+	tellEvery = 2000
+	// foldersAtOnce is how many folders are copied side by side: most of the time is waiting
+	// for the disk.
+	foldersAtOnce = 8
+)
 
-// same makes what is at a path in b what it is in a. What cannot be read, or goes
-// meanwhile, is passed over.
+// pair is a folder at both sides; path is where it is, from the top.
+type pair struct {
+	a, b *os.Root
+	path string
+}
+
+func (p pair) close() {
+	_, _ = p.a.Close(), p.b.Close() // folders: nothing to lose
+}
+
+// same makes what is at a path in b what it is in a, whose folders are there.
 func (m *mirror) same(p string) error {
-	if err := m.ctx.Err(); err != nil {
+	at := pair{m.a, m.b, ""}
+	if dir := path.Dir(p); dir != "." {
+		var err error
+		if at, err = at.enter(dir); err != nil {
+			return unlessGone(err)
+		}
+		defer at.close()
+	}
+	return m.sameName(at, path.Base(p))
+}
+
+// enter opens the folder of a name, which is there at both sides.
+func (p pair) enter(name string) (pair, error) {
+	a, err := p.a.OpenRoot(name)
+	if err != nil {
+		return p, err
+	}
+	b, err := p.b.OpenRoot(name)
+	if err != nil {
+		return p, errors.Join(err, a.Close())
+	}
+	return pair{a, b, path.Join(p.path, name)}, nil
+}
+
+// sameName makes what has a name in a folder of b what it is in a. What cannot be read, or
+// goes meanwhile, is passed over.
+func (m *mirror) sameName(at pair, name string) error {
+	if err := context.Cause(m.ctx); err != nil {
 		return err
 	}
-	want, err := m.a.Lstat(p)
-	gitFile := path.Base(p) == ".git" && err == nil && !want.IsDir() // of a submodule: it leads to the user's .git
-	if err != nil || gitFile || ours(p) || m.from.isHidden(p) {
-		return m.b.RemoveAll(p)
+	full := path.Join(at.path, name)
+	want, err := at.a.Lstat(name)
+	gitFile := name == ".git" && err == nil && !want.IsDir() // of a submodule: it leads to the user's .git
+	if err != nil || gitFile || ours(full) || m.from.isHidden(full) {
+		return at.b.RemoveAll(name)
 	}
-	have, err := m.b.Lstat(p)
+	have, err := at.b.Lstat(name)
 	there := err == nil
 	switch {
 	case want.IsDir():
-		return m.sameFolder(p, there && have.IsDir())
+		return m.sameFolder(at, name, there && have.IsDir())
 	case want.Mode()&fs.ModeSymlink != 0:
-		return m.sameLink(p)
+		return sameLink(at, name)
 	case !want.Mode().IsRegular():
 		return nil
-	case there && have.Mode() == want.Mode()|0o200 && have.Size() == want.Size() && have.ModTime().Equal(want.ModTime()):
+	case there && have.Mode() == want.Mode()|0o200 && have.Size() == want.Size() &&
+		have.ModTime().Equal(want.ModTime()):
 		return nil
 	}
 	if there {
-		if err := m.b.RemoveAll(p); err != nil {
+		if err := at.b.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	_, err = files.Copy(m.a, m.b, p, mostBytes)
-	if m.n++; m.n%tellEvery == 0 {
-		m.copied(m.n)
+	_, err = files.Copy(at.a, at.b, name, mostBytes)
+	if n := m.n.Add(1); n%tellEvery == 0 {
+		m.told.Lock()
+		defer m.told.Unlock()
+		m.copied(int(n))
 	}
 	return unlessGone(err)
 }
 
-func (m *mirror) sameLink(p string) error {
-	want, err := m.a.Readlink(p)
+func sameLink(at pair, name string) error {
+	want, err := at.a.Readlink(name)
 	if err != nil {
 		return unlessGone(err)
 	}
-	if have, err := m.b.Readlink(p); err == nil && have == want {
+	if have, err := at.b.Readlink(name); err == nil && have == want {
 		return nil
 	}
-	if err := m.b.RemoveAll(p); err != nil {
+	if err := at.b.RemoveAll(name); err != nil {
 		return err
 	}
-	return m.b.Symlink(want, p)
+	return at.b.Symlink(want, name)
 }
 
-func (m *mirror) sameFolder(p string, there bool) error {
+// sameFolder does some folders in it side by side: as many as there is room for, and the
+// others one after another.
+func (m *mirror) sameFolder(at pair, name string, there bool) error {
 	if !there {
-		if err := m.b.RemoveAll(p); err != nil {
+		if err := at.b.RemoveAll(name); err != nil {
 			return err
 		}
-		if err := m.b.Mkdir(p, 0o755); err != nil { //nolint:gosec // a folder of the workspace, as a checkout makes it
+		if err := at.b.Mkdir(name, 0o755); err != nil { //nolint:gosec // as a checkout makes it
 			return err
 		}
 	}
-	names, err := folderNames(m.a, p)
+	in, err := at.enter(name)
 	if err != nil {
 		return unlessGone(err)
 	}
+	defer in.close()
+	names, err := folderNames(in.a)
+	if err != nil {
+		return unlessGone(err)
+	}
+	var all sync.WaitGroup
 	for _, name := range names {
-		if err := m.same(path.Join(p, name)); err != nil {
-			return err
+		select {
+		case m.free <- struct{}{}:
+			all.Go(func() {
+				defer func() { <-m.free }()
+				if err := m.sameName(in, name); err != nil {
+					m.stop(err)
+				}
+			})
+		default:
+			if err := m.sameName(in, name); err != nil {
+				m.stop(err)
+			}
 		}
 	}
-	if !there {
-		return nil
+	all.Wait()
+	if err := context.Cause(m.ctx); err != nil || !there {
+		return err
 	}
 	known := lists.Set(names)
-	more, err := folderNames(m.b, p)
+	more, err := folderNames(in.b)
 	for _, name := range more {
 		if !known[name] {
-			err = errors.Join(err, m.b.RemoveAll(path.Join(p, name)))
+			err = errors.Join(err, in.b.RemoveAll(name))
 		}
 	}
 	return err
@@ -193,8 +264,8 @@ func (m *mirror) makeFolders(p string) error {
 	})
 }
 
-func folderNames(in *os.Root, p string) ([]string, error) {
-	dir, err := in.Open(p)
+func folderNames(in *os.Root) ([]string, error) {
+	dir, err := in.Open(".")
 	if err != nil {
 		return nil, err
 	}

@@ -181,6 +181,7 @@ var starters = map[string]string{
 	"web/shell":    "keys and output of a terminal, which ends with its connection",
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all; frees a slow git of a pipe",
+	"workspace":    "copies a few folders of ignored files side by side: most of it is waiting for the disk",
 	"merge":        "one per agent at a conflict",
 	"store":        "the beats of what this process owns on a board of several machines",
 	"cluster":      "one per task, one per order for its beats, and what a worker before left",
