@@ -342,6 +342,11 @@ func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, err
 	if r.Format != "sha1" {
 		version, format = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
+	if partial, err := r.partial(ctx); err != nil {
+		return "", err
+	} else if partial { // else git would not commit where a sparse checkout lacks files
+		version, format = 1, format+"[extensions]\n\tpartialclone = person\n"
+	}
 	who := identity(settings)
 	modules, err := r.moduleURLs(ctx, settings)
 	if err != nil {
