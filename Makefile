@@ -60,8 +60,9 @@ sim: ## play 100,000 loops with each selector of strategies and print what they 
 sim-board: ## play ten boards of 2,000 tasks and 100 agents, killed and interfered with, and hold them to their laws
 	@$(GO) run ./scripts/sim -board
 
-chaos: ## kill pawl a hundred times while agents work a board, and hold it to its promises
+chaos: ## kill pawl hundreds of times while agents work a board or deliver, and hold it to its promises
 	@$(GO) test ./cmd/pawl -run TestChaos -count=1 -v -timeout 30m -chaos-kills 100
+	@$(GO) test ./cmd/pawl -run TestKilledDelivery -count=1 -v -timeout 60m -delivery-kills 300
 	@$(GO) test ./internal/do/merge ./internal/do/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
 	@$(GO) test ./internal/do/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
 

@@ -68,6 +68,7 @@ type killed struct {
 	t         *testing.T
 	dir, home string
 	random    *rand.Rand
+	meanwhile func() // after each event, while pawl works; may be nil
 }
 
 func (k *killed) command(args ...string) *exec.Cmd {
@@ -92,6 +93,17 @@ func (k *killed) git(args ...string) *exec.Cmd {
 // session starts pawl and kills it after some of its events, if it does not come
 // to its end before. It returns the run's status then.
 func (k *killed) session(args ...string) (status string, was bool) {
+	was, said, err := k.startAndKill(12, args)
+	status = k.status()
+	if err != nil && status != "completed" { // what is completed cannot be resumed
+		k.t.Fatalf("pawl %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	return status, was
+}
+
+// startAndKill starts pawl and kills it after at most so many events. The error is that of
+// a pawl that ended by itself, and said is what it printed.
+func (k *killed) startAndKill(events int, args []string) (was bool, said string, err error) {
 	cmd := k.command(append(args, "--json", "--safety", "permissive")...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -104,7 +116,10 @@ func (k *killed) session(args ...string) (status string, was bool) {
 	}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
-	for n := k.random.IntN(12); lines.Scan(); {
+	for n := k.random.IntN(events); lines.Scan(); {
+		if k.meanwhile != nil {
+			k.meanwhile()
+		}
 		if strings.Contains(lines.Text(), `"status":"kept"`) {
 			continue // a step that an earlier session did
 		}
@@ -118,14 +133,10 @@ func (k *killed) session(args ...string) (status string, was bool) {
 		break
 	}
 	err = cmd.Wait()
-	status = k.status()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() < 0 {
-		return status, true
+		return true, stderr.String(), nil
 	}
-	if err != nil && status != "completed" { // what is completed cannot be resumed
-		k.t.Fatalf("pawl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return status, false
+	return false, stderr.String(), err
 }
 
 // status is the run's, "" while there is none.
