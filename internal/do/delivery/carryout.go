@@ -221,7 +221,7 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 	if u.Commits > 0 {
 		changed, err := w.moveBranch(ctx, d)
 		if err != nil || changed {
-			d.Decision = deliver.Decision{Kind: deliver.Wait, Why: "the branch was moved in that moment"}
+			d.Decision = deliver.Decision{Kind: deliver.Combine, Why: "the branch was moved in that moment"}
 			return d, errors.Join(err, w.dropIntention())
 		}
 		w.o.point("branch")
