@@ -349,7 +349,10 @@ func routes(all []agent.Route) string {
 // A file of the repository is no context where a link leads there, whichever folder of the
 // repository the configuration is in: an agent may have brought the link.
 func TestContextBehindALink(t *testing.T) {
-	t.Parallel()
+	small, err := os.ReadFile("testdata/small.pawl.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	top, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{".git", "sub"} {
 		if err := os.Mkdir(filepath.Join(top, dir), 0o755); err != nil {
@@ -367,14 +370,19 @@ func TestContextBehindALink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &story{t: t, dir: filepath.Join(top, "sub"), have: []string{"claude"}, env: []string{"HOME=/home/ada", "PATH=/bin"}}
-	s.put("small.pawl.yaml")
-	for item, isRead := range map[string]bool{
-		"../notes.md": false, "../docs/key.md": false, filepath.Join(top, "notes.md"): false, "../plain.md": true, secret: true,
-	} {
-		text, err := s.plan([]string{"dry", "build", "context=" + item})
-		if got := strings.Contains(text, "canary"); got != isRead || err == nil != isRead {
-			t.Errorf("%s: read is %v: %v", item, got, err)
+	t.Chdir(filepath.Join(top, "sub"))
+	for _, dir := range []string{filepath.Join(top, "sub"), "."} {
+		s := &story{t: t, dir: dir, have: []string{"claude"}, env: []string{"HOME=/home/ada", "PATH=/bin"}}
+		if err := os.WriteFile(filepath.Join(dir, "pawl.yaml"), small, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for item, isRead := range map[string]bool{
+			"../notes.md": false, "../docs/key.md": false, filepath.Join(top, "notes.md"): false, "../plain.md": true, secret: true,
+		} {
+			text, err := s.plan([]string{"dry", "build", "context=" + item})
+			if got := strings.Contains(text, "canary"); got != isRead || err == nil != isRead {
+				t.Errorf("%s in %s: read is %v: %v", item, dir, got, err)
+			}
 		}
 	}
 }

@@ -102,6 +102,10 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.Dir, path)
 	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
+	}
 	if !files.IsFile(path) {
 		if named := strings.ToLower(filepath.Ext(item)); texts[named] && !strings.ContainsAny(item, " \t\n") {
 			return prompt.Item{}, fault.Refuse("--context %s: there is no such file", item).
@@ -110,7 +114,6 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 		return prompt.Item{Text: item}, nil
 	}
 	var data []byte
-	var err error
 	top := repositoryOf(d.Config.Root)
 	if name, below := files.Below(top, path); below { // an agent may have put a link there
 		data, err = files.ReadBelow(top, name, maxContext)
