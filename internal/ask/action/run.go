@@ -104,9 +104,12 @@ func CanDiscard(r store.Run) bool {
 }
 
 // waits is whether a person or the next run of the same name would be told of r: it has not
-// ended, a guard ended it, or it was stopped and its state file is there.
+// ended, a guard ended it, it failed with a question, or it was stopped and its state file is there.
 func waits(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
+		return true
+	}
+	if s, err := engine.StateOf(r); err == nil && s.Status == loop.FailedRun && s.Question != nil {
 		return true
 	}
 	f, err := statefile.Read(statefile.Path(r.Root, r.Name))

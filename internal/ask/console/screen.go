@@ -16,6 +16,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -401,7 +402,8 @@ func (s *Screen) runEnded(n engine.Notice) {
 		}
 		s.line(n.At, "Completed: %s %s", c.Why, all)
 	case loop.Exhausted:
-		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(st.Wrong, 300))
+		wrong := cmp.Or(st.Wrong, "the agent has not said that the task is complete")
+		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(wrong, 300))
 	case loop.Aborted:
 		if c.Guard == loop.GuardBreaker && st.Guards.Failures > 0 {
 			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
