@@ -96,7 +96,7 @@ func (o order) options(ctx context.Context) (Options, error) {
 	case !o.NoGit:
 		opts.Tree, err = workspace.Open(ctx, o.Root, workspace.Options{StateDir: o.State})
 		if err == nil {
-			err = opts.Tree.Exclude(ctx)
+			err = opts.Tree.IgnoreOwnFolder()
 		}
 	}
 	return opts, err
@@ -108,7 +108,7 @@ func (o order) takeWorkspace(ctx context.Context, db *store.Store) (*delivery.Wo
 	if err != nil {
 		return nil, err
 	}
-	if err := person.Exclude(ctx); err != nil {
+	if err := person.IgnoreOwnFolder(); err != nil {
 		return nil, err
 	}
 	clones, err := pool.Open(ctx, pool.Options{Root: o.Root, StateDir: o.State, Store: db, Retention: time.Hour})

@@ -1,12 +1,10 @@
 package workspace
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,67 +194,17 @@ func (c *Checkout) inside() string {
 	return filepath.ToSlash(rel)
 }
 
-// Exclude adds pawl's folder to the repository's info/exclude, once. It keeps
-// what the file has and never edits a .gitignore. Linked worktrees share the
-// file; callers at the same time wait for each other.
-func (c *Checkout) Exclude(ctx context.Context) error {
-	rule := "/.pawl/"
-	if dir := c.inside(); dir != "" {
-		rule = "/" + escapeGlob(dir) + "/.pawl/"
+// IgnoreOwnFolder keeps pawl's folder out of git by a .gitignore in it: no file of the user's
+// is changed.
+func (c *Checkout) IgnoreOwnFolder() error {
+	const name = ".pawl/.gitignore"
+	if _, err := files.ReadBelow(c.Root, name, rulesLimit); err == nil {
+		return nil
 	}
-	if err := c.addExclude(ctx, rule); err != nil {
-		return fmt.Errorf("cannot add %s to %s: %w", rule, c.Repo.Exclude, err)
+	if err := files.ReplaceBelow(c.Root, name, []byte("*\n"), 0o644, false); err != nil {
+		return fmt.Errorf("cannot write %s: %w", filepath.Join(c.Root, name), err)
 	}
 	return nil
-}
-
-// hasRule reports whether a rule is a line of a file.
-func hasRule(text []byte, rule string) bool {
-	for line := range bytes.Lines(text) {
-		if strings.TrimRight(string(line), " \t\r\n") == rule {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *Checkout) addExclude(ctx context.Context, rule string) error {
-	path := c.Repo.Exclude
-	name, below := files.Below(c.Repo.Common, path)
-	if !below {
-		return errors.New("it is outside of the git folder")
-	}
-	// An agent may hold the lock, so it is not waited for without need.
-	if old, err := files.ReadBelow(c.Repo.Common, name, rulesLimit); err == nil && hasRule(old, rule) {
-		return nil
-	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // git's own mode for this folder
-		return err
-	}
-	lock, err := files.Lock(ctx, dir, os.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	mode := os.FileMode(0o644)
-	if info, err := os.Lstat(path); err == nil {
-		if !info.Mode().IsRegular() {
-			return errors.New("it is not a plain file")
-		}
-		mode = info.Mode().Perm()
-	}
-	old, err := files.ReadBelow(c.Repo.Common, name, rulesLimit)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if hasRule(old, rule) {
-		return nil
-	}
-	if len(old) > 0 && old[len(old)-1] != '\n' {
-		old = append(old, '\n')
-	}
-	return files.ReplaceBelow(c.Repo.Common, name, append(old, rule+"\n"...), mode, true)
 }
 
 // changesLimit is the number of changed paths that are listed.

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 func TestOutsideOfARepository(t *testing.T) {
@@ -394,7 +393,7 @@ func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 		t.Errorf("diff: %v\n%s", err, diff)
 	}
 	p.back(0)
-	if err := p.c.Exclude(t.Context()); err != nil {
+	if err := p.c.IgnoreOwnFolder(); err != nil {
 		t.Error(err)
 	}
 	if _, err := p.c.Prune(t.Context(), "r1", Keep{}); err != nil {
@@ -491,12 +490,6 @@ func TestLinkedWorktreeAndSubfolder(t *testing.T) {
 	if zero.Branch != "refs/heads/side" {
 		t.Errorf("branch %q", zero.Branch)
 	}
-	if err := l.c.Exclude(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := p.read(".git/info/exclude"); !strings.HasSuffix(got, "\n/pkg/.pawl/\n") {
-		t.Errorf("exclude is %q", got)
-	}
 	l.write("a", "2")
 	l.git("commit", "-qam", "agent")
 	l.remove("pkg/b")
@@ -518,37 +511,28 @@ func reopen(t testing.TB, root, state string) *Checkout {
 	return c
 }
 
-func TestExcludeIsAddedOnce(t *testing.T) {
+// Pawl's folder is no file of the repository's, whose own lists of what git ignores stay as they are.
+func TestOwnFolderIsIgnored(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "a", "1")
-	p.write(".git/info/exclude", "mine # no newline at the end")
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if err := p.c.Exclude(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if got := p.read(".git/info/exclude"); got != "mine # no newline at the end\n/.pawl/\n" {
-		t.Errorf("got %q", got)
+	p := newPlace(t, "a", "1", "pkg/b", "2")
+	p.write(".git/info/exclude", "mine")
+	deep := reopen(t, p.path("pkg"), filepath.Join(p.state, "deep"))
+	for _, c := range []*Checkout{p.c, deep, p.c} {
+		if err := c.IgnoreOwnFolder(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.write(".pawl/state/x", "x")
-	if got := p.git("status", "--porcelain"); got != "" {
+	p.write("pkg/.pawl/state/x", "x")
+	if got := p.git("status", "--porcelain", "--untracked-files=all"); got != "" {
 		t.Errorf("status %q", got)
 	}
-	p.remove(".git/info")
-	if err := p.c.Exclude(t.Context()); err != nil || p.read(".git/info/exclude") != "/.pawl/\n" {
-		t.Errorf("without a folder: %v, %q", err, p.read(".git/info/exclude"))
+	if got := p.read(".git/info/exclude"); got != "mine" {
+		t.Errorf("exclude is %q", got)
 	}
-	lock, err := files.Lock(t.Context(), filepath.Join(p.top, ".git", "info"), os.O_RDONLY) // as an agent may
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lock.Close() }()
-	if err := p.c.Exclude(t.Context()); err != nil {
-		t.Errorf("while somebody holds the lock: %v", err)
+	p.write(".pawl/.gitignore", "theirs\n")
+	if err := p.c.IgnoreOwnFolder(); err != nil || p.read(".pawl/.gitignore") != "theirs\n" {
+		t.Errorf("a person's rules: %v, %q", err, p.read(".pawl/.gitignore"))
 	}
 }
 

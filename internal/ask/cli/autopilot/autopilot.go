@@ -200,7 +200,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	c, target := s.Config, s.Target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	if err == nil {
-		err = tree.Exclude(ctx)
+		err = tree.IgnoreOwnFolder()
 	}
 	if err != nil {
 		s.App.Say("Warning: %v", err)

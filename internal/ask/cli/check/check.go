@@ -308,7 +308,7 @@ func checkTree(ctx context.Context, a *command.App, root string) *workspace.Chec
 		}
 		return nil
 	}
-	if err := tree.Exclude(ctx); err != nil {
+	if err := tree.IgnoreOwnFolder(); err != nil {
 		a.Say("Warning: %v", err)
 	}
 	return tree

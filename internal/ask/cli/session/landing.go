@@ -284,7 +284,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	if err != nil {
 		return plan, nil, err
 	}
-	if err := tree.Exclude(ctx); err != nil {
+	if err := tree.IgnoreOwnFolder(); err != nil {
 		return plan, nil, err
 	}
 	verdict := t.Verdict

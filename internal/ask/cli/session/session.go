@@ -225,7 +225,7 @@ func (s *Session) openTree(ctx context.Context) error {
 	for _, note := range slices.Concat(notes, tree.Notes) {
 		s.App.Say("Warning: %s.", note)
 	}
-	if err = errors.Join(err, tree.Exclude(ctx)); err != nil {
+	if err = errors.Join(err, tree.IgnoreOwnFolder()); err != nil {
 		s.App.Say("Warning: %v", err)
 	}
 	return nil
