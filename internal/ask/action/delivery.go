@@ -31,7 +31,7 @@ import (
 // Application is what became of undelivered work: `apply --json`.
 type Application struct {
 	Run string `json:"run"`
-	// Status is applied, already, nothing, conflict, confirm or check.
+	// Status is applied, nothing, conflict, confirm or check.
 	Status  string `json:"status"`
 	Changed int    `json:"changed"` // files that the work changes
 	// Written and Removed are the paths that were changed, or with check that would be.
@@ -43,6 +43,9 @@ type Application struct {
 	// Confirm are the paths of what runs by itself or is protected, which a person has to say yes to.
 	Confirm []string `json:"confirm,omitempty"`
 	Why     string   `json:"why,omitempty"` // it was not applied
+
+	check bool
+	only  []string // what of the work is in the workspace alone, and how it is got
 }
 
 // ApplyOptions are how work is applied.
@@ -66,13 +69,70 @@ func (p *Operator) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Appl
 	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
-		return p.applySnapshots(ctx, r, o)
+		return Application{}, fault.Refuse("run %s has nothing to apply: nothing is kept of its work", r.ID)
 	}
 	if err != nil {
 		return Application{}, err
 	}
-	out, err := p.applyFrom(ctx, w, r, o)
-	return out, errors.Join(err, w.Release(ctx, "its run rests"))
+	a, confirm, err := p.applyFrom(ctx, w, r, o)
+	only := delivery.OnlyThere(a.Only, w.Place().Top, w.Person().Repo.Top, r.ID)
+	if err = errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
+		return Application{}, err
+	}
+	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {
+		err = engine.RecordDelivery(ctx, p.Store, r.ID, a.Delivered)
+	}
+	out := applicationOf(r.ID, a, confirm, o)
+	out.only = only
+	return out, err
+}
+
+// applyFrom applies what a workspace has, where a person has said yes to what needs it:
+// that is confirm.
+func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run, o ApplyOptions,
+) (a delivery.Applied, confirm []string, err error) {
+	if a, err = w.Apply(ctx, true); err != nil {
+		return a, nil, err
+	}
+	confirm, err = p.toConfirm(ctx, w.Person(), r, a.Changes)
+	isUnseen := a.Kind == deliver.Deliver && len(confirm) > 0 && !o.Confirmed
+	if err != nil || o.Check || isUnseen {
+		return a, confirm, err
+	}
+	a, err = w.Apply(ctx, false)
+	return a, confirm, err
+}
+
+// applicationOf says it.
+func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOptions) Application {
+	out := Application{Run: run, Changed: len(a.Changes), Commits: a.Commits, Confirm: confirm, check: o.Check}
+	for _, ch := range a.Changes {
+		if ch.NewObject == "" {
+			out.Removed = append(out.Removed, ch.Path)
+		} else {
+			out.Written = append(out.Written, ch.Path)
+		}
+	}
+	switch {
+	case a.Kind == deliver.Nothing:
+		out.Status = "nothing"
+	case a.Kind != deliver.Deliver:
+		why := a.Why
+		if len(a.Conflicts) > 0 {
+			why = bothChanged
+		}
+		out.Status, out.Why, out.Written, out.Removed = "conflict", a.Why, nil, nil
+		out.Conflicts = lists.Each(a.Paths, func(path string) workspace.Conflict {
+			return workspace.Conflict{Path: path, Why: why}
+		})
+	case o.Check:
+		out.Status = "check"
+	case len(confirm) > 0 && !o.Confirmed:
+		out.Status = "confirm"
+	default:
+		out.Status = "applied"
+	}
+	return out
 }
 
 // workspaceOf takes the private workspace of a run that nobody works on; the error is
@@ -90,20 +150,41 @@ func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Work
 		return nil, fault.Refuse("run %s is running unattended: its pawl is gone, the agent ends in %s", r.ID, left).
 			Hint("Take it up again: pawl resume %s", r.ID)
 	}
-	if _, there, err := p.Store.Workspace(ctx, id); err != nil || !there {
-		return nil, errors.Join(delivery.ErrGone, err)
+	say := func(text string) { p.Say("Note: %s", text) }
+	row, there, err := p.Store.Workspace(ctx, id)
+	if err != nil || !there || !delivery.WorksIn(row.Own, r.ID) {
+		return p.openKept(ctx, pl, r, say)
 	}
-	w, err := OpenPrivate(ctx, pl, p.Env, p.Store, id, func(text string) { p.Say("Note: %s", text) })
+	w, err := OpenPrivate(ctx, pl, p.Env, p.Store, id, say)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.recordFinished(ctx, w); err != nil {
 		return nil, errors.Join(err, w.Release(ctx, "its run rests"))
 	}
-	if err := w.Continue(ctx, r.ID); err != nil {
-		return nil, errors.Join(err, w.Release(ctx, "a later run has it"))
+	err = w.Continue(ctx, r.ID)
+	if err == nil {
+		return w, nil
 	}
-	return w, nil
+	if rerr := w.Release(ctx, "its folder was gone"); rerr != nil || !errors.Is(err, delivery.ErrGone) {
+		return nil, errors.Join(err, rerr)
+	}
+	return p.openKept(ctx, pl, r, say)
+}
+
+// openKept opens what is stored of the work of a run whose workspace is gone, or works for
+// a later run.
+func (p *Operator) openKept(ctx context.Context, c *config.Config, r store.Run, say func(string),
+) (*delivery.Workspace, error) {
+	o, err := privateOptions(ctx, c, p.Env, say)
+	if err != nil {
+		return nil, err
+	}
+	w, err := delivery.OpenKept(ctx, o, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return w, p.recordFinished(ctx, w)
 }
 
 // recordFinished notes a delivery that was cut off and is finished now.
@@ -119,21 +200,23 @@ func (p *Operator) recordFinished(ctx context.Context, w *delivery.Workspace) er
 // is delivered but what is asked for, until [delivery.Workspace.DeliverWhen] says otherwise.
 func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.Store, id string, tell func(string),
 ) (*delivery.Workspace, error) {
-	dir := config.StateDir(c.Root, env)
-	person, err := workspace.Open(ctx, c.Root, workspace.Options{
-		StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
-	})
+	o, err := privateOptions(ctx, c, env, tell)
 	if err != nil {
 		return nil, err
 	}
-	clones, err := Pool(ctx, c, env, db)
-	if err != nil {
+	o.ID = id
+	if o.Pool, err = Pool(ctx, c, env, db); err != nil {
 		return nil, err
 	}
-	return delivery.Take(ctx, delivery.Options{
-		Person: person, Pool: clones, ID: id, StateDir: dir, MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
-		When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c),
-	})
+	return delivery.Take(ctx, o)
+}
+
+func privateOptions(ctx context.Context, c *config.Config, env []string, tell func(string)) (delivery.Options, error) {
+	o := delivery.Options{StateDir: config.StateDir(c.Root, env), MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
+		When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c)}
+	var err error
+	o.Person, err = workspace.Open(ctx, c.Root, workspace.Options{StateDir: o.StateDir, MaxFile: o.MaxFile, Hide: o.Hide})
+	return o, err
 }
 
 // ConfirmPatterns are patterns of what runs by itself, and of what configures pawl.
@@ -213,163 +296,29 @@ func PrivateID(name string) string {
 	return pool.RunPrefix + id[:min(len(id), 80)]
 }
 
-// applyFrom applies what the workspace of a run has.
-func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run, o ApplyOptions,
-) (Application, error) {
-	u, err := w.AtSnapshot(ctx, -1)
-	if err != nil {
-		return Application{}, err
-	}
-	chosen, err := w.Conflicts()
-	if err == nil && len(chosen) > 0 && !slices.ContainsFunc(chosen, delivery.Conflict.Open) {
-		if _, err = w.BringIn(ctx, u.N); err == nil { // what was chosen is in the work then
-			u, err = w.AtSnapshot(ctx, -1)
-		}
-	}
-	if err != nil {
-		return Application{}, err
-	}
-	out, err := p.applied(ctx, w.Person(), r, u.Changes)
-	if err != nil {
-		return out, err
-	}
-	out.Commits = u.Commits
-	switch {
-	case out.Status == "nothing" && u.Commits == 0:
-		return out, nil
-	case len(out.Confirm) > 0 && !o.Confirmed && !o.Check:
-		out.Status = "confirm"
-		return out, nil
-	case o.Check:
-		return out, nil
-	}
-	d, err := w.Deliver(ctx, delivery.Verdict{Iteration: -1, Requested: true})
-	if err == nil && d.Kind == deliver.Combine {
-		if in, berr := w.BringIn(ctx, u.N); berr != nil || len(in.Conflicts) > 0 || in.Rest != "" {
-			out.Status, out.Conflicts = "conflict", conflictsOf(in)
-			return out, berr
-		}
-		d, err = w.Deliver(ctx, delivery.Verdict{Iteration: -1, Requested: true})
-	}
-	if err != nil {
-		return out, err
-	}
-	if d.Kind != deliver.Deliver {
-		out.Status, out.Why, out.Written, out.Removed = "conflict", d.Why, nil, nil
-		out.Conflicts = lists.Each(d.Paths, func(path string) workspace.Conflict {
-			return workspace.Conflict{Path: path, Why: "it was changed here too since the run began"}
-		})
-		return out, nil
-	}
-	out.Status = "applied"
-	return out, engine.RecordDelivery(ctx, p.Store, r.ID, d)
-}
-
 const bothChanged = "you and the agent both changed it"
-
-func conflictsOf(in delivery.BroughtIn) []workspace.Conflict {
-	return lists.Each(in.Conflicts, func(c delivery.Conflict) workspace.Conflict {
-		return workspace.Conflict{Path: c.Path, Why: bothChanged}
-	})
-}
-
-// applied is what changes come to in the person's files as they are.
-func (p *Operator) applied(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
-) (out Application, err error) {
-	out = Application{Run: r.ID, Status: "check", Changed: len(changes)}
-	differs := lists.Set(person.Differing(changes))
-	for _, ch := range changes {
-		switch {
-		case differs[ch.Path]:
-			out.Conflicts = append(out.Conflicts, workspace.Conflict{Path: ch.Path,
-				Why: "it was changed here too since the run began"})
-		case person.Has(ch.Path, ch.NewMode, ch.NewObject):
-		case ch.NewObject == "":
-			out.Removed = append(out.Removed, ch.Path)
-		default:
-			out.Written = append(out.Written, ch.Path)
-		}
-	}
-	out.Confirm, err = p.toConfirm(ctx, person, r, changes)
-	switch {
-	case len(changes) == 0:
-		out.Status = "nothing"
-	case len(out.Conflicts) > 0:
-		out.Status = "conflict"
-	case len(out.Written)+len(out.Removed) == 0:
-		out.Status = "already"
-	}
-	return out, err
-}
-
-// applySnapshots applies what the snapshots of a run have whose workspace is gone, or
-// works for a later run: files only.
-func (p *Operator) applySnapshots(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
-	person, err := p.RootTree(ctx, r.Root)
-	if err != nil {
-		return Application{}, fault.Refuse("run %s has nothing to apply: %v", r.ID, err)
-	}
-	snaps, err := person.Snapshots(ctx, r.ID)
-	if err != nil {
-		return Application{}, err
-	}
-	if len(snaps) == 0 {
-		return Application{}, fault.Refuse("run %s has nothing to apply: its snapshots are gone, or it has none", r.ID)
-	}
-	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
-	if d := SetupOf(r).Deliveries; len(d) > 0 {
-		from = d[len(d)-1].After
-	}
-	changes, err := person.TreeChanges(ctx, from, to)
-	if err != nil {
-		return Application{}, err
-	}
-	out, err := p.applied(ctx, person, r, changes)
-	switch {
-	case err != nil:
-		return out, err
-	case o.Check || out.Status != "check":
-		return out, nil
-	case len(out.Confirm) > 0 && !o.Confirmed:
-		out.Status = "confirm"
-		return out, nil
-	}
-	before, err := p.lookByHand(ctx, person)
-	if err != nil {
-		return out, err
-	}
-	if _, err := person.Carry(ctx, handKey, changes); err != nil {
-		return out, err
-	}
-	after, err := person.See(ctx, handKey)
-	if err != nil {
-		return out, err
-	}
-	out.Status = "applied"
-	return out, engine.RecordDelivery(ctx, p.Store, r.ID, delivery.Delivered{
-		Decision: deliver.Decision{Kind: deliver.Deliver, Why: "a person asked for it"}, Iteration: r.Iteration,
-		Before: before.Tree, After: after.Tree, Files: len(changes),
-	})
-}
 
 // lookByHand looks at the person's files as they are, by the ignore rules of now.
 func (p *Operator) lookByHand(ctx context.Context, person *workspace.Checkout) (workspace.Seen, error) {
-	if err := person.Renew(ctx, handKey); err != nil {
+	if err := person.Renew(ctx, delivery.ByHand); err != nil {
 		return workspace.Seen{}, err
 	}
-	return person.See(ctx, handKey)
+	return person.See(ctx, delivery.ByHand)
 }
-
-// handKey names what is known of the person's files when a person acts by hand.
-const handKey = "by-hand"
 
 // PrintApplied prints what became of an application; verbose lists its paths.
 func (p *Operator) PrintApplied(out Application, verbose bool) {
+	commits := ""
+	if out.Commits > 0 {
+		commits = ", " + fault.Numbered(out.Commits, "commit")
+	}
 	switch out.Status {
 	case "nothing":
-		p.Result("All that run %s came to is in your files.\n", out.Run)
-	case "already":
-		p.Result("Run %s is applied already: %s as it left them.\n", out.Run, fault.Numbered(out.Changed, "file"))
+		all := "All that run %s came to is in your files.\n"
+		if len(out.only) > 0 {
+			all = "What can be delivered of run %s is in your files.\n"
+		}
+		p.Result(all, out.Run)
 	case "conflict":
 		p.printConflicts(out)
 	case "confirm":
@@ -380,24 +329,23 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 		}
 		p.Say("Look at them: pawl show %s --diff. Apply them: pawl apply %s --yes", out.Run, out.Run)
 	case "check":
-		p.Result("Run %s can be applied: %s would be written, %d removed.\n", out.Run,
-			fault.Numbered(len(out.Written), "file"), len(out.Removed))
+		p.Result("Run %s can be applied: %s would be written, %d removed%s.\n", out.Run,
+			fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
 		p.listPaths(out)
 		if len(out.Confirm) > 0 {
 			p.Result("It needs --yes: programs of yours run some of it by themselves, or it is protected: %s.\n",
 				deliver.Some(out.Confirm))
 		}
 	case "applied":
-		commits := ""
-		if out.Commits > 0 {
-			commits = ", " + fault.Numbered(out.Commits, "commit")
-		}
 		p.Result("Applied run %s: %s written, %d removed%s. All other files are as they were.\n",
 			out.Run, fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
 		if verbose {
 			p.listPaths(out)
 		}
 		p.Say("To take it back: pawl rollback %s --to 0", out.Run)
+	}
+	for _, line := range out.only {
+		p.Say("%s", line)
 	}
 }
 
@@ -411,7 +359,11 @@ func (p *Operator) printConflicts(out Application) {
 	for _, c := range out.Conflicts {
 		p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 	}
-	if slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }) {
+	switch {
+	case !slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }):
+	case out.check:
+		p.Say("To choose what is to be there: pawl apply %s, and then pawl settle %s", out.Run, out.Run)
+	default:
 		p.Say("Choose what is to be there, and apply again: pawl settle %s", out.Run)
 	}
 	p.Say("Or move your changes of these files away and apply again. To merge by hand, commit yours first: "+
@@ -465,11 +417,12 @@ func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 
 // InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
 func (p *Operator) InConflict(ctx context.Context, r store.Run) (bool, error) {
-	row, there, err := p.Store.Workspace(ctx, SetupOf(r).Private)
-	if err != nil || !there {
+	id := SetupOf(r).Private
+	row, _, err := p.Store.Workspace(ctx, id)
+	if err != nil || id == "" {
 		return false, err
 	}
-	return delivery.InConflict(row.Own, r.ID)
+	return delivery.InConflict(row.Own, config.StateDir(r.Root, p.Env), r.ID)
 }
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -75,7 +76,7 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 		return Back{}, err
 	}
 	o := delivery.BackOptions{
-		Key: handKey, Steps: steps, Deliveries: deliveries, Dry: dry,
+		Key: delivery.ByHand, Steps: steps, Deliveries: deliveries, All: SetupOf(r).Deliveries, Dry: dry,
 		Hold: filepath.Join(config.StateDir(r.Root, p.Env), "queue", "checkout.lock"),
 	}
 	before, err := p.lookByHand(ctx, person)
@@ -87,19 +88,34 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 	if err != nil || dry {
 		return back, err
 	}
-	after, err := person.See(ctx, handKey)
+	after, err := person.See(ctx, delivery.ByHand)
 	if err != nil {
 		return back, err
 	}
 	done := journal.Rollback{To: n, Before: before.Tree, After: after.Tree, FromHead: before.Head.Commit,
 		ToHead: after.Head.Commit, Branch: before.Head.Branch}
-	if err := person.KeepTree(ctx, "rollback-"+r.ID, before.Tree); err != nil {
-		p.Say("Warning: %v", err)
-	}
-	if _, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done); err != nil {
-		p.Say("Warning: %v", err)
+	_, err = journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done)
+	for _, err := range []error{err, person.KeepTree(ctx, r.ID, "rollback", before.Tree), p.goBack(ctx, r, n, to.Undo)} {
+		if err != nil {
+			p.Say("Warning: %v", err)
+		}
 	}
 	return back, nil
+}
+
+// goBack has the run go on, if it does, from where its delivered work is now.
+func (p *Operator) goBack(ctx context.Context, r store.Run, n int, undo bool) error {
+	w, err := p.workspaceOf(ctx, r)
+	if errors.Is(err, delivery.ErrGone) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(w.GoBack(ctx, n), w.Release(ctx, "its run rests"))
+	}
+	if err != nil {
+		return fmt.Errorf("the workspace of the run stays as it was: %w", err)
+	}
+	return nil
 }
 
 // wayBack is what has to be undone, in words too, and the number of the iteration that
@@ -108,12 +124,16 @@ func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r st
 ) (where string, steps []delivery.Step, moves []delivery.Delivered, n int, err error) {
 	if to.Undo {
 		where = "what was there before the last rollback"
-		last, ok, err := p.lastRollback(ctx, r.ID)
+		last, again, ok, err := p.lastRollback(ctx, r.ID)
+		if n = -1; last.To < 0 { // an undo is undone
+			n = again
+		}
 		if err == nil && !ok {
 			err = fault.Refuse("there is no rollback of run %s to undo", r.ID)
 		}
 		return where, []delivery.Step{{Before: last.Before, After: last.After}},
-			[]delivery.Delivered{{From: last.FromHead, To: last.ToHead, Branch: last.Branch}}, -1, err
+			[]delivery.Delivered{{From: last.FromHead, To: last.ToHead, Branch: last.Branch,
+				Apart: takeApartAgain(r, again, last.To >= 0)}}, n, err
 	}
 	if n, err = snapshotOf(ctx, person, r.ID, to.N); err != nil {
 		return "", nil, nil, n, err
@@ -135,27 +155,49 @@ func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r st
 	return snapshotName(n), steps, moves, n, nil
 }
 
+// takeApartAgain lists what a rollback to an iteration took back of what no snapshot has, reversed
+// where that was done last: what undoes it takes that back.
+func takeApartAgain(r store.Run, to int, isBack bool) (all []delivery.Piece) {
+	for _, d := range SetupOf(r).Deliveries {
+		for _, piece := range d.Apart {
+			if isBack {
+				piece.Before, piece.After = piece.After, piece.Before
+			}
+			if d.Iteration > to {
+				all = append(all, piece)
+			}
+		}
+	}
+	if isBack {
+		slices.Reverse(all)
+	}
+	return all
+}
+
 // RolledBack reports whether there is a rollback of a run to undo.
 func (p *Operator) RolledBack(ctx context.Context, run string) (bool, error) {
-	_, ok, err := p.lastRollback(ctx, run)
+	_, _, ok, err := p.lastRollback(ctx, run)
 	return ok, err
 }
 
-// lastRollback is the last rollback of a run.
-func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.Rollback, ok bool, err error) {
+// lastRollback is the last rollback of a run, or the last time that one was undone; to is
+// where the last one went that undid none.
+func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.Rollback, to int, ok bool, err error) {
 	for e, err := range journal.Read(ctx, p.Store, run, 0) {
 		if err != nil {
-			return last, false, err
+			return last, to, false, err
 		}
 		if e.Kind == journal.RolledBack {
 			var back journal.Rollback
 			if err := json.Unmarshal(e.Data, &back); err != nil {
-				return last, false, err
+				return last, to, false, err
 			}
-			last, ok = back, back.After != ""
+			if last, ok = back, back.After != ""; back.To >= 0 {
+				to = back.To
+			}
 		}
 	}
-	return last, ok, nil
+	return last, to, ok, nil
 }
 
 func (p *Operator) sayBack(back Back) {
@@ -242,9 +284,29 @@ type Setup struct {
 	// UndeliveredFiles is how many files that work changes.
 	UndeliveredFiles int `json:"undelivered_files"`
 	// UndeliveredNeeds: it takes a person to bring it there.
-	UndeliveredNeeds bool           `json:"undelivered_needs"`
-	Sandbox          string         `json:"sandbox"` // what was enforced
-	Checks           []engine.Check `json:"checks"`  // that its work goes through; nil: not stored
+	UndeliveredNeeds bool                 `json:"undelivered_needs"`
+	Only             []workspace.Conflict `json:"only"`    // what of its work is in the workspace alone
+	Sandbox          string               `json:"sandbox"` // what was enforced
+	Checks           []engine.Check       `json:"checks"`  // that its work goes through; nil: not stored
+}
+
+// WhatWaits says what of the work of a run is not in the person's files, whose top is given,
+// and how it gets there.
+func (s Setup) WhatWaits(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
+	if s.Undelivered != "" {
+		lines = append(lines, fmt.Sprintf("Not in your files: %s of the run's work; %s.",
+			fault.Numbered(s.UndeliveredFiles, "file"), s.Undelivered),
+			"  See it:     pawl show "+run+" --diff", "  Apply it:   pawl apply "+run)
+		if goesOn {
+			lines = append(lines, "  Go on:      pawl resume "+run)
+		}
+		lines = append(lines, "  Give it up: pawl discard "+run)
+	}
+	row, _, err := db.Workspace(ctx, s.Private)
+	if err != nil {
+		return lines
+	}
+	return append(lines, delivery.OnlyThere(s.Only, row.Dir, top, run)...)
 }
 
 // SetupOf reads it; of a run that has none it says nothing.

@@ -97,6 +97,26 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	return err
 }
 
+// Undelivered are the runs that are over and whose verified work is not in the person's files.
+func (p *Operator) Undelivered(ctx context.Context) (found []store.Run, err error) {
+	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Undelivered: true})
+	for _, r := range runs {
+		whole, rerr := p.Store.Run(ctx, r.ID)
+		if rerr == nil && engine.WaitsForDelivery(whole) {
+			found = append(found, whole)
+		}
+	}
+	return found, err
+}
+
+// WhyNotDelivered says what is to be done about such a run; "" is that it is none.
+func WhyNotDelivered(r store.Run) string {
+	if !engine.WaitsForDelivery(r) {
+		return ""
+	}
+	return "not in your files: " + SetupOf(r).Undelivered + "; pawl apply " + r.ID
+}
+
 // CanDiscard reports whether a run that no process drives leaves something that can be given up.
 func CanDiscard(r store.Run) bool {
 	left := waits(r) || SetupOf(r).Undelivered != ""

@@ -6,7 +6,8 @@
 //	                                  the person committed meanwhile ─▶ Combine
 //	                                  a path of it was changed       ─▶ Combine
 //	                                  a path of it was staged        ─▶ Wait
-//	                                  another branch is there now    ─▶ Rest
+//	                                  another branch is there now    ─▶ Rest, until a person says
+//	                                                                    where it goes: Combine
 //	                                  it changes what runs by itself ─▶ Ask
 //	anything else                                                    ─▶ Nothing
 //
@@ -51,12 +52,15 @@ type Facts struct {
 	Completed bool // the run is complete
 	Green     bool // the agent ended well, required gates are green, nothing protected changed
 	Requested bool // a person asked for it now: what is green or not is theirs to know
+	GoesOn    bool // a person has the run go on from the branch as it is now
+	TakenBack bool // a person took it back
 
 	Commits int // that the branch does not have
 	Files   int // that differ from the checkout's, committed or not
 
 	Place Place
 	Began string // the branch that the work began on; "" is a detached HEAD
+	From  string // the commit
 	Now   string // what is checked out now
 	// Unjudged: something of the person's came in beside the work, after the gates judged it.
 	Unjudged bool
@@ -93,6 +97,24 @@ type Decision struct {
 	Paths []string // that it is about
 	// AsFiles: what its commits change is delivered, too, but the commits stay.
 	AsFiles bool
+	// Back is the branch on which the work goes on as it began, where another one is
+	// checked out.
+	Back string `json:",omitempty"`
+}
+
+// Why red work stays, and what a person took back.
+const (
+	NotVerified = "it is not verified"
+	TakenBack   = "you took it back"
+)
+
+// HowToGoOn says what a person can do for a run that rests.
+func (d Decision) HowToGoOn(run string) string {
+	if d.Back == "" {
+		return "go on from what is checked out now: pawl resume " + run
+	}
+	return fmt.Sprintf("bring it onto what is checked out now: pawl apply %s; or switch back and go on: "+
+		"git checkout %s && pawl resume %s", run, d.Back, run)
 }
 
 // Decide chooses what to do with the work.
@@ -101,15 +123,17 @@ func Decide(f Facts) Decision {
 	switch {
 	case f.Files == 0 && f.Commits == 0:
 		return Decision{Kind: Nothing, Why: "nothing is new"}
+	case !f.Requested && f.TakenBack:
+		return Decision{Kind: Nothing, Why: TakenBack}
 	case !f.Requested && !f.Green:
-		return Decision{Kind: Nothing, Why: "it is not verified"}
+		return Decision{Kind: Nothing, Why: NotVerified}
 	case !f.Requested && f.When == Asked:
 		return Decision{Kind: Ask, Why: "run.deliver is ask"}
 	case !f.Requested && !due:
 		return Decision{Kind: Nothing, Why: "it is delivered when the run completes (run.deliver: end)"}
 	}
-	if d, stands := f.decideElsewhere(); stands {
-		return d
+	if f.isElsewhere() && !f.Requested && (!f.GoesOn || f.Place == Switched) {
+		return Decision{Kind: Rest, Why: f.whyElsewhere(), Back: f.switchBack()}
 	}
 	switch {
 	case f.Busy != "":
@@ -124,6 +148,8 @@ func Decide(f Facts) Decision {
 			"run by themselves"}
 	case f.Unjudged && !f.Requested:
 		return Decision{Kind: Combine, Why: "what you changed meanwhile came in after the gates judged it"}
+	case f.isElsewhere():
+		return Decision{Kind: Combine, Why: f.whyElsewhere()}
 	case f.Place == Ahead && f.Commits > 0:
 		return Decision{Kind: Combine, Why: "you committed on " + branchName(f.Began) + " meanwhile"}
 	case len(f.Overlap) > 0:
@@ -141,19 +167,23 @@ func Decide(f Facts) Decision {
 	return Decision{Kind: Deliver, AsFiles: true, Paths: f.Loose, Why: "it is verified, but for its commits alone"}
 }
 
-// decideElsewhere: the checkout is not on the branch that the work began on, or that
-// was rewritten.
-func (f Facts) decideElsewhere() (Decision, bool) {
-	switch f.Place {
-	case Switched:
-		return Decision{Kind: Rest, Why: fmt.Sprintf("the work began on %s, and %s is checked out now",
-			branchName(f.Began), branchName(f.Now))}, true
-	case Rewritten:
-		if f.Commits > 0 {
-			return Decision{Kind: Rest, Why: branchName(f.Began) + " was reset, rebased or amended meanwhile"}, true
-		}
+// isElsewhere is true where the branch cannot be moved from what is checked out to the work.
+func (f Facts) isElsewhere() bool {
+	return f.Place == Switched || f.Place == Rewritten && f.Commits > 0
+}
+
+func (f Facts) whyElsewhere() string {
+	if f.Place == Rewritten {
+		return branchName(f.Began) + " was reset, rebased or amended meanwhile"
 	}
-	return Decision{}, false
+	return fmt.Sprintf("the work began on %s, and %s is checked out now", branchName(f.Began), branchName(f.Now))
+}
+
+func (f Facts) switchBack() string {
+	if f.Place != Switched || f.Began == "" {
+		return map[Place]string{Switched: f.From}[f.Place]
+	}
+	return branchName(f.Began)
 }
 
 // manyFiles is from how many new files on it is said where they are: nobody asks for so

@@ -39,7 +39,12 @@ func TestDecide(t *testing.T) {
 		"asked for: and said so":                    {func(f *deliver.Facts) { f.When, f.Requested = deliver.Asked, true }, deliver.Deliver, "it is verified"},
 		"another branch":                            {func(f *deliver.Facts) { f.Place, f.Now = deliver.Switched, feature }, deliver.Rest, "the work began on main, and feature is checked out now"},
 		"no branch any more":                        {func(f *deliver.Facts) { f.Place, f.Now = deliver.Switched, "" }, deliver.Rest, "the work began on main, and a commit without a branch is"},
-		"another branch, though a person asked":     {func(f *deliver.Facts) { f.Place, f.Now, f.Requested = deliver.Switched, feature, true }, deliver.Rest, ""},
+		"another branch, and a person asked":        {func(f *deliver.Facts) { f.Place, f.Now, f.Requested = deliver.Switched, feature, true }, deliver.Combine, "the work began on main"},
+		"another branch, and the run goes on":       {func(f *deliver.Facts) { f.Place, f.Now, f.GoesOn = deliver.Switched, feature, true }, deliver.Rest, ""},
+		"rebased, and the run goes on":              {func(f *deliver.Facts) { f.Place, f.GoesOn = deliver.Rewritten, true }, deliver.Combine, "main was reset"},
+		"rebased, and a person asked":               {func(f *deliver.Facts) { f.Place, f.Requested = deliver.Rewritten, true }, deliver.Combine, "main was reset"},
+		"taken back":                                {func(f *deliver.Facts) { f.TakenBack = true }, deliver.Nothing, "you took it back"},
+		"taken back, and a person asked":            {func(f *deliver.Facts) { f.TakenBack, f.Requested = true, true }, deliver.Deliver, ""},
 		"another branch says nothing of red work":   {func(f *deliver.Facts) { f.Place, f.Now, f.Green = deliver.Switched, feature, false }, deliver.Nothing, "it is not verified"},
 		"the branch was rebased":                    {func(f *deliver.Facts) { f.Place = deliver.Rewritten }, deliver.Rest, "main was reset, rebased or amended meanwhile"},
 		"the branch was rebased, and files alone":   {func(f *deliver.Facts) { f.Place, f.Commits = deliver.Rewritten, 0 }, deliver.Deliver, ""},
@@ -87,6 +92,7 @@ func FuzzDecide(f *testing.F) {
 			Commits: int(bits >> 5 & 1), Files: int(bits >> 6 & 1), Place: deliver.Place(bits >> 7 & 3), Began: text(9, main), Now: text(10, feature),
 			Busy: text(11, "merge"), Broken: text(12, "broken"), Overlap: paths(13, "a"), Staged: paths(14, "b"), Apart: paths(15, "c"), Unseen: paths(16, "d"),
 		}
+		facts.GoesOn, facts.TakenBack = bit(17), bit(18)
 		d := deliver.Decide(facts)
 		if d.Why == "" || !slices.Contains([]deliver.Kind{deliver.Nothing, deliver.Deliver, deliver.Combine, deliver.Wait, deliver.Rest, deliver.Ask}, d.Kind) {
 			t.Fatalf("%+v: %+v", facts, d)
@@ -96,7 +102,11 @@ func FuzzDecide(f *testing.F) {
 		switch {
 		case goes && !wanted:
 			t.Errorf("what nobody verified or wanted goes: %+v", facts)
-		case goes && facts.Place == deliver.Switched, goes && facts.Place == deliver.Rewritten && facts.Commits > 0:
+		case goes && facts.TakenBack && !facts.Requested:
+			t.Errorf("what a person took back comes again: %+v", facts)
+		case goes && facts.Place == deliver.Switched && !facts.Requested,
+			goes && facts.Place == deliver.Rewritten && facts.Commits > 0 && !facts.Requested && !facts.GoesOn,
+			d.Kind == deliver.Deliver && facts.Place == deliver.Switched:
 			t.Errorf("it goes to a branch that it was not made for: %+v", facts)
 		case goes && (facts.Busy != "" || len(facts.Apart) > 0 || len(facts.Unseen) > 0 && !facts.Requested):
 			t.Errorf("it goes though a person has to act: %+v", facts)

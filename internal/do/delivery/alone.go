@@ -53,7 +53,7 @@ func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loos
 	if err != nil || len(loose) == 0 {
 		return u.Tree, nil, err
 	}
-	tree, err = w.tree.TreeWithout(ctx, w.run, u.Tree, loose)
+	tree, err = w.tree.TreeWith(ctx, w.run, u.Tree, lists.Each(loose, reverseChange))
 	return tree, loose, err
 }
 

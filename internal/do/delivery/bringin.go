@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -22,9 +24,9 @@ type BroughtIn struct {
 	Commits bool // the person committed
 	// Conflicts are what both changed in the same lines. Then nothing was brought in.
 	Conflicts []Conflict
-	// Rest says why nothing can be brought in until a person has put the checkout in
-	// order; "" otherwise.
-	Rest string
+	// Rests is [deliver.Rest] where nothing can be brought in before a person says where the
+	// work goes on.
+	Rests deliver.Decision
 }
 
 // Text says it to the person.
@@ -74,57 +76,83 @@ func (w *Workspace) BringIn(ctx context.Context, n int) (BroughtIn, error) {
 }
 
 func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error) {
-	now, err := w.o.Person.See(ctx, w.o.ID)
-	if err != nil {
-		return in, err
-	}
 	if err := w.repairClone(ctx); err != nil {
 		return in, err
 	}
 	if err := w.alignHead(ctx); err != nil {
 		return in, err
 	}
-	if now.Tree == w.agreed.Tree && now.Head == w.agreed.gitHead() {
-		return in, nil
-	}
-	u, err := w.Here(ctx)
-	if err != nil {
+	m, err := w.mergeSides(ctx, deliver.Facts{Green: true, When: deliver.Each, GoesOn: w.goesOn})
+	switch {
+	case err != nil || m.rests.Kind == deliver.Rest:
+		in.Rests = m.rests
 		return in, err
+	case len(m.conflicts) > 0:
+		in.Conflicts = m.conflicts
+		return in, w.storeConflicts(m.conflicts)
 	}
-	place, err := w.placeOf(ctx, now.Head)
-	if err != nil {
-		return in, err
-	}
-	rests := deliver.Decide(deliver.Facts{
-		Requested: true, Commits: max(u.Commits, 0), Files: 1, Place: place, Began: w.agreed.Branch,
-		Now: now.Head.Branch,
-	})
-	if rests.Kind == deliver.Rest {
-		in.Rest = rests.Why
-		return in, nil
-	}
-	todo, conflicts, err := w.mergeFiles(ctx, now.Tree, u)
-	if err != nil {
-		return in, err
-	}
-	head := now.Head.Commit
-	if u.Commits > 0 && len(conflicts) == 0 {
-		var paths []string
-		if head, paths, err = w.putOnTop(ctx, u.Head.Commit, now.Head.Commit); err != nil {
+	w.goesOn = false
+	if m.came {
+		in.Files, in.Commits = len(m.todo), m.now.Head.Commit != w.agreed.Head
+		if err := w.takeMerged(ctx, n, m); err != nil {
 			return in, err
 		}
-		if len(paths) > 0 { // the files could be merged: they are what counts
-			head = now.Head.Commit
-			w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work is in the "+
-				"workspace as uncommitted files", deliver.Some(paths)))
-		}
 	}
-	if len(conflicts) > 0 {
-		in.Conflicts = conflicts
-		return in, w.storeConflicts(conflicts)
+	was, err := w.readApart()
+	if err == nil {
+		err = w.mirrorApart(ctx, m.now.Skipped, was)
 	}
-	in.Files, in.Commits = len(todo), now.Head.Commit != w.agreed.Head
-	return in, w.takeMerged(ctx, n, todo, now, head, u)
+	return in, err
+}
+
+// merged is what a person and agents did, put together. Nothing is written of it yet.
+type merged struct {
+	now       workspace.Seen // the person's files
+	came      bool           // something of theirs comes in
+	u         Undelivered    // before
+	mine      []git.Change   // what the person did
+	todo      []git.Change   // of the files of the workspace
+	conflicts []Conflict
+	head      string           // what the workspace has checked out then
+	rests     deliver.Decision // nothing is put together where it is [deliver.Rest]
+}
+
+// mergeSides puts what the person did since the last agreement and the work together.
+func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, err error) {
+	now, err := w.o.Person.See(ctx, w.o.ID)
+	if err != nil {
+		return m, err
+	}
+	m.now, m.head, m.came = now, now.Head.Commit, now.Tree != w.agreed.Tree || now.Head != w.agreed.gitHead()
+	m.u, err = w.AtSnapshot(ctx, -1)
+	if n := m.u.N; err == nil && m.came && !w.isElsewhere(f.Requested) {
+		m.u, err = w.Here(ctx)
+		m.u.N = n
+	}
+	if err != nil || !m.came {
+		return m, err
+	}
+	f.Files, f.Commits, f.Began, f.From, f.Now = 1, max(m.u.Commits, 0), w.agreed.Branch, w.agreed.Head, now.Head.Branch
+	if f.Place, err = w.placeOf(ctx, now.Head); err != nil {
+		return m, err
+	}
+	if m.rests = deliver.Decide(f); m.rests.Kind == deliver.Rest {
+		return m, nil
+	}
+	if m.mine, err = w.tree.TreeChanges(ctx, w.agreed.Tree, now.Tree); err != nil {
+		return m, err
+	}
+	if m.todo, m.conflicts, err = w.mergeFiles(ctx, m.mine, m.u); err != nil || m.u.Commits <= 0 || len(m.conflicts) > 0 {
+		return m, err
+	}
+	head, paths, err := w.putOnTop(ctx, m.u.Head.Commit, now.Head.Commit)
+	if err == nil && len(paths) == 0 {
+		m.head = head
+	} else if err == nil { // the files could be merged: they are what counts
+		w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work comes as uncommitted files",
+			deliver.Some(paths)))
+	}
+	return m, err
 }
 
 func (a Agreed) gitHead() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
@@ -179,12 +207,46 @@ func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, e
 	return deliver.Ahead, nil
 }
 
-// takeMerged carries out what was merged: files, then what is checked out.
-func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, now workspace.Seen, head string,
-	u Undelivered,
-) error {
-	if head != "" && head != now.Head.Commit {
-		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, now.Head.Commit, head); err != nil {
+// takeMerged carries out what was merged: files, then what is checked out. A workspace
+// whose folder is gone, or another run's, has its snapshots only.
+func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
+	title := fmt.Sprintf("pawl %s: iteration %d, with what a person did", w.run, n)
+	head := git.Head{Commit: m.head, Branch: m.now.Head.Branch}
+	if w.kept {
+		tree, err := w.tree.TreeWith(ctx, w.run, m.u.Tree, m.todo)
+		if err == nil {
+			err = w.tree.KeepSnapshot(ctx, w.run, n, tree, head, title)
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		if err := w.carryIn(ctx, m.todo, head, m.now.Head.Commit); err != nil {
+			return err
+		}
+		if _, err := w.tree.Snapshot(ctx, w.run, n, workspace.SnapshotOptions{Message: title}); err != nil {
+			return err
+		}
+	}
+	isPersons := func(path string) bool {
+		return slices.ContainsFunc(m.todo, func(ch git.Change) bool { return ch.Path == path })
+	}
+	next := Agreed{Run: w.run, Tree: m.now.Tree, Head: m.now.Head.Commit, Branch: m.now.Head.Branch,
+		Own:   slices.DeleteFunc(slices.Clone(w.agreed.Own), isPersons),
+		Loose: slices.DeleteFunc(slices.Clone(w.agreed.Loose), isPersons)}
+	if len(m.u.Changes) > 0 || m.u.Commits > 0 {
+		next.Unjudged = n
+	}
+	if err := w.keepAgreed(ctx, n, next); err != nil {
+		return err
+	}
+	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
+}
+
+// carryIn changes the files of the workspace, and what it has checked out.
+func (w *Workspace) carryIn(ctx context.Context, todo []git.Change, head git.Head, persons string) error {
+	if head.Commit != "" && head.Commit != persons {
+		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, persons, head.Commit); err != nil {
 			return err
 		}
 	}
@@ -195,37 +257,22 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, todo []git.Change, no
 	if len(done.Left) > 0 {
 		return fmt.Errorf("%s in the workspace cannot be written: %s", done.Left[0].Path, done.Left[0].Why)
 	}
-	if now.Head.Commit != w.agreed.Head {
-		if err := w.tree.Clone().SetHead(ctx, git.Head{Commit: head, Branch: now.Head.Branch}); err != nil {
-			return err
-		}
+	if persons != w.agreed.Head || head.Branch != w.agreed.Branch {
+		return w.tree.Clone().SetHead(ctx, head)
 	}
-	o := workspace.SnapshotOptions{Message: fmt.Sprintf("pawl %s: iteration %d, with what a person did", w.run, n)}
-	if _, err := w.tree.Snapshot(ctx, w.run, n, o); err != nil {
-		return err
-	}
-	isPersons := func(path string) bool {
-		return slices.ContainsFunc(todo, func(ch git.Change) bool { return ch.Path == path })
-	}
-	next := Agreed{Run: w.run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch,
-		Own:   slices.DeleteFunc(slices.Clone(w.agreed.Own), isPersons),
-		Loose: slices.DeleteFunc(slices.Clone(w.agreed.Loose), isPersons)}
-	if len(u.Changes) > 0 || u.Commits > 0 {
-		next.Unjudged = n
-	}
-	if err := w.keepAgreed(ctx, n, next); err != nil {
-		return err
-	}
-	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
+	return nil
+}
+
+// isElsewhere reports whether the folder does not hold the work that is asked for: it is
+// gone, or went back with a rollback.
+func (w *Workspace) isElsewhere(requested bool) bool {
+	isBack := requested && w.agreed.Back > 0
+	return w.kept || isBack
 }
 
 // mergeFiles lists the changes to make to the files of the workspace.
-func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
+func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undelivered,
 ) (todo []git.Change, conflicts []Conflict, err error) {
-	mine, err := w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
-	if err != nil {
-		return nil, nil, err
-	}
 	agents := make(map[string]git.Change, len(u.Changes))
 	for _, ch := range u.Changes {
 		agents[ch.Path] = ch
@@ -234,9 +281,13 @@ func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
 	if err != nil {
 		return nil, nil, err
 	}
+	clashes := findClashes(mine, u.Changes)
 	for _, ch := range mine {
 		other, both := agents[ch.Path]
+		_, clash := clashes[ch.Path]
 		switch {
+		case clash:
+			continue
 		case !both:
 			todo = append(todo, ch)
 			continue
@@ -257,38 +308,60 @@ func (w *Workspace) mergeFiles(ctx context.Context, tree string, u Undelivered,
 		todo = append(todo, git.Change{Path: c.Path, OldMode: c.Agent.Mode, OldObject: c.Agent.Object,
 			NewMode: result.Mode, NewObject: result.Object})
 	}
-	return todo, append(conflicts, findClashes(mine, u.Changes)...), nil
+	for _, path := range slices.Sorted(maps.Keys(clashes)) {
+		if side, ok := settled[clashes[path]]; ok {
+			todo = settleClash(todo, clashes[path], side, u.Changes)
+		} else {
+			conflicts = append(conflicts, clashes[path])
+		}
+	}
+	return todo, conflicts, nil
+}
+
+// settleClash has a file of the one side stay, or the folder that the other made there.
+func settleClash(todo []git.Change, c Conflict, chosen Side, agents []git.Change) []git.Change {
+	if chosen != c.Mine { // nothing of the person's comes there
+		return slices.DeleteFunc(todo, func(ch git.Change) bool { return strings.HasPrefix(ch.Path, c.Path+"/") })
+	}
+	for _, ch := range changesBelow(agents, c.Path) {
+		if putsSomething(ch) {
+			todo = append(todo, git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject})
+		}
+	}
+	return append(todo, git.Change{Path: c.Path, OldMode: c.Agent.Mode, OldObject: c.Agent.Object,
+		NewMode: c.Mine.Mode, NewObject: c.Mine.Object})
 }
 
 func sideBefore(ch git.Change) Side { return Side{ch.OldMode, ch.OldObject} }
 func sideAfter(ch git.Change) Side  { return Side{ch.NewMode, ch.NewObject} }
 
-// findClashes are files of one side where the other made a folder.
-func findClashes(mine, agents []git.Change) []Conflict {
-	made := map[string]Side{}
-	for _, ch := range agents {
-		if ch.NewObject != "" {
-			made[ch.Path] = sideAfter(ch)
-		}
-	}
-	var found []Conflict
-	for _, ch := range mine {
-		if ch.NewObject == "" {
-			continue
-		}
-		for dir := filepath.Dir(ch.Path); dir != "."; dir = filepath.Dir(dir) {
-			if side, is := made[dir]; is {
-				found = append(found, Conflict{Path: dir, Agent: side})
-			}
-		}
-		for path, side := range made {
-			if len(path) > len(ch.Path) && path[:len(ch.Path)+1] == ch.Path+"/" {
-				found = append(found, Conflict{Path: ch.Path, Mine: sideAfter(ch), Agent: side})
-				break
+// findClashes are files of one side where the other made a folder, by path.
+func findClashes(mine, agents []git.Change) map[string]Conflict {
+	found := map[string]Conflict{}
+	find := func(files, others []git.Change, at func(file git.Change) Conflict) {
+		for _, file := range files {
+			if file.NewObject != "" && slices.ContainsFunc(changesBelow(others, file.Path), putsSomething) {
+				found[file.Path] = at(file)
 			}
 		}
 	}
+	find(agents, mine, func(ch git.Change) Conflict {
+		return Conflict{Path: ch.Path, Base: sideBefore(ch), Agent: sideAfter(ch)}
+	})
+	find(mine, agents, func(ch git.Change) Conflict {
+		return Conflict{Path: ch.Path, Base: sideBefore(ch), Mine: sideAfter(ch)}
+	})
 	return found
+}
+
+func putsSomething(ch git.Change) bool { return ch.NewObject != "" }
+
+// changesBelow picks those of the changes, which are in the order of their paths, that are in a folder.
+func changesBelow(changes []git.Change, dir string) []git.Change {
+	byPath := func(ch git.Change, path string) int { return strings.Compare(ch.Path, path) }
+	from, _ := slices.BinarySearchFunc(changes, dir+"/", byPath)
+	to, _ := slices.BinarySearchFunc(changes, dir+"0", byPath) // the one that follows a slash
+	return changes[from:max(from, to)]
 }
 
 // mergeLimit is the size in bytes of a file that is merged by lines.

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -45,6 +46,16 @@ type Delivered struct {
 	Files   int      `json:"files,omitempty"` // that were to be changed
 	Many    string   `json:"many,omitempty"`  // how many of them are new, where they are many
 	Left    []string `json:"left,omitempty"`  // that the person changed in that moment
+	Staged  []Staged `json:"staged,omitempty"`
+	// Apart is what no snapshot has of it, and Only what stays in the workspace alone.
+	Apart []Piece              `json:"apart,omitempty"`
+	Only  []workspace.Conflict `json:"only,omitempty"`
+}
+
+// Staged is what was staged at a path that the commits changed, before they came.
+type Staged struct {
+	Path string `json:"path"`
+	Side
 }
 
 // LastNotIn is the last delivery of the run, if a list of them lacks it; else nil.
@@ -61,7 +72,7 @@ func (w *Workspace) LastNotIn(list []Delivered) *Delivered {
 
 // Text says to the person what was delivered.
 func (d Delivered) Text() string {
-	text := fmt.Sprintf("iteration %d: %s", d.Iteration, fault.Numbered(d.Files-len(d.Left), "file"))
+	text := fmt.Sprintf("iteration %d: %s", d.Iteration, d.countFiles())
 	if d.Commits > 0 {
 		text += fmt.Sprintf(", %s to %.10s", fault.Numbered(d.Commits, "commit"), d.To)
 	}
@@ -74,6 +85,9 @@ func (d Delivered) Text() string {
 	}
 	if len(d.Left) > 0 {
 		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
+	}
+	if len(d.Only) > 0 {
+		text += "; only in the workspace: " + deliver.Some(lists.Each(d.Only, func(c workspace.Conflict) string { return c.Path }))
 	}
 	return text
 }
@@ -94,6 +108,9 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	}
 	defer hold.Close()
 	u, err := w.AtSnapshot(ctx, v.Iteration)
+	if err == nil {
+		u, err = w.withApart(ctx, u)
+	}
 	if err != nil {
 		return Delivered{}, err
 	}
@@ -102,8 +119,8 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 		return Delivered{}, err
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
-		Files: len(u.Changes), From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
-		After: u.Tree, Many: deliver.ManyNew(git.Added(u.Changes))}
+		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only, From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
+		After: u.Tree, Many: deliver.ManyNew(git.Added(u.allChanges()))}
 	if u.Commits == 0 {
 		d.To = d.From
 	}
@@ -129,7 +146,8 @@ func (w *Workspace) lockCheckout(ctx context.Context) (*os.File, error) {
 func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (deliver.Facts, error) {
 	f := deliver.Facts{
 		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
-		Files: len(u.Changes), Began: w.agreed.Branch, Broken: w.tree.Broken(),
+		Files: len(u.allChanges()), Began: w.agreed.Branch, From: w.agreed.Head, GoesOn: w.goesOn,
+		TakenBack: w.agreed.Back > 0 && u.N <= w.agreed.Back, Broken: w.tree.Broken(),
 		Unjudged: w.agreed.Unjudged > 0 && w.agreed.Unjudged == u.N && !v.Together,
 	}
 	if f.Files == 0 && f.Commits == 0 {
@@ -146,7 +164,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 	if f.Busy = w.o.Person.Repo.Busy(); f.Busy == "bisect" && u.Commits == 0 {
 		f.Busy = ""
 	}
-	paths := lists.Each(u.Changes, func(ch git.Change) string { return ch.Path })
+	paths := lists.Each(u.allChanges(), func(ch git.Change) string { return ch.Path })
 	if f.Unseen, err = RunsItself(ctx, w.o.Person.Repo, paths, w.o.Confirm); err != nil {
 		return f, err
 	}
@@ -160,7 +178,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 			return f, err
 		}
 	}
-	f.Overlap = w.o.Person.Differing(u.Changes)
+	f.Overlap = w.o.Person.Differing(u.allChanges())
 	return f, nil
 }
 
@@ -207,12 +225,13 @@ func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f 
 			return d, err
 		}
 		defer move.End()
-		if f.Staged, err = move.StagedOver(ctx, entriesOf(u.Changes)); err != nil {
+		if f.Staged, err = move.StagedOver(ctx, entriesOf(u.allChanges())); err != nil {
 			return d, err
 		}
 		if d.Decision = deliver.Decide(f); d.Kind != deliver.Deliver {
 			return d, nil
 		}
+		d.Staged = lists.Each(move.Staged(), func(e git.Entry) Staged { return Staged{e.Path, Side{e.Mode, e.Object}} })
 	}
 	if err := w.storeIntention(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
 		return d, err
@@ -272,7 +291,7 @@ func (w *Workspace) moveBranch(ctx context.Context, d Delivered) (changed bool, 
 // carryFiles writes the files and the index, and then that both agree.
 func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *git.FastForward,
 ) (Delivered, error) {
-	carried, err := w.o.Person.Carry(ctx, w.o.ID, changes)
+	carried, err := w.o.Person.Carry(ctx, w.o.ID, slices.Concat(changes, lists.Each(d.Apart, changeOf)))
 	if err != nil {
 		return d, err
 	}
@@ -294,13 +313,16 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 			d.Left = append(d.Left, left.Path)
 			for _, ch := range changes {
 				if ch.Path == left.Path {
-					back = append(back, ch)
+					back = append(back, reverseChange(ch))
 				}
 			}
 		}
-		if after, err = w.tree.TreeWithout(ctx, w.run, d.After, back); err != nil {
+		if after, err = w.tree.TreeWith(ctx, w.run, d.After, back); err != nil {
 			return d, err
 		}
+	}
+	if err := w.noteApart(ctx, d, carried.Left); err != nil {
+		return d, err
 	}
 	own := slices.Clone(w.agreed.Own)
 	for _, ch := range changes {
@@ -319,6 +341,11 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 	}
 	w.o.point("agreed")
 	return d, w.dropIntention()
+}
+
+// reverseChange makes the change that takes one back.
+func reverseChange(ch git.Change) git.Change {
+	return git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject, NewMode: ch.OldMode, NewObject: ch.OldObject}
 }
 
 func (w *Workspace) syncFiles(written []string) error {

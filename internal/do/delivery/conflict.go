@@ -39,13 +39,25 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 
 // InConflict reports whether a run has conflicts for which a person has to choose, by pawl's
 // folder for its workspace, which another process may work in.
-func InConflict(own, run string) (bool, error) {
-	w := Workspace{at: pool.Workspace{Own: own}}
-	if err := w.readAgreed(); err != nil || w.agreed.Run != run {
-		return false, err
+func InConflict(own, stateDir, run string) (bool, error) {
+	for _, dir := range []string{own, keptDir(stateDir, run)} {
+		w := Workspace{at: pool.Workspace{Own: dir}}
+		if err := w.readAgreed(); err != nil {
+			return false, err
+		}
+		all, err := w.Conflicts()
+		if err != nil || w.agreed.Run == run && slices.ContainsFunc(all, Conflict.Open) {
+			return err == nil, err
+		}
 	}
-	all, err := w.Conflicts()
-	return slices.ContainsFunc(all, Conflict.Open), err
+	return false, nil
+}
+
+// WorksIn reports whether a run has the workspace for which pawl's folder is own.
+func WorksIn(own, run string) bool {
+	w := Workspace{at: pool.Workspace{Own: own}}
+	err := w.readAgreed()
+	return err == nil && w.agreed.Run == run
 }
 
 // storeConflicts keeps conflicts, with what was chosen for those that are the same.

@@ -471,7 +471,7 @@ func TestConflictsEndWithTheirRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for run, want := range map[string]bool{"r1": true, "r2": false} {
-		if got, err := InConflict(d.w.Place().Own, run); err != nil || got != want {
+		if got, err := InConflict(d.w.Place().Own, filepath.Join(d.dir, "state"), run); err != nil || got != want {
 			t.Errorf("run %s has conflicts: %v, %v", run, got, err)
 		}
 	}

@@ -158,7 +158,7 @@ func (p *play) bringIn() bool {
 	for range 3 {
 		in, err := p.d.w.BringIn(p.d.t.Context(), p.n)
 		p.must(err)
-		if in.Rest != "" {
+		if in.Rests.Kind == deliver.Rest {
 			return false
 		}
 		if len(in.Conflicts) == 0 {
@@ -319,7 +319,7 @@ func (p *play) write(top, word string) {
 // a run begins anew where the old one cannot go on.
 func (p *play) putInOrder() {
 	p.person("switch", "-q", "main")
-	if in, err := p.d.w.BringIn(p.d.t.Context(), p.n); err == nil && in.Rest == "" {
+	if in, err := p.d.w.BringIn(p.d.t.Context(), p.n); err == nil && in.Rests.Kind != deliver.Rest {
 		return
 	}
 	p.must(p.d.w.Begin(p.d.t.Context(), "r1"))

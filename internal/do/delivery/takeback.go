@@ -32,6 +32,7 @@ type BackOptions struct {
 	Key        string      // by which the person's files were looked at
 	Steps      []Step      // oldest first
 	Deliveries []Delivered // of these iterations, oldest first
+	All        []Delivered // of the run
 	Hold       string      // the file by which pawls keep out of each other's way
 	Dry        bool        // only say what would be done
 }
@@ -51,7 +52,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	defer lock.Close()
-	changes, broken, err := undoSteps(ctx, person, o.Steps)
+	changes, broken, err := undoSteps(ctx, person, o.Steps, o.Deliveries)
 	if err != nil {
 		return back, err
 	}
@@ -76,7 +77,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, nil // the files are back, and the reason is reported
 	}
 	defer move.End()
-	staged, err := move.StagedOver(ctx, nil)
+	staged, err := move.StagedOver(ctx, findStaged(o.All))
 	if err != nil || len(staged) > 0 {
 		back.WhyNot = "something is staged for " + cmp.Or(firstOf(staged), "it")
 		return back, err
@@ -92,7 +93,19 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, nil
 	}
 	back.BranchTo = cmp.Or(to, "before its first commit")
-	return back, move.MoveIndex(ctx)
+	again := slices.Collect(maps.Values(findStaged(o.Deliveries)))
+	return back, move.MoveIndex(ctx, again...)
+}
+
+// findStaged finds what was staged before the first of deliveries, where it is on no commit.
+func findStaged(all []Delivered) map[string]git.Entry {
+	again := map[string]git.Entry{}
+	for _, d := range slices.Backward(all) {
+		for _, s := range d.Staged {
+			again[s.Path] = git.Entry{Mode: s.Mode, Object: s.Object, Path: s.Path}
+		}
+	}
+	return again
 }
 
 // foresee returns what carrying changes out would do.
@@ -121,7 +134,7 @@ func firstOf(list []string) string {
 
 // undoSteps are the changes that take steps back, and the paths that somebody else
 // changed between two of them.
-func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step,
+func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step, deliveries []Delivered,
 ) (changes []git.Change, broken []workspace.Conflict, err error) {
 	type history struct {
 		first  Side   // what the first step began with
@@ -129,11 +142,7 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step,
 		broken bool   // one began with neither
 	}
 	paths := map[string]*history{}
-	for _, s := range steps {
-		list, err := person.TreeChanges(ctx, s.Before, s.After)
-		if err != nil {
-			return nil, nil, err
-		}
+	add := func(list []git.Change) {
 		for _, ch := range list {
 			p := paths[ch.Path]
 			if p == nil {
@@ -146,6 +155,16 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step,
 			}
 			p.left = append(p.left, sideAfter(ch))
 		}
+	}
+	for _, s := range steps {
+		list, err := person.TreeChanges(ctx, s.Before, s.After)
+		if err != nil {
+			return nil, nil, err
+		}
+		add(list)
+	}
+	for _, d := range deliveries {
+		add(lists.Each(d.Apart, changeOf))
 	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		p := paths[path]
@@ -194,10 +213,14 @@ func branchBack(ctx context.Context, person *workspace.Checkout,
 	if op := person.Repo.Busy(); op != "" {
 		return nil, "a " + op + " is going on", nil
 	}
-	for i := 1; i < len(moved); i++ {
-		if moved[i].From != moved[i-1].To {
-			return nil, "there are commits of yours between those that were delivered", nil
+	chain := []Delivered{newest}
+	for _, d := range slices.Backward(moved[:len(moved)-1]) {
+		if d.To == chain[0].From { // else it was taken back before the one that follows
+			chain = append([]Delivered{d}, chain...)
 		}
 	}
-	return moved, "", nil
+	if chain[0].From != moved[0].From {
+		return nil, "there are commits of yours between those that were delivered", nil
+	}
+	return chain, "", nil
 }

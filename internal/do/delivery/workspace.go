@@ -48,6 +48,10 @@ type Workspace struct {
 
 	judging  string     // see [Workspace.SetAside]
 	finished *intention // a delivery that was cut off, and is finished now
+	// kept: the folder is gone, or another run works in it. There is what was stored.
+	kept   bool
+	apart  workspace.Apart // see [Workspace.readApart]
+	goesOn bool            // a person goes on from what is checked out now, also where it was rewritten
 }
 
 // Finished is a delivery that was cut off and was finished as the workspace was taken,
@@ -68,6 +72,8 @@ type Agreed struct {
 	Branch string `json:"branch,omitempty"`
 	// Own are the paths that deliveries of the run added, and that no person changed since.
 	Own []string `json:"own,omitempty"`
+	// Back is the newest snapshot whose work a person took back; 0 is none.
+	Back int `json:"back,omitempty"`
 	// Unjudged is the iteration after whose verdict something of the person's came in
 	// beside work that was not delivered; 0 is none.
 	Unjudged int `json:"unjudged,omitempty"`
@@ -91,6 +97,7 @@ const maxAfter = 200
 const (
 	agreedFile    = "agreed.json"
 	intentionFile = "delivery.json"
+	apartFile     = "apart.json"
 )
 
 // Take takes the workspace for this process. The caller releases it.
@@ -111,6 +118,29 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 	}
 	return w, nil
 }
+
+// OpenKept opens what is stored of a run whose workspace is gone, or works for a later run.
+// The error is [ErrGone] where nothing is.
+func OpenKept(ctx context.Context, o Options, run string) (*Workspace, error) {
+	o.ID, o.point = ByHand, func(string) {}
+	w := &Workspace{o: o, at: pool.Workspace{Own: keptDir(o.StateDir, run)}, tree: o.Person, run: run, kept: true}
+	if err := w.readAgreed(); err != nil {
+		return nil, err
+	}
+	if w.agreed.Run != run {
+		return nil, ErrGone
+	}
+	if err := o.Person.Renew(ctx, o.ID); err != nil {
+		return nil, err
+	}
+	return w, w.finishInterrupted(ctx)
+}
+
+// ByHand names what is known of the person's files where no workspace is.
+const ByHand = "by-hand"
+
+// keptDir has of a run what it has in common with the person's files.
+func keptDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run, "work") }
 
 // readAgreed reads what the checkout and the workspace had in common last.
 func (w *Workspace) readAgreed() error {
@@ -137,8 +167,15 @@ func (w *Workspace) openWorkspace(ctx context.Context) (err error) {
 
 // Release gives the workspace back; why is shown to people.
 func (w *Workspace) Release(ctx context.Context, why string) error {
+	if w.kept {
+		return nil
+	}
 	return w.o.Pool.Release(context.WithoutCancel(ctx), w.at, pool.Keep(why))
 }
+
+// GoOn has the run go on from what is checked out, also where that was rewritten: a person
+// resumed it.
+func (w *Workspace) GoOn() { w.goesOn = true }
 
 // DeliverWhen says at which times verified work is delivered from now on.
 func (w *Workspace) DeliverWhen(when deliver.When) { w.o.When = when }
@@ -166,6 +203,15 @@ func (w *Workspace) Begin(ctx context.Context, run string) error {
 
 func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	person, before := w.o.Person, w.agreed.Run
+	if w.run = before; before != "" { // what it has in no snapshot is kept with its run
+		u, err := w.AtSnapshot(ctx, -1)
+		if err == nil {
+			_, err = w.withApart(ctx, u)
+		}
+		if err != nil {
+			w.o.Tell(err.Error())
+		}
+	}
 	if err := person.Renew(ctx, w.o.ID); err != nil {
 		return err
 	}
@@ -198,7 +244,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := w.tree.SameTimes(ctx, person, run); err != nil {
 		return err
 	}
-	if err := w.mirrorIgnored(ctx, now.Skipped); err != nil {
+	if err := w.mirrorApart(ctx, now.Skipped, nil); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace
@@ -208,16 +254,40 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	return err
 }
 
-// mirrorIgnored brings what no snapshot has.
-func (w *Workspace) mirrorIgnored(ctx context.Context, skipped []string) error {
-	left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, func(n int) {
+// mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
+func (w *Workspace) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
+	now, left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, was, func(n int) {
 		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
 	})
-	if n := len(left); n > 0 {
+	if n := len(left); n > 0 && was == nil {
 		w.o.Tell(fmt.Sprintf("the workspace lacks %s that git ignores and that are too large to be copied, first: %s",
 			fault.Numbered(n, "path"), left[0]))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return w.keepApart(now)
+}
+
+// keepApart stores what both have of what no snapshot has.
+func (w *Workspace) keepApart(now workspace.Apart) error {
+	if maps.Equal(now, w.apart) {
+		return nil
+	}
+	w.apart = now
+	return files.ReplaceJSON(filepath.Join(w.at.Own, apartFile), now, false)
+}
+
+// readApart reads what both had of what no snapshot has when it was made the same last.
+func (w *Workspace) readApart() (workspace.Apart, error) {
+	if w.apart != nil || w.kept {
+		return w.apart, nil
+	}
+	err := files.ReadJSON(filepath.Join(w.at.Own, apartFile), &w.apart)
+	if w.apart == nil {
+		w.apart = workspace.Apart{}
+	}
+	return w.apart, unlessGone(err)
 }
 
 // filteredFiles are the files of a tree whose content a program filters, by .gitattributes.
@@ -251,7 +321,7 @@ var ErrGone = errors.New("the workspace of the run is gone, or a later run of th
 
 // keepAgreed stores what the checkout and the workspace have in common, as of the snapshot n.
 func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
-	if err := w.o.Person.KeepTree(ctx, w.o.ID, a.Tree); err != nil {
+	if err := w.o.Person.KeepTree(ctx, a.Run, "agreed", a.Tree); err != nil {
 		return err
 	}
 	after := maps.Clone(w.agreed.After)
@@ -270,7 +340,12 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 }
 
 func (w *Workspace) storeAgreed(a Agreed) error {
-	if err := files.ReplaceJSON(filepath.Join(w.at.Own, agreedFile), a, true); err != nil {
+	dir := keptDir(w.o.StateDir, a.Run)
+	err := os.MkdirAll(dir, 0o700)
+	for _, in := range slices.Compact([]string{dir, w.at.Own}) {
+		err = errors.Join(err, files.ReplaceJSON(filepath.Join(in, agreedFile), a, true))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot store what the workspace began with: %w", err)
 	}
 	w.agreed = a
@@ -284,6 +359,49 @@ type Undelivered struct {
 	Head    git.Head
 	Commits int
 	Changes []git.Change // of files, from what both had
+	// Apart are changes of what no snapshot has, and Only what no delivery brings, where
+	// these were asked for.
+	Apart   []git.Change
+	Only    []workspace.Conflict
+	skipped []string // of the snapshot
+}
+
+func (u Undelivered) allChanges() []git.Change { return slices.Concat(u.Changes, u.Apart) }
+
+// GoBack has the work go on from the snapshot n, since a person took back what was
+// delivered later. A negative n is the newest: that was undone.
+func (w *Workspace) GoBack(ctx context.Context, n int) error {
+	snaps, err := w.tree.Snapshots(ctx, w.run)
+	if err != nil || len(snaps) == 0 {
+		return err
+	}
+	newest := snaps[len(snaps)-1].N
+	to := newest
+	if n >= 0 {
+		to = n
+	}
+	if !w.kept {
+		if err := w.rewindFiles(ctx, to); err != nil {
+			return err
+		}
+	}
+	if err := w.BackTo(ctx, to); err != nil {
+		return err
+	}
+	a := w.agreed
+	if a.Back = 0; to < newest {
+		a.Back = newest
+	}
+	return w.keepAgreed(ctx, to, a)
+}
+
+// rewindFiles puts the files of the workspace back to a snapshot, whatever they are.
+func (w *Workspace) rewindFiles(ctx context.Context, n int) error {
+	now, err := w.tree.See(ctx, w.run)
+	if err == nil {
+		_, err = w.tree.Rewind(ctx, w.run, n, now.Tree)
+	}
+	return err
 }
 
 // BackTo goes back to what was agreed when the snapshot n was taken, whose files the
@@ -308,7 +426,7 @@ func (w *Workspace) Here(ctx context.Context) (Undelivered, error) {
 	if err != nil {
 		return Undelivered{}, err
 	}
-	return w.undeliveredAt(ctx, seen.Tree, seen.Head)
+	return w.undeliveredAt(ctx, seen.Tree, seen.Head, seen.Skipped)
 }
 
 // AtSnapshot returns what the snapshot after iteration n, or the newest with a negative
@@ -321,7 +439,7 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 	}
 	for _, s := range slices.Backward(snaps) {
 		if isOther := s.N != n || s.Attempt != ""; n < 0 || !isOther {
-			u, err := w.undeliveredAt(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch})
+			u, err := w.undeliveredAt(ctx, s.Tree, git.Head{Commit: s.Head, Branch: s.Branch}, s.Skipped)
 			u.N = s.N
 			return u, err
 		}
@@ -329,15 +447,17 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.gitHead()}, nil
 }
 
-func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Head) (u Undelivered, err error) {
-	u = Undelivered{Tree: tree, Head: head}
+func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Head, skipped []string,
+) (u Undelivered, err error) {
+	u = Undelivered{Tree: tree, Head: head, skipped: skipped}
 	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
 		return u, err
 	}
 	if u.Commits, err = w.o.Person.Store.Count(ctx, w.agreed.Head, u.Head.Commit); err != nil {
 		return u, err
 	}
-	u.Changes, err = w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
+	changes, err := w.tree.TreeChanges(ctx, w.agreed.Tree, tree)
+	u.Changes = workspace.WithoutSkipped(changes, skipped)
 	return u, err
 }
 

@@ -29,12 +29,36 @@ func (d *Driver) enterNew(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
+	d.sayEarlier(ctx, p.Agreed().Run)
 	if err := p.Begin(ctx, d.id); err != nil {
 		return err
 	}
 	d.setup.Private = p.Place().ID
 	d.useWorkspace()
 	return nil
+}
+
+// sayEarlier says that what the last run of the workspace came to is not delivered. It is
+// kept: the workspace is the new run's.
+func (d *Driver) sayEarlier(ctx context.Context, id string) {
+	run, err := d.o.Store.Run(ctx, id)
+	if err == nil && undeliveredOf(run) != "" {
+		d.notify(Notice{Kind: Note, Text: fmt.Sprintf("what run %s came to is not in your files; see it: pawl show %s --diff; "+
+			"apply it: pawl apply %s; give it up: pawl discard %s", id, id, id, id)})
+	}
+}
+
+// undeliveredOf reads why work of a run is not delivered; "" is that there is none.
+func undeliveredOf(run store.Run) string {
+	var s setup
+	_ = json.Unmarshal(run.Setup, &s) // a run without one has no workspace
+	return s.Undelivered
+}
+
+// WaitsForDelivery is true for a run that is over, whose verified work is not delivered.
+func WaitsForDelivery(run store.Run) bool {
+	why := undeliveredOf(run)
+	return why != "" && why != deliver.NotVerified && why != deliver.TakenBack && !run.EndedAt.IsZero()
 }
 
 // stateRoot is where the image of the run's state is kept: for the person, where their
@@ -71,6 +95,7 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 		}
 		return err
 	}
+	p.GoOn()
 	d.useWorkspace()
 	return nil
 }
@@ -157,8 +182,8 @@ func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case in.Rest != "":
-		return in.Rest + "; put that in order and go on with: pawl resume " + w.id, nil
+	case in.Rests.Kind == deliver.Rest:
+		return in.Rests.Why + "; " + in.Rests.HowToGoOn(w.id), nil
 	case len(in.Conflicts) > 0:
 		paths := make([]string, len(in.Conflicts))
 		for i, c := range in.Conflicts {
@@ -236,7 +261,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		if d.Kind != deliver.Combine {
 			w.note(d)
 			if d.Kind == deliver.Rest {
-				return d.Why + "; put that in order and go on with: pawl resume " + w.id
+				return d.Why + "; " + d.HowToGoOn(w.id)
 			}
 			return ""
 		}
@@ -372,7 +397,7 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 // noteDelivery keeps what became of the work.
 func (s *setup) noteDelivery(d delivery.Delivered) {
 	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
-	s.UndeliveredFiles, s.Undelivered = d.Files, d.Why
+	s.UndeliveredFiles, s.Undelivered, s.Only = d.Files, d.Why, d.Only
 	s.UndeliveredNeeds = asked || d.Kind == deliver.Wait || d.Kind == deliver.Rest || d.Kind == deliver.Combine
 	switch {
 	case d.Kind == deliver.Deliver:
@@ -404,9 +429,7 @@ func (d *Driver) deliverAtRest(ctx context.Context) {
 
 // RecordDelivery notes that work of a run at rest was delivered.
 func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
-	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) {
-		s.Deliveries, s.Undelivered = append(s.Deliveries, d), ""
-	})
+	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
 }
 
 // isCutOff is true for a run that is over and whose pawl did not come to say so: what its

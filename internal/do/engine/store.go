@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -42,6 +43,8 @@ type setup struct {
 	UndeliveredFiles int    `json:"undelivered_files,omitempty"`
 	// Needs: it takes a person to bring it there.
 	UndeliveredNeeds bool `json:"undelivered_needs,omitempty"`
+	// Only is what of the work is in the workspace alone.
+	Only []workspace.Conflict `json:"only,omitempty"`
 	// Host is the machine that has its work, and Place where its agents worked there, when
 	// that is not the run's root.
 	Host  string `json:"host,omitempty"`

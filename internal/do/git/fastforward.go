@@ -41,6 +41,7 @@ type FastForward struct {
 	hold     *os.File
 	private  string // the copy of the index
 	changes  []Change
+	staged   []Entry
 
 	cut      bool     // the move began, and did not end
 	unfilter []string // settings that leave the person's filters out, whose programs are not there

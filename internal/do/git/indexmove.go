@@ -44,9 +44,8 @@ func (a *FastForward) compare(ctx context.Context) error {
 	return err
 }
 
-// StagedOver are the paths that the move changes for which something is staged that is
-// neither what was there, nor what is to be, nor what built has: the content that the
-// work began with.
+// StagedOver is [StagedOver] for the move, in the index as it was locked. What is staged
+// there otherwise than it was before the move is [FastForward.Staged] from then on.
 func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([]string, error) {
 	all, err := entries(ctx, a.call(lsEntries...))
 	if err != nil {
@@ -56,8 +55,25 @@ func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([
 	for _, e := range all {
 		has[e.Path] = e
 	}
-	var over []string
+	a.staged = nil
 	for _, c := range a.changes {
+		if e := has[c.Path]; e.Object != c.OldObject || e.Mode != c.OldMode {
+			a.staged = append(a.staged, Entry{Mode: e.Mode, Object: e.Object, Path: c.Path})
+		}
+	}
+	return StagedOver(all, a.changes, built), nil
+}
+
+// StagedOver are the paths of changes for which an index has something staged that is
+// neither what was there, nor what is to be, nor what built has: the content that the
+// work began with.
+func StagedOver(index []Entry, changes []Change, built map[string]Entry) []string {
+	has := make(map[string]Entry, len(index))
+	for _, e := range index {
+		has[e.Path] = e
+	}
+	var over []string
+	for _, c := range changes {
 		e := has[c.Path]
 		old := e.Object == c.OldObject && e.Mode == c.OldMode
 		now := e.Object == c.NewObject && e.Mode == c.NewMode
@@ -67,16 +83,27 @@ func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([
 			over = append(over, c.Path)
 		}
 	}
-	return over, nil
+	return over
 }
 
-// MoveIndex makes the index entries of the paths that the move changes those of its end.
-// Their files are compared when git looks at them next.
-func (a *FastForward) MoveIndex(ctx context.Context) error {
+// Staged are the index entries that [FastForward.StagedOver] found to differ from the
+// commit that the move begins at; one without an object is of what was removed.
+func (a *FastForward) Staged() []Entry { return a.staged }
+
+// MoveIndex makes the index entries of the paths that the move changes those of its end, or
+// those of staged. Their files are compared when git looks at them next.
+func (a *FastForward) MoveIndex(ctx context.Context, staged ...Entry) error {
 	a.cut = true
+	again := map[string]Entry{}
+	for _, e := range staged {
+		again[e.Path] = e
+	}
 	var in bytes.Buffer
 	for _, c := range a.changes {
 		mode, object := c.NewMode, c.NewObject
+		if e, is := again[c.Path]; is {
+			mode, object = e.Mode, e.Object
+		}
 		if object == "" {
 			mode, object = "0", a.repo.Zero()
 		}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,8 @@ type Report struct {
 	Refs    int   `json:"refs"`
 	Broken  int   `json:"broken_refs,omitempty"` // refs of pawl's own that led to nothing
 	Packed  int   `json:"packed"`                // loose objects
+	// Kept are runs that would go, if their verified work were in the person's files.
+	Kept int `json:"kept,omitempty"`
 }
 
 // looseMost is how many loose objects are left alone.
@@ -112,10 +115,15 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		over := run.Kind == "task" && !run.Open // it is not resumed, even if it failed
 		done := loop.Status(run.Status) == loop.Completed || !run.Last || over
 		tooMany := o.Most > 0 && i >= o.Most && done
+		forgotten := o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep
+		waits := slices.Contains([]bool{old, tooMany, forgotten}, true) && o.isAwaited(ctx, run.ID)
 		switch {
 		case run.Open && run.Last, o.isWorked(&run):
 			continue
-		case len(snapshots[run.ID]) > 0 && o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep:
+		case waits:
+			r.Kept++
+			continue
+		case len(snapshots[run.ID]) > 0 && forgotten:
 			err = errors.Join(err, o.forgetSnapshots(ctx, run.ID, snapshots))
 		}
 		goes := old || tooMany
@@ -128,6 +136,12 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		}
 	}
 	return err
+}
+
+// isAwaited reports whether verified work of the run is not in the person's files.
+func (o *Options) isAwaited(ctx context.Context, id string) bool {
+	run, err := o.Store.Run(ctx, id)
+	return err == nil && engine.WaitsForDelivery(run)
 }
 
 // isWorked reports whether the run has an owner who lives, or its agent may outlive a pawl that

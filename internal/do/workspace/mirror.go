@@ -3,7 +3,9 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -23,40 +25,51 @@ const (
 	mostFiles = 500_000
 )
 
+// Apart is what no snapshot has, by path: what shows a change of a file, a link or a folder.
+type Apart map[string]string
+
 // Mirror makes what no snapshot has in the clone c as it is in the user's own files:
 // what git ignores, nested repositories, large files and empty folders. The user's files
-// have been looked at as key, the clone's as run. A file of the same size and time is not
-// copied again. Each is copied, or shares its blocks where the file system can: none is the
-// same file. left are paths that are too large; copied gets now and then how many files
-// were copied.
-func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, copied func(n int),
-) (left []string, err error) {
+// have been looked at as key. What is there already as it is to be is not copied again.
+// Each is copied, or shares its blocks where the file system can: none is the same file.
+//
+// was is what both had when they were made the same last: what the run changed since then
+// stays. Without it everything becomes the user's. now is what both have now; left are
+// paths that are too large; copied gets now and then how many files were copied.
+func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, was Apart,
+	copied func(n int),
+) (now Apart, left []string, err error) {
 	ignored, err := from.listShown(ctx, key, (*git.Index).IgnoredFolded)
 	empty, eerr := from.listShown(ctx, key, (*git.Index).OtherFolders)
-	here, herr := c.listShown(ctx, run, (*git.Index).IgnoredFolded)
-	if err := errors.Join(err, eerr, herr); err != nil {
-		return nil, err
+	if err := errors.Join(err, eerr); err != nil {
+		return was, nil, err
 	}
-	there := slices.Concat(ignored, from.shown(skipped))
-	m := &mirror{from: from, copied: copied, free: make(chan struct{}, foldersAtOnce)}
+	m := &mirror{from: from, copied: copied, was: was, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
 	m.ctx, m.stop = context.WithCancelCause(ctx)
 	defer m.stop(nil)
 	if m.a, err = os.OpenRoot(from.Repo.Top); err != nil {
-		return nil, err
+		return was, nil, err
 	}
 	defer m.a.Close()
 	if m.b, err = os.OpenRoot(c.Repo.Top); err != nil {
-		return nil, err
+		return was, nil, err
 	}
 	defer m.b.Close()
+	there := slices.Concat(ignored, from.shown(skipped))
 	known := lists.Set(there)
-	for _, p := range here {
-		if !known[p] {
-			err = errors.Join(err, m.b.RemoveAll(p))
+	if was == nil {
+		here, err := c.listShown(ctx, run, (*git.Index).IgnoredFolded)
+		for _, p := range here {
+			if !known[p] {
+				err = errors.Join(err, m.b.RemoveAll(p))
+			}
+		}
+		if err != nil {
+			return was, nil, err
 		}
 	}
 	for _, p := range there {
-		if m.isTooLarge(p) {
+		if was[p] == "" && m.isTooLarge(p) {
 			left = append(left, p)
 			continue
 		}
@@ -69,7 +82,36 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 			err = errors.Join(err, m.makeFolders(p))
 		}
 	}
-	return left, err
+	return m.now, left, errors.Join(err, m.removeGone())
+}
+
+// removeGone removes what the user removed, and the run did not change.
+func (m *mirror) removeGone() (err error) {
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(m.was))) {
+		if _, is := m.now[p]; !is && m.was[p] == lookApart(m.b, p) && lookApart(m.a, p) == "" {
+			if rerr := m.b.Remove(p); rerr != nil && m.was[p] != folderApart { // a folder has files of the run's
+				err = errors.Join(err, unlessGone(rerr))
+			}
+		}
+	}
+	return err
+}
+
+const folderApart = "folder"
+
+// lookApart finds what shows a change at a path; "" is that nothing is there.
+func lookApart(in *os.Root, p string) string {
+	info, err := in.Lstat(p)
+	switch {
+	case err != nil:
+		return ""
+	case info.IsDir():
+		return folderApart
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, _ := in.Readlink(p)
+		return "link " + to
+	}
+	return fmt.Sprintf("%v %d %d", info.Mode()|0o200, info.Size(), info.ModTime().UnixNano())
 }
 
 // listShown lists paths of those that agents may see; a folder of which all is meant is one.
@@ -82,6 +124,13 @@ func (c *Checkout) listShown(ctx context.Context, key string,
 	defer r.close()
 	paths, err := list(r.index, ctx)
 	return c.shown(paths), err
+}
+
+// Ignored returns a test for whether a path is there and git ignores it.
+func (c *Checkout) Ignored(ctx context.Context, key string) (func(p string) bool, error) {
+	ignored, err := c.listShown(ctx, key, (*git.Index).IgnoredFolded)
+	known := lists.Set(ignored)
+	return func(p string) bool { return known[p] || underAny(p, known) }, err
 }
 
 // shown are the paths that agents may see, without a slash at their ends.
@@ -99,9 +148,12 @@ type mirror struct {
 	from   *Checkout
 	a, b   *os.Root
 	n      atomic.Int64
-	told   sync.Mutex
 	copied func(n int)
 	free   chan struct{} // has room for each folder that is copied beside others
+	was    Apart
+
+	sync.Mutex // of what follows, and of copied
+	now        Apart
 }
 
 const (
@@ -149,7 +201,7 @@ func (p pair) enter(name string) (pair, error) {
 }
 
 // sameName makes what has a name in a folder of b what it is in a. What cannot be read, or
-// goes meanwhile, is passed over.
+// goes meanwhile, is passed over, and so is what the run changed.
 func (m *mirror) sameName(at pair, name string) error {
 	if err := context.Cause(m.ctx); err != nil {
 		return err
@@ -158,33 +210,47 @@ func (m *mirror) sameName(at pair, name string) error {
 	want, err := at.a.Lstat(name)
 	gitFile := name == ".git" && err == nil && !want.IsDir() // of a submodule: it leads to the user's .git
 	if err != nil || gitFile || ours(full) || m.from.isHidden(full) {
+		if m.was != nil {
+			return nil
+		}
 		return at.b.RemoveAll(name)
 	}
-	have, err := at.b.Lstat(name)
-	there := err == nil
-	switch {
-	case want.IsDir():
-		return m.sameFolder(at, name, there && have.IsDir())
-	case want.Mode()&fs.ModeSymlink != 0:
-		return sameLink(at, name)
-	case !want.Mode().IsRegular():
-		return nil
-	case there && have.Mode() == want.Mode()|0o200 && have.Size() == want.Size() &&
-		have.ModTime().Equal(want.ModTime()):
+	is, have, was := lookApart(at.a, name), lookApart(at.b, name), m.was[full]
+	if m.was != nil && have != was && have != is {
+		m.note(full, was)
 		return nil
 	}
-	if there {
+	m.note(full, is)
+	switch {
+	case want.IsDir():
+		return m.sameFolder(at, name, have == folderApart)
+	case want.Mode()&fs.ModeSymlink != 0:
+		return sameLink(at, name)
+	case !want.Mode().IsRegular() || is == have:
+		return nil
+	}
+	if have != "" {
 		if err := at.b.RemoveAll(name); err != nil {
 			return err
 		}
 	}
 	_, err = files.Copy(at.a, at.b, name, mostBytes)
 	if n := m.n.Add(1); n%tellEvery == 0 {
-		m.told.Lock()
-		defer m.told.Unlock()
+		m.Lock()
 		m.copied(int(n))
+		m.Unlock()
 	}
+	m.note(full, lookApart(at.b, name))
 	return unlessGone(err)
+}
+
+// note keeps what both have at a path now; "" is nothing.
+func (m *mirror) note(p, is string) {
+	m.Lock()
+	defer m.Unlock()
+	if m.now[p] = is; is == "" {
+		delete(m.now, p)
+	}
 }
 
 func sameLink(at pair, name string) error {
@@ -238,7 +304,7 @@ func (m *mirror) sameFolder(at pair, name string, there bool) error {
 		}
 	}
 	all.Wait()
-	if err := context.Cause(m.ctx); err != nil || !there {
+	if err := context.Cause(m.ctx); err != nil || !there || m.was != nil {
 		return err
 	}
 	known := lists.Set(names)
@@ -259,7 +325,10 @@ func (m *mirror) makeFolders(p string) error {
 			return unlessGone(err)
 		case ours(p) || m.from.isHidden(p) || path.Base(p) == ".git":
 			return fs.SkipDir
+		case m.was[p] != "" && lookApart(m.b, p) == "": // the run removed it
+			return fs.SkipDir
 		}
+		m.now[p] = folderApart
 		return m.b.MkdirAll(p, 0o755)
 	})
 }

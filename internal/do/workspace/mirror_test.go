@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ func (p *place) mirror(q *place) (told int) {
 	p.t.Helper()
 	seen, err := p.c.See(p.t.Context(), "person")
 	must(p, err)
-	left, err := q.c.Mirror(p.t.Context(), p.c, "person", "r1", seen.Skipped, func(int) { told++ })
+	_, left, err := q.c.Mirror(p.t.Context(), p.c, "person", "r1", seen.Skipped, nil, func(int) { told++ })
 	must(p, err)
 	sameList(p.t, "left out", left)
 	return told
@@ -133,7 +134,7 @@ func TestMirrorGoesThroughNoLink(t *testing.T) {
 	q.link(outside, "e")
 	seen, err := p.c.See(t.Context(), "person")
 	must(p, err)
-	if _, err := q.c.Mirror(t.Context(), p.c, "person", "r1", seen.Skipped, nil); err == nil && q.read("e/x.env") != "1" {
+	if _, _, err := q.c.Mirror(t.Context(), p.c, "person", "r1", seen.Skipped, nil, nil); err == nil && q.read("e/x.env") != "1" {
 		t.Errorf("e/x.env is %q", q.read("e/x.env"))
 	}
 	entries, err := os.ReadDir(outside)
@@ -145,6 +146,61 @@ func TestMirrorGoesThroughNoLink(t *testing.T) {
 	}
 	if q.read("cache/d/x") != "cached" {
 		t.Errorf("cache/d/x is %q", q.read("cache/d/x"))
+	}
+}
+
+// What the person changes while a run works comes in where the run changed nothing itself.
+func TestMirrorAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "a", "1", ".gitignore", "node_modules/\n*.env\n")
+	for _, name := range []string{"mine", "agents", "both", "gone", "gone-here", "kept"} {
+		p.write("node_modules/"+name+"/x", "1")
+	}
+	p.write("x.env", "1")
+	must(p, os.MkdirAll(p.path("log/old"), 0o755))
+	q := p.clone()
+	again := func(was Apart) Apart {
+		t.Helper()
+		seen, err := p.c.See(t.Context(), "person")
+		must(p, err)
+		now, left, err := q.c.Mirror(t.Context(), p.c, "person", "r1", seen.Skipped, was, nil)
+		must(p, err)
+		sameList(t, "left out", left)
+		return now
+	}
+	was := again(nil)
+	p.write("node_modules/mine/x", "person's")
+	q.write("node_modules/agents/x", "agent's")
+	p.write("node_modules/both/x", "person's")
+	q.write("node_modules/both/x", "the agent's")
+	p.remove("node_modules/gone", "log")
+	q.remove("node_modules/gone-here")
+	p.write("node_modules/new/x", "new")
+	q.write("node_modules/built/x", "built")
+	p.write("x.env", "22")
+	p.write("b", "tracked now")
+	for range 2 { // the second time nothing is left to do
+		was = again(was)
+		got := map[string]string{}
+		for _, name := range []string{"mine", "agents", "both", "kept", "new", "built"} {
+			got[name] = q.read("node_modules/" + name + "/x")
+		}
+		want := map[string]string{"mine": "person's", "agents": "agent's", "both": "the agent's", "kept": "1", "new": "new",
+			"built": "built"}
+		if !maps.Equal(got, want) || q.read("x.env") != "22" {
+			t.Errorf("got %v and %q", got, q.read("x.env"))
+		}
+		for _, name := range []string{"node_modules/gone", "node_modules/gone-here", "log"} {
+			if _, err := os.Lstat(q.path(name)); err == nil {
+				t.Errorf("%s is there", name)
+			}
+		}
+	}
+	p.write("node_modules/mine/x", "person's again")
+	p.git("add", "-f", "node_modules/kept/x") // no ignored file any more
+	again(was)
+	if q.read("node_modules/mine/x") != "person's again" || q.read("node_modules/kept/x") != "1" {
+		t.Errorf("%q, %q", q.read("node_modules/mine/x"), q.read("node_modules/kept/x"))
 	}
 }
 

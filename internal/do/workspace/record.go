@@ -178,7 +178,7 @@ func (c *Checkout) forget(ctx context.Context, run string) error {
 		return err
 	}
 	defer r.close()
-	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/"); err != nil {
+	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/", treePrefix+run+"/"); err != nil {
 		return err
 	}
 	*r.mem = memory{}

@@ -136,7 +136,10 @@ func (w *restorer) at(p string) (here found, err error) {
 	return here, err
 }
 
-func (f found) is(mode, object string) bool { return f.mode == mode && f.object == object }
+func (f found) is(mode, object string) bool {
+	isSame := f.dir || f.object == object
+	return f.mode == mode && isSame
+}
 
 // remove takes away what is at p if it is object, and then the folders above
 // that are empty. A reason is returned when it was left.
@@ -149,7 +152,11 @@ func (w *restorer) remove(p, mode, object string) (done bool, reason error) {
 		case !here.is(mode, object):
 			return errMeanwhile
 		}
-		err = unix.Unlinkat(at, base, 0)
+		flags := 0
+		if here.dir {
+			flags = unix.AT_REMOVEDIR
+		}
+		err = unix.Unlinkat(at, base, flags)
 		done = err == nil
 		return err
 	})
@@ -194,6 +201,23 @@ func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, 
 		if done = err == nil; !done {
 			_ = unix.Unlinkat(at, temp, 0) // it may not have been made
 		}
+		return err
+	})
+	return done, reason
+}
+
+// makeFolder makes an empty folder where nothing is.
+func (w *restorer) makeFolder(p string) (done bool, reason error) {
+	reason = w.within(p, 0o777, func(at int, base string) error {
+		here, err := w.find(at, base)
+		switch {
+		case err != nil, here.dir:
+			return err
+		case here.mode != "":
+			return errMeanwhile
+		}
+		err = unix.Mkdirat(at, base, 0o777)
+		done = err == nil
 		return err
 	})
 	return done, reason

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +77,7 @@ func (c *Checkout) rewindTo(ctx context.Context, run, ref, left string) (Rewound
 	}
 	changes, _, err := c.shadow.Changes(ctx, now.tree, want.Tree, false, 0)
 	if err == nil {
-		b.Carried, err = r.carry(ctx, withoutSkipped(changes, now.skipped, want.Skipped), now.strays)
+		b.Carried, err = r.carry(ctx, WithoutSkipped(changes, now.skipped, want.Skipped), now.strays)
 	}
 	if err == nil && now.head != (git.Head{Commit: want.Head, Branch: want.Branch}) && c.clone != nil {
 		err = c.clone.SetHead(ctx, git.Head{Commit: want.Head, Branch: want.Branch})
@@ -187,17 +188,33 @@ func (c *Checkout) carryBack(ctx context.Context, run string, was Seen, top *os.
 }
 
 // Differing are those of the changes whose path is neither as the change begins nor as
-// it ends.
+// it ends. A folder whose files they all remove is nothing.
 func (c *Checkout) Differing(changes []git.Change) []string {
 	w := newRestorer(c.Repo)
+	removed := map[string]bool{}
+	for _, ch := range changes {
+		removed[ch.Path] = ch.NewObject == ""
+	}
 	var paths []string
 	for _, ch := range changes {
 		here, err := w.at(ch.Path)
-		if err != nil || !here.is(ch.OldMode, ch.OldObject) && !here.is(ch.NewMode, ch.NewObject) {
+		isGoing := here.dir && ch.OldObject == "" && c.hasOnly(ch.Path, removed)
+		isEither := here.is(ch.OldMode, ch.OldObject) || here.is(ch.NewMode, ch.NewObject)
+		if known := isGoing || isEither; err != nil || !known {
 			paths = append(paths, ch.Path)
 		}
 	}
 	return paths
+}
+
+// hasOnly reports whether a folder has no files but some.
+func (c *Checkout) hasOnly(dir string, some map[string]bool) bool {
+	return fs.WalkDir(os.DirFS(c.Repo.Top), dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !some[p] {
+			return fs.ErrExist
+		}
+		return err
+	}) == nil
 }
 
 // Has reports whether a path is as given: a mode of git's and an object, or nothing.
@@ -218,8 +235,8 @@ func (c *Checkout) TreeChanges(ctx context.Context, from, to string) ([]git.Chan
 	return all, err
 }
 
-// TreeWithout is a tree in which the changes were not made.
-func (c *Checkout) TreeWithout(ctx context.Context, run, tree string, changes []git.Change) (string, error) {
+// TreeWith is a tree in which changes were made, whatever they begin with.
+func (c *Checkout) TreeWith(ctx context.Context, run, tree string, changes []git.Change) (string, error) {
 	r, err := c.open(ctx, run)
 	if err != nil {
 		return "", err
@@ -232,10 +249,10 @@ func (c *Checkout) TreeWithout(ctx context.Context, run, tree string, changes []
 	var gone []string
 	var set []git.Entry
 	for _, ch := range changes {
-		if ch.OldObject == "" {
+		if ch.NewObject == "" {
 			gone = append(gone, ch.Path)
 		} else {
-			set = append(set, git.Entry{Mode: ch.OldMode, Object: ch.OldObject, Path: ch.Path})
+			set = append(set, git.Entry{Mode: ch.NewMode, Object: ch.NewObject, Path: ch.Path})
 		}
 	}
 	if err := x.Remove(ctx, gone); err != nil {
@@ -299,6 +316,12 @@ func (r *session) carry(ctx context.Context, changes []git.Change, strays []stri
 		switch {
 		case ch.OldMode == git.ModeNested || ch.NewMode == git.ModeNested:
 			b.leave(ch.Path, errNested)
+		case ch.NewMode == ModeFolder:
+			done, reason := w.makeFolder(ch.Path)
+			if done {
+				b.Written = append(b.Written, ch.Path)
+			}
+			b.leave(ch.Path, reason)
 		case ch.NewObject == "":
 			done, reason := w.remove(ch.Path, ch.OldMode, ch.OldObject)
 			if done {
@@ -308,7 +331,7 @@ func (r *session) carry(ctx context.Context, changes []git.Change, strays []stri
 		}
 	}
 	for _, ch := range changes {
-		if ch.NewObject != "" && ch.OldMode != git.ModeNested && ch.NewMode != git.ModeNested {
+		if ch.NewObject != "" && ch.NewMode != ModeFolder && ch.OldMode != git.ModeNested && ch.NewMode != git.ModeNested {
 			writes, blobs = append(writes, ch), append(blobs, ch.NewObject)
 		}
 	}
@@ -331,9 +354,9 @@ func (b *Carried) leave(path string, reason error) {
 	}
 }
 
-// withoutSkipped leaves out what neither snapshot really has: paths that one of
+// WithoutSkipped leaves out what neither snapshot really has: paths that one of
 // them skipped, and what is in nested repositories.
-func withoutSkipped(changes []git.Change, lists ...[]string) []git.Change {
+func WithoutSkipped(changes []git.Change, lists ...[]string) []git.Change {
 	skipped := map[string]bool{}
 	for _, list := range lists {
 		for _, p := range list {

@@ -188,12 +188,24 @@ func (c *Checkout) Fill(ctx context.Context, run, before, tree string) error {
 	return nil
 }
 
-// KeepTree keeps a tree of the store from being collected, under a name of its own.
-func (c *Checkout) KeepTree(ctx context.Context, name, tree string) error {
-	return c.Store.SetRefs(ctx, treePrefix+name, tree)
+// KeepTree keeps a tree of the store from being collected, under a name, until the run is
+// forgotten.
+func (c *Checkout) KeepTree(ctx context.Context, run, name, tree string) error {
+	return c.Store.SetRefs(ctx, treePrefix+run+"/"+name, tree)
 }
 
-// treePrefix begins the names of refs to trees that a workspace goes on from.
+// KeepSnapshot keeps a tree of the store as the snapshot n of a run, with what is checked
+// out there; title is the first line of the commit.
+func (c *Checkout) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string) error {
+	snap := Snapshot{Ref: runRef(run, n, ""), Run: run, N: n, Tree: tree, Head: head.Commit, Branch: head.Branch}
+	commit, err := c.shadow.Commit(ctx, tree, snap.message(title), snap.Head)
+	if err != nil {
+		return err
+	}
+	return c.Store.SetRefs(ctx, snap.Ref, commit)
+}
+
+// treePrefix begins the names of refs to trees that a run goes on from.
 const treePrefix = "refs/pawl/trees/"
 
 func same(a, b Snapshot) bool {

@@ -25,6 +25,8 @@ type RunQuery struct {
 	Name   string
 	Text   string // in the id, the name, what it is to do or the reason, in any case of letters
 	Kept   bool   // no runs of tasks that were taken off the board
+	// Undelivered: only runs of which something is said to be undelivered in their set-up.
+	Undelivered bool
 }
 
 // RunMark is a place in the listing: the run that a page ended with. The zero
@@ -112,6 +114,9 @@ func (q RunQuery) conditions() *conditions {
 	}
 	if q.Active {
 		c.add(openRuns)
+	}
+	if q.Undelivered {
+		c.add(`EXISTS (SELECT 1 FROM setups u WHERE u.run = runs.id AND u.setup LIKE ?)`, `%"undelivered":"%`)
 	}
 	if q.Kind != "" {
 		c.add(`kind = ?`, q.Kind)

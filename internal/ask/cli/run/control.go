@@ -254,6 +254,9 @@ func gc(ctx context.Context, a *command.App, dry bool) error {
 		a.Result("%s %s and the output of %s (%.1f MB), %s and %s.\n", verb, fault.Numbered(r.Runs, "run"),
 			fault.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, fault.Numbered(r.Events, "event"),
 			fault.Numbered(r.Refs, "ref"))
+		if r.Kept > 0 {
+			a.Result("%s whose work is not in your files stays: pawl ps\n", fault.Numbered(r.Kept, "run"))
+		}
 		if r.Broken > 0 {
 			a.Result("Removed %s of pawl's own that led to nothing\n", fault.Numbered(r.Broken, "ref"))
 		}

@@ -56,6 +56,11 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	if !all {
 		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
+		waiting, err := p.Undelivered(ctx)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, waiting...)
 	}
 	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
 	if all {
@@ -63,6 +68,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
+		l.Why = cmp.Or(action.WhyNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))

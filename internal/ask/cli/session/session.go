@@ -392,7 +392,11 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	if code == command.ExitLimit {
 		s.sayLimit(d.ID(), st)
 	}
-	s.sayUndelivered(d.ID(), st.Status, setup)
+	if s.Store != nil && !s.App.JSON {
+		for _, line := range setup.WhatWaits(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
+			s.App.Say("%s", line)
+		}
+	}
 	if code == command.ExitOK {
 		return nil
 	}

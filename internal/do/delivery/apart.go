@@ -1,0 +1,149 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// This file is about what no snapshot has: large files, files of submodules and of other
+// repositories, and empty folders. It is delivered like all else, as the workspace has it
+// then, and kept with the run while it is not.
+
+// Piece is a change of such a file or folder. What is stored outlives the code: names must
+// not change.
+type Piece struct {
+	Path   string `json:"path"`
+	Before Side   `json:"before"`
+	After  Side   `json:"after"`
+}
+
+func pieceOf(ch git.Change) Piece { return Piece{ch.Path, sideBefore(ch), sideAfter(ch)} }
+
+func changeOf(p Piece) git.Change {
+	return git.Change{Path: p.Path, OldMode: p.Before.Mode, OldObject: p.Before.Object, NewMode: p.After.Mode,
+		NewObject: p.After.Object}
+}
+
+// keptApart is what is stored of it while it is not delivered.
+type keptApart struct {
+	Pieces []Piece              `json:"pieces"`
+	Only   []workspace.Conflict `json:"only"`
+}
+
+// withApart adds to work what no snapshot has of it, as it is in the workspace.
+func (w *Workspace) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
+	file := filepath.Join(keptDir(w.o.StateDir, w.run), apartFile)
+	var k keptApart
+	if w.kept {
+		err := unlessGone(files.ReadJSON(file, &k))
+		u.Apart, u.Only = lists.Each(k.Pieces, changeOf), k.Only
+		return u, err
+	}
+	was, err := w.readApart()
+	if err == nil {
+		u.Apart, u.Only, err = w.tree.ApartWork(ctx, w.o.Person, w.run, u.skipped, was, w.agreed.Tree)
+	}
+	if err != nil {
+		return u, fmt.Errorf("cannot find what the run did to files that no snapshot has: %w", err)
+	}
+	if len(u.Apart)+len(u.Only) == 0 {
+		return u, unlessGone(os.Remove(file))
+	}
+	if err := w.keepObjects(ctx, "apart", u.Apart); err != nil {
+		return u, err
+	}
+	return u, files.ReplaceJSON(file, keptApart{lists.Each(u.Apart, pieceOf), u.Only}, true)
+}
+
+// keepObjects keeps the contents of changes from being collected.
+func (w *Workspace) keepObjects(ctx context.Context, name string, changes []git.Change) error {
+	none, err := w.o.Person.Store.EmptyTree(ctx)
+	if err != nil {
+		return err
+	}
+	var all []git.Change
+	for _, ch := range changes {
+		for _, side := range []Side{sideBefore(ch), sideAfter(ch)} {
+			if side.Object != "" && side.Mode != workspace.ModeFolder {
+				all = append(all, git.Change{Path: side.Object, NewMode: git.ModeFile, NewObject: side.Object})
+			}
+		}
+	}
+	tree, err := w.tree.TreeWith(ctx, w.run, none, all)
+	if err != nil {
+		return err
+	}
+	return w.o.Person.KeepTree(ctx, w.run, name, tree)
+}
+
+// noteApart notes that what no snapshot has is in the person's files now.
+func (w *Workspace) noteApart(ctx context.Context, d Delivered, left []workspace.Conflict) error {
+	if len(d.Apart) == 0 {
+		return nil
+	}
+	if err := w.keepObjects(ctx, fmt.Sprintf("apart-%d", d.Iteration), lists.Each(d.Apart, changeOf)); err != nil {
+		return err
+	}
+	if w.kept {
+		return unlessGone(os.Remove(filepath.Join(w.at.Own, apartFile)))
+	}
+	was, err := w.readApart()
+	if err != nil {
+		return err
+	}
+	isLeft := lists.Set(lists.Each(left, func(c workspace.Conflict) string { return c.Path }))
+	var came []git.Change
+	for _, p := range d.Apart {
+		if !isLeft[p.Path] {
+			came = append(came, changeOf(p))
+		}
+	}
+	now, err := w.tree.SameApart(w.o.Person, was, came)
+	if err != nil {
+		return err
+	}
+	return w.keepApart(now)
+}
+
+// countFiles says how many files and folders a delivery is of.
+func (d Delivered) countFiles() string {
+	folders := 0
+	for _, p := range d.Apart {
+		if p.After.Mode == workspace.ModeFolder || p.Before.Mode == workspace.ModeFolder {
+			folders++
+		}
+	}
+	text := fault.Numbered(d.Files-len(d.Left)-folders, "file")
+	if folders > 0 {
+		text += ", " + fault.Numbered(folders, "empty folder")
+	}
+	return text
+}
+
+// OnlyThere says to the person what of the work is in the workspace alone, in the folder
+// dir, and how it comes into their files at top; nothing where there is nothing.
+func OnlyThere(only []workspace.Conflict, dir, top, run string) (lines []string) {
+	for _, c := range only {
+		if dir == "" {
+			lines = append(lines, fmt.Sprintf("Only in the workspace, which is gone or a later run's: %q (%s)", c.Path, c.Why))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("Only in the workspace: %q (%s). Copy it: cp -R %s %s", c.Path, c.Why,
+			quoteShell(filepath.Join(dir, c.Path)), quoteShell(filepath.Join(top, filepath.Dir(c.Path)))))
+	}
+	if len(lines) > 0 && dir != "" {
+		lines = append(lines, "Look at what an agent made first: pawl run shell "+run)
+	}
+	return lines
+}
+
+func quoteShell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
