@@ -132,7 +132,8 @@ func Decide(f Facts) Decision {
 	case !f.Requested && !due:
 		return Decision{Kind: Nothing, Why: "it is delivered when the run completes (run.deliver: end)"}
 	}
-	if f.isElsewhere() && !f.Requested && (!f.GoesOn || f.Place == Switched) {
+	goesOn := f.GoesOn && f.Place == Rewritten
+	if f.isElsewhere() && !f.Requested && !goesOn {
 		return Decision{Kind: Rest, Why: f.whyElsewhere(), Back: f.switchBack()}
 	}
 	switch {
@@ -169,7 +170,8 @@ func Decide(f Facts) Decision {
 
 // isElsewhere is true where the branch cannot be moved from what is checked out to the work.
 func (f Facts) isElsewhere() bool {
-	return f.Place == Switched || f.Place == Rewritten && f.Commits > 0
+	isRewritten := f.Place == Rewritten && f.Commits > 0
+	return f.Place == Switched || isRewritten
 }
 
 func (f Facts) whyElsewhere() string {

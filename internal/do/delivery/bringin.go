@@ -142,7 +142,8 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 	if m.mine, err = w.tree.TreeChanges(ctx, w.agreed.Tree, now.Tree); err != nil {
 		return m, err
 	}
-	if m.todo, m.conflicts, err = w.mergeFiles(ctx, m.mine, m.u); err != nil || m.u.Commits <= 0 || len(m.conflicts) > 0 {
+	m.todo, m.conflicts, err = w.mergeFiles(ctx, m.mine, m.u)
+	if err != nil || m.u.Commits <= 0 || len(m.conflicts) > 0 {
 		return m, err
 	}
 	head, paths, err := w.putOnTop(ctx, m.u.Head.Commit, now.Head.Commit)

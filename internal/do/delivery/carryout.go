@@ -119,7 +119,8 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 		return Delivered{}, err
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
-		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only, From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
+		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only,
+		From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
 		After: u.Tree, Many: deliver.ManyNew(git.Added(u.allChanges()))}
 	if u.Commits == 0 {
 		d.To = d.From

@@ -46,8 +46,9 @@ func InConflict(own, stateDir, run string) (bool, error) {
 			return false, err
 		}
 		all, err := w.Conflicts()
-		if err != nil || w.agreed.Run == run && slices.ContainsFunc(all, Conflict.Open) {
-			return err == nil, err
+		isOpen := w.agreed.Run == run && slices.ContainsFunc(all, Conflict.Open)
+		if isOpen || err != nil {
+			return isOpen, err
 		}
 	}
 	return false, nil

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -252,42 +251,6 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	}
 	_, err = w.tree.Snapshot(ctx, run, 0, workspace.SnapshotOptions{Message: "pawl " + run + ": before the run"})
 	return err
-}
-
-// mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
-func (w *Workspace) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
-	now, left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, was, func(n int) {
-		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
-	})
-	if n := len(left); n > 0 && was == nil {
-		w.o.Tell(fmt.Sprintf("the workspace lacks %s that git ignores and that are too large to be copied, first: %s",
-			fault.Numbered(n, "path"), left[0]))
-	}
-	if err != nil {
-		return err
-	}
-	return w.keepApart(now)
-}
-
-// keepApart stores what both have of what no snapshot has.
-func (w *Workspace) keepApart(now workspace.Apart) error {
-	if maps.Equal(now, w.apart) {
-		return nil
-	}
-	w.apart = now
-	return files.ReplaceJSON(filepath.Join(w.at.Own, apartFile), now, false)
-}
-
-// readApart reads what both had of what no snapshot has when it was made the same last.
-func (w *Workspace) readApart() (workspace.Apart, error) {
-	if w.apart != nil || w.kept {
-		return w.apart, nil
-	}
-	err := files.ReadJSON(filepath.Join(w.at.Own, apartFile), &w.apart)
-	if w.apart == nil {
-		w.apart = workspace.Apart{}
-	}
-	return w.apart, unlessGone(err)
 }
 
 // filteredFiles are the files of a tree whose content a program filters, by .gitattributes.
