@@ -150,7 +150,7 @@ func TestRefusedActions(t *testing.T) {
 	for path, want := range map[string]string{
 		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
 		"/runs/abc123/pause":  "run abc123 does not run: it is completed",
-		"/runs/abc123/apply":  "run abc123 has nothing to apply: there are no snapshots: cannot open the work tree: lstat /repo: no such file or directory",
+		"/runs/abc123/apply":  "run abc123 has nothing to apply: nothing is kept of its work",
 	} {
 		p := r.refused(http.MethodPost, path, map[bool]string{true: `{"choice":1}`, false: `{}`}[strings.HasSuffix(path, "answer")], http.StatusConflict)
 		if p.Code != "REFUSED" || p.Message != want {
