@@ -1,9 +1,12 @@
 package config
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
+	"sync"
 
+	"github.com/goccy/go-yaml"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
@@ -168,3 +171,26 @@ func workflowReference() string {
 	head := "| key | type | default | meaning |\n|---|---|---|---|\n"
 	return fmt.Sprintf("%s%s\n### Keys of the dialects\n\n%s%s", head, own.String(), head, dialect.String())
 }
+
+//go:embed keys.yaml
+var keysText []byte
+
+// meanings are what keys.yaml says, as "Loop.max_iterations" and its text.
+var meanings = sync.OnceValue(func() map[string]string { return readTable(keysText) })
+
+// readTable reads a file of ours with sections of keys: "Section.key" to its text.
+func readTable(file []byte) map[string]string {
+	var sections map[string]map[string]string
+	if err := yaml.Unmarshal(file, &sections); err != nil {
+		panic("config: a table: " + err.Error()) // read by every test
+	}
+	all := map[string]string{}
+	for section, keys := range sections { // order does not show: a map becomes a map
+		for key, text := range keys {
+			all[section+"."+key] = text
+		}
+	}
+	return all
+}
+
+func (sp *spec) meaningOf() string { return meanings()[sp.key] }

@@ -4,8 +4,13 @@ package config
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"strings"
+	"sync"
+	"testing"
 )
 
 // workflowSchemaURL is where editors find the schema of workflow files.
@@ -202,4 +207,104 @@ func (sp *spec) jsonExamples() []any {
 		return nil
 	}
 	return []any{n.json()}
+}
+
+//go:embed examples.yaml
+var examplesText []byte
+
+// examples are those of examples.yaml, as "Loop.max_iterations" and YAML.
+var examples = sync.OnceValue(func() map[string]string { return readTable(examplesText) })
+
+// example is a value that the key takes, on one line; of a section, with one of its
+// keys, down to a depth.
+func (sp *spec) example(depth int) string {
+	if text := examples()[sp.key]; text != "" {
+		return text
+	}
+	switch {
+	case sp.shape == textShape && len(sp.enum) > 0:
+		return sp.enum[len(sp.enum)-1]
+	case sp.def != "" && sp.def != "0" && sp.def != "[]":
+		return sp.def
+	}
+	switch sp.shape {
+	case wholeShape:
+		return "10"
+	case switchShape:
+		return "true"
+	case durationShape:
+		return "30m"
+	case bytesShape:
+		return "50 MB"
+	case usdShape:
+		return "5"
+	case listShape:
+		return "[" + sp.elem.example(depth-1) + "]"
+	case tableShape:
+		return "{name: " + sp.elem.example(depth-1) + "}"
+	case sectionShape:
+		for _, f := range sp.fields {
+			if text := f.example(depth - 1); depth > 0 && text != "" && !f.inline {
+				return fmt.Sprintf("{%s: %s}", f.name, text)
+			}
+		}
+	default: // a text has an example of its own
+	}
+	return ""
+}
+
+// Every key says what it is, has a default, or none on purpose, and an example that it
+// takes.
+func TestEveryKeyIsExplained(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	var walk func(sp *spec, in reflect.Type)
+	walk = func(sp *spec, in reflect.Type) {
+		if in.Kind() == reflect.Pointer {
+			in = in.Elem()
+		}
+		if sp.elem != nil {
+			walk(sp.elem, in.Elem())
+		}
+		for _, f := range sp.fields {
+			of := in.Field(f.index).Type
+			if seen[f.key] {
+				continue
+			}
+			seen[f.key] = true
+			if f.meaningOf() == "" {
+				t.Errorf("%s says nothing: keys.yaml", f.key)
+			}
+			example := f.example(2)
+			if example == "" {
+				t.Errorf("%s has no example: examples.yaml", f.key)
+			}
+			if f.jsonDefault() == nil && f.isLeaf() && !f.optional && len(f.enum) == 0 {
+				t.Errorf("%s has no default in the schema", f.key)
+			}
+			n, err := parseYAML(&source{name: f.key}, []byte(example))
+			if err == nil {
+				err = takes(f, of, n)
+			}
+			if err != nil {
+				t.Errorf("the example of %s is none: %s (%v)", f.key, example, err)
+			}
+			walk(f, of)
+		}
+	}
+	walk(schema(), reflect.TypeFor[Config]())
+	if len(seen) < 150 {
+		t.Errorf("%d keys", len(seen))
+	}
+}
+
+// takes is why a key does not take a value.
+func takes(sp *spec, t reflect.Type, n *node) error {
+	if sp.inline {
+		sp, t = sp.elem, t.Elem()
+	}
+	d := &decoder{from: map[string]position{}, home: "/"}
+	v := reflect.New(t).Elem()
+	d.decodeValue(sp, sp.expandShort(n), v, sp.name)
+	return d.errs.asError()
 }

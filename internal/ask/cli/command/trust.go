@@ -34,38 +34,6 @@ func (a *App) Peek() (*config.Config, error) {
 	return c, err
 }
 
-// ConfigFile is the project's file, or the one of --config, as [config.Load] names it.
-func (a *App) ConfigFile() (string, error) {
-	root, err := a.Root()
-	if err != nil || a.File == "" {
-		return filepath.Join(root, config.FileName), err
-	}
-	dir, err := filepath.Abs(a.Dir)
-	if resolved, rerr := filepath.EvalSymlinks(dir); rerr == nil {
-		dir = resolved
-	}
-	if filepath.IsAbs(a.File) {
-		return a.File, err
-	}
-	return filepath.Join(dir, a.File), err
-}
-
-// PeekWith is Peek with another text in the place of [App.ConfigFile].
-func (a *App) PeekWith(text string) (*config.Config, error) {
-	path, err := a.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	before, pinned := a.pinned, trust.File{Path: path, Text: text}
-	defer func() { a.pinned = before }()
-	a.pinned = []trust.File{pinned}
-	c, err := a.Peek()
-	if err == nil && !slices.Contains(c.Files, pinned) {
-		err = fmt.Errorf("cannot check %s: the configuration is read from elsewhere", path)
-	}
-	return c, err
-}
-
 func (a *App) load(flags map[string]string) (c *config.Config, read []trust.File, err error) {
 	c, err = config.Load(config.Options{
 		Dir: a.Dir, File: a.File, Env: a.Env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),

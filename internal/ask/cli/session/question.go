@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/control"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
@@ -222,20 +221,4 @@ func (s *Session) setupOf(ctx context.Context, run string) action.Setup {
 		return action.Setup{}
 	}
 	return action.SetupOf(r)
-}
-
-// sayUndelivered says what of a run's work is not in the person's files, and how it gets
-// there.
-func (s *Session) sayUndelivered(run string, status loop.Status, setup action.Setup) {
-	if s.App.JSON || setup.Undelivered == "" {
-		return
-	}
-	s.App.Say("Not in your files: %s of the run's work; %s.", fault.Numbered(setup.UndeliveredFiles, "file"),
-		setup.Undelivered)
-	s.App.Say("  See it:     pawl show %s --diff", run)
-	s.App.Say("  Apply it:   pawl apply %s", run)
-	if status != loop.Completed {
-		s.App.Say("  Go on:      pawl resume %s", run)
-	}
-	s.App.Say("  Give it up: pawl discard %s", run)
 }
