@@ -26,7 +26,7 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		initCommand(a), notifyCommand(a), configCommand(a), schemaCommand(a), doctorCommand(a),
-		pricesCommand(a), scheduleCommand(a), withEnvCommand(a), versionCommand(a),
+		pricesCommand(a), scheduleCommand(a), versionCommand(a),
 	}
 }
 

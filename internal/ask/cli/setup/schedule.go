@@ -1,25 +1,20 @@
 package setup
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
@@ -149,12 +144,11 @@ func readWhen(text string) (string, bool) {
 
 // timer is one command at certain times.
 type timer struct {
-	at     string   // the five fields of a crontab
-	root   string   // the project's
-	line   []string // the command line: pawl, and its arguments
-	env    []string // K=V that it needs and that hold no secret
-	config string   // the user's folder of configurations
-	keys   []string // names of the keys that are set now
+	at   string   // the five fields of a crontab
+	root string   // the project's
+	line []string // the command line: pawl, and its arguments
+	env  []string // K=V that it needs and that hold no secret
+	keys []string // names of the keys that are set now
 }
 
 func timerOf(a *command.App, args []string) (timer, error) {
@@ -175,8 +169,7 @@ func timerOf(a *command.App, args []string) (timer, error) {
 	if err != nil {
 		return timer{}, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	t := timer{at: at, root: root, line: []string{exe, "-C", root},
-		config: cmp.Or(a.Getenv("XDG_CONFIG_HOME"), filepath.Join(a.Getenv("HOME"), ".config"))}
+	t := timer{at: at, root: root, line: []string{exe, "-C", root}}
 	if a.File != "" {
 		file, err := filepath.Abs(a.InDir(a.File))
 		if err != nil {
@@ -195,29 +188,18 @@ func timerOf(a *command.App, args []string) (timer, error) {
 			t.keys = append(t.keys, name)
 		}
 	}
-	for _, text := range append(t.words(), t.env...) {
+	for _, text := range slices.Concat(t.line, t.env) {
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return timer{}, command.Usage("a crontab cannot hold %q: it has a control character", text)
 		}
 	}
-	if _, err := readEnvFile(t.keyFile()); err != nil {
-		return timer{}, err
-	}
 	return t, nil
-}
-
-func (t timer) keyFile() string { return filepath.Join(t.config, "pawl", "env") }
-
-// words are the command line with the file of keys, which pawl reads itself, so that it means
-// the same everywhere.
-func (t timer) words() []string {
-	return append([]string{t.line[0], withEnv, t.keyFile()}, t.line[1:]...)
 }
 
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
 	words := []string{t.at, "exec env"}
-	for _, word := range append(slices.Clone(t.env), t.words()...) {
+	for _, word := range slices.Concat(t.env, t.line) {
 		words = append(words, quoteShell(word))
 	}
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
@@ -234,77 +216,8 @@ func quoteShell(word string) string {
 
 // sayKeys names the keys that the command will not have.
 func (t timer) sayKeys(a *command.App) {
-	if _, err := os.Stat(t.keyFile()); err != nil && len(t.keys) > 0 {
-		a.Say("Note: %s is set here, and not for cron. Write it into %s (chmod 600), or set gateway.keys.",
-			strings.Join(t.keys, ", "), t.keyFile())
+	if len(t.keys) > 0 {
+		a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
+			strings.Join(t.keys, ", "))
 	}
-}
-
-// withEnv is the command that starts pawl with what a file of keys holds: with-env FILE ARG…
-const withEnv = "with-env"
-
-func withEnvCommand(a *command.App) *cobra.Command {
-	cmd := command.Leaf(withEnv+" FILE ARG…", "Start pawl with the variables of a file", cobra.MinimumNArgs(2),
-		func(_ context.Context, args []string) error {
-			more, err := readEnvFile(args[0])
-			if err != nil {
-				return err
-			}
-			exe, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("cannot find pawl's own program: %v", err)
-			}
-			err = syscall.Exec(exe, append([]string{exe}, args[1:]...), slices.Concat(a.Env, more))
-			return fmt.Errorf("cannot start pawl: %v", err)
-		})
-	cmd.Hidden = true
-	cmd.DisableFlagParsing = true
-	return cmd
-}
-
-// readEnvFile reads a file of keys; one that is not there holds none.
-func readEnvFile(path string) ([]string, error) {
-	const most = 1 << 20
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err == nil && (!info.Mode().IsRegular() || info.Size() > most):
-		return nil, fault.Refuse("%s: a file of keys is a text of at most 1 MiB", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fault.Refuse("cannot read the file of keys: %v", err)
-	}
-	env, line := parseEnv(string(text))
-	if line > 0 {
-		return nil, fault.Refuse("%s, line %d: this is no NAME=VALUE", path, line).
-			Hint("Write one a line, without \"export\"; a value that begins with a quote ends with it")
-	}
-	return env, nil
-}
-
-var envName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// parseEnv reads lines NAME=VALUE: # and ; begin a comment at the start of a line, a value may be in quotes,
-// in which nothing is special; nothing is ever evaluated. A line that is none of these is named by its number.
-func parseEnv(text string) (env []string, bad int) {
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		name, value, found := strings.Cut(line, "=")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		whole := found && envName().MatchString(name) && !strings.ContainsRune(value, 0)
-		if quote := value[:min(1, len(value))]; quote == `"` || quote == "'" {
-			inside, ends := strings.CutSuffix(value[1:], quote)
-			whole, value = whole && ends && !strings.Contains(inside, quote), inside
-		}
-		if !whole {
-			return nil, i + 1
-		}
-		env = append(env, name+"="+value)
-	}
-	return env, 0
 }
