@@ -173,7 +173,7 @@ func TestRefusedToARun(t *testing.T) {
 	_, err = p.Answer(t.Context(), r, "", []string{" ", ""})
 	refused(t, err, "needs words, or the number of an option")
 	_, err = p.Apply(t.Context(), r, action.ApplyOptions{})
-	refused(t, err, "run r1 has nothing to apply: there are no snapshots: ")
+	refused(t, err, "run r1 has nothing to apply: nothing is kept of its work")
 	refused(t, p.Raise(t.Context(), r, planner.Flags{Max: "9", Agent: "other"}), "only --max-iterations, --max-cost and --timeout", "pawl pause build")
 	rows, err := p.Store.Controls(t.Context(), r.ID)
 	if err != nil || len(rows) != 0 || said.Len() != 0 {
