@@ -40,8 +40,11 @@ type keptApart struct {
 	Only   []workspace.Conflict `json:"only"`
 }
 
+// apartWork finds, keeps and notes what no snapshot has of the work in a Workspace.
+type apartWork struct{ *Workspace }
+
 // withApart adds to work what no snapshot has of it, as it is in the workspace.
-func (w *Workspace) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
+func (w apartWork) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
 	file := filepath.Join(keptDir(w.o.StateDir, w.run), apartFile)
 	var k keptApart
 	if w.kept {
@@ -66,7 +69,7 @@ func (w *Workspace) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 }
 
 // mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
-func (w *Workspace) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
+func (w apartWork) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
 	now, left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, was, func(n int) {
 		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
 	})
@@ -81,7 +84,7 @@ func (w *Workspace) mirrorApart(ctx context.Context, skipped []string, was works
 }
 
 // keepApart stores what both have of what no snapshot has.
-func (w *Workspace) keepApart(now workspace.Apart) error {
+func (w apartWork) keepApart(now workspace.Apart) error {
 	if maps.Equal(now, w.apart) {
 		return nil
 	}
@@ -90,7 +93,7 @@ func (w *Workspace) keepApart(now workspace.Apart) error {
 }
 
 // readApart reads what both had of what no snapshot has when it was made the same last.
-func (w *Workspace) readApart() (workspace.Apart, error) {
+func (w apartWork) readApart() (workspace.Apart, error) {
 	if w.apart != nil || w.kept {
 		return w.apart, nil
 	}
@@ -102,7 +105,7 @@ func (w *Workspace) readApart() (workspace.Apart, error) {
 }
 
 // keepObjects keeps the contents of changes from being collected.
-func (w *Workspace) keepObjects(ctx context.Context, name string, changes []git.Change) error {
+func (w apartWork) keepObjects(ctx context.Context, name string, changes []git.Change) error {
 	none, err := w.o.Person.Store.EmptyTree(ctx)
 	if err != nil {
 		return err
@@ -123,7 +126,7 @@ func (w *Workspace) keepObjects(ctx context.Context, name string, changes []git.
 }
 
 // noteApart notes that what no snapshot has is in the person's files now.
-func (w *Workspace) noteApart(ctx context.Context, d Delivered, left []workspace.Conflict) error {
+func (w apartWork) noteApart(ctx context.Context, d Delivered, left []workspace.Conflict) error {
 	if len(d.Apart) == 0 {
 		return nil
 	}

@@ -98,9 +98,9 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 			return in, err
 		}
 	}
-	was, err := w.readApart()
+	was, err := apartWork{w}.readApart()
 	if err == nil {
-		err = w.mirrorApart(ctx, m.now.Skipped, was)
+		err = apartWork{w}.mirrorApart(ctx, m.now.Skipped, was)
 	}
 	return in, err
 }

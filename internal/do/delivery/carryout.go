@@ -109,7 +109,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	defer hold.Close()
 	u, err := w.AtSnapshot(ctx, v.Iteration)
 	if err == nil {
-		u, err = w.withApart(ctx, u)
+		u, err = apartWork{w}.withApart(ctx, u)
 	}
 	if err != nil {
 		return Delivered{}, err
@@ -131,7 +131,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	if d.AsFiles {
 		u.Commits, f.Commits, d.Commits, d.To = 0, 0, 0, d.From
 	}
-	return w.carryOut(ctx, d, u, f, hold)
+	return carrier{w}.carryOut(ctx, d, u, f, hold)
 }
 
 // lockCheckout keeps other pawls from moving files of the same checkout.
@@ -207,8 +207,12 @@ type intention struct {
 	At  time.Time `json:"at"`
 }
 
+// carrier moves the branch and the files of a delivery that is decided, and finishes one that
+// was cut off.
+type carrier struct{ *Workspace }
+
 // carryOut moves branch, files and index.
-func (w *Workspace) carryOut(ctx context.Context, d Delivered, u Undelivered, f deliver.Facts, hold *os.File,
+func (w carrier) carryOut(ctx context.Context, d Delivered, u Undelivered, f deliver.Facts, hold *os.File,
 ) (Delivered, error) {
 	repo := w.o.Person.Repo
 	done := func() {}
@@ -264,7 +268,7 @@ const (
 )
 
 // beginIndex locks the person's index; it waits a little for a git that has it.
-func (w *Workspace) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*git.FastForward, error) {
+func (w carrier) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*git.FastForward, error) {
 	for try := 0; ; try++ {
 		move, err := w.o.Person.Repo.BeginIndexMove(ctx, d.From, d.To, hold)
 		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || !process.Sleep(ctx, lockPause) {
@@ -274,7 +278,7 @@ func (w *Workspace) beginIndex(ctx context.Context, d Delivered, hold *os.File) 
 }
 
 // moveBranch moves what was checked out; changed is true where somebody else did.
-func (w *Workspace) moveBranch(ctx context.Context, d Delivered) (changed bool, err error) {
+func (w carrier) moveBranch(ctx context.Context, d Delivered) (changed bool, err error) {
 	repo := w.o.Person.Repo
 	name, from := cmp.Or(d.Branch, "HEAD"), cmp.Or(d.From, repo.Zero())
 	if err := repo.SyncObjects(ctx, d.From, d.To); err != nil {
@@ -290,7 +294,7 @@ func (w *Workspace) moveBranch(ctx context.Context, d Delivered) (changed bool, 
 }
 
 // carryFiles writes the files and the index, and then that both agree.
-func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *git.FastForward,
+func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *git.FastForward,
 ) (Delivered, error) {
 	carried, err := w.o.Person.Carry(ctx, w.o.ID, slices.Concat(changes, lists.Each(d.Apart, changeOf)))
 	if err != nil {
@@ -322,7 +326,7 @@ func (w *Workspace) carryFiles(ctx context.Context, d Delivered, changes []git.C
 			return d, err
 		}
 	}
-	if err := w.noteApart(ctx, d, carried.Left); err != nil {
+	if err := (apartWork{w.Workspace}).noteApart(ctx, d, carried.Left); err != nil {
 		return d, err
 	}
 	own := slices.Clone(w.agreed.Own)
@@ -349,7 +353,7 @@ func reverseChange(ch git.Change) git.Change {
 	return git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject, NewMode: ch.OldMode, NewObject: ch.OldObject}
 }
 
-func (w *Workspace) syncFiles(written []string) error {
+func (w carrier) syncFiles(written []string) error {
 	top := w.o.Person.Repo.Top
 	var paths []string
 	for _, p := range written {
@@ -368,20 +372,20 @@ func (w *Workspace) syncFiles(written []string) error {
 	return nil
 }
 
-func (w *Workspace) storeIntention(i intention) error {
+func (w carrier) storeIntention(i intention) error {
 	if err := files.ReplaceJSON(filepath.Join(w.at.Own, intentionFile), i, true); err != nil {
 		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
 	}
 	return nil
 }
 
-func (w *Workspace) dropIntention() error {
+func (w carrier) dropIntention() error {
 	return unlessGone(os.Remove(filepath.Join(w.at.Own, intentionFile)))
 }
 
 // finishInterrupted finishes a delivery that was cut off, or forgets one that had not
 // moved anything yet.
-func (w *Workspace) finishInterrupted(ctx context.Context) error {
+func (w carrier) finishInterrupted(ctx context.Context) error {
 	var i intention
 	err := files.ReadJSON(filepath.Join(w.at.Own, intentionFile), &i)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -396,7 +400,7 @@ func (w *Workspace) finishInterrupted(ctx context.Context) error {
 	return nil
 }
 
-func (w *Workspace) finishDelivery(ctx context.Context, i intention) error {
+func (w carrier) finishDelivery(ctx context.Context, i intention) error {
 	hold, err := w.lockCheckout(ctx)
 	if err != nil {
 		return err

@@ -132,7 +132,7 @@ func OpenKept(ctx context.Context, o Options, run string) (*Workspace, error) {
 	if err := o.Person.Renew(ctx, o.ID); err != nil {
 		return nil, err
 	}
-	return w, w.finishInterrupted(ctx)
+	return w, carrier{w}.finishInterrupted(ctx)
 }
 
 // ByHand names what is known of the person's files where no workspace is.
@@ -161,7 +161,7 @@ func (w *Workspace) openWorkspace(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return w.finishInterrupted(ctx)
+	return carrier{w}.finishInterrupted(ctx)
 }
 
 // Release gives the workspace back; why is shown to people.
@@ -205,7 +205,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if w.run = before; before != "" { // what it has in no snapshot is kept with its run
 		u, err := w.AtSnapshot(ctx, -1)
 		if err == nil {
-			_, err = w.withApart(ctx, u)
+			_, err = apartWork{w}.withApart(ctx, u)
 		}
 		if err != nil {
 			w.o.Tell(err.Error())
@@ -243,7 +243,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := w.tree.SameTimes(ctx, person, run); err != nil {
 		return err
 	}
-	if err := w.mirrorApart(ctx, now.Skipped, nil); err != nil {
+	if err := (apartWork{w}).mirrorApart(ctx, now.Skipped, nil); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace

@@ -30,7 +30,7 @@ func (a *App) Complete(root *cobra.Command) {
 		a.Complete(cmd)
 	}
 	for name, offer := range map[string]func() []string{
-		"agent": a.agentNames, "strategy": a.strategyNames, "safety": a.levelNames,
+		"agent": a.agentNames, "strategy": a.strategyNames, "safety": levelNames,
 		"color": func() []string { return []string{"auto", "always", "never"} },
 	} {
 		if root.Flags().Lookup(name) != nil {
@@ -104,7 +104,7 @@ func (a *App) strategyNames() []string {
 	return names
 }
 
-func (a *App) levelNames() []string {
+func levelNames() []string {
 	return []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
 }
 

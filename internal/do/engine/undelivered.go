@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is about what is stored of work that is not in the person's files.
+
+// WaitsForDelivery is true for a run that is over, whose verified work is not delivered.
+func WaitsForDelivery(run store.Run) bool {
+	why := undeliveredOf(run)
+	return why != "" && why != deliver.NotVerified && why != deliver.TakenBack && !run.EndedAt.IsZero()
+}
+
+// undeliveredOf reads why work of a run is not delivered; "" is that there is none.
+func undeliveredOf(run store.Run) string {
+	var s setup
+	_ = json.Unmarshal(run.Setup, &s) // a run without one has no workspace
+	return s.Undelivered
+}
+
+// isCutOff is true for a run that is over and whose pawl did not come to say so: what its
+// last iteration came to may not be delivered.
+func isCutOff(run store.Run) bool {
+	status := loop.Status(run.Status)
+	_, over := rest(status)
+	return over && !status.Active() && run.EndedAt.IsZero()
+}
+
+// DiedUndelivered is true for a run in a private workspace whose pawl died between its
+// last iteration and the delivery of that.
+func DiedUndelivered(run store.Run) bool { return isCutOff(run) && !Alive(run.Owner) }
+
+// FinishEarlier delivers what the last run of the workspace ended with, where its pawl
+// died before that. It comes before another run begins there, and before that one is
+// resumed. note says what was done; "" is that nothing was left to do.
+func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) (note string, err error) {
+	id := w.Agreed().Run
+	run, err := db.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	var s setup
+	if err == nil && json.Unmarshal(run.Setup, &s) == nil {
+		if d := w.LastNotIn(s.Deliveries); d != nil { // its pawl died before it noted that
+			err = RecordDelivery(ctx, db, id, *d)
+		}
+	}
+	if err != nil || !isCutOff(run) {
+		return "", err
+	}
+	var d delivery.Delivered
+	state, err := StateOf(run)
+	if err = errors.Join(err, w.Continue(ctx, id)); err == nil {
+		d, err = w.Deliver(ctx, lastVerdict(state))
+	}
+	if err == nil {
+		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot deliver what run %s ended with: %w", id, err)
+	case d.Kind == deliver.Deliver:
+		note = fmt.Sprintf("run %s had ended before its work was delivered, which it is now: %s", id, d.Text())
+	case d.Files > 0 || d.Commits > 0:
+		note = fmt.Sprintf("what run %s ended with is not delivered: %s; see it: pawl show %s --diff", id, d.Why, id)
+	}
+	return note, nil
+}
+
+// DropUndelivered notes that a person gave up what a run did not deliver.
+func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
+	run, err := db.Run(ctx, id)
+	var s setup
+	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
+		return err
+	}
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "what was not delivered was given up"},
+		func(s *setup) { s.Undelivered = "" })
+}
+
+// RecordDelivery notes that work of a run at rest was delivered.
+func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
+	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
+}
+
+// editSetup changes what is stored of a run at rest, with an event.
+func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, edit func(*setup)) error {
+	self, err := process.Self()
+	if err != nil {
+		return err
+	}
+	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
+	if err != nil {
+		return err
+	}
+	var s setup
+	if len(run.Setup) > 0 {
+		if err := json.Unmarshal(run.Setup, &s); err != nil {
+			return fmt.Errorf("cannot read the set-up of run %s: %v", id, err)
+		}
+	}
+	edit(&s)
+	run.Setup = encode(s)
+	if isCutOff(run) {
+		run.EndedAt = run.UpdatedAt
+	}
+	e, err := journal.New(id, run.N+1, time.Now(), kind, data)
+	if err != nil {
+		return err
+	}
+	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
+}
