@@ -212,16 +212,18 @@ func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.
 }
 
 func privateOptions(ctx context.Context, c *config.Config, env []string, tell func(string)) (delivery.Options, error) {
-	o := delivery.Options{StateDir: config.StateDir(c.Root, env), MaxFile: int64(c.Snapshot.MaxFile), Hide: hiddenPaths(c),
-		When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c)}
+	o := delivery.Options{StateDir: config.StateDir(c.Root, env), MaxFile: int64(c.Snapshot.MaxFile),
+		Hide: hiddenPaths(c), When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c)}
 	var err error
-	o.Person, err = workspace.Open(ctx, c.Root, workspace.Options{StateDir: o.StateDir, MaxFile: o.MaxFile, Hide: o.Hide})
+	o.Person, err = workspace.Open(ctx, c.Root,
+		workspace.Options{StateDir: o.StateDir, MaxFile: o.MaxFile, Hide: o.Hide})
 	return o, err
 }
 
 // ConfirmPatterns are patterns of what runs by itself, and of what configures pawl.
 func ConfirmPatterns(c *config.Config) []string {
-	return slices.Concat(c.Safety.Confirm, []string{config.FileName}, engine.SourceNames(c.Root, c.Root, c.Root, c.Files))
+	return slices.Concat(c.Safety.Confirm, []string{config.FileName},
+		engine.SourceNames(c.Root, c.Root, c.Root, c.Files))
 }
 
 // toConfirm are the paths of changes that a person has to say yes to by name: what runs by
@@ -265,7 +267,8 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 	}
 	home := config.Home(env)
 	if _, below := files.Below(repo.Top, home); below || filepath.Clean(home) == repo.Top {
-		return fault.Refuse("cannot work in %s, which holds your home folder: agents would have all that is in it", repo.Top).
+		return fault.Refuse("cannot work in %s, which holds your home folder: agents would have all that is in it",
+			repo.Top).
 			Hint("Work in a repository below it").Hint("Or let agents have it: --safety permissive")
 	}
 	tracked, err := repo.Tracked(ctx, files.NamesBelow(repo.Top, hiddenPaths(c)))
@@ -273,7 +276,8 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 		return err
 	}
 	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents have what git has", tracked[0]).
-		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).Hint("Or take it out of safety.hide")
+		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).
+		Hint("Or take it out of safety.hide")
 }
 
 // When is at which times verified work of a run at a level is delivered. Nothing of the

@@ -95,7 +95,8 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 	done := journal.Rollback{To: n, Before: before.Tree, After: after.Tree, FromHead: before.Head.Commit,
 		ToHead: after.Head.Commit, Branch: before.Head.Branch}
 	_, err = journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done)
-	for _, err := range []error{err, person.KeepTree(ctx, r.ID, "rollback", before.Tree), p.goBack(ctx, r, n, to.Undo)} {
+	kept := person.KeepTree(ctx, r.ID, "rollback", before.Tree)
+	for _, err := range []error{err, kept, p.goBack(ctx, r, n, to.Undo)} {
 		if err != nil {
 			p.Say("Warning: %v", err)
 		}

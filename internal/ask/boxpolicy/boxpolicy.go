@@ -86,7 +86,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	secret := slices.Concat(secrets, sockets, m.hidden(), lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) }))
+	named := lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) })
+	secret := slices.Concat(secrets, sockets, m.hidden(), named)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.lender()

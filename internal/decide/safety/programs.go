@@ -165,7 +165,8 @@ func (s *shell) judgeInterpreter(c *call, isShell bool) {
 			s.run(text)
 		case from != nil && !isKnown:
 			words := append(slices.Clone(from.words[:min(len(from.words), 20)]), "|")
-			s.report(finding{"pipe-to-interpreter", "runs whatever is piped into it", High, Destructive}, append(words, c.words...))
+			s.report(finding{"pipe-to-interpreter", "runs whatever is piped into it", High, Destructive},
+				append(words, c.words...))
 		}
 	}
 }

@@ -68,7 +68,8 @@ func (w *Workspace) loosePaths(ctx context.Context, u Undelivered) ([]string, er
 
 // SetAside takes out of the workspace what the agent left uncommitted beside commits that
 // are not delivered, for gates to judge these alone, and returns its paths. With none
-// nothing is done, nor where a person asks for deliveries. The caller calls [Workspace.TakeBack]; a later process does it otherwise.
+// nothing is done, nor where a person asks for deliveries. The caller calls
+// [Workspace.TakeBack]; a later process does it otherwise.
 func (w *Workspace) SetAside(ctx context.Context, iteration int) ([]string, error) {
 	if w.o.When == deliver.Asked {
 		return nil, nil

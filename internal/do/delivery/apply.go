@@ -62,7 +62,9 @@ func (w *Workspace) foreseeDelivery(ctx context.Context, m merged) (out Applied,
 		if err != nil {
 			return out, err
 		}
-		u.Changes = slices.DeleteFunc(u.Changes, func(ch git.Change) bool { return ch.OldObject == "" && ignored(ch.Path) })
+		u.Changes = slices.DeleteFunc(u.Changes, func(ch git.Change) bool {
+			return ch.OldObject == "" && ignored(ch.Path)
+		})
 	}
 	out.Conflicts, out.Changes, out.Only = m.conflicts, u.allChanges(), u.Only
 	from := w.agreed.Head

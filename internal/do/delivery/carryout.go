@@ -350,7 +350,8 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 
 // reverseChange makes the change that takes one back.
 func reverseChange(ch git.Change) git.Change {
-	return git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject, NewMode: ch.OldMode, NewObject: ch.OldObject}
+	return git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject,
+		NewMode: ch.OldMode, NewObject: ch.OldObject}
 }
 
 func (w carrier) syncFiles(written []string) error {

@@ -79,7 +79,8 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	defer w.dropCaches(scratch)
 	var judged workspace.Seen
 	if head := w.trees.head; head.Tree == r.TreeAfter {
-		judged = workspace.Seen{Tree: head.Tree, Skipped: head.Skipped, Head: git.Head{Commit: head.Head, Branch: head.Branch}}
+		judged = workspace.Seen{Tree: head.Tree, Skipped: head.Skipped,
+			Head: git.Head{Commit: head.Head, Branch: head.Branch}}
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		return w.runGate(ctx, c, n, s, judged)

@@ -24,7 +24,8 @@ const ModeFolder = "040000"
 // and agreed is the tree of all other files that both had in common. Contents are stored.
 // only are paths that cannot be changes, each with the reason: a .git is the agent's, a
 // pipe is no file, and some the user changed, too.
-func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, skipped []string, was Apart, agreed string,
+func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, skipped []string, was Apart,
+	agreed string,
 ) (changes []git.Change, only []Conflict, err error) {
 	w := apartWork{c: c, from: from, was: was, agreed: agreed}
 	if w.a, err = os.OpenRoot(from.Repo.Top); err != nil {
