@@ -373,7 +373,7 @@ func listen(ctx context.Context, host string, port int, named bool) (net.Listene
 		case err == nil:
 			return l, nil
 		case !errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("cannot listen on %s: %v", address, reason(err))
+			return nil, fmt.Errorf("cannot listen on %s: %w", address, reason(err))
 		case p >= last:
 			return nil, fmt.Errorf("cannot listen on %s: %w", address, ErrPortInUse)
 		}

@@ -212,12 +212,15 @@ const textOnly = "text-only"
 // do it shows its help.
 func Group(use, short string, do func(context.Context) error, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 0:
+		Use: use, Short: short, SuggestionsMinimumDistance: 2,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
 				return UnknownCommand(cmd, args[0])
-			case do == nil:
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if do == nil {
 				return cmd.Help()
 			}
 			return do(cmd.Context())

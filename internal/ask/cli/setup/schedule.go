@@ -77,9 +77,6 @@ func checkLine(a *command.App, root *cobra.Command, project string, line []strin
 		return cmd.FlagErrorFunc()(cmd, err)
 	}
 	args := cmd.Flags().Args()
-	if cmd.HasSubCommands() && len(args) > 0 {
-		return command.UnknownCommand(cmd, args[0])
-	}
 	err = cmd.ValidateArgs(args)
 	if err == nil {
 		err = root.PersistentPreRunE(cmd, args)
@@ -184,7 +181,7 @@ func timerOf(a *command.App, args []string) (timer, error) {
 		}
 	}
 	for _, kv := range a.Env {
-		if name, _, _ := strings.Cut(kv, "="); strings.HasSuffix(name, "_API_KEY") {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasSuffix(name, "_API_KEY") && value != "" {
 			t.keys = append(t.keys, name)
 		}
 	}

@@ -211,6 +211,10 @@ func (d *DB) Diagnose(err error) (text string, kind error) {
 		return fmt.Sprintf("%s has %s locked; %s", d.holder(), d.path, advice), kind
 	case errors.Is(kind, database.ErrDamaged):
 		advice = d.restoring()
+	case errors.Is(err, sqlite3.IOERR): // also of a disk on which the log's index finds no page
+		if free, ferr := files.Free(filepath.Dir(d.path)); ferr == nil && free < 1<<20 {
+			err, advice = syscall.ENOSPC, "make room on its disk"
+		}
 	}
 	return fmt.Sprintf("%s: %v; %s", d.path, err, advice), kind
 }
