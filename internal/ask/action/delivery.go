@@ -76,7 +76,7 @@ func (p *Operator) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Appl
 	}
 	a, confirm, err := p.applyFrom(ctx, w, r, o)
 	only := delivery.OnlyThere(a.Only, w.Place().Top, w.Person().Repo.Top, r.ID)
-	if err = errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
 		return Application{}, err
 	}
 	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {

@@ -96,7 +96,7 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 		ToHead: after.Head.Commit, Branch: before.Head.Branch}
 	_, err = journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done)
 	kept := person.KeepTree(ctx, r.ID, "rollback", before.Tree)
-	for _, err := range []error{err, kept, p.goBack(ctx, r, n, to.Undo)} {
+	for _, err := range []error{err, kept, p.goBack(ctx, r, n)} {
 		if err != nil {
 			p.Say("Warning: %v", err)
 		}
@@ -105,7 +105,7 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 }
 
 // goBack has the run go on, if it does, from where its delivered work is now.
-func (p *Operator) goBack(ctx context.Context, r store.Run, n int, undo bool) error {
+func (p *Operator) goBack(ctx context.Context, r store.Run, n int) error {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil

@@ -60,6 +60,14 @@ type Boxes struct {
 // maker makes them.
 type maker struct{ Options }
 
+// warnOfHome warns where the project holds the home folder.
+func (m maker) warnOfHome(root, home string) {
+	if _, inTree := files.Below(root, home); inTree || root == home {
+		m.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. Work in a "+
+			"folder below.", home)
+	}
+}
+
 // Make makes the boxes of the plan's agents and gates, on a machine that
 // enforces what the verdict says.
 func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
@@ -73,10 +81,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
-	if _, inTree := files.Below(place.Root, home); inTree || place.Root == home {
-		o.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. Work in a "+
-			"folder below.", home)
-	}
+	m.warnOfHome(place.Root, home)
 	var settings []git.Setting
 	if o.Repo != nil {
 		settings, _ = o.Repo.Config(ctx) // without, git signs nothing either

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/goccy/go-yaml"
+
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 

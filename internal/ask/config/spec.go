@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"reflect"
 	"strconv"

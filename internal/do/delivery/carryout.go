@@ -326,7 +326,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 			return d, err
 		}
 	}
-	if err := (apartWork{w.Workspace}).noteApart(ctx, d, carried.Left); err != nil {
+	if err := apartWork(w).noteApart(ctx, d, carried.Left); err != nil {
 		return d, err
 	}
 	own := slices.Clone(w.agreed.Own)

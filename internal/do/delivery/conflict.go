@@ -24,7 +24,8 @@ func View(ctx context.Context, person *workspace.Checkout, at pool.Workspace, ru
 	if err := w.readAgreed(); err != nil {
 		return nil, err
 	}
-	return w, w.Continue(ctx, run)
+	err := w.Continue(ctx, run)
+	return w, err
 }
 
 // Conflicts for which the run rests.

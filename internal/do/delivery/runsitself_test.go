@@ -44,7 +44,7 @@ func TestBareRepositoriesRunByThemselves(t *testing.T) {
 	dir := t.TempDir()
 	gittest.Git(t, dir, "init", "-q")
 	gittest.Git(t, dir, "init", "-q", "--bare", "data/b.git")
-	if err := os.MkdirAll(filepath.Join(dir, "half/refs"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "half", "refs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	repo, err := git.Open(t.Context(), dir)

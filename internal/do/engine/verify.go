@@ -183,7 +183,7 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	e := gateExec(res)
 	w.trees.headAt = time.Time{} // gates write files, too
-	if err = errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
+	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
 	}
 	e.Green = w.green(s.Command, e)
