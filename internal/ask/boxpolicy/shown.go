@@ -63,7 +63,7 @@ func (m maker) shown(home string, path []string) (shown, secrets []string) {
 const maxLooked = 50
 
 // secretsIn are the files in shown folders, and in so many of the folders in them, that hold
-// secrets by their names; programs do not. In the workspace, and where the person has all
+// secrets by their names; programs and their parts do not. In the workspace, and where the person has all
 // shown, there are none.
 func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 	ofPerson := slices.Concat(m.asked(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
@@ -71,13 +71,15 @@ func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries[:min(len(entries), maxPrograms)] {
 			path, name := filepath.Join(dir, e.Name()), strings.ToLower(e.Name())
-			isSecret := func(pattern string) bool { match, _ := filepath.Match(pattern, name); return match }
+			fits := func(pattern string) bool { match, _ := filepath.Match(pattern, name); return match }
+			isCode := isProgram(e) || slices.ContainsFunc(shownNames()["code"], fits)
+			isNamed := slices.Contains(shownNames()["secrets"], name) // in full, and not by a pattern
 			inPersons := func(of string) bool { return of != "" && holdsOneOf(of, path) }
 			switch {
 			case slices.ContainsFunc(ofPerson, inPersons):
 			case e.IsDir():
 				folders = append(folders, path)
-			case slices.ContainsFunc(shownNames()["secrets"], isSecret) && !isProgram(e):
+			case isNamed, !isCode && slices.ContainsFunc(shownNames()["secrets"], fits):
 				secrets = append(secrets, path)
 			}
 		}
