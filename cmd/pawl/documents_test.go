@@ -310,7 +310,8 @@ func TestQuestions(t *testing.T) {
 				continue
 			}
 			_, below, _ := strings.Cut(strings.TrimPrefix(name[1], "agents."), ".") // of an agent that a person names
-			isAgents := strings.HasPrefix(name[1], "agents.") && strings.Contains(string(reference), "| `agents.NAME."+below+"`")
+			isAgents := strings.HasPrefix(name[1], "agents.") &&
+				strings.Contains(string(reference), "| `agents.NAME."+below+"`")
 			if !isAgents && !slices.Contains(keys, name[1]) {
 				t.Errorf("questions.md names %s, and there is no such key", name[1])
 			}

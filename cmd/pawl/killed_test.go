@@ -20,7 +20,7 @@ import (
 	pawlprocess "github.com/pawl-dev/pawl/internal/do/process"
 )
 
-var killSeed = flag.Uint64("kill-seed", 0, "the seed of a run of TestKilledWorkflow that is to be repeated; 0 takes a new one")
+var killSeed = flag.Uint64("kill-seed", 0, "the seed of TestKilledWorkflow or TestKilledDelivery to repeat; 0 takes a new one")
 
 const (
 	// kills is how often TestKilledWorkflow kills pawl.
@@ -207,16 +207,22 @@ func (k *killed) awaitIdle() {
 	}
 }
 
-// Pawl is killed fifty times in the middle of a workflow, whatever it does, and
-// resumed each time: every step's effect is there exactly once.
-func TestKilledWorkflow(t *testing.T) {
-	t.Parallel()
+// newKillRandom makes the random numbers of a test by -kill-seed, and logs how they are had again.
+func newKillRandom(t *testing.T) *rand.Rand {
+	t.Helper()
 	seed := *killSeed
 	if seed == 0 {
 		seed = rand.Uint64() //nolint:gosec // nothing is kept secret
 	}
 	t.Logf("-kill-seed=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it repeats
+	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it repeats
+}
+
+// Pawl is killed fifty times in the middle of a workflow, whatever it does, and
+// resumed each time: every step's effect is there exactly once.
+func TestKilledWorkflow(t *testing.T) {
+	t.Parallel()
+	random := newKillRandom(t)
 	enough, started := kills, 0
 	if testing.Short() {
 		enough = 10

@@ -234,12 +234,7 @@ func rests(said string) bool {
 // judged green, what is the person's stays as they left it, and nothing is there twice.
 func TestKilledDelivery(t *testing.T) {
 	t.Parallel()
-	seed := *killSeed
-	if seed == 0 {
-		seed = rand.Uint64() //nolint:gosec // nothing is kept secret
-	}
-	t.Logf("-kill-seed=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it repeats
+	random := newKillRandom(t)
 	for done, runs := 0, 0; done < *deliveryKills && !t.Failed(); runs++ {
 		d := newDelivering(t, random)
 		n := d.toTheEnd()

@@ -63,8 +63,8 @@ type maker struct{ Options }
 // warnOfHome warns where the project holds the home folder.
 func (m maker) warnOfHome(root, home string) {
 	if _, inTree := files.Below(root, home); inTree || root == home {
-		m.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. Work in a "+
-			"folder below.", home)
+		m.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. "+
+			"Work in a folder below.", home)
 	}
 }
 
@@ -117,9 +117,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if len(place.UsableTemp(v.Means, place.Temp)) < len(place.Temp) {
 		m.ownTemp(box, place.Cache)
 	}
-	if usesPnpm(o.Plan.Root) {
-		cachePnpm(box, place.Cache)
-	}
+	cachePnpm(box, o.Plan.Root, place.Cache)
 	box.Setup = place.Policy(level, v, limits, nil, lender)
 	binds := slices.Concat(sums, shownSettings)
 	over := m.readThrough(home, mayWrite, v.Means.Mounts)
@@ -176,8 +174,12 @@ func (m maker) ownTemp(box *engine.Box, cache string) {
 	box.GateCaches = append(box.GateCaches, sandbox.Cache{Names: []string{"TMPDIR"}, Dir: "tmp"})
 }
 
-// cachePnpm moves the store of pnpm into the folder of the tools' caches.
-func cachePnpm(box *engine.Box, cache string) {
+// cachePnpm moves the store of pnpm, where the project uses it, into the folder of the tools'
+// caches.
+func cachePnpm(box *engine.Box, project, cache string) {
+	if !usesPnpm(project) {
+		return
+	}
 	for _, name := range pnpmPlaces {
 		box.Caches = append(box.Caches, name+"="+filepath.Join(cache, "pnpm"))
 	}

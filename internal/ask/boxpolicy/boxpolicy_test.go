@@ -141,8 +141,11 @@ func TestSecretsBesideTools(t *testing.T) {
 	} {
 		secret = append(secret, write(name))
 	}
-	plain := []string{write("tools/README"), write("tools/bin/gettoken"), write("tools/work/.env"), write(".nvm/nvm.sh")}
-	r.o.Plan.Root = r.path("home/tools/work")
+	plain := []string{
+		write("tools/README"), write("tools/bin/gettoken"), write("tools/project/.env"), write(".nvm/nvm.sh"),
+		write("tools/lib/token.py"), write("tools/include/secrets.h"),
+	}
+	r.o.Plan.Root = r.path("home/tools/project")
 	g := r.make(true).Run.Gates
 	for _, path := range secret {
 		if !slices.Contains(g.Hide, path) {

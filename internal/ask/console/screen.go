@@ -256,7 +256,8 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	word := "completed"
 	switch {
 	case wasCutOff(r):
-		s.line(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended", Of(r.Number, n.State.Limit))
+		s.line(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended",
+			Of(r.Number, n.State.Limit))
 		return
 	case r.Outcome == loop.Failed && !agentFailed(r):
 		word = "ended"

@@ -40,11 +40,11 @@ type keptApart struct {
 	Only   []workspace.Conflict `json:"only"`
 }
 
-// apartWork finds, keeps and notes what no snapshot has of the work in a Workspace.
-type apartWork struct{ *Workspace }
+// apartFiles finds, keeps and notes what no snapshot has of the work in a Workspace.
+type apartFiles struct{ *Workspace }
 
 // withApart adds to work what no snapshot has of it, as it is in the workspace.
-func (w apartWork) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
+func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
 	file := filepath.Join(keptDir(w.o.StateDir, w.run), apartFile)
 	var k keptApart
 	if w.kept {
@@ -69,7 +69,7 @@ func (w apartWork) withApart(ctx context.Context, u Undelivered) (Undelivered, e
 }
 
 // mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
-func (w apartWork) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
+func (w apartFiles) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
 	now, left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, was, func(n int) {
 		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
 	})
@@ -84,7 +84,7 @@ func (w apartWork) mirrorApart(ctx context.Context, skipped []string, was worksp
 }
 
 // keepApart stores what both have of what no snapshot has.
-func (w apartWork) keepApart(now workspace.Apart) error {
+func (w apartFiles) keepApart(now workspace.Apart) error {
 	if maps.Equal(now, w.apart) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (w apartWork) keepApart(now workspace.Apart) error {
 }
 
 // readApart reads what both had of what no snapshot has when it was made the same last.
-func (w apartWork) readApart() (workspace.Apart, error) {
+func (w apartFiles) readApart() (workspace.Apart, error) {
 	if w.apart != nil || w.kept {
 		return w.apart, nil
 	}
@@ -105,7 +105,7 @@ func (w apartWork) readApart() (workspace.Apart, error) {
 }
 
 // keepObjects keeps the contents of changes from being collected.
-func (w apartWork) keepObjects(ctx context.Context, name string, changes []git.Change) error {
+func (w apartFiles) keepObjects(ctx context.Context, name string, changes []git.Change) error {
 	none, err := w.o.Person.Store.EmptyTree(ctx)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (w apartWork) keepObjects(ctx context.Context, name string, changes []git.C
 }
 
 // noteApart notes that what no snapshot has is in the person's files now.
-func (w apartWork) noteApart(ctx context.Context, d Delivered, left []workspace.Conflict) error {
+func (w apartFiles) noteApart(ctx context.Context, d Delivered, left []workspace.Conflict) error {
 	if len(d.Apart) == 0 {
 		return nil
 	}
@@ -174,7 +174,8 @@ func (d Delivered) countFiles() string {
 func OnlyThere(only []workspace.Conflict, dir, top, run string) (lines []string) {
 	for _, c := range only {
 		if dir == "" {
-			lines = append(lines, fmt.Sprintf("Only in the workspace, which is gone or a later run's: %q (%s)", c.Path, c.Why))
+			lines = append(lines,
+				fmt.Sprintf("Only in the workspace, which is gone or a later run's: %q (%s)", c.Path, c.Why))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("Only in the workspace: %q (%s). Copy it: cp -R %s %s", c.Path, c.Why,

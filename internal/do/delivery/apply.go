@@ -28,7 +28,7 @@ func (w *Workspace) Apply(ctx context.Context, check bool) (Applied, error) {
 	if err != nil {
 		return Applied{}, err
 	}
-	if m.u, err = (apartWork{w}).withApart(ctx, m.u); err != nil {
+	if m.u, err = (apartFiles{w}).withApart(ctx, m.u); err != nil {
 		return Applied{}, err
 	}
 	out, err := w.foreseeDelivery(ctx, m)

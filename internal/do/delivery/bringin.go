@@ -98,9 +98,9 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 			return in, err
 		}
 	}
-	was, err := apartWork{w}.readApart()
+	was, err := apartFiles{w}.readApart()
 	if err == nil {
-		err = apartWork{w}.mirrorApart(ctx, m.now.Skipped, was)
+		err = apartFiles{w}.mirrorApart(ctx, m.now.Skipped, was)
 	}
 	return in, err
 }
@@ -150,7 +150,8 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 	if err == nil && len(paths) == 0 {
 		m.head = head
 	} else if err == nil { // the files could be merged: they are what counts
-		w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work comes as uncommitted files",
+		w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work comes as "+
+			"uncommitted files",
 			deliver.Some(paths)))
 	}
 	return m, err

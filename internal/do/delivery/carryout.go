@@ -87,7 +87,8 @@ func (d Delivered) Text() string {
 		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
 	}
 	if len(d.Only) > 0 {
-		text += "; only in the workspace: " + deliver.Some(lists.Each(d.Only, func(c workspace.Conflict) string { return c.Path }))
+		paths := lists.Each(d.Only, func(c workspace.Conflict) string { return c.Path })
+		text += "; only in the workspace: " + deliver.Some(paths)
 	}
 	return text
 }
@@ -109,7 +110,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	defer hold.Close()
 	u, err := w.AtSnapshot(ctx, v.Iteration)
 	if err == nil {
-		u, err = apartWork{w}.withApart(ctx, u)
+		u, err = apartFiles{w}.withApart(ctx, u)
 	}
 	if err != nil {
 		return Delivered{}, err
@@ -326,7 +327,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 			return d, err
 		}
 	}
-	if err := apartWork(w).noteApart(ctx, d, carried.Left); err != nil {
+	if err := apartFiles(w).noteApart(ctx, d, carried.Left); err != nil {
 		return d, err
 	}
 	own := slices.Clone(w.agreed.Own)

@@ -205,7 +205,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if w.run = before; before != "" { // what it has in no snapshot is kept with its run
 		u, err := w.AtSnapshot(ctx, -1)
 		if err == nil {
-			_, err = apartWork{w}.withApart(ctx, u)
+			_, err = apartFiles{w}.withApart(ctx, u)
 		}
 		if err != nil {
 			w.o.Tell(err.Error())
@@ -243,7 +243,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := w.tree.SameTimes(ctx, person, run); err != nil {
 		return err
 	}
-	if err := (apartWork{w}).mirrorApart(ctx, now.Skipped, nil); err != nil {
+	if err := (apartFiles{w}).mirrorApart(ctx, now.Skipped, nil); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace

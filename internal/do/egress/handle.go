@@ -320,7 +320,8 @@ func ParseEndpoint(s string) (Endpoint, error) {
 		case "http":
 			e.Plain, e.Port = true, 80
 		default:
-			return Endpoint{}, fmt.Errorf("cannot use %s://%s as an endpoint: write https:// or http://", u.Scheme, u.Host)
+			return Endpoint{}, fmt.Errorf("cannot use %s://%s as an endpoint: write https:// or http://",
+				u.Scheme, u.Host)
 		}
 		place = u.Host
 	}

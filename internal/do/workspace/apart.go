@@ -28,14 +28,10 @@ func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, sk
 	agreed string,
 ) (changes []git.Change, only []Conflict, err error) {
 	w := apartWork{c: c, from: from, was: was, agreed: agreed}
-	if w.a, err = os.OpenRoot(from.Repo.Top); err != nil {
+	if w.pair, err = openTops(from, c); err != nil {
 		return nil, nil, err
 	}
-	defer w.a.Close()
-	if w.b, err = os.OpenRoot(c.Repo.Top); err != nil {
-		return nil, nil, err
-	}
-	defer w.b.Close()
+	defer w.close()
 	for _, p := range c.shown(slices.Clone(skipped)) {
 		names := []string{p}
 		if lookApart(w.b, p) == folderApart {
@@ -55,8 +51,8 @@ func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, sk
 }
 
 type apartWork struct {
+	pair
 	c, from *Checkout
-	a, b    *os.Root
 	was     Apart
 	agreed  string
 	sides   map[string]git.Change // of the agreed tree, once it is asked for

@@ -47,14 +47,10 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 	m := &mirror{from: from, copied: copied, was: was, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
 	m.ctx, m.stop = context.WithCancelCause(ctx)
 	defer m.stop(nil)
-	if m.a, err = os.OpenRoot(from.Repo.Top); err != nil {
+	if m.pair, err = openTops(from, c); err != nil {
 		return was, nil, err
 	}
-	defer m.a.Close()
-	if m.b, err = os.OpenRoot(c.Repo.Top); err != nil {
-		return was, nil, err
-	}
-	defer m.b.Close()
+	defer m.close()
 	there := slices.Concat(ignored, from.shown(skipped))
 	known := lists.Set(there)
 	if was == nil {
@@ -73,7 +69,7 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 			left = append(left, p)
 			continue
 		}
-		if err = errors.Join(err, m.makeParents(p), m.same(p)); err != nil {
+		if err = errors.Join(err, m.b.MkdirAll(path.Dir(p), 0o755), m.same(p)); err != nil {
 			break
 		}
 	}
@@ -143,10 +139,10 @@ func (c *Checkout) shown(paths []string) []string {
 
 // mirror copies from the folder a to the folder b.
 type mirror struct {
-	ctx    context.Context
-	stop   context.CancelCauseFunc // after an error all of it ends
+	ctx  context.Context
+	stop context.CancelCauseFunc // after an error all of it ends
+	pair
 	from   *Checkout
-	a, b   *os.Root
 	n      atomic.Int64
 	copied func(n int)
 	free   chan struct{} // has room for each folder that is copied beside others
@@ -170,13 +166,24 @@ type pair struct {
 	path string
 }
 
+// openTops opens the tops of two checkouts.
+func openTops(a, b *Checkout) (p pair, err error) {
+	if p.a, err = os.OpenRoot(a.Repo.Top); err != nil {
+		return p, err
+	}
+	if p.b, err = os.OpenRoot(b.Repo.Top); err != nil {
+		err = errors.Join(err, p.a.Close())
+	}
+	return p, err
+}
+
 func (p pair) close() {
 	_, _ = p.a.Close(), p.b.Close() // folders: nothing to lose
 }
 
 // same makes what is at a path in b what it is in a, whose folders are there.
 func (m *mirror) same(p string) error {
-	at := pair{m.a, m.b, ""}
+	at := m.pair
 	if dir := path.Dir(p); dir != "." {
 		var err error
 		if at, err = at.enter(dir); err != nil {
@@ -340,13 +347,6 @@ func folderNames(in *os.Root) ([]string, error) {
 	}
 	defer dir.Close()
 	return dir.Readdirnames(-1)
-}
-
-func (m *mirror) makeParents(p string) error {
-	if dir := path.Dir(p); dir != "." {
-		return m.b.MkdirAll(dir, 0o755)
-	}
-	return nil
 }
 
 // unlessGone is nil for an error of what went meanwhile or may not be read.

@@ -196,7 +196,8 @@ func (c *Checkout) KeepTree(ctx context.Context, run, name, tree string) error {
 
 // KeepSnapshot keeps a tree of the store as the snapshot n of a run, with what is checked
 // out there; title is the first line of the commit.
-func (c *Checkout) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string) error {
+func (c *Checkout) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string,
+) error {
 	snap := Snapshot{Ref: runRef(run, n, ""), Run: run, N: n, Tree: tree, Head: head.Commit, Branch: head.Branch}
 	commit, err := c.shadow.Commit(ctx, tree, snap.message(title), snap.Head)
 	if err != nil {

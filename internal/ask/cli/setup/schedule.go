@@ -48,7 +48,10 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			}
 			a.Result("%s\n", t.crontab())
 			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", typedLine(a, args))
-			t.sayKeys(a)
+			if len(t.keys) > 0 {
+				a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
+					strings.Join(t.keys, ", "))
+			}
 			return nil
 		})
 	_ = cmd.Flags().Bool("cron", false, "what it does anyway")
@@ -209,12 +212,4 @@ func quoteShell(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// sayKeys names the keys that the command will not have.
-func (t timer) sayKeys(a *command.App) {
-	if len(t.keys) > 0 {
-		a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
-			strings.Join(t.keys, ", "))
-	}
 }
