@@ -323,7 +323,7 @@ func TestTheLeaseEndsTheAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, held)
 	w.fifo("go")
-	w.o.Lease = 300
+	w.o.Lease = 3000 // long enough for a busy machine to come to the agent
 	p := w.start()
 	p.await("agent text up")
 	sup := w.supervisorOf()
@@ -340,7 +340,7 @@ func TestPawlIsStoppedForLongerThanTheLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, held)
 	w.fifo("go")
-	w.o.Lease = 300
+	w.o.Lease = 3000 // long enough for a busy machine to come to the agent
 	p := w.start()
 	p.await("agent text up")
 	sup := w.supervisorOf()
