@@ -198,10 +198,11 @@ func (c *Checkout) inside() string {
 // is changed.
 func (c *Checkout) IgnoreOwnFolder() error {
 	const name = ".pawl/.gitignore"
-	if _, err := files.ReadBelow(c.Root, name, rulesLimit); err == nil {
+	// A power cut may have left an empty file behind.
+	if rules, err := files.ReadBelow(c.Root, name, rulesLimit); err == nil && len(rules) > 0 {
 		return nil
 	}
-	if err := files.ReplaceBelow(c.Root, name, []byte("*\n"), 0o644, false); err != nil {
+	if err := files.ReplaceBelow(c.Root, name, []byte("*\n"), 0o644, true); err != nil {
 		return fmt.Errorf("cannot write %s: %w", filepath.Join(c.Root, name), err)
 	}
 	return nil

@@ -530,6 +530,10 @@ func TestOwnFolderIsIgnored(t *testing.T) {
 	if got := p.read(".git/info/exclude"); got != "mine" {
 		t.Errorf("exclude is %q", got)
 	}
+	p.write(".pawl/.gitignore", "")
+	if err := p.c.IgnoreOwnFolder(); err != nil || p.read(".pawl/.gitignore") != "*\n" {
+		t.Errorf("rules that a power cut left empty: %v, %q", err, p.read(".pawl/.gitignore"))
+	}
 	p.write(".pawl/.gitignore", "theirs\n")
 	if err := p.c.IgnoreOwnFolder(); err != nil || p.read(".pawl/.gitignore") != "theirs\n" {
 		t.Errorf("a person's rules: %v, %q", err, p.read(".pawl/.gitignore"))
