@@ -295,8 +295,11 @@ type Setup struct {
 // and how it gets there.
 func (s Setup) WhatWaits(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
 	if s.Undelivered != "" {
-		lines = append(lines, fmt.Sprintf("Not in your files: %s of the run's work; %s.",
-			fault.Numbered(s.UndeliveredFiles, "file"), s.Undelivered),
+		what := "the run's work" // all of it is commits, or nobody could count its files
+		if s.UndeliveredFiles > 0 {
+			what = fault.Numbered(s.UndeliveredFiles, "file") + " of " + what
+		}
+		lines = append(lines, fmt.Sprintf("Not in your files: %s; %s.", what, s.Undelivered),
 			"  See it:     pawl show "+run+" --diff", "  Apply it:   pawl apply "+run)
 		if goesOn {
 			lines = append(lines, "  Go on:      pawl resume "+run)

@@ -58,7 +58,7 @@ var uses = map[string][]string{
 	// asking
 	"cli":           {"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"},
 	"cli/command":   {"action", "config", "console", "planner"},
-	"cli/session":   {"action", "boxpolicy", "cli/command", "config", "console", "planner", "telemetry"},
+	"cli/session":   {"action", "boxpolicy", "cli/command", "config", "console", "planner", "survey", "telemetry"},
 	"cli/run":       {"action", "cli/command", "cli/session", "config", "console", "planner"},
 	"cli/board":     {"action", "cli/command", "cli/session", "config", "console"},
 	"cli/autopilot": {"action", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner"},

@@ -267,9 +267,10 @@ func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator
 // OpensShell is a command that opens a shell in the workspace of args[0], or runs the rest
 // there, with all its flags.
 func OpensShell(use, short string, do func(ctx context.Context, args []string) error) *cobra.Command {
-	cmd := Leaf(use+" [COMMAND…]", short, nil, func(ctx context.Context, args []string) error {
+	var cmd *cobra.Command
+	cmd = Leaf(use+" [COMMAND…]", short, nil, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
-			return Usage("say whose workspace: %s [COMMAND…]", use)
+			return Usage("say whose workspace: %s", cmd.UseLine())
 		}
 		if len(args) > 1 && args[1] == "--" {
 			args = append(args[:1], args[2:]...)

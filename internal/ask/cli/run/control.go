@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -184,11 +185,19 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 		open++
 	}
 	if open == 0 {
-		a.Say("Nothing of run %s has to be settled. Go on with: pawl resume %s", r.ID, r.ID)
+		a.Say("Nothing of run %s has to be settled. Go on with: %s", r.ID, bringsWorkHome(r))
 		return nil
 	}
-	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: pawl resume %s", r.ID, r.ID)
+	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: %s", r.ID, bringsWorkHome(r))
 	return nil
+}
+
+// bringsWorkHome is the command that delivers what a run did, after its conflicts are settled.
+func bringsWorkHome(r store.Run) string {
+	if r.Status == string(loop.Completed) {
+		return "pawl apply " + r.ID
+	}
+	return "pawl resume " + r.ID
 }
 
 // settle stores what the person chose.
@@ -203,7 +212,7 @@ func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run
 		a.Say("%s is settled; %s left: pawl settle %s", path, fault.Numbered(left, "file"), r.ID)
 		return nil
 	}
-	a.Say("%s is settled. Go on with: pawl resume %s", path, r.ID)
+	a.Say("%s is settled. Go on with: %s", path, bringsWorkHome(r))
 	return nil
 }
 

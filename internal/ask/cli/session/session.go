@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/ask/survey"
 	"github.com/pawl-dev/pawl/internal/ask/telemetry"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -276,8 +278,17 @@ func (s *Session) Preamble() {
 func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 	if len(plan.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
-		a.Say("  %s on COMPLETE without validation. Suggestion: add to pawl.yaml:", completes)
-		a.Say("    verification: [%q]", "go test ./...")
+		a.Say("  %s on COMPLETE without validation.", completes)
+		found, err := survey.Of(plan.Root, nil, a.LookPath)
+		if err != nil || len(found.Gates) == 0 {
+			a.Say("  Add the commands that check your project to pawl.yaml, under verification.")
+			return
+		}
+		var commands []string
+		for _, g := range found.Gates {
+			commands = append(commands, strconv.Quote(g.Command))
+		}
+		a.Say("  Suggestion: add to pawl.yaml:\n    verification: [%s]", strings.Join(commands, ", "))
 	}
 }
 
