@@ -214,12 +214,16 @@ func (s *screen) slotLine(l *autopilot.SlotView) string {
 		iteration += fmt.Sprintf("/%d", l.MaxIterations)
 	}
 	cost := cmp.Or(loop.Money(l.Cost, l.CostKnown, l.CostPartial), "cost ?")
+	waits := l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting)
 	does := report.Line(l.Activity, 200)
+	if waits {
+		does = strings.TrimPrefix(does, "waits: ")
+	}
 	if l.Host != "" {
 		does = report.Line(l.Host, 20) + ": " + does
 	}
 	switch {
-	case l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting):
+	case waits:
 		does = s.styled(warn, "waits") + " " + does
 	case l.Phase != string(schedule.Working):
 		does = s.styled(warn, l.Phase) + " " + does

@@ -190,3 +190,12 @@ func TestScreenOfSeveralMachines(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An agent that waits for its provider is said to wait once.
+func TestScreenOfAnAgentThatWaits(t *testing.T) {
+	v := busy()
+	v.Slots[0].Status, v.Slots[0].Activity = "waiting", "waits: the provider's limit"
+	if got := text(v, 140, 24); !strings.Contains(got, " waits the provider's limit") || strings.Contains(got, "waits waits") {
+		t.Error(got)
+	}
+}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,8 +54,8 @@ type Question struct {
 type Offer struct {
 	// Green work can be accepted: a person may overrule a review, but not a red test.
 	Green bool
-	// Cured names what only a person can cure; "" is nothing of that kind.
-	Cured string
+	// Cured is the class of what only a person can cure; "" is nothing of that kind.
+	Cured failure.Class
 	// Best is an iteration whose files were better than they are now; 0 is none.
 	Best int
 	// Limit names the guard whose threshold can be raised, from what and to what; "" is none.
@@ -67,11 +68,22 @@ type Offer struct {
 	TestStays bool
 }
 
+// cures say that a person has cured what no agent can.
+var cures = map[failure.Class]string{
+	failure.Auth:              "the key or login works now",
+	failure.QuotaExhausted:    "there is credit again",
+	failure.LimitExceeded:     "there is room below the limit again",
+	failure.MissingCommand:    "the program is installed now",
+	failure.Dependency:        "what it needs is installed now",
+	failure.Permission:        "access is allowed now",
+	failure.ResourceExhausted: "there is room again",
+}
+
 // Choices are the options after anything that stopped a loop.
 func Choices(o Offer) []Choice {
 	var list []Choice
 	if o.Cured != "" {
-		list = append(list, Choice{Text: "It is cured (" + o.Cured + "): go on", Do: TryAgain})
+		list = append(list, Choice{Text: "Go on: " + cmp.Or(cures[o.Cured], "the cause is gone"), Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
 	return append(list, otherChoices(o)...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -462,14 +463,17 @@ func (s *State) endIfPermanent(r *Record) *Command {
 	}
 	// A guard's own words say what to do as well.
 	said := cmp.Or(r.Exit.Why, f.Summary)
-	c := &Command{Status: FailedRun, Why: fmt.Sprintf("a person must act (%s): %s", f.Class, said)}
+	if class := strings.ReplaceAll(string(f.Class), "_", " "); !strings.HasPrefix(said, class) {
+		said = class + ": " + said
+	}
+	c := &Command{Status: FailedRun, Why: "a person must act: " + said}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first action there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.
 	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
 		o := s.offerAfter("")
-		o.Cured = string(f.Class)
-		c.Question = s.newQuestion(c.Why, control.Choices(o))
+		o.Cured = f.Class
+		c.Question = s.newQuestion(said, control.Choices(o))
 	}
 	return c
 }

@@ -93,7 +93,8 @@ func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
 				SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name AND l.started_at > runs.started_at
 					AND l.status = 'completed')) AND NOT EXISTS (
 				SELECT 1 FROM events a WHERE a.run = trips.run AND (a.kind = $2 OR a.kind = $3 AND (
-					coalesce(json_extract(a.data, '$.text'), '') <> '' OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'It is cured%')))
+					coalesce(json_extract(a.data, '$.text'), '') <> '' OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'Go on: %'
+					OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'It is cured%')))
 		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded, journal.MessageLeft, journal.Answered)
 }
 

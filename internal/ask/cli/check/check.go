@@ -131,8 +131,8 @@ type check struct {
 	root   string
 	log    checklog.Log
 	action control.Action
-	why    string // what a retry, or the escalation, is to know beside the feedback
-	cured  string // what a person must cure first
+	why    string        // what a retry, or the escalation, is to know beside the feedback
+	cured  failure.Class // what a person must cure first
 }
 
 func (k *check) run(ctx context.Context, reset bool) error {
@@ -268,7 +268,7 @@ func (k *check) settle(f *failure.Analysis, same int) {
 	again := fmt.Sprintf("The same failure %d times in a row", same)
 	switch {
 	case f.Kind == failure.Permanent:
-		k.action, k.why, k.cured = control.Escalate, "Only a person can cure this ("+what, string(f.Class)
+		k.action, k.why, k.cured = control.Escalate, "Only a person can cure this ("+what, f.Class
 	case f.Kind == failure.Transient && asks:
 		k.why = "This may pass by itself (" + string(f.Class) + "). The work is not to blame."
 	case f.Kind == failure.Transient:
