@@ -90,11 +90,14 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	if err == nil {
 		err = engine.DropUndelivered(ctx, p.Store, r.ID)
 	}
-	if err == nil {
-		p.Say("Run %s is discarded; your files stay as they are.", r.ID)
+	if err != nil {
+		return err
+	}
+	p.Say("Run %s is discarded; your files stay as they are.", r.ID)
+	if len(SetupOf(r).Deliveries) > 0 {
 		p.Say("What it had delivered goes with: pawl rollback %s --to 0", r.ID)
 	}
-	return err
+	return nil
 }
 
 // Undelivered are the runs that are over and whose verified work is not in the person's files.

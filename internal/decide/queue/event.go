@@ -51,6 +51,7 @@ type Event struct {
 	Resolution *Resolution `json:"resolution,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
 	Why        string      `json:"why,omitempty"`
+	Lasting    bool        `json:"lasting,omitempty"` // of Stumbled: it does not pass by itself
 	// Warnings are passed on to people.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -122,6 +122,7 @@ const (
 	Rewritten Cause = "rewritten"  // the target is not a descendant of what was landed
 	Missing   Cause = "missing"    // there is no such branch
 	Diverged  Cause = "diverged"   // the target here and at the remote each have commits of their own
+	Broken    Cause = "broken"     // pawl cannot do its part, and trying again does not help
 )
 
 // Stop is a queue that stands still until somebody resumes it. While the target
@@ -141,7 +142,7 @@ type Stop struct {
 // awaitsTarget reports whether the queue resumes by itself once the target, or what its remote
 // has, has changed.
 func (s *Stop) awaitsTarget() bool {
-	return s.Cause == RedTarget || s.Cause == Missing || s.Cause == Diverged
+	return slices.Contains([]Cause{RedTarget, Missing, Diverged, Broken}, s.Cause)
 }
 
 // isFor is true when the queue stands still for how the target is to its remote now.

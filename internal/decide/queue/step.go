@@ -201,6 +201,9 @@ func (s *State) takeOpening(e *Event) {
 		return
 	}
 	s.dropBatch()
+	if s.Stop != nil && s.Stop.Cause == Broken {
+		s.Stop = nil // this process tries anew
+	}
 	if s.seeTarget(e.Facts, e.At) {
 		s.warnOfLost(e.Facts.Lost)
 	}
@@ -260,7 +263,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 		switch {
 		case s.Stop.Cause == Diverged && !diverged:
 			s.goOn("the target and its remote are together again")
-		case s.Stop.Cause != RedTarget, s.Stop.Tip != f.Tip:
+		case s.Stop.Cause == Missing, s.Stop.Cause == Diverged, s.Stop.Tip != f.Tip:
 			s.goOn("the target has changed")
 		}
 	}
@@ -387,13 +390,20 @@ func (s *State) doWhatIsDue(now time.Time) {
 	}
 }
 
+// triesOfLasting is how often what does not pass by itself is tried before the queue stands still.
+const triesOfLasting = 4
+
 // takeOwnFailure takes in pawl's own failure: disk, database, git. It blames no entry.
 func (s *State) takeOwnFailure(e *Event, over CommandKind) {
 	s.Stumbles++
 	s.Stumbled = over
 	rest := min(time.Second<<min(s.Stumbles-1, 9), 5*time.Minute)
 	s.Rest = e.At.Add(rest)
-	if s.Stumbles == 1 || s.Stumbles == 4 {
+	switch {
+	case e.Lasting && s.Stumbles >= triesOfLasting && !s.isLanding():
+		s.stopQueue(Broken, e.Why+"; repair that, then: pawl queue resume", s.Tip, e.At)
+		s.Rest = time.Time{}
+	case s.Stumbles == 1, s.Stumbles == triesOfLasting:
 		s.addNote(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
 	}
 	if !s.isLanding() {
@@ -421,6 +431,7 @@ func (s *State) stopQueue(cause Cause, why, tip string, now time.Time) {
 
 func (s *State) goOn(why string) {
 	s.Stop = nil
+	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
 	s.addNote(NoteResumed, "", "the queue goes on: "+why)
 }
 

@@ -264,8 +264,8 @@ func (p *player) event(words []string, rest string) queue.Event {
 			p.at = p.s.Command.Until
 		}
 		return queue.Event{Kind: queue.WaitOver, For: open}
-	case "stumbled":
-		return queue.Event{Kind: queue.Stumbled, For: open, Why: rest}
+	case "stumbled", "cannot":
+		return queue.Event{Kind: queue.Stumbled, For: open, Why: rest, Lasting: words[0] == "cannot"}
 	case "again":
 		return p.last
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -126,6 +127,7 @@ const (
 	Green    Health = "green"
 	Red      Health = "red"
 	Diverged Health = "diverged" // from its remote, or it is gone: nothing lands until that is repaired
+	Broken   Health = "broken"   // pawl cannot work with it: nothing starts, and waiting does not help
 )
 
 // Target is the branch that tasks start from and land on.
@@ -135,7 +137,7 @@ type Target struct {
 }
 
 // Stuck is true while nothing lands on the target before that is repaired.
-func (t Target) Stuck() bool { return t.Health == Red || t.Health == Diverged }
+func (t Target) Stuck() bool { return slices.Contains([]Health{Red, Diverged, Broken}, t.Health) }
 
 // verifyAgain is after how long a verdict that did not come is asked for again.
 const verifyAgain = time.Minute
@@ -157,6 +159,9 @@ func (s *State) noteCounts(e *Event) {
 // allowsRepairsOnly is true while only repairs may start.
 func (s *State) allowsRepairsOnly() bool {
 	h := s.Counts.Target.Health
+	if h == Broken {
+		return true
+	}
 	return s.Settings.WaitGreen && h != Green && h != Diverged
 }
 
@@ -167,6 +172,8 @@ func (s *State) reasonTargetAwaited() string {
 		return ""
 	case s.Counts.Target.Health == Unknown:
 		return "the target is verified before tasks start on it"
+	case s.Counts.Target.Health == Broken:
+		return s.Counts.Target.Why
 	}
 	return s.Counts.Target.Why + "; until then only its repair starts (pawl case add TITLE --tag " + board.RepairTag +
 		"), or all with autopilot.on_red_target: work"
@@ -189,6 +196,9 @@ func (s *State) verifyTarget() (Command, bool) {
 func (s *State) awaitsTarget() bool {
 	if !s.Counts.Target.Stuck() {
 		return s.startsWhenVerified()
+	}
+	if s.Counts.Target.Health == Broken {
+		return false
 	}
 	waiting := s.startsWhenVerified() || s.Counts.QueueHeld != ""
 	if s.Settings.GreenFirst && s.Tally.Started == 0 && s.Counts.Queued == 0 {

@@ -146,6 +146,8 @@ func healthOf(s *queue.State) schedule.Target {
 		return schedule.Target{Health: schedule.Red, Why: s.Stop.Why}
 	case s.Stop.Cause == queue.Diverged, s.Stop.Cause == queue.Missing:
 		return schedule.Target{Health: schedule.Diverged, Why: s.Stop.Why}
+	case s.Stop.Cause == queue.Broken:
+		return schedule.Target{Health: schedule.Broken, Why: s.Stop.Why}
 	}
 	return schedule.Target{Health: schedule.Green}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/drive"
@@ -344,10 +345,16 @@ func (q *Queue) carryOut(ctx context.Context, s *queue.State, c queue.Command) q
 	case ctx.Err() != nil && c.Kind != queue.DoLand:
 		return queue.Event{}
 	default:
-		e = queue.Event{Kind: queue.Stumbled, Why: q.errorText(err)}
+		e = queue.Event{Kind: queue.Stumbled, Why: q.errorText(err), Lasting: isLasting(err)}
 	}
 	e.For = c.Seq
 	return e
+}
+
+// isLasting is true for what does not pass by itself, as a network or a full disk may.
+func isLasting(err error) bool {
+	a := failure.Analyse(failure.Evidence{Source: "step", ExitCode: 1, Output: err.Error()})
+	return a.Kind != failure.Transient && a.Class != failure.ResourceExhausted
 }
 
 // errorText words an error of pawl's own for a person. Git does not always say that a
