@@ -20,7 +20,7 @@ type QueueView struct {
 	Working int          `json:"working" doc:"The process that lands; 0 for none."`
 	Doing   string       `json:"doing" doc:"What it does now; empty for nothing."`
 	Stopped string       `json:"stopped" doc:"Why it stands still; empty when it does not."`
-	Cause   string       `json:"cause" doc:"person, red target, rewritten, missing or diverged"`
+	Cause   string       `json:"cause" doc:"person, red target, rewritten, missing, diverged or broken"`
 	Window  int          `json:"window" doc:"How many entries the next batch may have."`
 	Entries []QueueEntry `json:"entries" nullable:"false" doc:"In the order of landing."`
 	Landed  []Landed     `json:"landed" nullable:"false" doc:"What landed last, the latest first."`
