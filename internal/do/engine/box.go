@@ -125,6 +125,9 @@ func (w *worker) caches() []string {
 // maxNamed is how many connections that were refused a failure names.
 const maxNamed = 3
 
+// providers are the failures that no box makes: a provider's answer.
+var providers = []failure.Class{failure.Auth, failure.QuotaExhausted, failure.RateLimit, failure.ServiceUnavailable}
+
 // nameRefusals adds to a failure what the box refused, so that the next
 // attempt, and the person, know why the system said no.
 func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connections []string) {
@@ -136,7 +139,7 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !local(f.Summary) {
 		lines = []string{f.Summary}
 	}
-	if len(lines) == 0 {
+	if len(lines) == 0 || slices.Contains(providers, f.Class) {
 		return
 	}
 	closed := p.Closed || len(connections) > 0

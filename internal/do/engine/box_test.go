@@ -34,6 +34,8 @@ func TestRefusalsAreNamed(t *testing.T) {
 		{"an open network", "OSError: [Errno 101] Network is unreachable", open, nil, failure.Network, true, "unreachable"},
 		{"what no rule knows", "error: could not write config file /etc/gitconfig: Operation not permitted", open, nil,
 			failure.Permission, false, "not permitted (refused by pawl's sandbox, level normal; safety.write or --unsandboxed allows it)"},
+		{"a key that the provider refuses", "sh: 1: cannot create /etc/motd: Read-only file system\nError: 401 Unauthorized: invalid API key",
+			open, nil, failure.Auth, false, "invalid API key"},
 		{"a write", "sh: 1: cannot create /etc/motd: Read-only file system", open, nil,
 			failure.Permission, false, "safety.write or --unsandboxed allows it"},
 		{"a gate that writes a test", "sh: 1: cannot create tests/a.sh: Read-only file system", guarded, nil,
@@ -42,8 +44,10 @@ func TestRefusalsAreNamed(t *testing.T) {
 		f := failure.Analyse(failure.Evidence{Source: "gate", ExitCode: 1, Output: c.output})
 		nameRefusals(&f, c.box, c.output, c.unreached)
 		advice := strings.Join(f.Actions, " ")
-		wrong := strings.Contains(advice, "owner and mode") || f.Class == failure.Permission && strings.Contains(advice, "Try again")
-		if f.Class != c.class || f.Transient != c.transient || !strings.Contains(f.Summary, c.summary) || wrong {
+		wrong := c.class == failure.Auth && strings.Contains(f.Summary, "sandbox")
+		wrong = wrong || strings.Contains(advice, "owner and mode")
+		again := f.Class == failure.Permission && strings.Contains(advice, "Try again")
+		if f.Class != c.class || f.Transient != c.transient || !strings.Contains(f.Summary, c.summary) || wrong || again {
 			t.Errorf("%s: %s, transient %v, %q, %q", c.name, f.Class, f.Transient, f.Summary, f.Actions)
 		}
 	}
