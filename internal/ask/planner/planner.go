@@ -198,6 +198,9 @@ func (f Flags) Paths() map[string]string {
 
 // Merge takes newer flags over older ones.
 func (f Flags) Merge(newer Flags) Flags {
+	if newer.Agent != "" {
+		f.AgentCmd = ""
+	}
 	for _, p := range []struct{ old, now *string }{
 		{&f.Max, &newer.Max}, {&f.Safety, &newer.Safety}, {&f.Timeout, &newer.Timeout}, {&f.Strategy, &newer.Strategy},
 		{&f.Checkpoint, &newer.Checkpoint}, {&f.MaxCost, &newer.MaxCost}, {&f.Agent, &newer.Agent},

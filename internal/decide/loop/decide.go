@@ -463,7 +463,7 @@ func (s *State) endIfPermanent(r *Record) *Command {
 	}
 	// A guard's own words say what to do as well.
 	said := cmp.Or(r.Exit.Why, f.Summary)
-	if class := strings.ReplaceAll(string(f.Class), "_", " "); !strings.HasPrefix(said, class) {
+	if class := strings.ReplaceAll(string(f.Class), "_", " "); f.Class != failure.Unknown && !strings.HasPrefix(said, class) {
 		said = class + ": " + said
 	}
 	c := &Command{Status: FailedRun, Why: "a person must act: " + said}

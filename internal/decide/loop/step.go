@@ -225,6 +225,7 @@ func (s *State) personAnswered(e *Event) {
 		f.Answer, chosen = strings.TrimSpace(choice.Answer+"\n"+e.Text), choice
 	}
 	q, guard := s.Question, s.Command.Guard
+	s.raiseLimits(e.Policy)
 	s.rearmGuards()
 	s.Status, s.Why, s.LastAt = Running, "", e.At
 	if chosen.Do == control.Raise {
@@ -255,7 +256,11 @@ func (s *State) personAnswered(e *Event) {
 // command continues, under the present limits.
 func (s *State) runResumed(e *Event) {
 	if s.Status.Active() {
+		before := s.Policy.Agent
 		s.raiseLimits(e.Policy)
+		if s.Command.Kind == Run && s.Command.Agent == before && s.Policy.Agent != before {
+			s.Command.Agent = s.chosenAgent()
+		}
 		return
 	}
 	if s.CanResume(e.Policy) != nil {

@@ -50,6 +50,9 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	}
 	if anew && e.Kind == loop.Resumed {
 		raised, _ := loop.Step(d.state, e)
+		if adopted {
+			raised.Command.Agent = d.state.Command.Agent
+		}
 		d.setState(raised)
 	}
 	now := time.Now()
