@@ -125,8 +125,12 @@ func (w *worker) caches() []string {
 // maxNamed is how many connections that were refused a failure names.
 const maxNamed = 3
 
-// providers are the failures that no box makes: a provider's answer.
-var providers = []failure.Class{failure.Auth, failure.QuotaExhausted, failure.RateLimit, failure.ServiceUnavailable}
+// outsideOfBox are the failures that no box makes: what a provider answers, and what pawl ended.
+var outsideOfBox = []failure.Class{
+	failure.Auth, failure.QuotaExhausted, failure.RateLimit, failure.ServiceUnavailable, failure.ContextLength,
+	failure.RefusedByModel, failure.OutputLimit, failure.EmptyAnswer, failure.MalformedAnswer,
+	failure.LimitExceeded, failure.NoProgress, failure.Tampering,
+}
 
 // nameRefusals adds to a failure what the box refused, so that the next
 // attempt, and the person, know why the system said no.
@@ -139,7 +143,7 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !local(f.Summary) {
 		lines = []string{f.Summary}
 	}
-	if len(lines) == 0 || slices.Contains(providers, f.Class) {
+	if len(lines) == 0 || slices.Contains(outsideOfBox, f.Class) {
 		return
 	}
 	closed := p.Closed || len(connections) > 0
