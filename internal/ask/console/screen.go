@@ -370,7 +370,7 @@ func (s *Screen) runEnded(n engine.Notice) {
 		s.line(n.At, "%s. State saved. %s", word, resume)
 	case loop.Paused:
 		s.guard(n)
-		s.line(n.At, "Paused: %s. State saved. %s", report.Line(c.Why, 300), resume)
+		s.line(n.At, "Paused: %s. State saved. %s", strings.TrimSuffix(report.Line(c.Why, 300), "."), resume)
 	case loop.Blocked:
 		s.guard(n)
 		s.line(n.At, "Blocked: %s %s", report.Line(c.Why, 300), all)

@@ -281,6 +281,11 @@ const taskTallies = tallyColumns + ` FROM (
 		c.started, c.landed, c.gave_up, c.timed_out, c.blocked,
 		coalesce(c.task_iterations, 0), c.task_iterations, c.task_iterations
 	FROM latest JOIN case_history h ON h.id = latest.name JOIN case_facts c ON c.seq = h.seq
+	UNION ALL
+	SELECT latest.at, latest.name, 'its', 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 1,
+		0, 0, 0, 0, 0, 0, NULL, NULL
+	FROM events v JOIN latest ON latest.name = json_extract(v.data, '$.id')
+	WHERE v.run >= 'queue:' AND v.run < 'queue;' AND v.kind = 'queue.conflict'
 	) AS its GROUP BY key ORDER BY max(at) DESC, key`
 
 func tallyFields(t *stats.Tally) []any {
