@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -120,25 +119,17 @@ func (a *FastForward) copyIndex() error {
 }
 
 // copyIndex copies an index file with its permissions and its time, by which git
-// knows that a file may have changed right after the index was written. It goes
-// through no link that an agent put in the place of an index.
+// knows that a file may have changed right after the index was written.
 func copyIndex(from, to string, synced bool) error {
-	dir, name := filepath.Split(from)
-	f, err := files.OpenBelow(dir, name)
+	info, err := os.Stat(from)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return err
-	}
-	dir, name = filepath.Split(to)
-	if err := files.ReplaceBelow(dir, name, data, info.Mode().Perm(), synced); err != nil {
+	if err := files.Replace(to, data, info.Mode().Perm(), synced); err != nil {
 		return err
 	}
 	return files.SetTime(to, info.ModTime())

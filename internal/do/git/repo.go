@@ -111,24 +111,7 @@ func (r *Repo) locate(ctx context.Context, dir string, paths []byte, bare bool) 
 	if bare {
 		r.Top = r.Dir
 	}
-	return r.checkCommon()
-}
-
-// checkCommon refuses a git folder that says that most of it is elsewhere, unless
-// that is a repository and this its linked work tree: an agent may have written the
-// file, and the configuration there names programs.
-func (r *Repo) checkCommon() error {
-	if r.Common == r.Dir {
-		return nil
-	}
-	trees, err := os.Stat(filepath.Join(r.Common, "worktrees"))
-	above, aerr := os.Stat(filepath.Dir(r.Dir))
-	if err == nil && aerr == nil && os.SameFile(trees, above) {
-		return nil
-	}
-	file := filepath.Join(r.Dir, "commondir")
-	return fmt.Errorf("%s makes %s the repository, which is not how git makes a linked work tree; if you did not write "+
-		"it, an agent may have: remove it", file, r.Common)
+	return nil
 }
 
 func openError(dir string, err error) error {
