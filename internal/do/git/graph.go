@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
@@ -64,19 +62,6 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 		return false, nil
 	}
 	return false, fmt.Errorf("cannot compare %s with %s: %w", commit, of, err)
-}
-
-// Collected changes when a gc may have removed objects; it is another one each time
-// that it is asked while one runs.
-func (r *Repo) Collected() string {
-	if _, err := os.Lstat(filepath.Join(r.Common, "gc.pid")); err == nil {
-		return time.Now().String()
-	}
-	info, err := os.Stat(filepath.Join(r.Objects, "pack"))
-	if err != nil {
-		return ""
-	}
-	return info.ModTime().String()
 }
 
 // Whole reports whether the commits want are there, with all that have does not have.

@@ -52,13 +52,7 @@ type state struct {
 // ignore rules of its start. When nothing changed since the last one, both
 // names point to the same commit.
 func (c *Checkout) Snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
-	snap, err := c.snapshot(ctx, run, n, o, false)
-	for range tornTries {
-		if !torn(err) || ctx.Err() != nil {
-			break
-		}
-		snap, err = c.snapshot(ctx, run, n, o, true)
-	}
+	snap, err := c.snapshot(ctx, run, n, o)
 	for _, dir := range []string{c.Store.Dir, c.stateDir} {
 		if err != nil && files.Full(dir) { // git does not always say so
 			return snap, fmt.Errorf("%w; the disk of %s is full, make room", machine{err}, dir)
@@ -79,7 +73,7 @@ type machine struct{ error }
 func (machine) Is(target error) bool { return target == ErrMachine }
 func (m machine) Unwrap() error      { return m.error }
 
-func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions, anew bool) (Snapshot, error) {
+func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
 	named := o.Attempt == "" || validName(o.Attempt)
 	if n < 0 || !named {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a "+
@@ -90,12 +84,6 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 		return Snapshot{}, err
 	}
 	defer r.close()
-	if anew {
-		if err := r.rebuild(ctx); err != nil {
-			return Snapshot{}, err
-		}
-	}
-	before := c.of.Collected()
 	s, err := r.scan(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
@@ -116,25 +104,8 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 	if err := c.Store.SetRefs(ctx, snap.Ref, snap.Commit); err != nil {
 		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
 	}
-	if snap.Commit != r.mem.last.Commit && c.of.Collected() != before && !c.Store.Whole(ctx, snap.Head, snap.Commit) {
-		err := errors.Join(errTorn, c.Store.DropRefs(ctx, snap.Ref))
-		return Snapshot{}, fmt.Errorf("cannot keep snapshot %d of run %s: %w", n, run, err)
-	}
 	r.mem.last = snap
 	return snap, nil
-}
-
-// errTorn is that a gc of the user's took objects of a snapshot before its ref held
-// them. A ref to what is not whole would stop the user's next gc.
-var errTorn = errors.New("a gc of the repository removed parts of it")
-
-// tornTries is how often a snapshot is taken again after such a gc.
-const tornTries = 2
-
-// torn reports whether parts of a snapshot may be gone: git found them missing, or pawl did.
-func torn(err error) bool {
-	var said *git.Error
-	return errors.Is(err, errTorn) || errors.As(err, &said) && !git.OfMachine(err)
 }
 
 // Seen is how files are now.
