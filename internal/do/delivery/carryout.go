@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -263,19 +262,11 @@ func entriesOf(changes []git.Change) map[string]git.Entry {
 	return built
 }
 
-const (
-	lockWaits = 20 // tries for an index that another git has
-	lockPause = 100 * time.Millisecond
-)
-
-// beginIndex locks the person's index; it waits a little for a git that has it.
+// beginIndex locks the person's index.
 func (w carrier) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*git.FastForward, error) {
-	for try := 0; ; try++ {
-		move, err := w.o.Person.Repo.BeginIndexMove(ctx, d.From, d.To, hold)
-		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || !process.Sleep(ctx, lockPause) {
-			return move, err
-		}
-	}
+	return git.WhenUnlocked(ctx, func() (*git.FastForward, error) {
+		return w.o.Person.Repo.BeginIndexMove(ctx, d.From, d.To, hold)
+	})
 }
 
 // moveBranch moves what was checked out; changed is true where somebody else did.

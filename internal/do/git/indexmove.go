@@ -6,8 +6,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
 // BeginIndexMove locks the index of r for a move from one commit to another whose files
@@ -30,6 +34,22 @@ func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.Fil
 		return nil, err
 	}
 	return a, nil
+}
+
+const (
+	lockWaits = 20 // tries for an index that another git has
+	lockPause = 100 * time.Millisecond
+)
+
+// WhenUnlocked begins a move of files or of an index, and waits a little for a git that has
+// the index.
+func WhenUnlocked(ctx context.Context, begin func() (*FastForward, error)) (*FastForward, error) {
+	for try := 0; ; try++ {
+		a, err := begin()
+		if !errors.Is(err, ErrIndexLocked) || try == lockWaits || !process.Sleep(ctx, lockPause) {
+			return a, err
+		}
+	}
 }
 
 // compare finds what the move changes.

@@ -14,14 +14,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-const (
-	landLimit = 5 * time.Minute // for one landing, files of work trees included
-	lockWaits = 20              // tries for an index that another git has, 100 ms apart
-)
+// landLimit is for one landing, files of work trees included.
+const landLimit = 5 * time.Minute
 
 // landBatch moves the target, and the files of work trees that have it checked out.
 // The command is in the database by now. It is safe to repeat.
@@ -83,7 +80,7 @@ func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command,
 			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, branchName(q.target))
 			return refusedEvent(queue.Refusal{Why: why}), nil
 		}
-		m, err := beginWhenUnlocked(ctx, tree, c.From, c.To, hold)
+		m, err := beginMove(ctx, tree, c.From, c.To, hold)
 		if errors.Is(err, git.ErrIndexLocked) {
 			return refusedEvent(queue.Refusal{Why: err.Error()}), nil
 		}
@@ -119,15 +116,9 @@ func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command,
 	return queue.Event{Kind: queue.Landed, Warnings: left}, err
 }
 
-// beginWhenUnlocked waits a little for a git command that has the index.
-func beginWhenUnlocked(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
-	for try := 0; ; try++ {
-		m, err := tree.BeginFastForward(ctx, from, to, hold)
-		if !errors.Is(err, git.ErrIndexLocked) || try == lockWaits || ctx.Err() != nil {
-			return m, err
-		}
-		process.Sleep(ctx, 100*time.Millisecond)
-	}
+// beginMove locks and compares the files of a work tree.
+func beginMove(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
+	return git.WhenUnlocked(ctx, func() (*git.FastForward, error) { return tree.BeginFastForward(ctx, from, to, hold) })
 }
 
 // moveFiles moves the files of work trees, and forgets the movement. It returns warnings.
@@ -257,7 +248,7 @@ func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, er
 		if busy := tree.Busy(); busy != "" && moved {
 			return nil, fmt.Errorf("cannot move the files of %s to %.10s: a %s is going on there", tree.Top, tip, busy)
 		}
-		f, err := beginWhenUnlocked(ctx, tree, m.From, tip, hold)
+		f, err := beginMove(ctx, tree, m.From, tip, hold)
 		if err != nil {
 			return nil, err
 		}
