@@ -315,6 +315,32 @@ func attributes(ctx context.Context, c call, paths []string, names ...string) (m
 	return values, nil
 }
 
+// TreeWith stores a tree in which entries are put in the place of what a tree has; one
+// without an object takes its path away. The index, which is made that of the tree, is
+// scratch.
+func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (string, error) {
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return "", err
+	}
+	var gone []string
+	var put []Entry
+	for _, e := range entries {
+		if e.Object == "" {
+			gone = append(gone, e.Path)
+		} else {
+			put = append(put, e)
+		}
+	}
+	// What is to go comes first: a file may take the place of a folder.
+	if err := x.Remove(ctx, gone); err != nil {
+		return "", err
+	}
+	if err := x.Set(ctx, put); err != nil {
+		return "", err
+	}
+	return x.WriteTree(ctx)
+}
+
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
 	c := r.call("hash-object", "-t", "tree", "--stdin")

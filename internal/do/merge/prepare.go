@@ -240,27 +240,7 @@ func (q *Queue) rewriteTree(ctx context.Context, tree string, entries []git.Entr
 		return "", err
 	}
 	defer done()
-	x := q.shadow.Index(file, nil)
-	if err := x.ReadTree(ctx, tree); err != nil {
-		return "", err
-	}
-	var gone []string
-	var put []git.Entry
-	for _, e := range entries {
-		if e.Object == "" {
-			gone = append(gone, e.Path)
-		} else {
-			put = append(put, e)
-		}
-	}
-	// What is to go comes first: a file may take the place of a folder.
-	if err := x.Remove(ctx, gone); err != nil {
-		return "", err
-	}
-	if err := x.Set(ctx, put); err != nil {
-		return "", err
-	}
-	return x.WriteTree(ctx)
+	return q.shadow.Index(file, nil).TreeWith(ctx, tree, entries)
 }
 
 func landingMessage(e *queue.Entry, batch int64) string {

@@ -242,26 +242,10 @@ func (c *Checkout) TreeWith(ctx context.Context, run, tree string, changes []git
 		return "", err
 	}
 	defer r.close()
-	x := c.shadow.Index(filepath.Join(r.dir, "edited"), r.lock)
-	if err := x.ReadTree(ctx, tree); err != nil {
-		return "", err
-	}
-	var gone []string
-	var set []git.Entry
-	for _, ch := range changes {
-		if ch.NewObject == "" {
-			gone = append(gone, ch.Path)
-		} else {
-			set = append(set, git.Entry{Mode: ch.NewMode, Object: ch.NewObject, Path: ch.Path})
-		}
-	}
-	if err := x.Remove(ctx, gone); err != nil {
-		return "", err
-	}
-	if err := x.Set(ctx, set); err != nil {
-		return "", err
-	}
-	return x.WriteTree(ctx)
+	put := lists.Each(changes, func(ch git.Change) git.Entry {
+		return git.Entry{Mode: ch.NewMode, Object: ch.NewObject, Path: ch.Path}
+	})
+	return c.shadow.Index(filepath.Join(r.dir, "edited"), r.lock).TreeWith(ctx, tree, put)
 }
 
 // Contents are blobs of the store, each at most limit bytes; one that is larger, or not
