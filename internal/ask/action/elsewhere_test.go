@@ -44,7 +44,7 @@ func worked(t *testing.T, p *action.Operator, kind loop.Kind, name, host, place 
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup, err := json.Marshal(action.Setup{Host: host, Place: place})
+	setup, err := json.Marshal(action.Setup{Setup: engine.Setup{Host: host, Place: place}})
 	if err != nil {
 		t.Fatal(err)
 	}

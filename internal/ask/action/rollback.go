@@ -274,21 +274,8 @@ func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, 
 
 // Setup is how a run was started last, as far as others than its process need it.
 type Setup struct {
+	engine.Setup
 	Flags planner.Flags `json:"flags"`
-	Host  string        `json:"host"`  // the machine that has its work
-	Place string        `json:"place"` // where its agents work; "" is the root
-	// Private is the workspace that it works in, where its work is delivered to the root.
-	Private string `json:"private"`
-	// Deliveries are those that were made, and Undelivered says why there is work that is not.
-	Deliveries  []delivery.Delivered `json:"deliveries"`
-	Undelivered string               `json:"undelivered"`
-	// UndeliveredFiles is how many files that work changes.
-	UndeliveredFiles int `json:"undelivered_files"`
-	// UndeliveredNeeds: it takes a person to bring it there.
-	UndeliveredNeeds bool                 `json:"undelivered_needs"`
-	Only             []workspace.Conflict `json:"only"`    // what of its work is in the workspace alone
-	Sandbox          string               `json:"sandbox"` // what was enforced
-	Checks           []engine.Check       `json:"checks"`  // that its work goes through; nil: not stored
 }
 
 // WhatWaits says what of the work of a run is not in the person's files, whose top is given,

@@ -96,7 +96,7 @@ type Driver struct {
 
 	state   loop.State
 	n       int64 // number of the last event
-	setup   setup
+	setup   Setup
 	fresh   bool        // setup differs from the stored one
 	foreign bool        // the run comes from a state file, and did nothing here
 	from    string      // the status that the run was resumed from

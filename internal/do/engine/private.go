@@ -379,7 +379,7 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 }
 
 // noteDelivery keeps what became of the work.
-func (s *setup) noteDelivery(d delivery.Delivered) {
+func (s *Setup) noteDelivery(d delivery.Delivered) {
 	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
 	s.UndeliveredFiles, s.Undelivered, s.Only = d.Files, d.Why, d.Only
 	s.UndeliveredNeeds = asked || d.Kind == deliver.Wait || d.Kind == deliver.Rest || d.Kind == deliver.Combine

@@ -30,7 +30,7 @@ func committed(name, text string) string {
 }
 
 // setup is what is stored of the last run beside its state.
-func (w *world) setup() (s setup) {
+func (w *world) setup() (s Setup) {
 	w.t.Helper()
 	run, _, _ := w.stored()
 	if err := json.Unmarshal(run.Setup, &s); err != nil {

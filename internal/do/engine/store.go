@@ -22,9 +22,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// setup is what a resume needs beside the kernel's state. What is stored
+// Setup is what a resume needs beside the kernel's state. What is stored
 // outlives the code: fields can be added, but names must not change.
-type setup struct {
+type Setup struct {
 	Flags json.RawMessage `json:"flags,omitempty"`
 	// Sandbox says what is enforced by the operating system.
 	Sandbox string `json:"sandbox,omitempty"`

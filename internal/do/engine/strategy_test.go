@@ -196,7 +196,7 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	w.within().resume(loop.Event{Kind: loop.Resumed})
 	w.holds(loop.TimedOut, "1.1 success", "2.1 success")
 	run, _, _ := w.stored()
-	var s setup
+	var s Setup
 	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" {
 		t.Errorf("set-up %s, %v", run.Setup, err)
 	}

@@ -25,7 +25,7 @@ func WaitsForDelivery(run store.Run) bool {
 
 // undeliveredOf reads why work of a run is not delivered; "" is that there is none.
 func undeliveredOf(run store.Run) string {
-	var s setup
+	var s Setup
 	_ = json.Unmarshal(run.Setup, &s) // a run without one has no workspace
 	return s.Undelivered
 }
@@ -51,7 +51,7 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
-	var s setup
+	var s Setup
 	if err == nil && json.Unmarshal(run.Setup, &s) == nil {
 		if d := w.LastNotIn(s.Deliveries); d != nil { // its pawl died before it noted that
 			err = RecordDelivery(ctx, db, id, *d)
@@ -66,7 +66,7 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 		d, err = w.Deliver(ctx, lastVerdict(state))
 	}
 	if err == nil {
-		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
+		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.noteDelivery(d) })
 	}
 	switch {
 	case err != nil:
@@ -82,21 +82,21 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 // DropUndelivered notes that a person gave up what a run did not deliver.
 func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
 	run, err := db.Run(ctx, id)
-	var s setup
+	var s Setup
 	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
 		return err
 	}
 	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "what was not delivered was given up"},
-		func(s *setup) { s.Undelivered = "" })
+		func(s *Setup) { s.Undelivered = "" })
 }
 
 // RecordDelivery notes that work of a run at rest was delivered.
 func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
-	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *setup) { s.noteDelivery(d) })
+	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.noteDelivery(d) })
 }
 
 // editSetup changes what is stored of a run at rest, with an event.
-func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, edit func(*setup)) error {
+func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, edit func(*Setup)) error {
 	self, err := process.Self()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, 
 	if err != nil {
 		return err
 	}
-	var s setup
+	var s Setup
 	if len(run.Setup) > 0 {
 		if err := json.Unmarshal(run.Setup, &s); err != nil {
 			return fmt.Errorf("cannot read the set-up of run %s: %v", id, err)
