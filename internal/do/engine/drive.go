@@ -420,7 +420,6 @@ func rest(s loop.Status) (kind string, over bool) {
 func (d *Driver) finish(ctx context.Context) error {
 	d.deliverAtRest(ctx)
 	d.worker.giveUp(ctx)
-	d.lookAtRest(ctx)
 	d.releaseSources()
 	now := time.Now()
 	kind, over := rest(d.state.Status)

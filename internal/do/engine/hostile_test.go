@@ -178,59 +178,6 @@ func TestTamperingIsMeasuredAgainstTheBase(t *testing.T) {
 	}
 }
 
-// What a person edits between two sessions is no tampering, in that session and
-// in those after it; what the agent edits is.
-func TestAPersonsEditsBetweenSessionsAreLifted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `
-  - - append: {path: a.txt, content: "x"}
-    - say: "<promise>PENDING: which?</promise>"
-  - - append: {path: a.txt, content: "x"}
-    - say: "<promise>PENDING: which?</promise>"
-  - - append: {path: a.txt, content: "x"}
-  - - write: {path: other.txt, content: "changed"}
-`)
-	w.write("repo/other.txt", "other\n")
-	w.commit("second")
-	w.o.Policy.MaxIterations = 4
-	w.o.Protect.Patterns = []string{"kept.txt", "other.txt"}
-	w.gate("tests", "true")
-	h := w.within()
-	h.start()
-	w.write("repo/kept.txt", "mine\n")
-	h.resume(loop.Event{Kind: loop.Answered, Text: "this"})
-	h.resume(loop.Event{Kind: loop.Answered, Text: "that"})
-	_, records, _ := w.stored()
-	for _, r := range records[:3] {
-		if len(r.Tampered) != 0 {
-			t.Errorf("iteration %d: %q", r.Number, r.Tampered)
-		}
-	}
-	if r := records[3]; !slices.Equal(r.Tampered, []string{"other.txt"}) {
-		t.Errorf("iteration 4: %q", r.Tampered)
-	}
-}
-
-// What a gate changed after the last snapshot is nobody's edit between two
-// sessions: it stays tampering.
-func TestWhatAGateChangedIsNotLifted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, `
-  - - append: {path: a.txt, content: "x"}
-    - say: "<promise>PENDING: which?</promise>"
-  - - append: {path: a.txt, content: "x"}
-`)
-	w.o.Protect.Patterns = []string{"kept.txt"}
-	w.gate("tests", "echo changed >kept.txt")
-	h := w.within()
-	h.start()
-	h.resume(loop.Event{Kind: loop.Answered, Text: "this"})
-	_, records, _ := w.stored()
-	if r := records[1]; !slices.Equal(r.Tampered, []string{"kept.txt"}) {
-		t.Errorf("record %+v", r)
-	}
-}
-
 // A gate runs code of the agent's. What it does to protected files is seen before the
 // next one judges by them, and puts them back.
 func TestAGateChangesATestForTheNext(t *testing.T) {

@@ -51,10 +51,6 @@ type Setup struct {
 	Place string `json:"place,omitempty"`
 	// Base is the tree that tampering is measured against.
 	Base string `json:"base,omitempty"`
-	// Lifted are paths that a person changed between two sessions.
-	Lifted []string `json:"lifted,omitempty"`
-	// Rest is the tree when the last session came to rest.
-	Rest string `json:"rest,omitempty"`
 }
 
 // Check is what is stored of a gate. Timeout 0 is none of its own.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,10 +19,8 @@ import (
 
 // trees is what is known of the work tree during a session.
 type trees struct {
-	base   string   // tree that tampering is measured against; "" is not known
-	tried  bool     // the base was looked for
-	rest   string   // the tree at the end of the session
-	lifted []string // paths that the user changed between sessions
+	base  string // tree that tampering is measured against; "" is not known
+	tried bool   // the base was looked for
 
 	hidden      []string           // files that the newest snapshot lacks and that must not hide
 	unread      []string           // files that it has as they were before
@@ -75,20 +72,15 @@ func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(ag
 // keepTrees makes what is known of the trees part of the next commit.
 func (d *Driver) keepTrees() {
 	s, t := &d.setup, &d.worker.trees
-	if s.Base == t.base && s.Rest == t.rest {
-		return
+	if s.Base != t.base {
+		s.Base, d.fresh = t.base, true
 	}
-	s.Base, s.Rest = t.base, t.rest
-	d.fresh = true
 }
 
-// restoreTrees finds the run's base again. Paths that a person changed between
-// two sessions are lifted: they are no tampering of the agent.
+// restoreTrees finds the run's base again.
 func (d *Driver) restoreTrees(ctx context.Context) {
 	s, t := &d.setup, &d.worker.trees
-	t.base, t.lifted = s.Base, s.Lifted
-	rest := s.Rest
-	s.Rest = ""
+	t.base = s.Base
 	if d.o.Tree == nil {
 		return
 	}
@@ -108,11 +100,6 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	if len(snaps) == 0 && t.tried && d.o.BaseTree != "" {
 		d.arrive(ctx)
 	}
-	if d.state.Status.Active() {
-		return // an agent may still be at work: nothing can be told apart
-	}
-	rest = cmp.Or(rest, t.head.Tree)
-	d.lift(ctx, rest)
 }
 
 // arrive takes over the trees of a run that was on another machine: its snapshots
@@ -122,44 +109,6 @@ func (d *Driver) arrive(ctx context.Context) {
 	if _, _, err := d.o.Tree.Changes(ctx, t.base, d.o.BaseTree); t.base == "" || err != nil {
 		t.base = d.o.BaseTree
 	}
-}
-
-// lift notes what differs from the tree at rest: nobody but a person was there to
-// change it.
-func (d *Driver) lift(ctx context.Context, rest string) {
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
-	if err != nil || rest == "" || tree == rest {
-		return
-	}
-	changes, _, err := d.worker.changes(ctx, rest, tree)
-	if err != nil {
-		d.worker.treeWarning(ctx, fmt.Sprintf("cannot tell what was changed between two sessions: %v", err))
-		return
-	}
-	for _, c := range changes {
-		for _, p := range []string{c.Path, c.From} {
-			if p != "" && !slices.Contains(d.worker.trees.lifted, p) {
-				d.worker.trees.lifted = append(d.worker.trees.lifted, p)
-			}
-		}
-	}
-	d.setup.Lifted = d.worker.trees.lifted
-}
-
-// lookAtRest notes the tree when the session ends, so that the next one knows
-// what a person changed in between. It is "" where nobody asks for it, or it cannot be seen.
-func (d *Driver) lookAtRest(ctx context.Context) (tree string) {
-	if d.o.Tree == nil || d.worker.trees.base == "" || d.state.Status == loop.Completed {
-		return ""
-	}
-	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
-	defer cancel()
-	tree, _, err := d.o.Tree.Look(ctx, d.id)
-	if err == nil {
-		d.worker.trees.rest = tree
-	}
-	d.keepTrees()
-	return tree
 }
 
 // treeWarning says once, until git works again, that the tree cannot be seen.

@@ -58,7 +58,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	}
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
-	v := w.differs(after, w.tamperBase(), r.TreeAfter, w.trees.lifted)
+	v := w.differs(after, w.tamperBase(), r.TreeAfter)
 	if len(v) == 0 {
 		return
 	}
@@ -300,7 +300,7 @@ func ending(path string, limit int64) string {
 
 // differs lists the protected paths that are not in the tree now as they were
 // in a base. What cannot be compared does not pass.
-func (w *worker) differs(ctx context.Context, base, tree string, lifted []string) (found []gate.Violation) {
+func (w *worker) differs(ctx context.Context, base, tree string) (found []gate.Violation) {
 	t := &w.trees
 	if w.o.Tree == nil || base == "" {
 		return nil
@@ -330,7 +330,7 @@ func (w *worker) differs(ctx context.Context, base, tree string, lifted []string
 	if err := w.markTracked(ctx, changes); err != nil {
 		return append(found, gate.Violation{Path: ".", Why: err.Error()})
 	}
-	return append(found, gate.Tampered(without(changes, lifted), w.protected())...)
+	return append(found, gate.Tampered(changes, w.protected())...)
 }
 
 // markTracked makes a file that git tracks, and that a sparse checkout leaves out, one that
@@ -416,27 +416,6 @@ func (w *worker) afterGate(ctx context.Context, judged workspace.Seen, e *gate.E
 	return err
 }
 
-// without leaves out what happened to the given paths. Of a rename the other
-// side stays.
-func without(changes []gate.Change, paths []string) []gate.Change {
-	if len(paths) == 0 {
-		return changes
-	}
-	lifted := lists.Set(paths)
-	var left []gate.Change
-	for _, c := range changes {
-		switch {
-		case !lifted[c.Path] && !lifted[c.From]:
-			left = append(left, c)
-		case !lifted[c.Path]:
-			left = append(left, gate.Change{Path: c.Path, Status: 'A'})
-		case c.From != "" && !lifted[c.From]:
-			left = append(left, gate.Change{Path: c.From, Status: 'D'})
-		}
-	}
-	return left
-}
-
 // Watched is what protected files are compared with: the tree before a step. What is
 // stored outlives the code: names must not change.
 type Watched struct {
@@ -474,7 +453,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 		tree = "" // cannot be read
 	}
 	w.findHidden(ctx)
-	found := w.differs(ctx, before.Tree, tree, nil)
+	found := w.differs(ctx, before.Tree, tree)
 	if len(found) == 0 {
 		return nil, nil
 	}
