@@ -36,9 +36,7 @@ type Options struct {
 	StateDir string
 	// Kernel decides where the run's state is kept elsewhere; nil is loop.Step.
 	Kernel Kernel
-	// Store is nil when the database cannot be opened: the run goes on in
-	// memory, with its limits.
-	Store *store.Store
+	Store  *store.Store
 	// Tree is the files that agents work on, in a clone; nil outside of git: no snapshots.
 	Tree *workspace.Checkout
 	// Private is the workspace of a run whose verified work is delivered to the person's
@@ -178,25 +176,11 @@ func newDriver(o Options, id string) (*Driver, error) {
 	}, nil
 }
 
-// makeRunDir makes the run's folder, elsewhere when it cannot be made in its
-// place: the run goes on, but cannot be taken up after a crash.
+// makeRunDir makes the run's folder.
 func (s *session) makeRunDir() error {
-	err := os.MkdirAll(s.runDir, 0o700)
-	if err == nil {
-		return nil
+	if err := os.MkdirAll(s.runDir, 0o700); err != nil {
+		return fmt.Errorf("cannot make a folder for the run: %v", err)
 	}
-	return s.moveRunDir(err)
-}
-
-// moveRunDir goes on in the temporary folder after an error in the run's own.
-func (s *session) moveRunDir(why error) error {
-	dir, err := os.MkdirTemp("", "pawl-"+s.id+"-")
-	if err != nil {
-		return fmt.Errorf("cannot make a folder for the run: %v", why)
-	}
-	s.warn(fmt.Sprintf("the run's files go to %s, where they are not found after a crash: %s cannot be written (%v)",
-		dir, s.runDir, why))
-	s.runDir, s.jobs.runDir = dir, dir
 	return nil
 }
 

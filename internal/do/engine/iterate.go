@@ -84,8 +84,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
 }
 
-// runAgent prepares an attempt, or a review, and runs its agent. The files go to
-// the temporary folder where the run's own cannot be written.
+// runAgent prepares an attempt, or a review, and runs its agent.
 func (w *worker) runAgent(
 	ctx context.Context, s loop.State, begin func(context.Context, loop.State, place) (begun, error),
 ) (b begun, res supervisor.Result, err error) {
@@ -94,10 +93,7 @@ func (w *worker) runAgent(
 		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
 		return err
 	}
-	if err = w.withRoom(ctx, prepare); unwritable(err) && w.moveRunDir(err) == nil {
-		err = prepare()
-	}
-	if err != nil {
+	if err = w.withRoom(ctx, prepare); err != nil {
 		return b, res, err
 	}
 	if c.Kind == loop.Run {

@@ -55,12 +55,9 @@ func LeaveMessage(ctx context.Context, db *store.Store, r store.Run, text, by st
 	return err
 }
 
-// messages are those that wait, oldest first, and their rows. Without a
-// database nobody can have left any; one that cannot be read has them later.
+// messages are those that wait, oldest first, and their rows. A database that cannot be read has
+// them later.
 func (s *session) messages(ctx context.Context) (texts []string, rows []int64) {
-	if s.o.Store == nil {
-		return nil, nil
-	}
 	open, err := s.o.Store.Controls(ctx, s.id)
 	if err != nil {
 		s.warn(err.Error())
@@ -190,9 +187,6 @@ func (d home) Look(ctx context.Context) ([]input, error) {
 
 // controls reads what other processes ask of this run.
 func (d *Driver) controls(ctx context.Context) []input {
-	if d.o.Store == nil {
-		return nil
-	}
 	rows, err := d.o.Store.Controls(ctx, d.id)
 	if err != nil {
 		return nil // the next look tries again; a database that stays away was warned of
@@ -403,7 +397,7 @@ func (w *worker) readTools(ctx context.Context, r *loop.Record, p place) {
 // propose puts tasks on the board that a person has to allow. One that is there
 // already, since before a crash, stays.
 func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.Said) {
-	if w.o.Store == nil || len(proposed) == 0 {
+	if len(proposed) == 0 {
 		return
 	}
 	own, _ := w.o.Store.Case(ctx, board.TaskOf(w.plan.Name)) // of another kind of run there is none

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -376,14 +375,4 @@ func writeSettings(stateDir string, settings []agent.File) (later []agent.File, 
 		}
 	}
 	return later, nil
-}
-
-// unwritable is true for an error of a disk that is full or read-only.
-func unwritable(err error) bool {
-	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, fs.ErrPermission} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }

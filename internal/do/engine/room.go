@@ -118,9 +118,6 @@ func (s *session) homeless() (why string) {
 		return "the folder " + s.watched + " was removed while the run worked in it, with what had not landed; a task " +
 			"begins anew, in a new folder, by pawl case retry"
 	}
-	if s.o.Store == nil {
-		return ""
-	}
 	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
 		return err.Error() + "; what the agent did is in " + s.watched
 	}

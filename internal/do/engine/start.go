@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -81,9 +80,6 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 //
 // An error that comes before anything is done leaves the run as it was.
 func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, error) {
-	if o.Store == nil {
-		return nil, errors.New("cannot resume a run without its database")
-	}
 	d, err := newDriver(o, id)
 	if err != nil {
 		return nil, err

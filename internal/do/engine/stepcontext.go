@@ -81,7 +81,7 @@ func (h *StepContext) Pausing(ctx context.Context) bool {
 	h.w.notifying.Lock()
 	asked := h.w.shown.PauseAsked
 	h.w.notifying.Unlock()
-	if asked || h.w.o.Store == nil {
+	if asked {
 		return asked
 	}
 	rows, err := h.w.o.Store.Controls(ctx, h.w.id)

@@ -91,9 +91,6 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
 	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
 	d.settle()
-	if d.o.Store == nil {
-		return nil
-	}
 	row := d.row(e.At)
 	row.Setup = encode(d.setup)
 	created := unsaved{create: &row, step: store.Step{Event: e}}
@@ -112,9 +109,6 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 // learned is what the runs before learned of strategies. Without it the run
 // goes on as if nothing was.
 func (d *Driver) learned(ctx context.Context) []strategy.Tally {
-	if d.o.Store == nil {
-		return nil
-	}
 	list, err := d.o.Store.Learned(ctx)
 	if err != nil {
 		d.warn(err.Error())
@@ -136,7 +130,7 @@ func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end
 		step.Run.EndedAt, step.Release = end.EndedAt, true
 	}
 	d.taken, d.credits, d.fresh = nil, nil, false
-	if d.o.Store == nil || d.given {
+	if d.given {
 		return
 	}
 	d.unsaved = append(d.unsaved, unsaved{step: step})
