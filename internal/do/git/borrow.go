@@ -35,22 +35,20 @@ func (r *Repo) borrowed(ctx context.Context) (made, error) {
 	return m, err
 }
 
-// Take copies what the trees or commits want need and have does not, from the
+// TakeHeld copies what the trees or commits want need and have does not, from the
 // objects of other into r's, through a file in dir. It takes no refs. Each object
 // is checked as for a fetch with transfer.fsckObjects, names of paths too; with a
-// broken one nothing is stored. An empty have is nothing.
-func (r *Repo) Take(ctx context.Context, other *Repo, dir, have string, want ...string) error {
-	done, err := r.take(ctx, other.call(), dir, have, want)
-	done()
-	return err
+// broken one nothing is stored. An empty have is nothing. No gc removes the objects
+// until done is called, which is never nil.
+func (r *Repo) TakeHeld(ctx context.Context, other *Repo, dir, have string, want ...string) (done func(), err error) {
+	return r.take(ctx, other.call(), dir, have, want)
 }
 
-// take is Take whose objects no gc removes until done is called. That is never nil.
 func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
 	return takeInto(ctx, r.call, r, pack, dir, have, want)
 }
 
-// takeInto copies objects as [Repo.Take] does, by calls that store into the objects of r.
+// takeInto is [Repo.TakeHeld] by calls that store into the objects of r.
 func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack call, dir, have string, want []string,
 ) (done func(), err error) {
 	done = func() {}
@@ -80,7 +78,7 @@ func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack cal
 // no gc removes them until done is called: a ref is to lead to them then. It fails
 // when something of them is gone already. The pack is made in dir.
 func (r *Repo) Hold(ctx context.Context, dir, have string, want ...string) (done func(), err error) {
-	return r.take(ctx, r.call(), dir, have, want)
+	return r.TakeHeld(ctx, r, dir, have, want...)
 }
 
 const (

@@ -153,7 +153,7 @@ func TestCommandsOfThePerson(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := r.Push(ctx, "here", one, "refs/heads/pushed"); err != nil {
+	if _, err := r.PushFrom(ctx, "here", one, "refs/heads/pushed", ""); err != nil {
 		t.Error(err)
 	}
 	for _, remote := range []string{"ssh", "other"} {
@@ -220,7 +220,7 @@ func TestWhatARemoteRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		rejected, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+		rejected, err := r.PushFrom(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main", "")
 		if rejected != tt.rejected || errors.Is(err, ErrRefused) != tt.refused || (err == nil) != tt.rejected {
 			t.Errorf("%s: rejected %v, %v", name, rejected, err)
 		}
@@ -241,7 +241,7 @@ func TestARemoteSaysText(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+	_, err := r.PushFrom(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main", "")
 	if err == nil || !strings.Contains(err.Error(), "evil") || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 		t.Errorf("it says %q", err)
 	}
@@ -273,7 +273,7 @@ func TestWhatARemoteRejectsItself(t *testing.T) {
 		if err := tt.make(bare); err != nil {
 			t.Fatal(err)
 		}
-		rejected, err := r.Push(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main")
+		rejected, err := r.PushFrom(t.Context(), "origin", gittest.Git(t, top, "rev-parse", "HEAD"), "refs/heads/main", "")
 		if rejected || err == nil || errors.Is(err, ErrRefused) != tt.refused || !strings.Contains(err.Error(), tt.words) {
 			t.Errorf("%s: rejected %v, %v", name, rejected, err)
 		}

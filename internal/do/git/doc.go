@@ -26,5 +26,5 @@
 //
 // Paths are bytes: they may hold spaces, newlines and text that is not UTF-8.
 // Only [FastForward] and [Clone] write files of a work tree. Only [Repo.Fetch],
-// [Repo.Push] and [Repo.PushOwn] touch the network.
+// [Repo.PushFrom] and [Repo.PushOwn] touch the network.
 package git

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
@@ -261,7 +262,8 @@ func TestRefsAreDroppedWhereverTheyAre(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		left, err := r.RefNames(t.Context(), "refs/pawl/")
+		refs, err := r.Refs(t.Context(), "refs/pawl/")
+		left := lists.Each(refs, func(r Ref) string { return r.Name })
 		if want := []string{names[2], names[4]}; err != nil || !slices.Equal(left, want) {
 			t.Errorf("%s: left %v, %v", name, left, err)
 		}

@@ -87,12 +87,6 @@ func (c *Clone) Import(ctx context.Context, into *Repo, have, commit string) err
 	return fmt.Errorf("%w: %s, which it has checked out, is no commit", ErrBroken, commit)
 }
 
-// TakeHeld is [Repo.Take] whose objects no gc removes until done is called. That is
-// never nil.
-func (r *Repo) TakeHeld(ctx context.Context, other *Repo, dir, have string, want ...string) (done func(), err error) {
-	return r.take(ctx, other.call(), dir, have, want)
-}
-
 // Lend copies commits of the repository from, with all that have does not have, to
 // where the agent's git in the clone reads them.
 func (c *Clone) Lend(ctx context.Context, from *Repo, have string, want ...string) error {

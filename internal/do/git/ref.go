@@ -46,12 +46,6 @@ func plainRef(name string) bool {
 		!strings.ContainsAny(name, " ~^:?*[\\\x7f") && strings.IndexFunc(name, func(c rune) bool { return c < ' ' }) < 0
 }
 
-// RefNames lists the names of the refs below a prefix that ends at a slash.
-func (r *Repo) RefNames(ctx context.Context, prefix string) ([]string, error) {
-	out, err := run(ctx, r.call("for-each-ref", "--format=%(refname)", prefix))
-	return strings.Fields(string(out)), err
-}
-
 // Refs lists the refs whose names are below the given prefixes, by name. A
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
@@ -116,12 +110,8 @@ func (r *Repo) changeRefs(reason string, lines ...string) call {
 	return c
 }
 
-// update is a line of a transaction. What an agent left in the place of a ref of pawl's
-// is replaced, and not followed to the branch that it names.
+// update is a line of a transaction.
 func update(name, commit, old string) string {
-	if strings.HasPrefix(name, "refs/pawl/") {
-		return "option no-deref\x00update " + name + "\x00" + commit + "\x00" + old + "\x00"
-	}
 	return "update " + name + "\x00" + commit + "\x00" + old + "\x00"
 }
 

@@ -111,15 +111,10 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 // hook of it says no.
 var ErrRefused = errors.New("refuses it")
 
-// Push sends a commit to a ref of a remote, never with force. Rejected is true
-// when the remote has commits that are not here, or gets some just now; [ErrRefused]
+// PushFrom sends a commit to a ref of a remote, never with force, where the ref is at
+// old, which commit comes after; "" is anywhere. Rejected is true when it is elsewhere,
+// or when the remote has commits that are not here, or gets some just now; [ErrRefused]
 // says that it takes none. Any other error may pass.
-func (r *Repo) Push(ctx context.Context, remote, commit, ref string) (rejected bool, err error) {
-	return r.PushFrom(ctx, remote, commit, ref, "")
-}
-
-// PushFrom is [Repo.Push] where the ref is at old, which commit comes after; "" is
-// anywhere. Rejected is true, too, when it is elsewhere.
 func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (rejected bool, err error) {
 	args := []string{"--porcelain"}
 	if old != "" {
@@ -240,7 +235,7 @@ func WorkRef(task, commit string) string { return workPrefix + task + "/" + comm
 
 // PushWork sends a commit of a task's work to a remote. To do it again does nothing.
 func (r *Repo) PushWork(ctx context.Context, remote, task, commit string) error {
-	rejected, err := r.Push(ctx, remote, commit, WorkRef(task, commit))
+	rejected, err := r.PushFrom(ctx, remote, commit, WorkRef(task, commit), "")
 	if rejected {
 		err = fmt.Errorf("cannot push to %s: somebody else pushes the same just now", remote)
 	}

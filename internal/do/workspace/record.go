@@ -148,21 +148,6 @@ func (k Keep) others(all []Snapshot) []Snapshot {
 	})
 }
 
-// Kept lists the runs that snapshots are kept of, in the order of their ids.
-func (c *Checkout) Kept(ctx context.Context) ([]string, error) {
-	names, err := c.Store.RefNames(ctx, runPrefix)
-	if err != nil {
-		return nil, err
-	}
-	var runs []string
-	for _, name := range names {
-		run, _, _ := strings.Cut(strings.TrimPrefix(name, runPrefix), "/")
-		runs = append(runs, run)
-	}
-	slices.Sort(runs)
-	return slices.Compact(runs), nil
-}
-
 // Forget drops everything that is kept for a run: snapshots, recoveries and
 // private state.
 func (c *Checkout) Forget(ctx context.Context, run string) error {
