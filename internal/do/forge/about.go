@@ -11,7 +11,6 @@ import (
 // Repository is what the forge says of the repository.
 type Repository struct {
 	Name     string // owner/name, as it is called now
-	Private  bool
 	Archived bool
 	Push     bool   // the token's user may
 	Method   string // the first way of merging that is allowed: merge, squash or rebase
@@ -21,7 +20,6 @@ type Repository struct {
 func (c *Client) About(ctx context.Context) (Repository, error) {
 	var r struct {
 		Name        string `json:"full_name"`
-		Private     bool   `json:"private"`
 		Archived    bool   `json:"archived"`
 		Permissions struct {
 			Push bool `json:"push"`
@@ -40,9 +38,7 @@ func (c *Client) About(ctx context.Context) (Repository, error) {
 	case r.Squash:
 		method = "squash"
 	}
-	return Repository{
-		Name: r.Name, Private: r.Private, Archived: r.Archived, Push: r.Permissions.Push, Method: method,
-	}, nil
+	return Repository{Name: r.Name, Archived: r.Archived, Push: r.Permissions.Push, Method: method}, nil
 }
 
 // User is who the token belongs to.

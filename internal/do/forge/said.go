@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 )
@@ -34,16 +33,14 @@ type comment struct {
 	Author struct {
 		Login string `json:"login"`
 	} `json:"user"`
-	Standing  string     `json:"author_association"` // GitHub
-	Body      string     `json:"body"`
-	State     string     `json:"state"`
-	Submitted *time.Time `json:"submitted_at"`
-	Path      string     `json:"path"`
-	Line      int        `json:"line"`              // GitHub; null when the line is gone
-	Was       int        `json:"original_line"`     // GitHub
-	Position  int        `json:"position"`          // Gitea's line
-	Old       int        `json:"original_position"` // Gitea's, of a line that is taken away
-	Count     int        `json:"comments_count"`    // of a review of Gitea's
+	Standing string `json:"author_association"` // GitHub
+	Body     string `json:"body"`
+	Path     string `json:"path"`
+	Line     int    `json:"line"`              // GitHub; null when the line is gone
+	Was      int    `json:"original_line"`     // GitHub
+	Position int    `json:"position"`          // Gitea's line
+	Old      int    `json:"original_position"` // Gitea's, of a line that is taken away
+	Count    int    `json:"comments_count"`    // of a review of Gitea's
 }
 
 func (m *comment) asRemark(kind string, gitea bool) Remark {

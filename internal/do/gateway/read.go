@@ -339,7 +339,6 @@ type responses struct{}
 func newResponses() reader { return responses{} }
 
 type responsesAnswer struct {
-	Status     string
 	Incomplete struct{ Reason string } `json:"incomplete_details"`
 	Model      string
 	Tier       string `json:"service_tier"`

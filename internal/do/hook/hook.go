@@ -168,18 +168,14 @@ func (r *Runner) queueAll(e Event, over *sync.WaitGroup) {
 	}
 }
 
-// Try delivers to all receivers, also those that do not want the event, or to the
-// hooks of e, one after the other, and returns how it went.
-func (r *Runner) Try(ctx context.Context, e Event, hooks bool) []Delivery {
+// Try delivers to all receivers, also those that do not want the event, one after the
+// other, and returns how it went.
+func (r *Runner) Try(ctx context.Context, e Event) []Delivery {
 	if r == nil {
 		return nil
 	}
 	e = e.completeEvent(time.Now())
-	jobs := r.receiverJobs(e, true)
-	if hooks {
-		jobs = r.hookJobs(e)
-	}
-	return lists.Each(jobs, func(j job) Delivery { return r.deliverJob(ctx, j) })
+	return lists.Each(r.receiverJobs(e, true), func(j job) Delivery { return r.deliverJob(ctx, j) })
 }
 
 // Close waits for what was fired, a bounded time and no longer than ctx, ends

@@ -53,7 +53,7 @@ func TestWhatACommandGets(t *testing.T) {
 		Status: "review", Why: "two\nlines", Iterations: 3, Duration: 1500 * time.Millisecond, CostUSD: &cost,
 		Conflict: &Clash{Level: "medium", Files: []string{"a b.txt", "c.txt"}},
 	}
-	if d := r.Try(t.Context(), e, true); len(d) != 1 || d[0].Problem != "" || d[0].To != "hooks.on_conflict" {
+	if d := r.tryHooks(t.Context(), e); len(d) != 1 || d[0].Problem != "" || d[0].To != "hooks.on_conflict" {
 		t.Fatalf("%+v", d)
 	}
 	env := "\n" + content(t, filepath.Join(r.o.Root, "env"))
@@ -101,7 +101,7 @@ func TestEnvironmentOfALevel(t *testing.T) {
 	boxed.Boxed = true
 	r, _ := runner(t, Options{Hooks: map[Name]Command{Start: boxed}})
 	r.o.Whole = append(r.o.Whole, "MY_TOKEN=secret")
-	r.Try(t.Context(), Event{Name: Start}, true)
+	r.tryHooks(t.Context(), Event{Name: Start})
 	if env := content(t, filepath.Join(r.o.Root, "env")); strings.Contains(env, "MY_TOKEN") || !strings.Contains(env, "BOXED=yes") {
 		t.Errorf("environment:\n%s", env)
 	}
@@ -124,7 +124,7 @@ func TestProgramLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, said := range map[Name]bool{Start: true, Error: false, Complete: false, Pause: false} {
-		d := r.Try(t.Context(), Event{Name: name}, true)
+		d := r.tryHooks(t.Context(), Event{Name: name})
 		told := "tool is found only in node_modules/.bin, where an agent may put programs"
 		if len(d) != 1 || !strings.Contains(d[0].Problem, "exit status 127") || strings.Contains(d[0].Problem, told) != said {
 			t.Errorf("%s: %+v", name, d)
@@ -136,7 +136,7 @@ func TestProgramLeftOut(t *testing.T) {
 func TestHangingHook(t *testing.T) {
 	t.Parallel()
 	r, _ := runner(t, Options{Hooks: map[Name]Command{Error: {Line: `echo here; trap "" TERM; while :; do sleep 1; done`, Timeout: 50 * time.Millisecond}}})
-	d := r.Try(t.Context(), Event{Name: Error}, true)
+	d := r.tryHooks(t.Context(), Event{Name: Error})
 	if len(d) != 1 || !strings.HasPrefix(d[0].Problem, "ended after its time limit of 50ms") {
 		t.Errorf("%+v", d)
 	}
@@ -232,7 +232,7 @@ func TestFoldersOfOthers(t *testing.T) {
 func TestHookThatLeavesAChild(t *testing.T) {
 	t.Parallel()
 	r, _ := runner(t, Options{Hooks: map[Name]Command{Start: sh(`(while :; do sleep 1; done) & echo $! >pid; echo done`)}})
-	d := r.Try(t.Context(), Event{Name: Start}, true)
+	d := r.tryHooks(t.Context(), Event{Name: Start})
 	if len(d) != 1 || d[0].Problem != "" || strings.TrimSpace(d[0].Output) != "done" {
 		t.Errorf("%+v", d)
 	}
@@ -249,7 +249,7 @@ func TestHookThatLeavesAChild(t *testing.T) {
 func TestFloodingHook(t *testing.T) {
 	t.Parallel()
 	r, _ := runner(t, Options{Hooks: map[Name]Command{Start: sh(`yes "much too much"`)}})
-	d := r.Try(t.Context(), Event{Name: Start}, true)
+	d := r.tryHooks(t.Context(), Event{Name: Start})
 	if len(d) != 1 || d[0].Problem != "ended because it printed more than 64 MiB" {
 		t.Fatalf("%+v", d)
 	}
@@ -263,7 +263,7 @@ func TestOutputOfAHook(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"echo the end", "yes begin | head -c 600000; echo the end"} {
 		r, _ := runner(t, Options{Hooks: map[Name]Command{Start: sh(line)}})
-		d := r.Try(t.Context(), Event{Name: Start}, true)
+		d := r.tryHooks(t.Context(), Event{Name: Start})
 		if len(d) != 1 || d[0].Problem != "" || !strings.HasSuffix(d[0].Output, "the end\n") {
 			t.Errorf("%s: %+v", line, d)
 		}
@@ -366,7 +366,7 @@ func TestNobodyToTell(t *testing.T) {
 	}
 	r.Fire(t.Context(), Event{Name: Start})
 	r.Await(t.Context(), Event{Name: Start})
-	if d := r.Try(t.Context(), Event{Name: Start}, true); d != nil {
+	if d := r.tryHooks(t.Context(), Event{Name: Start}); d != nil {
 		t.Error(d)
 	}
 	r.Close(t.Context())

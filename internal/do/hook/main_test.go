@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -71,4 +72,13 @@ func content(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// tryHooks carries out the hooks of e, one after the other.
+func (r *Runner) tryHooks(ctx context.Context, e Event) []Delivery {
+	if r == nil {
+		return nil
+	}
+	e = e.completeEvent(time.Now())
+	return lists.Each(r.hookJobs(e), func(j job) Delivery { return r.deliverJob(ctx, j) })
 }

@@ -76,7 +76,7 @@ func tryReceivers(ctx context.Context, a *command.App, event string) error {
 	}
 	defer s.Close()
 	s.StartHooks()
-	results := s.Hooks.Try(ctx, sample(name, s), false)
+	results := s.Hooks.Try(ctx, sample(name, s))
 	if len(results) == 0 {
 		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).
 			Hint("See docs/hooks.md")

@@ -48,21 +48,25 @@ const maxFailed = 20
 // one iteration, and the failures in a row before it.
 const maxHistory = 100
 
-// readHistory reads what the run did before this session.
-func readHistory(ctx context.Context, h *engine.StepContext) (map[string][]*execution, error) {
+// knowHistory reads what the run did before this session, once.
+func (r *Runner) knowHistory(ctx context.Context, h *engine.StepContext) error {
+	if r.history != nil {
+		return nil
+	}
 	rows, err := h.Store().StepsWithOutput(ctx, h.Run())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	history := map[string][]*execution{}
 	for _, row := range rows {
 		e, err := executionOf(row)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		history[row.Step] = withExecution(history[row.Step], e)
 	}
-	return history, nil
+	r.history = history
+	return nil
 }
 
 // withExecution adds an execution, and forgets the oldest where there are too many.
@@ -338,7 +342,7 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 	case err != nil:
 		s.failInvalid(n, err)
 	case !holds:
-		s.skipStep(n, v, "its condition does not hold")
+		s.skipStep(n, v)
 	case st.Optional && s.p.c.SkipOptional && !s.p.isDone(n, &g):
 		n.result = workflow.Result{Outcome: "skipped", Conclusion: "success"}
 		s.closeUnrun(n, "skipped", "the strategy leaves optional steps out")
@@ -384,7 +388,7 @@ func (s *scope) queueStep(ctx context.Context, n *node) {
 }
 
 // skipStep closes a step whose condition does not hold.
-func (s *scope) skipStep(n *node, v workflow.Values, why string) {
+func (s *scope) skipStep(n *node, v workflow.Values) {
 	n.result = workflow.Result{Outcome: "skipped", Conclusion: "skipped"}
 	if n.in.Step.Optional {
 		n.result.Conclusion = "success"
@@ -394,6 +398,7 @@ func (s *scope) skipStep(n *node, v workflow.Values, why string) {
 		s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
 		return
 	}
+	why := "its condition does not hold"
 	if v.Skipped {
 		why = "a step that it needs was skipped"
 	}

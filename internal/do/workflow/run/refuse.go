@@ -24,11 +24,8 @@ import (
 
 // Refuse takes back the work that the record's gates or review refuse.
 func (r *Runner) Refuse(ctx context.Context, h *engine.StepContext, rec *loop.Record) error {
-	if r.history == nil {
-		var err error
-		if r.history, err = readHistory(ctx, h); err != nil {
-			return err
-		}
+	if err := r.knowHistory(ctx, h); err != nil {
+		return err
 	}
 	b := &refusal{history: r.history, iteration: rec.Number}
 	b.refuseFlow(r.o.Flow, "")

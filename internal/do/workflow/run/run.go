@@ -44,11 +44,8 @@ func New(o Options) *Runner { return &Runner{o: o} }
 
 // Iterate is one pass over the steps that are not done yet.
 func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Command) (*loop.Record, error) {
-	if r.history == nil {
-		var err error
-		if r.history, err = readHistory(ctx, h); err != nil {
-			return nil, err
-		}
+	if err := r.knowHistory(ctx, h); err != nil {
+		return nil, err
 	}
 	p := newPass(h, c, r.o, r.history)
 	top := newScope(p, r.o.Flow, "", nil)
