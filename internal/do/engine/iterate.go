@@ -351,7 +351,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 	endUnpriced(r, job, res.Agent.Model)
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
-		r.Failure.Stderr = failure.LastLines(streamText(res.Stderr), lastOfStderr)
+		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
 	}
 	nameLimit(r, limits)
 	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
@@ -475,22 +475,12 @@ func agentOutput(res supervisor.Result) string {
 	if res.Error != "" {
 		return res.Error
 	}
-	text := streamText(res.Stdout)
+	text := res.Stdout.Text()
 	if res.Agent.Terminal != loop.TerminalNone {
 		text = res.Agent.Message
 	}
-	if e := streamText(res.Stderr); e != "" {
+	if e := res.Stderr.Text(); e != "" {
 		text += "\n" + e
 	}
 	return text
-}
-
-func streamText(s supervisor.Stream) string {
-	if s.Tail == "" || s.Bytes <= int64(len(s.Head)) {
-		return s.Head
-	}
-	if s.Bytes <= int64(len(s.Tail)) {
-		return s.Tail
-	}
-	return s.Head + fmt.Sprintf("\n… %d bytes in all …\n", s.Bytes) + s.Tail
 }

@@ -198,22 +198,22 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	if w.o.Tree == nil || b.TreeBefore == "" {
 		return
 	}
-	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
 		w.treeWarning(ctx, fmt.Sprintf("cannot see the files after the review: %v", err))
 		withdraw(v, "the files cannot be seen any more")
 		return
 	}
-	if tree == b.TreeBefore && head == b.HeadBefore {
+	if now.Tree == b.TreeBefore && now.Head.Commit == b.HeadBefore {
 		return
 	}
 	w.trees.headAt = time.Time{}
-	changes, _, err := w.changes(ctx, b.TreeBefore, tree)
+	changes, _, err := w.changes(ctx, b.TreeBefore, now.Tree)
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
 	}
 	w.undoReview(ctx, b, v, changes)
-	if head != b.HeadBefore || err != nil || !onlyNew(changes) {
+	if now.Head.Commit != b.HeadBefore || err != nil || !onlyNew(changes) {
 		withdraw(v, fmt.Sprintf("%s changed what it was to review", v.Agent))
 	}
 }
@@ -232,7 +232,8 @@ func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, change
 	}
 	was := workspace.Seen{Tree: b.TreeBefore, Head: git.Head{Commit: b.HeadBefore, Branch: b.BranchBefore}}
 	err := w.putBack(ctx, was)
-	if tree, head, lerr := w.o.Tree.Look(ctx, w.id); lerr != nil || tree != b.TreeBefore || head != b.HeadBefore {
+	now, lerr := w.o.Tree.See(ctx, w.id)
+	if lerr != nil || now.Tree != was.Tree || now.Head.Commit != was.Head.Commit {
 		w.warn(fmt.Sprintf("%s, and that could not be put back: %v", what, cmp.Or(err, lerr, errOthers)))
 		withdraw(v, v.Agent+" changed files that could not be put back")
 		return

@@ -93,11 +93,11 @@ func TestKilledAfterTheRewind(t *testing.T) {
 
 func mustLook(t *testing.T, h *within) string {
 	t.Helper()
-	tree, _, err := h.opts.Tree.Look(t.Context(), h.w.run())
+	now, err := h.opts.Tree.See(t.Context(), h.w.run())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree
+	return now.Tree
 }
 
 func TestALongWaitUsesTheFallbackAgent(t *testing.T) {

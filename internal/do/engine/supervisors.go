@@ -355,7 +355,7 @@ func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []strin
 		return errors.New(res.Error)
 	case res.Exit.Code != 0 && res.Exit.Ended == loop.NotEnded:
 		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code,
-			strings.TrimSpace(streamText(res.Stdout)))
+			strings.TrimSpace(res.Stdout.Text()))
 	}
 	return nil
 }

@@ -139,13 +139,13 @@ func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
 		b.TreeBefore, b.HeadBefore = t.head.Tree, t.head.Head
 		return
 	}
-	tree, head, err := w.o.Tree.Look(ctx, w.id)
+	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
 		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress "+
 			"to tell: %v", err))
 		return
 	}
-	b.TreeBefore, b.HeadBefore = tree, head
+	b.TreeBefore, b.HeadBefore = now.Tree, now.Head.Commit
 }
 
 // longestTry is the longest wait before a snapshot is tried again that the machine did
@@ -316,7 +316,7 @@ func (w *worker) rewind(ctx context.Context, c loop.Command) {
 		return
 	}
 	// A pawl that was killed just here has put it back already.
-	if tree, _, err := w.o.Tree.Look(ctx, w.id); err == nil && tree == back.To.Tree {
+	if now, err := w.o.Tree.See(ctx, w.id); err == nil && now.Tree == back.To.Tree {
 		return
 	}
 	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there",

@@ -197,7 +197,7 @@ func gateExec(res supervisor.Result) gate.Exec {
 	return gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
-		Elapsed: res.Elapsed, Output: streamText(res.Stdout),
+		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
 	}
 }
 
@@ -429,14 +429,14 @@ func (h *StepContext) Watch(ctx context.Context) *Watched {
 	if w.o.Tree == nil || w.trees.base == "" {
 		return nil
 	}
-	tree, _, err := w.o.Tree.Look(ctx, w.id)
+	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
 		if ctx.Err() == nil {
 			h.Warn(fmt.Sprintf("cannot see the files before a step, so protected ones are not watched in it: %v", err))
 		}
 		return nil
 	}
-	return &Watched{Tree: tree}
+	return &Watched{Tree: now.Tree}
 }
 
 // Tampered are the protected files that are not what they were, and the failure
@@ -448,12 +448,9 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	}
 	ctx, cancel := w.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	tree, _, err := w.o.Tree.Look(ctx, w.id)
-	if err != nil {
-		tree = "" // cannot be read
-	}
+	now, _ := w.o.Tree.See(ctx, w.id) // without a tree it cannot be read
 	w.findHidden(ctx)
-	found := w.differs(ctx, before.Tree, tree)
+	found := w.differs(ctx, before.Tree, now.Tree)
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -379,16 +379,8 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	return gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
-		Elapsed: res.Elapsed, Output: outputText(res.Stdout),
+		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
 	}, nil
-}
-
-// outputText joins the beginning and the end of a gate's output.
-func outputText(s supervisor.Stream) string {
-	if s.Tail == "" {
-		return s.Head
-	}
-	return s.Head + "\n…\n" + s.Tail
 }
 
 // runMark is the run that the queue's processes carry.

@@ -221,3 +221,14 @@ type Stream struct {
 	// Note says why the file is not whole, other than by the limit.
 	Note string `json:"note,omitempty"`
 }
+
+// Text is the beginning and the end of what was printed.
+func (s Stream) Text() string {
+	if s.Tail == "" || s.Bytes <= int64(len(s.Head)) {
+		return s.Head
+	}
+	if s.Bytes <= int64(len(s.Tail)) {
+		return s.Tail
+	}
+	return s.Head + fmt.Sprintf("\n… %d bytes in all …\n", s.Bytes) + s.Tail
+}

@@ -76,7 +76,7 @@ func benchmarkIteration(b *testing.B, files, edits int) {
 	for b.Loop() {
 		n++
 		begin := time.Now()
-		before, _, err := p.c.Look(b.Context(), "r1")
+		before, err := p.c.See(b.Context(), "r1")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func benchmarkIteration(b *testing.B, files, edits int) {
 		}
 		begin = time.Now()
 		after := p.snap(n)
-		for _, from := range []string{before, first.Tree} {
+		for _, from := range []string{before.Tree, first.Tree} {
 			if _, _, err := p.c.Changes(b.Context(), from, after.Tree); err != nil {
 				b.Fatal(err)
 			}

@@ -119,8 +119,8 @@ func onAFullDisk(t *testing.T, left int) {
 		}
 		p.back(0)
 	}
-	if tree, _, err := p.c.Look(t.Context(), "r1"); err != nil || tree != before.Tree {
-		t.Errorf("on the way back the tree is %s, %v, want %s:\n%s", tree, err, before.Tree, p.git("status", "--porcelain"))
+	if seen, err := p.c.See(t.Context(), "r1"); err != nil || seen.Tree != before.Tree {
+		t.Errorf("on the way back the tree is %s, %v, want %s:\n%s", seen.Tree, err, before.Tree, p.git("status", "--porcelain"))
 	}
 	p.stored("fsck", "--full")
 }

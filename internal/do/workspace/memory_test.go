@@ -18,11 +18,11 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 	other := filepath.Join(filepath.Dir(p.state), "other")
 	look := func(c *Checkout) string {
 		t.Helper()
-		tree, _, err := c.Look(t.Context(), "r1")
+		seen, err := c.See(t.Context(), "r1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tree
+		return seen.Tree
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
 	pick := func(of ...string) string { return of[rnd.IntN(len(of))] }

@@ -206,8 +206,8 @@ func TestRewindOnlyWhenNothingChanged(t *testing.T) {
 	if err != nil || b.Refused != "" || p.read("a") != "1" {
 		t.Errorf("%v %+v", err, b)
 	}
-	if tree, _, err := p.c.Look(t.Context(), "r1"); err != nil || tree != b.To.Tree {
-		t.Errorf("tree %s, %v", tree, err)
+	if seen, err := p.c.See(t.Context(), "r1"); err != nil || seen.Tree != b.To.Tree {
+		t.Errorf("tree %s, %v", seen.Tree, err)
 	}
 	if _, err := p.c.Rewind(t.Context(), "r1", 0, ""); err == nil {
 		t.Error("rewound without knowing what the agent left")
@@ -389,12 +389,12 @@ func rewindChild(run string) int {
 		at := Place{Top: os.Args[2], Root: os.Args[2], Own: os.Args[3]}
 		c, err = OpenClone(ctx, of, at, Options{StateDir: filepath.Join(os.Args[3], "tree"), Store: os.Args[4]})
 	}
-	var tree string
+	var now Seen
 	if err == nil {
-		tree, _, err = c.Look(ctx, run)
+		now, err = c.See(ctx, run)
 	}
 	if err == nil {
-		_, err = c.Rewind(ctx, run, 0, tree)
+		_, err = c.Rewind(ctx, run, 0, now.Tree)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -115,7 +115,8 @@ type Seen struct {
 	Skipped []string // what the tree does not have; see [Snapshot.Skipped]
 }
 
-// See looks at the files, as [Checkout.Look] does.
+// See looks at the files, by the rules of the run. It makes no ref, so git may collect
+// the tree after some weeks.
 func (c *Checkout) See(ctx context.Context, run string) (Seen, error) {
 	r, err := c.open(ctx, run)
 	if err != nil {

@@ -90,12 +90,12 @@ func TestTwoProcessesOnOneRun(t *testing.T) {
 	other := reopen(t, p.top, p.state) // knows nothing of what p.c remembers
 	p.snap(0)
 	p.write("a", "2")
-	two, _, err := other.Look(t.Context(), "r1")
+	two, err := other.See(t.Context(), "r1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := p.snap(1); s.Tree != two {
-		t.Errorf("tree %s, the other process saw %s", s.Tree, two)
+	if s := p.snap(1); s.Tree != two.Tree {
+		t.Errorf("tree %s, the other process saw %s", s.Tree, two.Tree)
 	}
 	var all sync.WaitGroup
 	for i := range 6 {
@@ -104,7 +104,7 @@ func TestTwoProcessesOnOneRun(t *testing.T) {
 			if i%2 == 0 {
 				c = other
 			}
-			if s, err := c.Snapshot(t.Context(), "r1", i, SnapshotOptions{}); err != nil || s.Tree != two {
+			if s, err := c.Snapshot(t.Context(), "r1", i, SnapshotOptions{}); err != nil || s.Tree != two.Tree {
 				t.Errorf("snapshot %d: %s, %v", i, s.Tree, err)
 			}
 		})

@@ -145,11 +145,11 @@ func (p *place) back(n int) Rewound {
 
 func (p *place) backTo(ref string) Rewound {
 	p.t.Helper()
-	tree, _, err := p.c.Look(p.t.Context(), "r1")
+	seen, err := p.c.See(p.t.Context(), "r1")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	b, err := p.c.rewindTo(p.t.Context(), "r1", ref, tree)
+	b, err := p.c.rewindTo(p.t.Context(), "r1", ref, seen.Tree)
 	if err != nil || b.Refused != "" {
 		p.t.Fatal(err, b.Refused)
 	}

@@ -207,7 +207,8 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 	k.log = before
 	k.log = k.next(o)
 	if k.log.Base == "" && tree != nil {
-		_, k.log.Base, _ = tree.Look(ctx, checkRun)
+		now, _ := tree.See(ctx, checkRun)
+		k.log.Base = now.Head.Commit
 	}
 	if k.action == control.Proceed {
 		_, ferr := store.Forget(k.in.TaskID)

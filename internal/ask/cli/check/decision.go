@@ -85,12 +85,12 @@ func (k *check) diff(ctx context.Context) string {
 	if tree == nil || k.log.Base == "" {
 		return ""
 	}
-	now, _, err := tree.Look(ctx, checkRun)
+	now, err := tree.See(ctx, checkRun)
 	if err != nil {
 		k.a.Say("Warning: no diff: %v", err)
 		return ""
 	}
-	patch, cut, err := tree.Diff(ctx, k.log.Base, now, command.ShownDiff)
+	patch, cut, err := tree.Diff(ctx, k.log.Base, now.Tree, command.ShownDiff)
 	if err != nil {
 		k.a.Say("Warning: no diff: %v", err)
 		return ""
