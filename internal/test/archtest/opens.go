@@ -20,6 +20,7 @@ var openers = map[string]string{
 	"internal/do/git/agentfiles.go":     "writes beside pawl's own git directory",
 	"internal/do/git/borrow.go":         "a git directory of pawl's own",
 	"internal/do/git/clone.go":          "a clone that is being made, and pawl's own index",
+	"internal/do/git/fastforward.go":    "the index of the person's own checkout, and pawl's copy of it",
 	"internal/do/git/merge.go":          "a folder of pawl's own",
 	"internal/do/git/repair.go":         "objects after a power loss, each looked at before",
 	"internal/do/git/shadow.go":         "a git directory of pawl's own",

@@ -80,7 +80,7 @@ var uses = map[string][]string{
 	// doing
 	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
 	"cluster":        {"autopilot", "drive", "engine", "files", "process", "store", "workspace"},
-	"delivery":       {"files", "gate", "git", "process", "workspace", "workspace/pool"},
+	"delivery":       {"files", "gate", "git", "workspace", "workspace/pool"},
 	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
 	"workflow/run":   {"agent", "engine", "journal", "process", "store", "supervisor"},
 	"ratelimit":      {"files", "process"},
