@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// Ignored is a key of a document that is accepted and not read.
+// Ignored are keys of a document that are accepted and not read; the tag of the field names them.
 type Ignored struct{}
 
 // IterationCheck is what `pawl check` reads: one attempt at a task, and what
@@ -58,19 +58,17 @@ type GuardHistory struct {
 
 // GuardConfig are the limits of the guards.
 type GuardConfig struct {
-	MaxIterations           int     `yaml:"maxIterations" min:"0"`                       // the highest of an iteration
-	CircuitBreakerThreshold int     `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
-	ThrashingThreshold      int     `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with a file; 0 is off
-	CompletionPromises      Ignored `yaml:"completionPromises"`
-	ValidationRules         Ignored `yaml:"validationRules"`
+	MaxIterations           int `yaml:"maxIterations" min:"0"`                       // the highest of an iteration
+	CircuitBreakerThreshold int `yaml:"circuitBreakerThreshold" default:"3" min:"0"` // failures in a row; 0 is off
+	ThrashingThreshold      int `yaml:"thrashingThreshold" default:"5" min:"0"`      // failures with a file; 0 is off
+	Ignored                 `yaml:"completionPromises|validationRules"`
 }
 
 // GuardedEntry is one iteration of a history.
 type GuardedEntry struct {
 	Iteration        int              `yaml:"iteration" min:"0"` // its number
 	ValidationResult ValidationResult `yaml:"validationResult"`  // what its validation said
-	Timestamp        Ignored          `yaml:"timestamp"`
-	CheckpointID     Ignored          `yaml:"checkpointId"`
+	Ignored          `yaml:"timestamp|checkpointId"`
 }
 
 // ValidationResult is what a validation said; without "passed" it failed.
@@ -81,9 +79,8 @@ type ValidationResult struct {
 
 // ValidationFlag is one finding. A message may name files, as "file: PATH".
 type ValidationFlag struct {
-	Message  string  `yaml:"message"`
-	RuleID   Ignored `yaml:"ruleId"`
-	Severity Ignored `yaml:"severity"`
+	Message string `yaml:"message"`
+	Ignored `yaml:"ruleId|severity"`
 }
 
 // MaxDocument is the most bytes that a document may have.

@@ -90,7 +90,6 @@ var shapes = map[reflect.Type]shape{
 	reflect.TypeFor[loop.MicroUSD](): usdShape,
 	reflect.TypeFor[Path]():          pathShape,
 	reflect.TypeFor[Argv]():          argvShape,
-	reflect.TypeFor[Ignored]():       anyShape,
 }
 
 func newSpec(t reflect.Type, f reflect.StructField) *spec {
@@ -146,6 +145,12 @@ func (sp *spec) readSection(t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if tag := f.Tag.Get("yaml"); !f.IsExported() || tag == "" || tag == "-" {
+			continue
+		}
+		if f.Type == reflect.TypeFor[Ignored]() {
+			for name := range strings.SplitSeq(f.Tag.Get("yaml"), "|") {
+				sp.fields = append(sp.fields, &spec{name: name, key: t.Name() + "." + name, shape: anyShape, index: i})
+			}
 			continue
 		}
 		below := newSpec(f.Type, f)

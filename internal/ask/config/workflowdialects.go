@@ -208,13 +208,8 @@ type workflowFile struct {
 
 	IterationControl *IterationControl `yaml:"iteration_control"`
 
-	Version       Ignored        `yaml:"version"`
-	Tags          Ignored        `yaml:"tags"`
-	Author        Ignored        `yaml:"author"`
-	Metadata      Ignored        `yaml:"metadata"`
+	Ignored       `yaml:"version|tags|author|metadata|monitoring|rollback"`
 	ErrorHandling workflowErrors `yaml:"errorHandling"`
-	Monitoring    Ignored        `yaml:"monitoring"`
-	Rollback      Ignored        `yaml:"rollback"`
 }
 
 type workflowConfig struct {
@@ -228,7 +223,7 @@ type workflowConfig struct {
 	MaxRetries         *int              `yaml:"maxRetries" min:"0"`
 	ContinueOnErrorOld bool              `yaml:"continueOnError"`
 	Providers          workflowProviders `yaml:"providers"`
-	CheckpointInterval Ignored           `yaml:"checkpointInterval"`
+	Ignored            `yaml:"checkpointInterval"`
 }
 
 type workflowProviders struct {
@@ -237,16 +232,9 @@ type workflowProviders struct {
 }
 
 type workflowErrors struct {
-	ContinueOnError        bool    `yaml:"continueOnError"`
-	CapturePartialResults  Ignored `yaml:"capturePartialResults"`
-	SaveCheckpoints        Ignored `yaml:"saveCheckpoints"`
-	CheckpointInterval     Ignored `yaml:"checkpointInterval"`
-	MaxFailuresPerBatch    Ignored `yaml:"maxFailuresPerBatch"`
-	AlertOnFailure         Ignored `yaml:"alertOnFailure"`
-	RetryFailedSteps       Ignored `yaml:"retryFailedSteps"`
-	NotificationOnFailure  Ignored `yaml:"notificationOnFailure"`
-	RollbackOnFailure      Ignored `yaml:"rollbackOnFailure"`
-	CapturePartialProgress Ignored `yaml:"capturePartialProgress"`
+	ContinueOnError bool `yaml:"continueOnError"`
+	Ignored         `yaml:"capturePartialResults|saveCheckpoints|checkpointInterval|maxFailuresPerBatch|alertOnFailure"`
+	Others          Ignored `yaml:"retryFailedSteps|notificationOnFailure|rollbackOnFailure|capturePartialProgress"`
 }
 
 type workflowStep struct {
@@ -278,9 +266,7 @@ type workflowStep struct {
 	RetryPolicy      *workflowPolicy   `yaml:"retryPolicy"`
 	Retryable        *bool             `yaml:"retryable"`
 	Required         *bool             `yaml:"required"`
-	Parallel         Ignored           `yaml:"parallel"`
-	OutputSchema     Ignored           `yaml:"outputSchema"`
-	Metadata         Ignored           `yaml:"metadata"`
+	Ignored          `yaml:"parallel|outputSchema|metadata"`
 }
 
 // workflowWork is an alternative. A plain text is its command.
@@ -299,10 +285,10 @@ type workflowRetry struct {
 }
 
 type workflowPolicy struct {
-	MaxRetries      int      `yaml:"maxRetries" default:"3" min:"0"`
-	RetryDelayMS    Duration `yaml:"retryDelayMs" default:"1s" bare:"ms"`
-	Multiplier      string   `yaml:"retryBackoffMultiplier" default:"2" loose:"1"`
-	RetryableErrors Ignored  `yaml:"retryableErrors"`
+	MaxRetries   int      `yaml:"maxRetries" default:"3" min:"0"`
+	RetryDelayMS Duration `yaml:"retryDelayMs" default:"1s" bare:"ms"`
+	Multiplier   string   `yaml:"retryBackoffMultiplier" default:"2" loose:"1"`
+	Ignored      `yaml:"retryableErrors"`
 }
 
 // workflowMatrix has a key of the user's own for each axis.
