@@ -82,11 +82,7 @@ func (k *checker) agentReferences() {
 		if slices.Contains(known, ref.Name) {
 			continue
 		}
-		near := Nearest(ref.Name, known)
-		hint := ""
-		if near == "" {
-			hint = "; there are " + strings.Join(known, ", ")
-		}
+		near, hint := nearestOrAll(ref.Name, known)
 		k.fail(ref.Path, near, "%s names the unknown agent %q%s", ref.Path, ref.Name, hint)
 	}
 }
@@ -332,10 +328,7 @@ func (k *checker) checkClasses(path string, s *Strategy) {
 			continue
 		}
 		at := fmt.Sprintf("%s.applicable_errors[%d]", path, i)
-		near, hint := Nearest(name, known), ""
-		if near == "" {
-			hint = "; there are " + strings.Join(known, ", ")
-		}
+		near, hint := nearestOrAll(name, known)
 		k.fail(at, near, "%s must be a class of failure, not %q%s", at, name, hint)
 	}
 }

@@ -140,6 +140,14 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
+// nearestOrAll is the candidate that word was probably meant to be, or else a hint that lists them.
+func nearestOrAll(word string, candidates []string) (near, hint string) {
+	if near = Nearest(word, candidates); near == "" && len(candidates) > 0 {
+		hint = "; there are " + strings.Join(candidates, ", ")
+	}
+	return near, hint
+}
+
 // snakeCase turns maxIterations and max-iterations into max_iterations.
 func snakeCase(word string) string {
 	var b strings.Builder

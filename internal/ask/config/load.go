@@ -260,13 +260,9 @@ func (r *fragmentReader) readBuiltin(f *Fragment, name, where string) bool {
 		f.Text = text
 		return true
 	}
-	near := Nearest(name, r.options.BuiltinNames)
+	near, hint := nearestOrAll(name, r.options.BuiltinNames)
 	if near != "" {
 		near = builtinPrefix + near
-	}
-	hint := ""
-	if near == "" && len(r.options.BuiltinNames) > 0 {
-		hint = "; there are " + strings.Join(r.options.BuiltinNames, ", ")
 	}
 	r.fail(f, where, near, "no built-in fragment is called %q%s", f.Path, hint)
 	return false

@@ -26,24 +26,23 @@ func (p position) String() string {
 	return fmt.Sprintf("%s:%d", p.src.name, p.line)
 }
 
+// layerOf the value of the key at path.
+func (c *Config) layerOf(path string) layer {
+	if at, ok := c.from[path]; ok {
+		return at.src.layer
+	}
+	return builtIn
+}
+
 // IsSet is true if a file, a variable or a flag gave the value of the key at
 // path, e.g. "loop.failure_threshold": it is no default.
-func (c *Config) IsSet(path string) bool {
-	at, ok := c.from[path]
-	return ok && at.src.layer != builtIn
-}
+func (c *Config) IsSet(path string) bool { return c.layerOf(path) != builtIn }
 
 // IsFlag is true if the value of the key at path was named on the command line.
-func (c *Config) IsFlag(path string) bool {
-	at, ok := c.from[path]
-	return ok && at.src.layer == flags
-}
+func (c *Config) IsFlag(path string) bool { return c.layerOf(path) == flags }
 
 // IsOfProject is true if a file of the repository gave the value of the key at path.
-func (c *Config) IsOfProject(path string) bool {
-	at, ok := c.from[path]
-	return ok && at.src.layer == project
-}
+func (c *Config) IsOfProject(path string) bool { return c.layerOf(path) == project }
 
 // ErrorAt makes an error at the place where the key at path is set, for
 // checks that need to know more than this package does.
