@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -31,14 +30,9 @@ type Planned struct {
 func (s *Server) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
 
 // planned is the sprint that is planned, or nil.
-func (s *Server) planned() (*Planned, error) {
-	data, err := os.ReadFile(s.nextFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	p := &Planned{}
-	if err == nil {
-		err = json.Unmarshal(data, p)
+func (s *Server) planned() (p *Planned, err error) {
+	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
 	return p, err
 }
@@ -58,11 +52,7 @@ func (s *Server) keep(p *Planned) error {
 		}
 		return nil
 	}
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return files.Replace(s.nextFile(), data, 0o600, false)
+	return files.ReplaceJSON(s.nextFile(), p, false)
 }
 
 func (s *Server) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,12 +35,9 @@ func sessionFile(stateDir string) string { return filepath.Join(SessionDir(state
 
 // LoadSession reads the last session; ErrNoSession when there is none.
 func LoadSession(stateDir string) (s Session, err error) {
-	data, err := os.ReadFile(sessionFile(stateDir))
+	err = files.ReadJSON(sessionFile(stateDir), &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, ErrNoSession
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &s)
 	}
 	if err != nil {
 		return Session{}, fmt.Errorf("cannot read how the server is reached: %v", err)
@@ -57,12 +53,9 @@ func (s Session) Link() string { return s.URL + "/?token=" + s.Token }
 
 // Save stores the session for this user alone.
 func (s Session) Save(stateDir string) error {
-	data, err := json.Marshal(s)
+	err := os.MkdirAll(SessionDir(stateDir), 0o700)
 	if err == nil {
-		err = os.MkdirAll(SessionDir(stateDir), 0o700)
-	}
-	if err == nil {
-		err = files.Replace(sessionFile(stateDir), data, 0o600, false)
+		err = files.ReplaceJSON(sessionFile(stateDir), s, false)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep how the server is reached: %v", err)
