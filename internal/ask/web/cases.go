@@ -141,7 +141,7 @@ func showCase(c *board.Case) Case {
 
 // personal are the actions that a person has, in the order of a menu. Landing,
 // failing and the like are pawl's.
-var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer}
+var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer, board.Rollback}
 
 // caseActions tries what is allowed: a move that is not stored changes nothing.
 func caseActions(c *board.Case) []string {
@@ -150,9 +150,6 @@ func caseActions(c *board.Case) []string {
 		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?", At: c.UpdatedAt}); err == nil {
 			out = append(out, string(a))
 		}
-	}
-	if _, _, err := board.Move(*c, board.Change{Action: board.Rollback, By: board.Person, At: c.UpdatedAt}); err == nil {
-		out = append(out, string(board.Rollback))
 	}
 	switch c.Status {
 	case board.Failed, board.Timeout, board.Blocked:
