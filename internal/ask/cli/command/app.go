@@ -5,6 +5,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,9 +259,9 @@ func ExactlyOne(what string, hints ...string) cobra.PositionalArgs {
 const SeeRuns = "Those that run or wait: pawl ps"
 
 // OnRun is a command that does one thing with a run.
-func (a *App) OnRun(use, short string, do func(context.Context, *action.Operator, store.Run) error) *cobra.Command {
+func (a *App) OnRun(use, short string, do func(*action.Operator, context.Context, store.Run) error) *cobra.Command {
 	return Leaf(use, short, ExactlyOne("a run or a procedure", SeeRuns), func(ctx context.Context, args []string) error {
-		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(ctx, p, r) })
+		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(p, ctx, r) })
 	})
 }
 
@@ -342,16 +343,8 @@ const (
 // Usage is an error of the command line or the configuration.
 func Usage(format string, args ...any) *fault.Error { return fault.Refuse(format, args...) }
 
-// exitStatus is that of an error of a kind.
-func exitStatus(k fault.Kind) int {
-	switch k {
-	case fault.Refused:
-		return ExitUsage
-	case fault.Waiting:
-		return ExitPerson
-	}
-	return ExitFailed
-}
+// exitStatus is that of an error of a kind; of others it is [ExitFailed].
+var exitStatus = map[fault.Kind]int{fault.Refused: ExitUsage, fault.Waiting: ExitPerson}
 
 // StatusError ends with a code and says nothing more.
 type StatusError int
@@ -377,7 +370,7 @@ func (a *App) Exit(err error) int {
 	}
 	code, hints := ExitFailed, []string(nil)
 	if e, ok := errors.AsType[*fault.Error](err); ok {
-		code, hints = exitStatus(e.Kind), e.Hints
+		code, hints = cmp.Or(exitStatus[e.Kind], ExitFailed), e.Hints
 	}
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return code

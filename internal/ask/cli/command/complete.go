@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
@@ -168,30 +170,23 @@ func takes(verb string, st loop.Status) bool {
 	return true
 }
 
-func (a *App) cases(ctx context.Context) (list []string) {
+// found are the words of what is in the database.
+func found[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string) (list []string) {
 	a.peekStore(ctx, func(db *store.Store, _ string) {
-		found, err := db.Cases(ctx, store.CaseFilter{})
-		if err != nil {
-			return
-		}
-		for _, c := range found[:min(len(found), maxOffers)] {
-			list = append(list, offer(c.ID, string(c.Status)+", "+c.Title))
-		}
+		all, _ := find(db) // without it nothing is offered
+		list = lists.Each(all[:min(len(all), maxOffers)], word)
 	})
 	return list
 }
 
-func (a *App) sprints(ctx context.Context) (list []string) {
-	a.peekStore(ctx, func(db *store.Store, _ string) {
-		found, err := db.Sprints(ctx, maxOffers)
-		if err != nil {
-			return
-		}
-		for _, s := range found {
-			list = append(list, s.ID)
-		}
-	})
-	return list
+func (a *App) cases(ctx context.Context) []string {
+	return found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+		func(c board.Case) string { return offer(c.ID, string(c.Status)+", "+c.Title) })
+}
+
+func (a *App) sprints(ctx context.Context) []string {
+	return found(ctx, a, func(db *store.Store) ([]store.Sprint, error) { return db.Sprints(ctx, maxOffers) },
+		func(s store.Sprint) string { return s.ID })
 }
 
 // peekStore looks into the database, where there is one; it makes none.

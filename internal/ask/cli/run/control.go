@@ -51,17 +51,7 @@ func answerCommand(a *command.App) *cobra.Command {
 
 func stopCommand(a *command.App) *cobra.Command {
 	return a.OnRun("stop RUN", "Stop a run now; its agent is ended, its work is kept",
-		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.Stop(ctx, r, true) })
-}
-
-func discardCommand(a *command.App) *cobra.Command {
-	return a.OnRun("discard RUN", "Give up a run that waits; files and history stay",
-		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.DiscardRun(ctx, r) })
-}
-
-func pauseCommand(a *command.App) *cobra.Command {
-	return a.OnRun("pause RUN", "Pause a run at the end of its iteration",
-		func(ctx context.Context, p *action.Operator, r store.Run) error { return p.Pause(ctx, r) })
+		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Stop(ctx, r, true) })
 }
 
 func messageCommand(a *command.App) *cobra.Command {
@@ -78,7 +68,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 	to := action.BackTo{N: -1}
 	var cmd *cobra.Command
 	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; itself undoable",
-		func(ctx context.Context, p *action.Operator, r store.Run) error {
+		func(p *action.Operator, ctx context.Context, r store.Run) error {
 			if err := command.CheckBackTo(cmd, to, "run"); err != nil {
 				return err
 			}
@@ -95,7 +85,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 func applyCommand(a *command.App) *cobra.Command {
 	var o action.ApplyOptions
 	cmd := a.OnRun("apply RUN", "Bring what a run came to, and what was not delivered, into your files",
-		func(ctx context.Context, p *action.Operator, r store.Run) error { return apply(ctx, a, p, r, o) })
+		func(p *action.Operator, ctx context.Context, r store.Run) error { return apply(ctx, a, p, r, o) })
 	cmd.Flags().BoolVar(&o.Check, "check", false, "say what would be done, and do nothing")
 	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
 		"also apply protected files, and those that programs of yours run by themselves, such as git hooks")

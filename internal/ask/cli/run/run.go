@@ -36,9 +36,10 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
-		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a), discardCommand(a), pauseCommand(a),
-		answerCommand(a),
-		messageCommand(a), rollbackCommand(a), applyCommand(a), settleCommand(a), gcCommand(a),
+		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a),
+		a.OnRun("discard RUN", "Give up a run that waits; files and history stay", (*action.Operator).DiscardRun),
+		a.OnRun("pause RUN", "Pause a run at the end of its iteration", (*action.Operator).Pause),
+		answerCommand(a), messageCommand(a), rollbackCommand(a), applyCommand(a), settleCommand(a), gcCommand(a),
 	}
 }
 
