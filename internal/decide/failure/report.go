@@ -238,13 +238,6 @@ func (o *outline) complete(it *Item, i int) {
 	for j := i + 1; j < o.t.len() && j <= i+aroundMax && !o.begins(i, j); j++ {
 		b.add(o.t.line(j))
 	}
-	if b.item.Expected == "" || b.item.Received == "" {
-		above := o.differenceAbove(i)
-		b.item.Expected, b.item.Received = above.Expected, above.Received
-		if it.File == "" {
-			it.File, it.Line = above.File, above.Line
-		}
-	}
 	o.valuesAround(&b, i)
 	if it.File == "" && !places.Foreign(b.item.File) {
 		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
@@ -284,30 +277,6 @@ func (o *outline) valuesAround(b *body, i int) {
 			b.expectation(said, 0)
 		}
 	}
-}
-
-// differenceAbove reads the difference of files that ends just above line i.
-func (o *outline) differenceAbove(i int) Item {
-	for n := 0; n < 2 && i > 1 && !strings.ContainsAny(words.Cut(o.t.line(i-1), 1), "+-@"); n++ {
-		i-- // how long it took, or a blank line
-	}
-	from := i
-	for from > 0 && i-from < aroundMax && strings.ContainsAny(words.Cut(o.t.line(from-1), 1), "+-@ ") {
-		from--
-	}
-	b := body{silent: true}
-	turns := false // there is a line that came or went
-	for j := from; j < i; j++ {
-		l := o.t.line(j)
-		turns = turns || l != "" && strings.ContainsAny(l[:1], "+-@")
-		if b.add(l); strings.HasPrefix(l, "+++ ") {
-			b.item.File = places.FileIn(l)
-		}
-	}
-	if !turns {
-		return Item{}
-	}
-	return b.item
 }
 
 // begins tells whether line j begins something else than what line i speaks of.
