@@ -93,15 +93,7 @@ func (p *problems) listed(said string) bool {
 		return false
 	}
 	said = strings.TrimPrefix(said, "* ")
-	it := Item{Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}
-	if at, ok := places.In(said); ok {
-		it.File, it.Line, it.Column = at.File, at.Line, at.Col
-	} else if file, _, _ := strings.Cut(said, "  "); places.IsFile(file) {
-		it.File = file
-	} else {
-		it.File = places.FileIn(said)
-	}
-	p.add(it, false)
+	p.add(Item{File: places.FileIn(said), Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}, false)
 	return true
 }
 
