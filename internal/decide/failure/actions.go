@@ -188,11 +188,6 @@ func quotedAfter(l string, list ...string) string {
 				return after[:end]
 			}
 		}
-		if j := strings.IndexAny(rest, "'\""); j >= 0 && j < 40 { // "permission denied, open '/etc/x'"
-			if end := strings.IndexByte(rest[j+1:], rest[j]); end > 0 && end < 200 {
-				return rest[j+1 : j+1+end]
-			}
-		}
 	}
 	return ""
 }
