@@ -174,7 +174,6 @@ func numbered(l string) (string, bool) {
 func excerpt(t text) []Item {
 	var items []Item
 	var b body
-	lead := "" // what was said before the values, where no heading names them
 	flush := func() {
 		if b.item.Expected != "" && b.item.Received != "" && len(items) < maxItems {
 			items = append(items, b.item)
@@ -196,35 +195,15 @@ func excerpt(t text) []Item {
 			continue
 		}
 		want, got := places.Values(said)
-		if leads(lead, said) && want+got == "" && b.value == nil {
-			lead = said
-		}
 		if b.item.Expected != "" && b.item.Received != "" && want+got != "" { // the next one
 			flush()
 			b = body{item: Item{File: b.item.File, Test: b.item.Test}}
 		}
 		b.silent = b.item.File+b.item.Test == "" || b.silent // before the first heading anything may stand
 		b.add(said)
-		if b.silent && b.item.Message == "" && b.item.Expected != "" && b.item.Received != "" {
-			if b.item.Message = lead; want != "" && got != "" {
-				b.item.Message = said
-			}
-		}
 	}
 	flush()
 	return items
-}
-
-// leads tells whether said, more than the line before it, says what values are about.
-func leads(lead, said string) bool {
-	word, _, _ := strings.Cut(said, " ")
-	switch {
-	case places.ValueLine().MatchString(said), sourceLine().MatchString(said),
-		strings.ContainsAny(said[:1], "+-<>{}[]|^~"),
-		word == "want", word == "have", word == "got":
-		return false
-	}
-	return !raises().MatchString(lead) || raises().MatchString(said) || remarksOn(said)
 }
 
 // heading reads a line that says which file or which test failed.
