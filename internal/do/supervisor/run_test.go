@@ -111,7 +111,10 @@ func TestResultWithoutAnEnd(t *testing.T) {
 		r := newRun(t)
 		c := r.start()
 		job := r.job("1", script)
-		job.Parser, job.Limits = "json", Limits{Linger: time.Millisecond, Grace: 10 * time.Millisecond}
+		job.Parser, job.Limits = "json", Limits{Linger: time.Hour, Grace: 10 * time.Millisecond}
+		if strings.HasSuffix(script, "sleep 300") { // the others end by themselves
+			job.Limits.Linger = time.Millisecond
+		}
 		got := must(t)(c.Run(context.Background(), job, nil)).Exit
 		if got.Why = ""; got != want {
 			t.Errorf("%s: %+v, want %+v", script, got, want)
