@@ -1,9 +1,13 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 )
 
 // The guards, in the order in which they are asked.
@@ -387,4 +391,28 @@ func CheckHistory(next int, t Thresholds, history []Entry) (Trip, bool) {
 		return trip, true
 	}
 	return g.Thrash(t.Thrashing)
+}
+
+// endIfPermanent ends a run whose failure only a person can cure, instead of
+// burning iterations on it.
+func (s *State) endIfPermanent(r *Record) *Command {
+	f := r.Failure
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.fallbackCures(f) {
+		return nil
+	}
+	// A guard's own words say what to do as well.
+	said := cmp.Or(r.Exit.Why, f.Summary)
+	if class := strings.ReplaceAll(string(f.Class), "_", " "); f.Class != failure.Unknown && !strings.HasPrefix(said, class) {
+		said = class + ": " + said
+	}
+	c := &Command{Status: FailedRun, Why: "a person must act: " + said}
+	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
+	// A board offers what helps; before the first action there is nothing to choose, and
+	// no answer reaches a run whose folder or database is gone.
+	if ran && s.Policy.Kind != Task && r.Exit.Ended != EndedGone {
+		o := s.offerAfter("")
+		o.Cured = f.Class
+		c.Question = s.newQuestion(said, control.Choices(o))
+	}
+	return c
 }

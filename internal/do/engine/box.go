@@ -167,7 +167,7 @@ func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connect
 			"safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
 }
 
-// local tells whether a message is about the box's own loopback, which is open.
+// local is true of a message about the box's own loopback, which is open.
 func local(s string) bool {
 	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
 }

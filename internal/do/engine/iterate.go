@@ -93,7 +93,7 @@ func (w *worker) runAgent(
 		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
 		return err
 	}
-	if err = w.withRoom(ctx, prepare); err != nil {
+	if err := w.withRoom(ctx, prepare); err != nil {
 		return b, res, err
 	}
 	if c.Kind == loop.Run {

@@ -182,7 +182,7 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 	return nil
 }
 
-// bringsWorkHome is the command that delivers what a run did, after its conflicts are settled.
+// bringsWorkHome is the command that delivers the work of a run after its conflicts.
 func bringsWorkHome(r store.Run) string {
 	if r.Status == string(loop.Completed) {
 		return "pawl apply " + r.ID
@@ -190,7 +190,7 @@ func bringsWorkHome(r store.Run) string {
 	return "pawl resume " + r.ID
 }
 
-// settle stores what the person chose.
+// settle stores which side of a file the person chose.
 func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
 ) error {
 	left, err := p.SettleConflict(ctx, r, path, choice,
