@@ -152,14 +152,40 @@ func (l Level) lets(name, value string, needs []string, own Variables) (lets boo
 	case matches(known["secret"], name), secretValue(value):
 		return false, ""
 	case !matches(known["plain"], name):
-		lets = l == Normal && matches(known["tools"], name)
-		return lets, secretOption().ReplaceAllString(value, "$1")
+		lets = l == Normal && matches(known["tools"], name) && !isRandom(name, value)
+		return lets, withoutPasswords(value)
 	}
-	return true, secretOption().ReplaceAllString(value, "$1")
+	return true, withoutPasswords(value)
 }
 
-// secretOption is one of a program that is given a password, a token or a key.
-var secretOption = lazy.Regexp(`(?i)((?:^|[\s"'])--?[\w.-]*?` + secretName + `[= ]\s*)(?:"[^"]*"|'[^']*'|[^\s"']+)`)
+const optionValue = `(?:"[^"]*"|'[^']*'|[^\s"';]+)`
+
+var (
+	// secretOption is one of a program that is given a password, a token or a key.
+	secretOption = lazy.Regexp(`(?i)((?:^|[\s"'])--?[\w.-]*?` + secretName + `[= ]\s*)` + optionValue)
+	// secretPart is one of a database's address: host=db;password=x.
+	secretPart  = lazy.Regexp(`(?i)((?:^|[\s"';])` + secretName + `=\s*)` + optionValue)
+	localServer = lazy.Regexp(`(?i)(?:^|[\s;])(?:host|server|data source)=["']?(?:localhost|127\.|::1|/)`)
+	webUser     = lazy.Regexp(`(https?://)[^/@\s]+@`)
+	// randomWord is what a value that nobody chose is made of; idName names values that only look like it.
+	randomWord = lazy.Regexp(`[A-Za-z0-9+=_~-]{20,}`)
+	idName     = lazy.Regexp(`SHA|COMMIT|HASH|DIGEST|REF|ID$|VERSION`)
+)
+
+// withoutPasswords is the value of a variable without those in options and in addresses of the web.
+func withoutPasswords(value string) string {
+	if !localServer().MatchString(value) { // as an address with a scheme
+		value = secretPart().ReplaceAllString(value, "$1")
+	}
+	return webUser().ReplaceAllString(secretOption().ReplaceAllString(value, "$1"), "$1")
+}
+
+// isRandom asks whether a variable has a word in it that nobody chose: a key of a format that is not known.
+func isRandom(name, value string) bool {
+	word := randomWord().FindString(value)
+	isPath := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "-")
+	return word != "" && !isPath && mixed(word) && distinct(word) >= 10 && !idName().MatchString(name)
+}
 
 // secretValue is true for a value that shows what it is: a key of a known
 // format, or an address with a password that is not on this machine.

@@ -10,7 +10,7 @@ import (
 // follow it in the name.
 const secretName = `(?:token|passw|passphrase|passwd|pass\b|pwd|secret|credential|api[_-]?key|private[_-]?key|signing|` +
 	`cookie|auth(?:[^o]|oriz|\b)|username|\buser\b|login|ident\b|(?:\b|[_-])key\b|access_?key|key(?:file|store)|\bcert|bearer|jwt|` +
-	`__(?:com|org|net|io|dev))[\w."'\]@-]*`
+	`(?:\b|[_-])pat\b|__(?:com|org|net|io|dev))[\w."'\]@-]*`
 
 const anAddress = `\w[\w+.-]*://[^\s"'<>]+`
 
@@ -18,7 +18,7 @@ var (
 	// secretLine begins with a name that is given a password, a token or a key.
 	secretLine = lazy.Regexp(`(?i)^\s*["'\w./:@ \t\[-]*?` + secretName + `\s*(?:[=:]|\s["'\w])`)
 	// secretQuoted and secretBare are such a name with its value, wherever it stands, or an address.
-	secretQuoted = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `\s*(?:=>|>>,<<|[=:(,])?\s*)(?:"[^"]*"|'[^']*')`)
+	secretQuoted = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `\s*(?:=>|>>,<<|[=:(,])?\s*)(?:"[^"]*"|'[^']*'|q\[[^\]]*\]|q\{[^}]*\}|q\([^)]*\))`)
 	secretBare   = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `[=:]\s*)[^\s"',;}\])]+`)
 	// secretAttribute is one of an element of XML.
 	secretAttribute = lazy.Regexp(`(?i)(\bkey="[\w.:-]*?` + secretName + `\s+value=|\b(?:password|token|secret|username)=)"[^"]*"`)
