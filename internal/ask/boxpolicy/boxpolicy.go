@@ -253,20 +253,34 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 	return program, slices.DeleteFunc(start.Args, func(arg string) bool { return !filepath.IsAbs(arg) }), own
 }
 
-// through are names in the folders of agent programs that a program writes for the person:
-// sessions, logs, and logins that are renewed. All else in these folders, settings with
+// through are names in the folders of agent programs, or in one of them, that a program writes for the
+// person: sessions, logs, and logins that are renewed. All else in these folders, settings with
 // programs in them above all, stays as it is.
 var through = strings.Fields(`
-	sessions session projects todos history history.jsonl conversations threads chats storage logs log checkpoints
-	file-history data tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
+	sessions session todos history history.jsonl conversations threads chats storage logs log checkpoints
+	file-history tasks .credentials.json auth.json oauth_creds.json google_accounts.json mcp-oauth-tokens.json
 	credentials.json credentials hosts.json apps.json oauth.json gemini-credentials.json a2a-oauth-tokens.json
-	mcp-auth.json
+	mcp-auth.json .claude/projects .qwen/projects .cline/data/sessions .cline/data/tasks .cline/data/logs
 `)
 
 // replaced are logins that a program renews by another file of the name, which cannot be
 // done where a file is shown by itself.
 var replaced = []string{
 	".factory/auth.v2.file", ".factory/auth.v2.key", ".factory/auth.encrypted", ".qwen/oauth_creds.json",
+	".cline/data/settings/providers.json",
+}
+
+// namesIn are those of some names that are meant for a folder: with the folder before them, or
+// any names where all folders may have them.
+func namesIn(folder string, names []string, anyFolder bool) (out []string) {
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, filepath.Base(folder)+"/"); ok {
+			out = append(out, rest)
+		} else if anyFolder && !strings.Contains(name, "/") {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // throughOwn divides the folders of an agent's program into what it writes for the person,
@@ -284,14 +298,12 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 		if err != nil {
 			continue // the box's own home folder gets it
 		}
-		back := lists.Each(slices.DeleteFunc(slices.Clone(replaced), func(name string) bool {
-			return filepath.Dir(name) != filepath.Base(dir)
-		}), filepath.Base)
+		back := namesIn(dir, replaced, false)
 		over = append(over, sandbox.Over{To: dir, Whole: true, Back: back})
 		if !info.IsDir() {
 			continue
 		}
-		for _, name := range through {
+		for _, name := range namesIn(dir, through, true) {
 			path := filepath.Join(dir, name)
 			if slices.Contains(back, name) {
 				continue

@@ -62,7 +62,7 @@ func (m maker) shown(home string, path []string) (shown, secrets []string) {
 // maxLooked bounds in how many folders of a shown one secrets are looked for.
 const maxLooked = 50
 
-// secretsIn are the files in shown folders, and in so many of the folders in them, that hold
+// secretsIn are the sockets in shown folders, and in so many of the folders in them, and the files that hold
 // secrets by their names; programs and their parts do not. In the workspace, and where the person has all
 // shown, there are none.
 func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
@@ -79,7 +79,7 @@ func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 			case slices.ContainsFunc(ofPerson, inPersons):
 			case e.IsDir():
 				folders = append(folders, path)
-			case isNamed, !isCode && slices.ContainsFunc(shownNames()["secrets"], fits):
+			case e.Type()&os.ModeSocket != 0, isNamed, !isCode && slices.ContainsFunc(shownNames()["secrets"], fits):
 				secrets = append(secrets, path)
 			}
 		}

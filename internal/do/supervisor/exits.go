@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -365,6 +366,17 @@ func (t *task) leaveBox() {
 // maxLogin bounds a file that is written back.
 const maxLogin = 1 << 20
 
+// webAddress is one that a login may name.
+var webAddress = lazy.Regexp(`\w+://[^\s"'\\]+`)
+
+// namesOtherAddress asks whether a login names an address that it did not name before.
+func namesOtherAddress(old, made []byte) bool {
+	known := webAddress().FindAllString(string(old), -1)
+	return slices.ContainsFunc(webAddress().FindAllString(string(made), -1), func(address string) bool {
+		return !slices.Contains(known, address)
+	})
+}
+
 // writeBack puts logins that a program renewed, by other files of the name, where the
 // person's are: an old one is worth nothing then. What is newer there stays.
 func writeBack(o sandbox.Over) error {
@@ -380,7 +392,10 @@ func writeBack(o sandbox.Over) error {
 		}
 		if there, err := os.Stat(to); err != nil || there.ModTime().Before(made.ModTime()) {
 			data, err := files.ReadBelow(up, name, maxLogin)
-			if err == nil {
+			old, _ := os.ReadFile(to)
+			if err == nil && namesOtherAddress(old, data) { // who is asked next would get the person's key
+				err = fmt.Errorf("%s names another address than before", name)
+			} else if err == nil {
 				err = files.Replace(to, data, 0o600, false)
 			}
 			if err != nil {
