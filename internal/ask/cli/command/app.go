@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -108,7 +109,7 @@ func (root logFile) Write(p []byte) (int, error) {
 func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
 	return &planner.Planner{
 		Config: c, Flags: f, Env: a.Env, Dir: a.Dir, LookPath: a.LookPath,
-		KeyFrom: func(command string) (string, error) { return a.KeyFrom(c.Root, command) },
+		KeyFrom: func(command string) (string, error) { return a.KeyFrom(c, command) },
 		Warn:    func(text string) { a.Say("Warning: %s", text) },
 	}
 }
@@ -394,7 +395,7 @@ type Keys struct {
 
 // KeyFrom is the first line that a command of gateway.keys or forge prints. It runs outside
 // of any box, where no agent writes, and finds no program that one may have put in the tree.
-func (a *App) KeyFrom(root, command string) (string, error) {
+func (a *App) KeyFrom(c *config.Config, command string) (string, error) {
 	a.Keys.mu.Lock()
 	defer a.Keys.mu.Unlock()
 	if key := a.Keys.have[command]; key != "" {
@@ -403,7 +404,8 @@ func (a *App) KeyFrom(root, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keyBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Env, _ = a.Outside(root)
+	trees := lists.Each(c.Safety.Write, func(path config.Path) string { return string(path) })
+	cmd.Env, _ = a.Outside(append(trees, c.Root)...)
 	cmd.Dir, cmd.Stderr, cmd.WaitDelay = "/", a.Stderr, time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -81,14 +82,11 @@ func leadsInto(kv string, trees []string) bool {
 		return false
 	}
 	parts := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":=, ", r) })
-	return slices.ContainsFunc(parts, func(part string) bool {
-		if strings.HasPrefix(part, "./") || strings.HasPrefix(part, "../") {
-			return true
-		}
-		return slices.ContainsFunc(trees, func(tree string) bool {
-			_, inside := files.Below(tree, part)
-			return inside && filepath.IsAbs(part)
-		})
+	dependsOnFolder := func(part string) bool { return strings.HasPrefix(part, "./") || strings.HasPrefix(part, "../") }
+	return slices.ContainsFunc(parts, dependsOnFolder) || slices.ContainsFunc(trees, func(tree string) bool {
+		tree = filepath.Clean(tree)
+		isNamed := len(tree) > 1 && strings.Contains(value, tree) // in -I/tree/lib and file:///tree, too
+		return isNamed && regexp.MustCompile(regexp.QuoteMeta(tree)+`(?:[^\w.-]|$)`).MatchString(value)
 	})
 }
 

@@ -99,7 +99,7 @@ func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Rep
 
 func tokenOf(a *command.App, c *config.Config, kind string) (string, error) {
 	if c.Forge.TokenCommand != "" {
-		token, err := a.KeyFrom(c.Root, c.Forge.TokenCommand)
+		token, err := a.KeyFrom(c, c.Forge.TokenCommand)
 		if err != nil {
 			return "", fault.Refuse("forge.token_command: %v", err)
 		}

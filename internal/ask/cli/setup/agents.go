@@ -76,7 +76,7 @@ func versionOf(ctx context.Context, a *command.App, root, path string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Env, _ = a.Outside(root)
-	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.WaitDelay = "/", time.Second // some take settings from where they are started
 	out, err := cmd.Output()
 	if err != nil {
 		return ""
