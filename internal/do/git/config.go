@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -137,7 +138,7 @@ func identity(settings []Setting) Person {
 }
 
 // Obeyed are the files and folders of the work tree, relative to its top level, that
-// git's settings name: where hooks are, attributes, settings that others include, and
+// git's settings and the person's variables name: where hooks are, attributes, settings that others include, and
 // programs of any setting; and those that links among git's hooks lead to. drivers says
 // that the settings have programs which attributes can name, other than LFS's.
 func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err error) {
@@ -150,7 +151,7 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 		case s.Key == "core.hookspath", s.Key == "core.attributesfile":
 		default:
 			drivers = drivers || namesDriver(s.Key)
-			places = append(places, r.filesNamed(s.Value)...)
+			places = append(places, r.filesNamed(s.Value, true)...)
 			continue
 		}
 		for _, name := range namesOf(s.Value, from) {
@@ -165,6 +166,9 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 			}
 		}
 	}
+	for _, kv := range os.Environ() { // GIT_CONFIG_GLOBAL, BASH_ENV, GIT_SSH_COMMAND, …
+		places = append(places, r.filesNamed(kv, strings.HasPrefix(kv, "GIT_"))...)
+	}
 	hooks := filepath.Join(r.Common, "hooks")
 	entries, _ := os.ReadDir(hooks) // mostly there are none
 	links := lists.Each(entries, func(e os.DirEntry) string { return filepath.Join(hooks, e.Name()) })
@@ -178,13 +182,16 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 }
 
 // filesNamed are the files of the work tree that a value names, such as a command of a
-// filter or an alias: git starts commands at the top level.
-func (r *Repo) filesNamed(value string) (places []string) {
-	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|()", c) }
+// filter or an alias: git starts commands at the top level. One that is named in full may be orComing: not there yet.
+func (r *Repo) filesNamed(value string, orComing bool) (places []string) {
+	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|(),:=", c) }
 	for word := range strings.FieldsFuncSeq(value, isBetween) {
 		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {
 			below, ok := files.Below(r.Top, name)
-			if info, err := os.Lstat(name); ok && err == nil && info.Mode().IsRegular() {
+			info, err := os.Lstat(name)
+			mayCome := orComing && filepath.IsAbs(word) && errors.Is(err, fs.ErrNotExist)
+			isFile := err == nil && info.Mode().IsRegular()
+			if isObeyed := mayCome || isFile; ok && isObeyed {
 				places = append(places, filepath.ToSlash(below))
 			}
 		}

@@ -450,3 +450,18 @@ func TestObeyed(t *testing.T) {
 		})
 	}
 }
+
+// What the person's variables name is obeyed, too: by git, and by shells that it starts.
+func TestObeyedByVariables(t *testing.T) {
+	dir, r := repository(t, "r")
+	put(t, filepath.Join(dir, "env.sh"), "")
+	put(t, filepath.Join(dir, "src", "main"), "")
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, "settings"))
+	t.Setenv("BASH_ENV", filepath.Join(dir, "env.sh"))
+	t.Setenv("PYTHONPATH", filepath.Join(dir, "src")+":"+filepath.Join(dir, "none"))
+	places, _, err := r.Obeyed(t.Context())
+	slices.Sort(places)
+	if want := []string{"env.sh", "settings"}; err != nil || !slices.Equal(slices.Compact(places), want) {
+		t.Errorf("%q, %v; want %q", places, err, want)
+	}
+}
