@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,19 +69,23 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 // what the agent wrote, which could change a test before it is read. What the box needs
 // for that goes to the folder scratch.
 func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) (sandbox.Policy, error) {
-	if w.o.Tree == nil || !p.Means.Mounts || len(w.plan.Protect.Patterns) == 0 {
+	if w.o.Tree == nil || !p.Means.Mounts {
 		return p, nil
+	}
+	from := w.o.Tree.Repo.Top
+	top := from
+	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
+		top = p.Binds[at].To // the box shows a copy there
+	}
+	p, err := w.withRulesOfGit(ctx, p, from, top, filepath.Join(scratch, "git"))
+	if err != nil || len(w.plan.Protect.Patterns) == 0 {
+		return p, err
 	}
 	names, err := w.o.Tree.Names(ctx, w.id)
 	if err != nil {
 		return p, err
 	}
 	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
-	from := w.o.Tree.Repo.Top
-	top := from
-	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
-		top = p.Binds[at].To // the box shows a copy there
-	}
 	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), w.protected().Covers("", names))
 	for _, dir := range folders {
 		// Any new name in such a folder is refused.
@@ -89,6 +94,25 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) 
 		}
 	}
 	return p, err
+}
+
+// withRulesOfGit is a gate's box in which git goes by the rules of a new clone: a gate that asks git what is new or
+// changed would believe what the agent told git to ignore. What the gate does to .git goes to scratch.
+func (w *worker) withRulesOfGit(ctx context.Context, p sandbox.Policy, from, top, scratch string) (sandbox.Policy, error) {
+	if err := files.RemoveAll(scratch); err != nil {
+		return p, err
+	}
+	isClone, ownFolder, err := w.o.Tree.LayRules(ctx, filepath.Join(scratch, "up"))
+	switch {
+	case err != nil || !isClone:
+		return p, err
+	case ownFolder:
+		p.Over = append(slices.Clone(p.Over), sandbox.Over{From: filepath.Join(from, ".git"), To: filepath.Join(top, ".git"),
+			Scratch: scratch, Whole: true})
+	default: // a file that leads to other rules: git finds no repository
+		p.Binds = append(slices.Clone(p.Binds), sandbox.Bind{From: os.DevNull, To: filepath.Join(top, ".git"), ReadOnly: true})
+	}
+	return p, nil
 }
 
 // dropCaches removes what gates wrote to their caches and to their folders for

@@ -238,6 +238,32 @@ func (c *Clone) CreateRepository(ctx context.Context, refs CloneRefs) error {
 	return c.giveIndex()
 }
 
+// LayRules writes to the folder dir what git goes by in a new clone: settings, no hooks, and what it ignores. An
+// agent may have changed these. It returns whether the clone's .git is a folder that goes by its own.
+func (c *Clone) LayRules(ctx context.Context, dir string) (ownFolder bool, err error) {
+	config, err := c.Of.agentConfig(ctx, c.settings)
+	info := filepath.Join(dir, "info")
+	if err == nil {
+		err = os.MkdirAll(info, 0o700)
+	}
+	for name, text := range map[string]string{
+		filepath.Join(dir, "config"):   config + "[core]\n\thooksPath = /dev/null\n",
+		filepath.Join(info, "exclude"): "", filepath.Join(info, "attributes"): "",
+	} {
+		if err == nil {
+			err = os.WriteFile(name, []byte(text), 0o600)
+		}
+	}
+	if err == nil {
+		err = c.Of.takeOver(dir)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot lay out git's rules for gates: %w", err)
+	}
+	led := c.within(func(root *os.Root) error { return root.RemoveAll("commondir") }) // no clone has one
+	return led == nil, nil
+}
+
 // made are the texts of a new .git.
 type made struct {
 	config, refs, head string

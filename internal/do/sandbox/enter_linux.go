@@ -151,7 +151,8 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		if o.To == "" || !p.Means.Mounts {
 			p.Write = append(slices.Clone(p.Write), o.Scratch)
 		} else {
-			over = append(over, Over{To: landing(o.To), Scratch: o.Scratch, Whole: o.Whole})
+			o.To = landing(o.To)
+			over = append(over, o)
 		}
 	}
 	p.Over = over

@@ -162,21 +162,22 @@ func cloneAll(all []placement) (map[string]int, error) {
 // overlay is a mount of a folder whose changes go elsewhere. Where the kernel has
 // none, as for a Scratch in an overlay, it is the empty folder for the changes.
 func overlay(o Over) (int, error) {
+	from := cmp.Or(o.From, o.To)
 	up, work := filepath.Join(o.Scratch, "up"), filepath.Join(o.Scratch, "work")
 	for _, dir := range []string{up, work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return -1, fmt.Errorf("cannot make room for changes of %s: %w", o.To, err)
 		}
 	}
-	if info, err := os.Stat(o.To); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(from); err == nil && info.Mode().IsRegular() {
 		up = filepath.Join(up, "file")
-		if err := copyOnce(o.To, up); err != nil {
+		if err := copyOnce(from, up); err != nil {
 			return -1, err
 		}
-	} else if fd, err := overlayOf(o.To, up, work); err == nil {
+	} else if fd, err := overlayOf(from, up, work); err == nil {
 		return fd, nil
 	} else if o.Whole {
-		up = o.To
+		up = from
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, up, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

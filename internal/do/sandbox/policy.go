@@ -70,7 +70,8 @@ type Bind struct {
 // is copied to Scratch once.
 type Over struct {
 	To      string `json:"to,omitempty"`
-	Scratch string `json:"scratch"` // "" is set by [Policy.TempIn]
+	From    string `json:"from,omitempty"` // where the folder is, if not at To
+	Scratch string `json:"scratch"`        // "" is set by [Policy.TempIn]
 	// Whole: what the kernel cannot lay over each other is shown as it is, to be written.
 	Whole bool `json:"whole,omitempty"`
 	// Back are files in it that whoever closes the box takes out of Scratch again.

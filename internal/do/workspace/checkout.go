@@ -243,3 +243,12 @@ func (c *Checkout) FileChanges(ctx context.Context, from, to string, limit int,
 func (c *Checkout) DiffStat(ctx context.Context, from, to string) (git.Stat, error) {
 	return c.shadow.DiffStat(ctx, from, to)
 }
+
+// LayRules is [git.Clone.LayRules]; isClone is false for the user's own work tree, which has its own rules.
+func (c *Checkout) LayRules(ctx context.Context, dir string) (isClone, ownFolder bool, err error) {
+	if c.clone == nil {
+		return false, false, nil
+	}
+	ownFolder, err = c.clone.LayRules(ctx, dir)
+	return true, ownFolder, err
+}
