@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,7 +76,11 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) 
 	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
 		top = p.Binds[at].To // the box shows a copy there
 	}
-	p, err := w.withRulesOfGit(ctx, p, from, top, filepath.Join(scratch, "git"))
+	rules := filepath.Join(scratch, "git")
+	isClone, isFolder, err := w.o.Tree.LayRules(ctx, rules)
+	if isClone {
+		p = p.ShowRules(filepath.Join(from, ".git"), filepath.Join(top, ".git"), rules, isFolder)
+	}
 	if err != nil || len(w.plan.Protect.Patterns) == 0 {
 		return p, err
 	}
@@ -94,25 +97,6 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) 
 		}
 	}
 	return p, err
-}
-
-// withRulesOfGit is a gate's box in which git goes by the rules of a new clone: a gate that asks git what is new or
-// changed would believe what the agent told git to ignore. What the gate does to .git goes to scratch.
-func (w *worker) withRulesOfGit(ctx context.Context, p sandbox.Policy, from, top, scratch string) (sandbox.Policy, error) {
-	if err := files.RemoveAll(scratch); err != nil {
-		return p, err
-	}
-	isClone, ownFolder, err := w.o.Tree.LayRules(ctx, filepath.Join(scratch, "up"))
-	switch {
-	case err != nil || !isClone:
-		return p, err
-	case ownFolder:
-		p.Over = append(slices.Clone(p.Over), sandbox.Over{From: filepath.Join(from, ".git"), To: filepath.Join(top, ".git"),
-			Scratch: scratch, Whole: true})
-	default: // a file that leads to other rules: git finds no repository
-		p.Binds = append(slices.Clone(p.Binds), sandbox.Bind{From: os.DevNull, To: filepath.Join(top, ".git"), ReadOnly: true})
-	}
-	return p, nil
 }
 
 // dropCaches removes what gates wrote to their caches and to their folders for

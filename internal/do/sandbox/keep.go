@@ -118,3 +118,14 @@ func (g *guard) emptyCompiled(name string) error {
 	g.policy.Binds = append(g.policy.Binds, Bind{From: empty, To: filepath.Join(g.top, name, "__pycache__")})
 	return nil
 }
+
+// ShowRules is p in which the git folder from is shown at the path to with the rules that are laid in scratch. One
+// that is a file, and leads to other rules, is an empty file: git finds no repository.
+func (p Policy) ShowRules(from, to, scratch string, isFolder bool) Policy {
+	if isFolder {
+		p.Over = append(slices.Clone(p.Over), Over{From: from, To: to, Scratch: scratch, Whole: true})
+	} else {
+		p.Binds = append(slices.Clone(p.Binds), Bind{From: os.DevNull, To: to, ReadOnly: true})
+	}
+	return p
+}

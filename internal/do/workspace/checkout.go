@@ -244,11 +244,16 @@ func (c *Checkout) DiffStat(ctx context.Context, from, to string) (git.Stat, err
 	return c.shadow.DiffStat(ctx, from, to)
 }
 
-// LayRules is [git.Clone.LayRules]; isClone is false for the user's own work tree, which has its own rules.
-func (c *Checkout) LayRules(ctx context.Context, dir string) (isClone, ownFolder bool, err error) {
+// LayRules makes scratch the place of a verdict's changes of .git, with the rules of a new clone in it: a gate
+// that asks git what is new or changed would else believe what an agent told git to ignore. isClone is false
+// for the user's own work tree, which has rules of its own.
+func (c *Checkout) LayRules(ctx context.Context, scratch string) (isClone, isFolder bool, err error) {
 	if c.clone == nil {
 		return false, false, nil
 	}
-	ownFolder, err = c.clone.LayRules(ctx, dir)
-	return true, ownFolder, err
+	if err := files.RemoveAll(scratch); err != nil {
+		return false, false, err
+	}
+	isFolder, err = c.clone.LayRules(ctx, filepath.Join(scratch, "up"))
+	return err == nil, isFolder, err
 }
