@@ -6,12 +6,12 @@ import "testing"
 func TestVariablesThatLeadIntoATree(t *testing.T) {
 	t.Parallel()
 	for kv, want := range map[string]bool{
-		"PYTHONPATH=/work/tree": true, "PYTHONPATH=/usr/lib:/work/tree/lib": true, "PERL5OPT=-I/work/tree/lib": true, "LUA_PATH=/usr/?.lua;/work/tree/?.lua;;": true,
-		"NODE_OPTIONS=--import file:///work/tree/x.mjs": true, "GIT_SSH_COMMAND=sh '/work/tree/ssh.sh' -v": true, "GIT_CONFIG_VALUE_0=!/work/tree/x": true,
+		"PYTHONPATH=/home/ann/tree": true, "PYTHONPATH=/usr/lib:/home/ann/tree/lib": true, "PERL5OPT=-I/home/ann/tree/lib": true, "LUA_PATH=/usr/?.lua;/home/ann/tree/?.lua;;": true,
+		"NODE_OPTIONS=--import file:///home/ann/tree/x.mjs": true, "GIT_SSH_COMMAND=sh '/home/ann/tree/ssh.sh' -v": true, "GIT_CONFIG_VALUE_0=!/home/ann/tree/x": true,
 		"BASH_ENV=./env": true, "NODE_PATH=../lib": true,
-		"PYTHONPATH=/work/tree2": false, "PYTHONPATH=/work/tree-2/lib": false, "EDITOR=vi": false, "HOME=/work/tree": false, "PWD=/work/tree": false,
+		"PYTHONPATH=/home/ann/tree2": false, "PYTHONPATH=/home/ann/tree-2/lib": false, "EDITOR=vi": false, "HOME=/home/ann/tree": false, "PWD=/home/ann/tree": false,
 	} {
-		if got := leadsInto(kv, []string{"/", "/work/tree/"}); got != want {
+		if got := leadsInto(kv, []string{"/", "/home/ann/tree/"}); got != want {
 			t.Errorf("%s: %v", kv, got)
 		}
 	}
