@@ -123,13 +123,15 @@ type yard struct {
 	victim    *exec.Cmd
 	listener  net.Listener
 	reached   chan struct{}
+	env       []string // of the person's besides
+	more      string   // facts besides
 }
 
 // newYard has a home, a file and a process that an agent may not touch, in the
 // first of the parents that takes it.
 func newYard(t *testing.T, a attack, w way, parents []string) *yard {
 	t.Helper()
-	y := &yard{t: t, attack: a, way: w, secret: fmt.Sprintf("secret-%d-%d", os.Getpid(), time.Now().UnixNano()), reached: make(chan struct{})}
+	y := &yard{t: t, attack: a, way: w, secret: fmt.Sprintf("secret-%d-x%x", os.Getpid(), time.Now().UnixNano()), reached: make(chan struct{})}
 	for _, parent := range parents {
 		if dir, err := os.MkdirTemp(parent, "pawl-attack-"); err == nil { //nolint:usetesting // no box may write there
 			y.top = dir
@@ -230,6 +232,7 @@ func (y *yard) command(args ...string) *exec.Cmd {
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "PAWL_") })
 	cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home+"/state", "XDG_CONFIG_HOME="+home+"/config", "GIT_CONFIG_NOSYSTEM=1",
 		"PATH="+filepath.Join(y.work, "bin")+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "WORK="+y.work, "OUT="+filepath.Join(y.top, "out"))
+	cmd.Env = append(cmd.Env, y.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -239,7 +242,7 @@ func (y *yard) command(args ...string) *exec.Cmd {
 // facts are what the attempt is told, in files: the box passes few variables on.
 func (y *yard) facts() string {
 	_, port, _ := net.SplitHostPort(y.listener.Addr().String())
-	return fmt.Sprintf("export OUT=%s/out WORK=%s HOME=%s/home VICTIM=%d PORT=%s\n", y.top, y.work, y.top, y.victim.Process.Pid, port)
+	return fmt.Sprintf("export OUT=%s/out WORK=%s HOME=%s/home VICTIM=%d PORT=%s\n", y.top, y.work, y.top, y.victim.Process.Pid, port) + y.more
 }
 
 func (y *yard) run(args ...string) (string, error) {

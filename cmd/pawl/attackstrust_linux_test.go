@@ -32,4 +32,25 @@ say '"id": 3, "method": "tools/call", "params": {"name": "complete", "arguments"
 } >calls
 pawl mcp --run "` + otherTools + `" <calls`,
 		later: `if [ -s ` + otherTools + `/said.jsonl ]; then echo I got out; fi`},
+	{name: "what git ignores", tries: "has git not see what a gate generates anew", green: true, mounts: true,
+		agent: `echo generated >>.git/info/exclude`, gate: asksGit},
+	{name: "what git ignores by rules elsewhere", tries: "the same with rules beside", green: true, mounts: true,
+		agent: `mkdir .c; cp -r .git/* .c/; echo generated >>.c/info/exclude; echo .c >>.c/info/exclude; echo $PWD/.c >.git/commondir`, gate: asksGit},
+	{name: "what git ignores by another repository", tries: "the same with a file that leads to another", green: true, mounts: true,
+		agent: `mv .git .g; printf 'generated\n.g\n' >>.g/info/exclude; echo "gitdir: $PWD/.g" >.git`, gate: asksGit},
+	{name: "memory of the gate's shell", tries: "has the code under test rewrite the command that runs it", green: true, python: true,
+		agent: `open("x.py", "w").write("""import os
+p = os.getppid()
+for l in open("/proc/%d/maps" % p):
+    a, b = [int(x, 16) for x in l.split()[0].split("-")]
+    if "rw" not in l: continue
+    try: m = open("/proc/%d/mem" % p, "r+b", 0); m.seek(a); d = m.read(b - a)
+    except OSError: continue
+    i = d.find(b"exit 1")
+    while i >= 0:
+        m.seek(a + i); m.write(b"exit 0"); i = d.find(b"exit 1", i + 1)
+""")`, gate: "python3 x.py || true\ntrue\nexit 1"},
 }
+
+// asksGit is a gate that generates a file, and is red where that is new.
+const asksGit = `touch generated; test -z "$(git status --porcelain generated)"`
