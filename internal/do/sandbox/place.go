@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Place is where a run works. Paths are absolute; empty ones are left out.
@@ -100,43 +101,21 @@ func present(paths []string) []string {
 	return out
 }
 
-// secrets are credentials of other programs, below the user's home folder. The
-// settings of package managers are not among them: builds need them to fetch
-// what they depend on (docs/safety.md says so).
-var secrets = []string{
-	".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".oci", ".config/doctl",
-	".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub",
-	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
-	".terraform.d/credentials.tfrc.json", ".vault-token",
-	".pgpass", ".my.cnf", ".mylogin.cnf", ".config/containers/auth.json",
-	".authinfo", ".authinfo.gpg", ".subversion/auth", ".config/openstack", ".config/hcloud",
-	".config/linode-cli", ".config/scw",
-	".config/rclone", ".s3cfg", ".boto", ".mc", ".config/sops", ".config/age",
-	".pulumi/credentials.json", ".config/stripe",
-	".cache/huggingface/token", ".huggingface", ".kaggle", ".config/heroku", ".local/share/heroku",
-	".fly", ".config/netlify",
-	".tsh", ".bitcoin", ".ethereum", ".config/solana", ".electrum",
-	".password-store", ".config/op", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/1Password",
-	".config/KeePass",
-	".local/share/keyrings", ".local/share/kwalletd", ".config/Slack", ".config/discord", ".config/Signal",
-	".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage",
-	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history",
-	".node_repl_history", ".psql_history",
-	".mysql_history", ".rediscli_history", ".sqlite_history",
-	".Xauthority", ".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
-	".config/microsoft-edge",
-	".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium", ".var/app",
-}
+// secrets are credentials of other programs, below the user's home folder, that stay hidden where the user
+// shows a folder above them.
+var secrets = strings.Fields(`
+	.ssh .gnupg .aws .azure .config/gcloud .kube .docker .oci .netrc _netrc .git-credentials .config/git/credentials .config/gh
+	.config/glab-cli .pypirc .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d .vault-token .pgpass .my.cnf
+	.config/containers .config/doctl .config/hcloud .config/rclone .config/sops .config/age .cache/huggingface/token .password-store
+	.config/op .local/share/keyrings .local/share/kwalletd .bash_history .zsh_history .python_history .Xauthority .mozilla
+	.config/google-chrome .config/chromium .config/Code/User/globalStorage .thunderbird snap .var/app
+`)
 
 // secretsOfMachine can be read by root, and by everybody in many containers.
-var secretsOfMachine = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab",
-	"/etc/ssl/private", "/etc/letsencrypt",
-	"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key",
-	"/etc/kubernetes", "/etc/wireguard",
-	"/etc/NetworkManager/system-connections", "/var/lib/kubelet", "/var/run/secrets", "/run/secrets",
-	"/run/credentials",
-}
+var secretsOfMachine = strings.Fields(`
+	/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/krb5.keytab /etc/ssl/private /etc/letsencrypt /etc/ssh /etc/kubernetes
+	/etc/wireguard /etc/NetworkManager/system-connections /var/lib/kubelet /var/run/secrets /run/secrets /run/credentials
+`)
 
 func (p Place) credentials() []string {
 	out := slices.Clone(secretsOfMachine)
