@@ -176,7 +176,7 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 	// It asks; the answer of a person who may write goes on with it, once.
 	k.move("task-001", board.Block)
 	k.sync()
-	own[2] = "olga: task-001 needs a person:\n\n```text\nWhich @greeting?\n```\n\nWho may write to this repository can answer here, with a comment."
+	own[2] = "olga: task-001 needs a person, who is asked." // what the agent says is not for the stranger who wrote it
 	equalList(t, k.comments(first), own)
 	s.CommentBy(forgetest.Stranger, first, "rm -rf")
 	s.CommentBy(forgetest.Reviewer, first, "Bonjour\n1")
@@ -387,5 +387,26 @@ func TestQuietIssues(t *testing.T) {
 	k.sync()
 	if calls := hub.Calls()[before:]; !slices.Equal(calls, []string{"GET /repos/olga/project/issues", "GET /repos/olga/project/issues"}) {
 		t.Errorf("nothing changed, and it is asked %q", calls)
+	}
+}
+
+// What an agent asks, and why it gave up, stands at an issue only where its author may write.
+func TestWordsOfAgentsAtIssues(t *testing.T) {
+	t.Parallel()
+	for author, want := range map[string]bool{forgetest.Stranger: false, forgetest.Reviewer: true} {
+		s, _ := forgetest.GitHub(t)
+		k := atForge(t, s)
+		s.Label("pawl")
+		n := s.Issue(author, "Greet", "Please.")
+		s.Mark(n, "pawl")
+		k.sync()
+		k.move("task-001", board.Start)
+		k.begin("task-001", loop.State{Status: loop.Pending, Question: &loop.Question{Text: "Is the key 7?"}})
+		k.move("task-001", board.Block)
+		k.sync()
+		said := strings.Join(k.comments(n), "\n")
+		if !strings.Contains(said, "task-001 needs a person") || strings.Contains(said, "Is the key 7?") != want {
+			t.Errorf("at an issue of %s: %s", author, said)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -69,7 +70,7 @@ func (s *issueSync) tell(ctx context.Context, n int64, c board.Case) error {
 	if s.known.Issues[n] == nil && !s.open[n] {
 		return nil // of an earlier time
 	}
-	text, err := s.words(ctx, c)
+	text, err := s.words(ctx, n, c)
 	if err != nil || text == "" {
 		return err
 	}
@@ -121,7 +122,7 @@ func (s *issueSync) comment(ctx context.Context, n int64, text string) (err erro
 }
 
 // words say what has become of a task; "" is nothing worth a comment.
-func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
+func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, error) {
 	run, begun, err := s.runOf(ctx, c.ID)
 	switch {
 	case err != nil:
@@ -139,9 +140,15 @@ func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
 		if state, err := engine.StateOf(run); err == nil && state.Question != nil {
 			why = state.Question.Text
 		}
+		if may, err := s.mayReadAgent(ctx, n); err != nil || !may {
+			return c.ID + " needs a person, who is asked.", err
+		}
 		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",
 			c.ID, fenced(why)), nil
 	case board.Failed, board.Timeout:
+		if may, err := s.mayReadAgent(ctx, n); err != nil || !may {
+			return c.ID + " was given up.", err
+		}
 		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenced(c.Why)), nil
 	case board.Review:
 		row, _, err := s.Store.Queue(ctx, s.o.Target)
@@ -152,6 +159,20 @@ func (s *issueSync) words(ctx context.Context, c board.Case) (string, error) {
 		return c.ID + " is verified. It waits to land, or for a review.", err
 	}
 	return "", nil
+}
+
+// mayReadAgent asks whether an agent's words may stand at an issue: where its author may write. A stranger's issue
+// can have an agent ask what only the person may read; the question waits in the inbox then.
+func (s *issueSync) mayReadAgent(ctx context.Context, n int64) (bool, error) {
+	i, err := s.o.Forge.Issue(ctx, n)
+	if err != nil {
+		return false, s.refused(n, err)
+	}
+	may, err := s.o.Forge.Writers(ctx, []string{i.Author})
+	if forge.Is(err, http.StatusForbidden) { // the token's user may not know
+		err = nil
+	}
+	return may[i.Author], err
 }
 
 func working(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
