@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -168,10 +167,7 @@ func (s *issueSync) mayReadAgent(ctx context.Context, n int64) (bool, error) {
 	if err != nil {
 		return false, s.refused(n, err)
 	}
-	may, err := s.o.Forge.Writers(ctx, []string{i.Author})
-	if forge.Is(err, http.StatusForbidden) { // the token's user may not know
-		err = nil
-	}
+	may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
 	return may[i.Author], err
 }
 
