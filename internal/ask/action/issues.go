@@ -48,7 +48,7 @@ type issueSync struct {
 	o     Issues
 	path  string
 	known struct {
-		Board  string               `json:"board"` // tells the comments of several boards apart
+		Board  string               `json:"board"` // of which the comment is: several boards may write one
 		Issues map[int64]*seenIssue `json:"issues"`
 	}
 	me      string
@@ -410,7 +410,7 @@ func (s *issueSync) link(ctx context.Context, c board.Case) error {
 
 const goneWhy = "its issue "
 
-// putOff defers a task that nobody works on and whose issue is not wanted any more.
+// putOff defers a task that is not worked on and whose issue is not wanted any more.
 func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 	waits := c.Status == board.Pending || c.Status == board.Blocked
 	if s.open[n] || !waits {

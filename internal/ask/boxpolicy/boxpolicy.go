@@ -46,7 +46,7 @@ type Options struct {
 	Outside []string
 	// Hide are folders that no agent and no gate may see, nor what links in them lead to.
 	Hide []string
-	// Say tells the person what there is to know: whole sentences.
+	// Say prints whole sentences for the person.
 	Say func(format string, args ...any)
 }
 
@@ -428,7 +428,7 @@ func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, en
 	return []sandbox.Bind{{From: from, To: to}}, nil
 }
 
-// goSettingsWithin bounds how long go may take to tell a setting.
+// goSettingsWithin bounds how long go may take to print a setting.
 const goSettingsWithin = 5 * time.Second
 
 // withGoProxy is the environment with the place that modules come from, which

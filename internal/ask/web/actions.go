@@ -34,7 +34,8 @@ type Done struct {
 func (s *Server) actionRoutes(api huma.API) {
 	post(api, "/runs", "start-run", "actions", "Start a procedure or a workflow", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "actions", "Pause a run at the end of its iteration", s.pauseRun)
-	post(api, "/runs/{run}/stop", "stop-run", "actions", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
+	post(api, "/runs/{run}/stop", "stop-run", "actions",
+		"Stop a run now; its agent is ended, its work is kept", s.stopRun)
 	post(api, "/runs/{run}/redirect", "redirect-run", "actions",
 		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept",
 		s.redirectRun)

@@ -82,7 +82,8 @@ func statsFailures(ctx context.Context, a *command.App, db *store.Store) error {
 				cost = loop.MicroUSD(math.Round(*f.MeanCostUSD * 1e6)).String()
 			}
 			lost := time.Duration(f.TimeLost * float64(time.Second))
-			return command.Row{JSON: f, Cells: []any{f.Class, f.Count, fmt.Sprintf("%d %%", 100*f.Transient/f.Count), f.Runs,
+			share := fmt.Sprintf("%d %%", 100*f.Transient/f.Count)
+			return command.Row{JSON: f, Cells: []any{f.Class, f.Count, share, f.Runs,
 				cost, console.Total(lost), command.Minute(f.Last)}}
 		})
 }
@@ -94,7 +95,8 @@ func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
 	}
 	return command.Listing(a, list, "No gate has run yet",
 		"GATE\tRAN\tRED\tFLAKY\tLAST", func(g store.GateStat) command.Row {
-			return command.Row{JSON: g, Cells: []any{report.Line(g.Gate, 60), g.Ran, g.Red, g.Flaky, command.Minute(g.Last)}}
+			cells := []any{report.Line(g.Gate, 60), g.Ran, g.Red, g.Flaky, command.Minute(g.Last)}
+			return command.Row{JSON: g, Cells: cells}
 		})
 }
 

@@ -85,11 +85,13 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 			Tokens: "reported with every step",
 			Cost:   "reported with every step, from the program's prices; estimated when it has none",
 			Problems: append([]string{
-				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the provider says " +
-					"so: only the idle limit and the iteration's time limit end that.",
-				"Its retries are invisible, and it asks for a title for each session: the provider counts more calls than pawl.",
+				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the " +
+					"provider says so: only the idle limit and the iteration's time limit end that.",
+				"Its retries are invisible, and it asks for a title for each session: the provider counts more " +
+					"calls than pawl.",
 				"When a server answers 200 with something else than a model's answer, it asks again without end.",
-				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session (`export`) when it is done.",
+				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session " +
+					"(`export`) when it is done.",
 				"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
 				"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
 				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
