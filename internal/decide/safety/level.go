@@ -182,9 +182,17 @@ func withoutPasswords(value string) string {
 
 // isRandom asks whether a variable has a word in it that nobody chose: a key of a format that is not known.
 func isRandom(name, value string) bool {
-	word := randomWord().FindString(value)
-	isPath := strings.HasPrefix(value, "/") || strings.HasPrefix(value, "-")
-	return word != "" && !isPath && mixed(word) && distinct(word) >= 10 && !idName().MatchString(name)
+	if idName().MatchString(name) {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return strings.ContainsRune(" \t\n=:;,", c) }) {
+		word := randomWord().FindString(part)
+		isPath := strings.HasPrefix(part, "/") || strings.HasPrefix(part, "-")
+		if word != "" && !isPath && mixed(word) && distinct(word) >= 10 {
+			return true
+		}
+	}
+	return false
 }
 
 // secretValue is true for a value that shows what it is: a key of a known

@@ -167,7 +167,12 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 		}
 	}
 	for _, kv := range os.Environ() { // GIT_CONFIG_GLOBAL, BASH_ENV, GIT_SSH_COMMAND, …
-		places = append(places, r.filesNamed(kv, strings.HasPrefix(kv, "GIT_"))...)
+		name, value, _ := strings.Cut(kv, "=")
+		if isOfGit := strings.HasPrefix(name, "GIT_"); isOfGit || shellFile[name] {
+			places = append(places, r.filesNamed(value, isOfGit)...)
+		} else if filepath.IsAbs(value) { // of others, what they name in full
+			places = append(places, r.filesNamed(value, false)...)
+		}
 	}
 	hooks := filepath.Join(r.Common, "hooks")
 	entries, _ := os.ReadDir(hooks) // mostly there are none
@@ -180,6 +185,9 @@ func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err e
 	}
 	return places, drivers, err
 }
+
+// shellFile has the variables whose file a shell runs when it starts.
+var shellFile = map[string]bool{"BASH_ENV": true, "ENV": true}
 
 // filesNamed are the files of the work tree that a value names, such as a command of a
 // filter or an alias: git starts commands at the top level. One that is named in full may be orComing: not there yet.

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -73,6 +74,9 @@ func (a *App) Outside(trees ...string) (env, left []string) {
 	return append(env, "PATH="+path), left
 }
 
+// searchName is in the names of variables whose folders programs search, or run things from.
+var searchName = lazy.Regexp(`PATH|LIB|OPT|RC|ENV|CONFIG|COMMAND|PRELOAD|ARGS|FLAGS|^GIT_|HOME|INIT|STARTUP|MODULE`)
+
 // leadsInto asks whether a variable names a file or folder in one of the trees, or one
 // that depends on the working folder. Those of the person's own places are no such.
 func leadsInto(kv string, trees []string) bool {
@@ -85,6 +89,9 @@ func leadsInto(kv string, trees []string) bool {
 	dependsOnFolder := func(part string) bool { return strings.HasPrefix(part, "./") || strings.HasPrefix(part, "../") }
 	return slices.ContainsFunc(parts, dependsOnFolder) || slices.ContainsFunc(trees, func(tree string) bool {
 		tree = filepath.Clean(tree)
+		if filepath.Clean(value) == tree && !searchName().MatchString(name) {
+			return false // a folder that programs are given, and do not search
+		}
 		isNamed := len(tree) > 1 && strings.Contains(value, tree) // in -I/tree/lib and file:///tree, too
 		return isNamed && regexp.MustCompile(regexp.QuoteMeta(tree)+`(?:[^\w.-]|$)`).MatchString(value)
 	})
