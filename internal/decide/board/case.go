@@ -66,22 +66,23 @@ const (
 // Case is a unit of work on the board. What is stored outlives the code:
 // fields are added, never renamed.
 type Case struct {
-	ID          string    `json:"id"`
-	Type        Type      `json:"type"`
-	Title       string    `json:"title"` // one line
-	Description string    `json:"description,omitempty"`
-	Acceptance  []string  `json:"acceptance,omitempty"` // criteria
-	Tags        []string  `json:"tags,omitempty"`       // sorted, each once
-	Priority    int       `json:"priority"`             // higher first
-	Parent      string    `json:"parent,omitempty"`     // an operation's id
-	Needs       []string  `json:"needs,omitempty"`      // ids; all must be done first
-	Ref         string    `json:"ref,omitempty"`        // its name where it was imported from
-	Control     *Control  `json:"iteration_control,omitempty"`
-	Status      Status    `json:"status"`
-	Why         string    `json:"why,omitempty"` // of the status
-	Retries     int       `json:"retry_count"`   // by a person's retry and by crashes
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
+	ID          string   `json:"id"`
+	Type        Type     `json:"type"`
+	Title       string   `json:"title"` // one line
+	Description string   `json:"description,omitempty"`
+	Acceptance  []string `json:"acceptance,omitempty"` // criteria
+	Tags        []string `json:"tags,omitempty"`       // sorted, each once
+	Priority    int      `json:"priority"`             // higher first
+	Parent      string   `json:"parent,omitempty"`     // an operation's id
+	Needs       []string `json:"needs,omitempty"`      // ids; all must be done first
+	Ref         string   `json:"ref,omitempty"`        // its name where it was imported from
+	Control     *Control `json:"iteration_control,omitempty"`
+	Checks
+	Status    Status    `json:"status"`
+	Why       string    `json:"why,omitempty"` // of the status
+	Retries   int       `json:"retry_count"`   // by a person's retry and by crashes
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 
 	// Counters, kept by who stores cases.
 	Unmet        int  `json:"unmet"`    // needs that are not done
@@ -233,6 +234,7 @@ func Tidy(c Case) Case {
 	c.Title = strings.Join(strings.Fields(c.Title), " ")
 	c.Description = strings.TrimRight(c.Description, " \t\r\n")
 	c.Acceptance = trimDistinct(c.Acceptance)
+	c.Checks = Checks{tidyChecks(c.Verify), tidyChecks(c.Sealed)}
 	c.Tags = trimDistinct(c.Tags)
 	slices.Sort(c.Tags)
 	c.Needs = trimDistinct(c.Needs)
@@ -284,6 +286,11 @@ func Check(c Case) []string {
 		if len(a) > MaxCriterion || !isText(a) {
 			add("acceptance criterion %d is longer than %d bytes or no UTF-8 text", i+1, MaxCriterion)
 		}
+	}
+	wrong = append(wrong, faultsOfChecks("verify", c.Verify)...)
+	wrong = append(wrong, faultsOfChecks("sealed", c.Sealed)...)
+	if c.Type == Operation && len(c.Verify)+len(c.Sealed) > 0 {
+		add("an operation has no loop: verify and sealed belong to its tasks")
 	}
 	if len(c.Tags) > MaxTags {
 		add("%d tags, at most %d", len(c.Tags), MaxTags)

@@ -128,6 +128,16 @@ func (m *markdown) readField(n int, l string) bool {
 		c.Tags = append(c.Tags, splitAtCommas(value)...)
 	case "acceptance":
 		c.Acceptance = append(c.Acceptance, value)
+	case "verify", "sealed":
+		check, err := ReadTaskCheck(value)
+		if err != nil {
+			m.problems.add(n, "%s: %v", key, err)
+		}
+		list := &c.Verify
+		if key == "sealed" {
+			list = &c.Sealed
+		}
+		*list = append(*list, check)
 	case "parent":
 		c.Parent = value
 	case "priority":

@@ -249,6 +249,8 @@ func Changed(before, after *Case) []string {
 		{"title", before.Title == after.Title},
 		{"description", before.Description == after.Description},
 		{"acceptance", slices.Equal(before.Acceptance, after.Acceptance)},
+		{"verify", sameChecks(before.Verify, after.Verify)},
+		{"sealed", sameChecks(before.Sealed, after.Sealed)},
 		{"tags", slices.Equal(before.Tags, after.Tags)},
 		{"priority", before.Priority == after.Priority},
 		{"parent", before.Parent == after.Parent},

@@ -26,9 +26,10 @@ type Saying struct{ Author, Text string }
 
 const (
 	issueRef       = "issue#"
-	issueBody      = 32 << 10 // bytes of a body that an agent is given
-	issueSaying    = 4 << 10  // of what one person said at a time
-	issueSayings   = 20       // the newest count
+	issueBody      = 32 << 10       // bytes of a body that an agent is given
+	issueCheck     = "issue check " // how the names of checks begin that an issue has
+	issueSaying    = 4 << 10        // of what one person said at a time
+	issueSayings   = 20             // the newest count
 	issueTitle     = 200
 	issueCriteria  = 20
 	issueCriterion = 300
@@ -103,9 +104,18 @@ func (i *Issue) Case() Case {
 			c.Tags = append(c.Tags, tag)
 		}
 	}
+	for n, m := range issueChecks().FindAllStringSubmatch(body, MaxChecks) {
+		c.Verify = append(c.Verify, TaskCheck{Name: fmt.Sprintf("%s%d", issueCheck, n+1), Command: m[1]})
+	}
 	c.Description = i.describeIssue(body)
 	return Tidy(c)
 }
+
+// OfIssue reports whether the check comes from an issue.
+func (c TaskCheck) OfIssue() bool { return strings.HasPrefix(c.Name, issueCheck) }
+
+// ChecksToConfirm is why a task of an issue with checks waits for a person.
+const ChecksToConfirm = "its issue names commands that check it; see them, and unblock it to have them run"
 
 // describeIssue writes the description of an issue's task.
 func (i *Issue) describeIssue(body string) string {
@@ -131,6 +141,7 @@ func Quoted(text string, most int) string {
 var (
 	comments    = lazy.Regexp(`(?s)<!--.*?(-->|$)`)
 	waitsFor    = lazy.Regexp(`(?i)\b(?:blocked by|depends on)[\s:]*((?:\s*(?:,|and|&)?\s*#\d+)+)`)
+	issueChecks = lazy.Regexp("(?ms)^```[ \t]*pawl-verify[ \t]*$\n(.*?)^```[ \t]*$")
 	issueNumber = lazy.Regexp(`#(\d{1,18})\b`)
 	mentions    = lazy.Regexp(`(?i)([@#!]|\bGH-|://)(\w)`)
 )

@@ -162,12 +162,14 @@ type line struct {
 	Status      Status `json:"status"`
 	Policy      string `json:"policy"`
 
+	Verify  checkList       `json:"verify"`
+	Sealed  checkList       `json:"sealed"`
 	Control json.RawMessage `json:"iteration_control"`
 }
 
 var lineKeys = []string{
 	"ref", "title", "description", "acceptance", "needs", "tags", "priority", "parent", "type", "status", "policy",
-	"iteration_control",
+	"iteration_control", "verify", "sealed",
 }
 
 func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *ProblemsError) (Draft, bool) {
@@ -206,7 +208,7 @@ func parseLine(n int, text []byte, keys map[string]json.RawMessage, problems *Pr
 	return Draft{Line: n, Case: Case{
 		Ref: l.Ref, Title: l.Title, Description: l.Description, Acceptance: l.Acceptance, Needs: l.Needs, Tags: l.Tags,
 		Priority: l.Priority, Parent: l.Parent, Type: l.Type, Status: l.Status,
-		Control: control,
+		Checks: Checks{l.Verify, l.Sealed}, Control: control,
 	}}, true
 }
 

@@ -39,6 +39,8 @@ func Propose(text []byte) ([]Draft, error) {
 			problems.add(d.Line, "it is %s; list only what is to be done", c.Status)
 		case len(c.Tags) > 0, c.Control != nil: // some tags say who works, and how
 			problems.add(d.Line, "it has tags, a policy or iteration_control, which only a person gives; leave them out")
+		case len(c.Sealed) > 0:
+			problems.add(d.Line, "it has sealed checks, which only a person gives; write the checks under verify")
 		case c.Ref == "":
 			problems.add(d.Line, "it has no ref, by which others could need it")
 		case titles[name]:

@@ -20,6 +20,7 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	wish := before
 	wish.Acceptance, wish.Tags, wish.Needs = slices.Clone(before.Acceptance), slices.Clone(before.Tags),
 		slices.Clone(before.Needs)
+	wish.Checks = board.Checks{Verify: slices.Clone(before.Verify), Sealed: slices.Clone(before.Sealed)}
 	if err := edit(&wish); err != nil {
 		return err
 	}
@@ -27,6 +28,7 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	after := before
 	after.Title, after.Description, after.Acceptance, after.Tags = wish.Title, wish.Description, wish.Acceptance, wish.Tags
 	after.Priority, after.Parent, after.Needs, after.Control = wish.Priority, wish.Parent, wish.Needs, wish.Control
+	after.Checks = wish.Checks
 	after.UpdatedAt = b.now
 	if wrong := board.Check(after); len(wrong) > 0 {
 		return &board.ProblemsError{Problems: []board.Problem{{Text: strings.Join(wrong, "\n")}}}

@@ -184,25 +184,25 @@ func (b *cases) insert(ctx context.Context, c *board.Case) error {
 }
 
 func hasTexts(c *board.Case) bool {
-	return c.Description != "" || len(c.Acceptance) > 0 || c.Control != nil
+	return c.Description != "" || len(c.Acceptance)+len(c.Verify)+len(c.Sealed) > 0 || c.Control != nil
 }
 
-var putTexts = upsert("case_texts", 1, "id, description, acceptance, control")
+var putTexts = upsert("case_texts", 1, "id, description, acceptance, control, verify, sealed")
 
 func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	if !hasTexts(c) {
 		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
 		return err
 	}
-	acceptance, err := json.Marshal(c.Acceptance)
-	if err != nil {
-		return err
+	row := []any{c.ID, c.Description}
+	for _, part := range []any{c.Acceptance, c.Control, c.Verify, c.Sealed} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			return err
+		}
+		row = append(row, string(text))
 	}
-	control, err := json.Marshal(c.Control)
-	if err != nil {
-		return err
-	}
-	_, err = b.w.exec(ctx, putTexts(), c.ID, c.Description, string(acceptance), string(control))
+	_, err := b.w.exec(ctx, putTexts(), row...)
 	return err
 }
 

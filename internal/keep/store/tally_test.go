@@ -189,9 +189,14 @@ func TestTalliesOfOlder(t *testing.T) {
 		_, err := before.write.conn.ExecContext(t.Context(), `ALTER TABLE case_texts `+change)
 		must(t, err)
 	}
-	column(`ADD COLUMN control TEXT NOT NULL DEFAULT 'null'`)
+	added := []string{"control", "verify", "sealed"}
+	for _, name := range added {
+		column(`ADD COLUMN ` + name + ` TEXT NOT NULL DEFAULT 'null'`)
+	}
 	history(t, before)
-	column(`DROP COLUMN control`)
+	for _, name := range added {
+		column(`DROP COLUMN ` + name)
+	}
 	must(t, before.migrate(t.Context()))
 	for _, by := range []stats.By{stats.All, stats.Day, stats.Sprint, stats.Task} {
 		a, b := tallies(t, now, by), tallies(t, before, by)

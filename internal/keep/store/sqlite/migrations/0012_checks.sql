@@ -1,0 +1,3 @@
+-- The checks of a task, as JSON: those that its agent sees, and the sealed ones.
+ALTER TABLE case_texts ADD COLUMN verify TEXT NOT NULL DEFAULT 'null';
+ALTER TABLE case_texts ADD COLUMN sealed TEXT NOT NULL DEFAULT 'null';
