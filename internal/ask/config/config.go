@@ -21,6 +21,7 @@ type Config struct {
 	Loop             Loop                 `yaml:"loop"`
 	Run              Run                  `yaml:"run"`
 	Verification     Verification         `yaml:"verification"`
+	RedFirst         string               `yaml:"red_first" default:"warn" enum:"off|warn|require"`
 	Review           Review               `yaml:"review"`
 	IterationControl IterationControl     `yaml:"iteration_control"`
 	Safety           Safety               `yaml:"safety"`

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 )
 
-// gateSpecs are the configuration's.
+// gateSpecs are the configuration's, and those of the task.
 func (d draft) gateSpecs() []gate.Spec {
 	var specs []gate.Spec
 	for _, g := range d.Config.Verification.Gates() {
@@ -21,13 +22,19 @@ func (d draft) gateSpecs() []gate.Spec {
 			Retries: d.Config.Verification.Retries, Kind: g.Kind, Fixed: g.Timeout != d.Config.Verification.DefaultTimeout,
 		})
 	}
-	return specs
+	return append(specs, d.TaskGates(&d.task)...)
+}
+
+// TaskGates are the checks of one task as gates.
+func (pl *Planner) TaskGates(task *board.Case) []gate.Spec {
+	v := &pl.Config.Verification
+	return gate.TaskSpecs(task, gate.Spec{Timeout: v.DefaultTimeout.Std(), Retries: v.Retries})
 }
 
 // checkRunnable looks up the programs of the gates, before anything is paid for. One that a
 // set-up may install is not looked for, nor is one of an optional gate missed.
 func (d draft) checkRunnable() error {
-	for _, m := range d.MissingPrograms() {
+	for _, m := range d.missingOf(d.gateSpecs()) {
 		if m.Required {
 			return fault.Refuse("gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program).
 				Hint("Install it, or correct the gate's command in %s", d.Config.Name()).
@@ -45,7 +52,9 @@ type Missing struct {
 }
 
 // MissingPrograms lists those of the gates that this machine does not have.
-func (pl *Planner) MissingPrograms() []Missing {
+func (pl *Planner) MissingPrograms() []Missing { return pl.missingOf(draft{Planner: pl}.gateSpecs()) }
+
+func (pl *Planner) missingOf(gates []gate.Spec) []Missing {
 	made := map[string]bool{}
 	for _, line := range pl.Config.Workspace.Setup {
 		for _, word := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" =@'\"", c) }) {
@@ -58,7 +67,7 @@ func (pl *Planner) MissingPrograms() []Missing {
 		}
 	}
 	var missing []Missing
-	for _, g := range pl.Config.Verification.Gates() {
+	for _, g := range gates {
 		for _, program := range gate.Programs(g.Command) {
 			if !made[program] && !pl.findProgram(program, "") {
 				missing = append(missing, Missing{g.Name, program, g.Required})

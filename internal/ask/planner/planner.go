@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -39,6 +40,8 @@ type Planner struct {
 	KeyFrom func(command string) (string, error)
 	// Warn hears of what is left out: a sentence without its full stop.
 	Warn func(text string)
+
+	task board.Case // that is planned, for its checks; of a procedure those of its flags
 }
 
 // draft is a plan in the making.
@@ -57,7 +60,28 @@ func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 	if err != nil {
 		return engine.Plan{}, err
 	}
+	if pl, err = pl.withChecks(); err != nil {
+		return engine.Plan{}, err
+	}
 	return draft{pl, name, p}.procedurePlan()
+}
+
+// withChecks is the planner of a run that has the checks of its flags.
+func (pl *Planner) withChecks() (*Planner, error) {
+	own := *pl
+	own.task = board.Case{Type: board.Task, Title: "checks"}
+	for _, text := range pl.Flags.Verify {
+		check, err := board.ReadTaskCheck(text)
+		if err != nil {
+			return pl, fault.Refuse("--verify: %v", err)
+		}
+		own.task.Verify = append(own.task.Verify, check)
+	}
+	own.task = board.Tidy(own.task)
+	if wrong := board.Check(own.task); len(wrong) > 0 {
+		return pl, fault.Refuse("--verify: %s", strings.TrimPrefix(wrong[0], "verify: "))
+	}
+	return &own, nil
 }
 
 // DryRun makes the prompt of a procedure's first iteration, and the command line of
@@ -65,6 +89,9 @@ func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 func (pl *Planner) DryRun(name string) (in prompt.Input, command string, err error) {
 	p, err := Lookup(pl.Config, name)
 	if err != nil {
+		return in, "", err
+	}
+	if pl, err = pl.withChecks(); err != nil {
 		return in, "", err
 	}
 	d := draft{pl, name, p}
@@ -144,7 +171,7 @@ func (d draft) basePlan(kind string) (engine.Plan, error) {
 		Day:    dayLimits(c.Limits), Priced: d.limitsMoney(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
-		Protect: d.protection(), Gates: d.gateSpecs(), Sources: c.Files,
+		Protect: d.protection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
 	}, d.checkPatterns()
 }
 
@@ -173,6 +200,7 @@ type Flags struct {
 	Agent      string   `json:"agent,omitempty"`
 	AgentCmd   string   `json:"agent_cmd,omitempty"`
 	Context    []string `json:"context,omitempty"`
+	Verify     []string `json:"verify,omitempty"` // checks of this run, see [board.ReadTaskCheck]
 	// Work is what a procedure is to do, in words. It is a run's own: newer flags do not change it.
 	Work string `json:"work,omitempty"`
 	// File is a workflow's, absolute; Iterate goes over it until it is done.
@@ -212,6 +240,9 @@ func (f Flags) Merge(newer Flags) Flags {
 	}
 	f.Unsandboxed = newer.Unsandboxed
 	f.Iterate = f.Iterate || newer.Iterate
+	if len(newer.Verify) > 0 {
+		f.Verify = newer.Verify
+	}
 	if len(newer.Context) > 0 {
 		f.Context = newer.Context
 	}

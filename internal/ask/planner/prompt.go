@@ -2,10 +2,13 @@ package planner
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,10 +32,20 @@ func (d draft) promptInput(gates []gate.Spec) (prompt.Input, error) {
 		Act: promptFragments(d.p.Act),
 	}
 	for _, g := range gates {
-		in.Gates = append(in.Gates, g.Name)
-		command := g.Command
+		if g.Origin == loop.Sealed {
+			in.Sealed++
+			continue
+		}
+		name, command := g.Name, g.Command
+		if g.Origin == loop.OfTask {
+			name = cmp.Or(strings.TrimSuffix(strings.TrimSuffix(name, singleLine(command)), ": "), "of this task")
+		}
+		in.Gates = append(in.Gates, name)
 		if !g.Required {
 			command += " (not required)"
+		}
+		if g.Criterion != "" {
+			command += " (it shows: " + g.Criterion + ")"
 		}
 		in.Commands = append(in.Commands, command)
 	}
@@ -63,11 +76,28 @@ func (d draft) agentRules(p *loop.Policy) []string {
 	if most := d.mostOf(p); len(most) > 0 {
 		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
 	}
+	if own := d.filesOfChecks(); len(own) > 0 {
+		rules = append(rules, "These files belong to checks: they are put in the place of yours when the checks run, so do "+
+			"not write them: "+strings.Join(own, ", "))
+	}
 	level := "The safety level is " + d.safetyLevel() + "."
 	if d.safetyLevel() == string(safety.Paranoid) {
 		level += " The network is closed, but for your model and what a person allowed."
 	}
 	return append(rules, level)
+}
+
+func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// filesOfChecks are the files of the checks that the agent is told of.
+func (d draft) filesOfChecks() (names []string) {
+	for _, g := range d.gateSpecs() {
+		if g.Origin == loop.OfTask {
+			names = slices.AppendSeq(names, maps.Keys(g.Files))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // mostOf are the limits of one iteration.

@@ -30,6 +30,8 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		own.Config, pl = &c, &own
 	}
 	c := task.Case
+	own := *pl
+	own.task, pl = c, &own
 	if c.IsOutside() {
 		outside := *pl
 		outside.Config = pl.withSafety(pl.levelOf(draft{pl, name, p}, c))

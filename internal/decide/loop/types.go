@@ -58,7 +58,16 @@ type Gate struct {
 	Tries int `json:"tries,omitempty"`
 	// Fixed is true for a time limit that was set for this gate: no strategy raises it.
 	Fixed bool `json:"fixed,omitempty"`
+	// Origin is whose the gate is; Criterion is what a check of a task shows.
+	Origin    string `json:"origin,omitempty"`
+	Criterion string `json:"criterion,omitempty"`
 }
+
+// The origins of gates beside the project's own, which have none.
+const (
+	OfTask = "task"   // a check of one task, which its agent is told
+	Sealed = "sealed" // one that no agent at work on the task sees
+)
 
 // Flaky reports whether the gate could not judge, and passed on the same tree when it ran again.
 func (g *Gate) Flaky() bool { return g.Tries > 1 && g.Status == GatePassed }

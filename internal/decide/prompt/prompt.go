@@ -67,6 +67,8 @@ type Input struct {
 	// Commands are those of Gates, each at the place of its name; a gate without one
 	// is shown by its name alone.
 	Commands []string
+	// Sealed is how many checks run beside Gates that the agent is not shown.
+	Sealed int
 	// Rules are what holds for the agent beside the checks: limits, protected files, the
 	// safety level; a sentence each.
 	Rules []string
@@ -300,11 +302,23 @@ func gatesText(in Input) string {
 	case len(in.Gates) > 0:
 		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not " +
 			"weaken them."
-		return bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1) + "\n\n" + rule
+		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1)
+		return joinParts(list, rule, in.sealedText())
+	case in.Sealed > 0:
+		return in.sealedText()
 	case in.NoGates:
 		return "No checks are configured, so nobody looks behind your COMPLETE: make sure yourself, and say how."
 	}
 	return "Checks may run when you have ended. A COMPLETE is accepted only if they are green."
+}
+
+// sealedText says that there are checks which nobody shows the agent.
+func (in *Input) sealedText() string {
+	if in.Sealed == 0 {
+		return ""
+	}
+	return "Further checks run then that you are not shown. They are of what the task asks for; of one that is red you are " +
+		"told what does not hold, and nothing more."
 }
 
 // gateLines are the checks by name and command.

@@ -162,8 +162,8 @@ func (s *State) takeMergeOfEntry(m *Merged, now time.Time) {
 
 func (s *State) askToVerify(tree, commit, why string, again bool) {
 	s.openCommand(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps), Tree: tree,
-		Commit: commit,
-		Again:  again, Fresh: s.Fresh})
+		Commit: commit, Target: s.Batch.Target,
+		Again: again, Fresh: s.Fresh})
 }
 
 // takeVerdict takes in a gate record. One of another tree than the one that was

@@ -234,6 +234,8 @@ type Command struct {
 	To     string      `json:"to,omitempty"`
 	Commit string      `json:"commit,omitempty"`
 	Tree   string      `json:"tree,omitempty"`
+	// Target: it is the target by itself that is verified, without what IDs would land.
+	Target bool `json:"target,omitempty"`
 	// Again: a red gate gets its second try.
 	Again bool `json:"again,omitempty"`
 	// Fresh: what was red before is tried again; each request is looked at.

@@ -100,6 +100,7 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 		return "", err
 	}
 	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
+	plan.RedFirst = "" // the work is there already
 	plan.Protect.Allow = append(plan.Protect.Allow, p.Entry.Allow...)
 	d, err := engine.Start(ctx, engine.Options{
 		Plan: plan, StateDir: r.StateDir, Store: r.Store, Tree: tree, Accounts: r.Accounts, Log: r.Log,

@@ -289,6 +289,10 @@ func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) 
 	if err != nil {
 		return loop.State{}, err
 	}
+	if plan.BaseTree, err = p.o.Repo.TreeOf(ctx, w.Base); err != nil {
+		return loop.State{}, err
+	}
+	plan.Worked = w.Kept && past.Run != nil && past.Run.Spent.Active > 0
 	l.allow = plan.Protect.Allow
 	if plan.Safety == sandbox.Paranoid {
 		l.hold = "nothing lands unseen at the level paranoid"
@@ -314,9 +318,7 @@ func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) 
 		o.Memory = past.Run.Memory
 	}
 	if p.o.Remote != "" {
-		if o.BaseTree, err = p.o.Repo.TreeOf(ctx, w.Base); err != nil {
-			return loop.State{}, err
-		}
+		o.BaseTree = plan.BaseTree
 	}
 	mode, why := schedule.Approach(past, &plan.Policy)
 	hasWork := w.Kept || past.Sent

@@ -66,30 +66,40 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 
 // guarded is a gate's box in which the content of protected files stays: the gate runs
 // what the agent wrote, which could change a test before it is read. What the box needs
-// for that goes to the folder scratch.
-func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch string) (sandbox.Policy, error) {
+// for that goes to the folder scratch. The files lie in the folder from; own are those of the
+// gate itself, which are kept as well.
+func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch, from string, own ...string,
+) (sandbox.Policy, error) {
 	if w.o.Tree == nil || !p.Means.Mounts {
 		return p, nil
 	}
-	from := w.o.Tree.Repo.Top
 	top := from
 	if at := slices.IndexFunc(p.Binds, func(b sandbox.Bind) bool { return b.From == from }); at >= 0 {
 		top = p.Binds[at].To // the box shows a copy there
 	}
-	rules := filepath.Join(scratch, "git")
-	isClone, isFolder, err := w.o.Tree.LayRules(ctx, rules)
-	if isClone {
-		p = p.ShowRules(filepath.Join(from, ".git"), filepath.Join(top, ".git"), rules, isFolder)
+	if from == w.o.Tree.Repo.Top {
+		rules := filepath.Join(scratch, "git")
+		isClone, isFolder, err := w.o.Tree.LayRules(ctx, rules)
+		if err != nil {
+			return p, err
+		}
+		if isClone {
+			p = p.ShowRules(filepath.Join(from, ".git"), filepath.Join(top, ".git"), rules, isFolder)
+		}
 	}
-	if err != nil || len(w.plan.Protect.Patterns) == 0 {
-		return p, err
+	if len(w.plan.Protect.Patterns)+len(own) == 0 {
+		return p, nil
 	}
-	names, err := w.o.Tree.Names(ctx, w.id)
-	if err != nil {
-		return p, err
+	names := own
+	if len(w.plan.Protect.Patterns) > 0 {
+		all, err := w.o.Tree.Names(ctx, w.id)
+		if err != nil {
+			return p, err
+		}
+		all = slices.AppendSeq(all, maps.Keys(w.beyond(ctx)))
+		names = append(w.protected().Covers("", all), own...)
 	}
-	names = slices.AppendSeq(names, maps.Keys(w.beyond(ctx)))
-	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), w.protected().Covers("", names))
+	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), names)
 	for _, dir := range folders {
 		// Any new name in such a folder is refused.
 		if w.plan.Protect.New && w.protected().CoversOne(filepath.Join(dir, "new")) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
@@ -66,7 +67,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if !w.awaitRoom(ctx) {
 		return w.throttled(c)
 	}
-	if r := w.tryBase(ctx, s); r != nil {
+	if r := w.tryFirst(ctx, s); r != nil {
 		return w.over(c, r)
 	}
 	if ctx.Err() != nil || !w.acquire(ctx, c) { // an iteration that was not begun is not used up
@@ -190,9 +191,7 @@ func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error)
 	if s.Spent.Active == 0 && w.red != "" {
 		in.Rules = append([]string{w.red}, in.Rules...)
 	}
-	if w.redAgain != "" {
-		in.Rules = append([]string{w.redAgain}, in.Rules...)
-	}
+	in.Rules = slices.Concat(lists.NonEmpty(w.weakTests, w.redAgain), in.Rules)
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)

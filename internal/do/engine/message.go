@@ -351,7 +351,9 @@ func (w *worker) layOut(c loop.Command, p place) (string, error) {
 		Iteration: c.Iteration}
 	b.ID = cmp.Or(b.ID, w.plan.Name)
 	for _, g := range w.plan.Gates {
-		b.Gates = append(b.Gates, g.Name+": "+g.Command)
+		if g.Origin != loop.Sealed {
+			b.Gates = append(b.Gates, g.Name+": "+g.Command)
+		}
 	}
 	return dir, writeFile(filepath.Join(dir, agent.BriefFile), encode(b))
 }

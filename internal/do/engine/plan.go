@@ -41,10 +41,17 @@ type Plan struct {
 	Gates  []gate.Spec
 	// OnBase: the gates run once before the first agent. SetUp are the commands that
 	// make a clone ready for them, for the message when these files are not.
-	OnBase  bool
-	SetUp   []string
-	Protect gate.Protect
-	Safety  string
+	OnBase bool
+	SetUp  []string
+	// RedFirst says what becomes of checks that prove nothing, since they are green before
+	// the work: "warn", "require" to have a person asked, or else nothing. Worked: an
+	// earlier run has worked in these files, so they are no base.
+	RedFirst string
+	Worked   bool
+	// BaseTree is the tree that the work of all runs is compared with; "" is that before this one.
+	BaseTree string
+	Protect  gate.Protect
+	Safety   string
 	// Box is what agents and gates are held to; nil is nothing.
 	Box *Box
 	// Sources are the files that the plan was made of.

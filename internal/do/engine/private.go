@@ -287,7 +287,7 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green 
 // false where they came to no verdict.
 func (w *worker) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
 	defer w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
-	rep, all, err := w.baseGates(ctx, c)
+	rep, all, err := w.baseGates(ctx, c, w.gates(c))
 	switch {
 	case err != nil:
 		w.warn(err.Error())

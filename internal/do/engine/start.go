@@ -225,7 +225,8 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	base := c
 	base.Iteration = 0
 	defer w.dropCaches(w.place(0, c.Attempt).caches())
-	rep, red, err := w.baseGates(ctx, base)
+	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
+	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
 	f := rep.Failure
 	switch {
 	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it
@@ -263,16 +264,16 @@ func (w *worker) setUpFirst() string {
 	return "; a run begins with your files as they are, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
 }
 
-// baseGates runs all gates, the ones after a red one too, and says what is red. The
+// baseGates runs gates, the ones after a red one too, and says what is red. The
 // report is that of the last red one, or of one that cannot run here or could not be judged.
-func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Report, red []string, err error) {
+func (w *worker) baseGates(ctx context.Context, c loop.Command, specs []gate.Spec,
+) (last gate.Report, red []string, err error) {
 	var judged workspace.Seen
 	if w.o.Tree != nil {
 		if judged, err = w.o.Tree.See(ctx, w.id); err != nil {
 			return last, nil, err
 		}
 	}
-	specs := w.gates(c)
 	for from := 0; from < len(specs); {
 		rep, err := gate.Verify(ctx, specs[from:], func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 			e, err := w.runGate(ctx, c, from+n, s, judged)
@@ -300,7 +301,7 @@ func (w *worker) baseGates(ctx context.Context, c loop.Command) (last gate.Repor
 func (w *worker) greenTree() string {
 	h := sha256.New()
 	for _, g := range w.plan.Gates {
-		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
+		h.Write([]byte(g.Key()))
 	}
 	fmt.Fprintf(h, "%s %q", w.plan.Sandbox, w.plan.Root)
 	return filepath.Join(w.o.StateDir, "green", hex.EncodeToString(h.Sum(nil)[:8])+".tree")

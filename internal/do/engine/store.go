@@ -59,13 +59,18 @@ type Check struct {
 	Command  string        `json:"command"`
 	Required bool          `json:"required"`
 	Timeout  time.Duration `json:"timeout"`
+	Origin   string        `json:"origin,omitempty"` // see [loop.OfTask]
 }
 
 // checks are the plan's gates as they are stored; never nil.
 func (p *Plan) checks() []Check {
 	list := make([]Check, len(p.Gates))
 	for i, g := range p.Gates {
-		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout}
+		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout,
+			Origin: g.Origin}
+		if g.Origin == loop.Sealed { // what is known of a run is read by many
+			list[i].Command = ""
+		}
 	}
 	return list
 }

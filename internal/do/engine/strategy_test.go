@@ -200,7 +200,7 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" {
 		t.Errorf("set-up %s, %v", run.Setup, err)
 	}
-	if want := []Check{{"build", "true", true, time.Minute}, {"exit 0", "exit 0", false, 0}}; !slices.Equal(s.Checks, want) {
+	if want := []Check{{"build", "true", true, time.Minute, ""}, {"exit 0", "exit 0", false, 0, ""}}; !slices.Equal(s.Checks, want) {
 		t.Errorf("the checks are %+v, want %+v", s.Checks, want)
 	}
 }

@@ -109,11 +109,14 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	}
 	if rep.Passed() {
 		w.judgeAlone(ctx, c)
+		w.tryTests(ctx, c, r, specs)
 	}
-	if red := rep.Failure; red != nil {
+	if red := rep.Failure; red != nil && red.Step != "" && w.isSealed(red.Step) {
+		r.Failure = red // nothing of its output goes to the agent
+	} else if red != nil {
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
-			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch) // the gates ran in it
+			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch, w.judgedTop()) // the gates ran in it
 			nameRefusals(red, &box, out, nil)
 		}
 		// What is red follows from the agent's own failure.
@@ -170,7 +173,7 @@ const gateTimeout = 5 * time.Minute
 // that failed, and nothing was paid for it.
 func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
 ) (gate.Exec, error) {
-	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required}})
+	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required, Origin: s.Origin}})
 	begun := time.Now()
 	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
 	res, err := w.gateJob(ctx, c, n, s)
@@ -188,7 +191,7 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	}
 	e.Green = w.green(s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
-		Elapsed: res.Elapsed, ExitCode: e.ExitCode}})
+		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil
 }
 
@@ -209,7 +212,8 @@ func ReadGate(dir *os.Root, n int, c Check) (loop.Gate, bool) {
 	if err != nil || json.Unmarshal(data, &res) != nil {
 		return loop.Gate{}, false
 	}
-	return gate.Judge(gate.Spec{Name: c.Name, Required: c.Required, Timeout: c.Timeout}, gateExec(res)), true
+	s := gate.Spec{Name: c.Name, Required: c.Required, Timeout: c.Timeout, Origin: c.Origin}
+	return gate.Judge(s, gateExec(res)), true
 }
 
 // maxGreen is how much is kept of what a green gate printed.
@@ -245,14 +249,21 @@ func gateStatus(e gate.Exec) loop.GateStatus {
 	return loop.GatePassed
 }
 
-func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+// gateIn runs a gate on the files as they are, or on a copy of them.
+func (w *worker) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
+) (supervisor.Result, error) {
 	p := w.place(c.Iteration, c.Attempt)
 	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
 	box, caches := w.gateBox(p.caches())
+	dir, from := w.plan.Root, w.judgedTop()
+	if copied != "" {
+		from = copied
+		dir, box = w.onCopy(copied, box)
+	}
 	if box != nil {
-		safe, err := w.guarded(ctx, *box, p.caches())
+		safe, err := w.guarded(ctx, *box, p.caches(), from, w.ownFiles(s)...)
 		if err != nil {
 			return supervisor.Result{}, err
 		}
@@ -263,7 +274,7 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 	return w.do(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
 		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: w.plan.Root, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
+		Dir: dir, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
 	}, nil)
 }

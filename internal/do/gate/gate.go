@@ -51,6 +51,10 @@ type Spec struct {
 	// also when it judged, since it may be flaky.
 	Retries int
 	Doubted bool
+	// Origin is whose it is: see [loop.OfTask]. Criterion is what a check of a task shows, and
+	// Files are put in the place of those of the same path before it runs, see [Spec.OnCopy].
+	Origin, Criterion string
+	Files             map[string]string
 }
 
 // labelOf is the name that the user knows.
@@ -123,7 +127,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		return r, nil
 	}
 	for i, s := range specs {
-		r.Gates[i] = loop.Gate{Name: s.labelOf(), Required: s.Required, Status: loop.GateNotRun, Total: -1}
+		r.Gates[i] = s.newGate()
 	}
 	var failed error
 	var added []string
@@ -172,6 +176,10 @@ func (r *Report) takeResult(i int, s Spec, e Exec, now time.Time) bool {
 	}
 	a := analyseRed(g, s, e, now)
 	line := summaryLine(g, a, tests, known)
+	if s.Origin == loop.Sealed {
+		a, line = sealedFailure(s, a)
+		g.Note = ""
+	}
 	if !s.Required {
 		r.Warnings = append(r.Warnings, "optional gate "+line)
 		return true
@@ -209,7 +217,7 @@ func (r *Report) failTampered(gate string, all []Violation) bool {
 // Judge judges one command that ended as a gate, by itself: how often it was tried is
 // not known, nor whether it changed protected files.
 func Judge(s Spec, e Exec) loop.Gate {
-	g := loop.Gate{Name: s.labelOf(), Required: s.Required, Total: -1}
+	g := s.newGate()
 	judgeGate(&g, s, e)
 	return g
 }

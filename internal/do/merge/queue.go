@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -27,6 +28,8 @@ type Options struct {
 	Policy queue.Policy
 
 	Gates []gate.Spec
+	// TaskGates are the checks of one task, which its work has to pass as well. Nil are none.
+	TaskGates func(task *board.Case) []gate.Spec
 	// Regenerate are commands for files that conflict; the first that has one
 	// counts. They run as gates do, without a workspace's setup.
 	Regenerate []Regeneration
@@ -134,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{},
 		woken: make(chan struct{}, 1),
 	}
-	q.o.Policy.Key = q.recordKey("")
+	q.o.Policy.Key = q.recordKey("", q.o.Gates)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}

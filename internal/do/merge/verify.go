@@ -54,12 +54,16 @@ func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r, ok, err := q.o.Store.GateRecord(ctx, q.recordKey(tree))
+	r, ok, err := q.o.Store.GateRecord(ctx, q.recordKey(tree, q.o.Gates))
 	return ok && !r.Verdict.Green, err
 }
 
 func (q *Queue) gateRecord(ctx context.Context, c queue.Command) (queue.Event, error) {
-	key := q.recordKey(c.Tree)
+	specs, err := q.gatesOf(ctx, c)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	key := q.recordKey(c.Tree, specs)
 	if !c.Again {
 		r, ok, err := q.o.Store.GateRecord(ctx, key)
 		if err != nil {
@@ -72,7 +76,7 @@ func (q *Queue) gateRecord(ctx context.Context, c queue.Command) (queue.Event, e
 			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 		}
 	}
-	v, gates, err := q.judgeTree(ctx, c, key)
+	v, gates, err := q.judgeTree(ctx, c, key, specs)
 	v.Empty = v.Empty && !q.o.Policy.Checks
 	if err != nil {
 		return queue.Event{}, err
@@ -80,23 +84,51 @@ func (q *Queue) gateRecord(ctx context.Context, c queue.Command) (queue.Event, e
 	// A red one counts when it has had its second try, unless its cause passes.
 	redForGood := c.Again && !v.Transient
 	if v.Green || redForGood {
-		data, err := json.Marshal(gates)
-		if err != nil {
-			return queue.Event{}, err
+		err := q.putRecord(ctx, key, v, gates)
+		if common := q.recordKey(c.Tree, q.o.Gates); err == nil && v.Green && common != key { // these were among them
+			isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
+			err = q.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
 		}
-		record := store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()}
-		if err := q.o.Store.PutGateRecord(ctx, record); err != nil {
+		if err != nil {
 			return queue.Event{}, err
 		}
 	}
 	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 }
 
+func (q *Queue) putRecord(ctx context.Context, key string, v queue.Verdict, gates []loop.Gate) error {
+	data, err := json.Marshal(gates)
+	if err != nil {
+		return err
+	}
+	return q.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+}
+
+// gatesOf are the gates that a tree has to pass: the project's, then the checks of each task
+// whose work is tried in it.
+func (q *Queue) gatesOf(ctx context.Context, c queue.Command) ([]gate.Spec, error) {
+	specs := slices.Clone(q.o.Gates)
+	if c.Target || q.o.TaskGates == nil {
+		return specs, nil
+	}
+	for _, id := range c.IDs {
+		c, err := q.o.Store.Case(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNoCase):
+		case err != nil:
+			return nil, err
+		default:
+			specs = append(specs, q.o.TaskGates(&c)...)
+		}
+	}
+	return specs, nil
+}
+
 // recordKey of a verdict: tree, definition of the gates, and environment.
-func (q *Queue) recordKey(tree string) string {
+func (q *Queue) recordKey(tree string, specs []gate.Spec) string {
 	h := sha256.New()
-	for _, g := range q.o.Gates {
-		fmt.Fprintf(h, "%q %q %s %t %t %q\n", g.Name, g.Command, g.Timeout, g.Required, g.AllowEmpty, g.Kind)
+	for _, g := range specs {
+		h.Write([]byte(g.Key()))
 	}
 	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
 	return hex.EncodeToString(h.Sum(nil))
@@ -104,9 +136,10 @@ func (q *Queue) recordKey(tree string) string {
 
 // judgeTree runs the gates. A second try begins at the gate that was red. On the target itself
 // that one is tried more often: everything waits for it.
-func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string) (queue.Verdict, []loop.Gate, error) {
+func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, specs []gate.Spec,
+) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
-	if len(q.o.Gates) == 0 {
+	if len(specs) == 0 {
 		v.Green, v.Empty = true, true
 		return v, nil, nil
 	}
@@ -117,8 +150,7 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string) (que
 	}
 	delete(q.reds, key)
 	q.mu.Unlock()
-	specs := slices.Clone(q.o.Gates[first:])
-	if c.Again {
+	if specs = slices.Clone(specs[min(first, len(specs)-1):]); c.Again {
 		tip, err := q.Tip(ctx)
 		specs[0].Doubted = err == nil && tip == c.Commit
 	}
@@ -359,10 +391,14 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	defer time.AfterFunc(gate.Slow, func() {
 		q.notify(queue.Note{Kind: queue.NoteSlow, Text: "in the merge queue, " + gate.SlowText(s, begun)})
 	}).Stop()
+	own, back, err := gate.LayFiles(ws.Dir, s.Files)
+	if err != nil {
+		return gate.Exec{}, err
+	}
 	isGate := n >= len(ws.Setup)
-	if isGate && ws.Box != nil && len(ws.guarded) > 0 { // it could change a test before it is read
+	if isGate && ws.Box != nil && len(ws.guarded)+len(own) > 0 { // it could change a test before it is read
 		box := *ws.Box
-		box.Keep = slices.Concat(box.Keep, ws.guarded)
+		box.Keep = slices.Concat(box.Keep, ws.guarded, own)
 		ws.Box = &box
 	}
 	job := supervisor.Job{
@@ -372,7 +408,7 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
 	}
 	res, err := client.Run(ctx, job, nil)
-	if err != nil {
+	if err := errors.Join(err, back()); err != nil {
 		return gate.Exec{}, err
 	}
 	lost := res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease

@@ -404,3 +404,47 @@ func (c *Checkout) SameTimes(ctx context.Context, from *Checkout, run string) er
 	defer r.close()
 	return r.index.Refresh(ctx)
 }
+
+// CopyTo copies all files to an empty folder, also those that git ignores; none is the same
+// file.
+func (c *Checkout) CopyTo(ctx context.Context, dir string) (err error) {
+	m := &mirror{from: c, copied: func(int) {}, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
+	m.ctx, m.stop = context.WithCancelCause(ctx)
+	defer m.stop(nil)
+	if m.a, err = os.OpenRoot(c.Repo.Top); err != nil {
+		return err
+	}
+	if m.b, err = os.OpenRoot(dir); err != nil {
+		return errors.Join(err, m.a.Close())
+	}
+	defer m.close()
+	names, err := folderNames(m.a)
+	for _, name := range names {
+		if err == nil {
+			err = m.sameName(m.pair, name)
+		}
+	}
+	return err
+}
+
+// LayOver makes the files of a folder those of a tree with some changes on top. Files that git
+// ignores stay as they are. The folder dir is a copy, see [Checkout.CopyTo].
+func (c *Checkout) LayOver(ctx context.Context, dir, tree string, changes []git.Change) error {
+	file := dir + ".index"
+	defer os.Remove(file)
+	x := c.shadow.Over(dir).Index(file, nil)
+	if err := x.ReadTree(ctx, tree); err != nil {
+		return err
+	}
+	entries := lists.Each(changes, func(ch git.Change) git.Entry {
+		return git.Entry{Path: ch.Path, Mode: ch.NewMode, Object: ch.NewObject}
+	})
+	err := x.Set(ctx, entries)
+	if err == nil {
+		tree, err = x.WriteTree(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return x.Fill(ctx, tree)
+}

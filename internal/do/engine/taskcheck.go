@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// This file is about the checks of one task: those with files of their own, and sealed ones,
+// run on a copy, and none may be green before the work.
+
+// isSealed reports whether the gate of that name is a sealed check.
+func (w *worker) isSealed(name string) bool {
+	is := func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name }
+	return slices.ContainsFunc(w.plan.Gates, is)
+}
+
+// judgedTop is the folder of all files that are judged.
+func (w *worker) judgedTop() string {
+	if w.o.Tree == nil {
+		return w.plan.Root
+	}
+	return w.o.Tree.Repo.Top
+}
+
+// rootName is the folder in which gates run, as seen from the top.
+func (w *worker) rootName() string {
+	if w.o.Tree == nil {
+		return ""
+	}
+	name, _ := files.Below(w.o.Tree.Repo.Top, w.o.Tree.Root)
+	return name
+}
+
+func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+	if !s.OnCopy() {
+		return w.gateIn(ctx, c, n, s, "")
+	}
+	copied, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).caches(), s)
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	defer done()
+	return w.gateIn(ctx, c, n, s, copied)
+}
+
+// ownFiles are the files of a check, as seen from the top.
+func (w *worker) ownFiles(s gate.Spec) (names []string) {
+	for name := range s.Files {
+		names = append(names, filepath.Join(w.rootName(), name))
+	}
+	return names
+}
+
+// copyFor makes a copy of the files that are judged, with those of the check in their places.
+// The caller calls done when the check has ended.
+func (w *worker) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir string, done func(), err error) {
+	if w.o.Tree == nil {
+		return "", nil, fmt.Errorf("%s runs on a copy, which needs a git repository: git init", s.Name)
+	}
+	dir = filepath.Join(scratch, "copy")
+	done = func() { w.dropCaches(dir) }
+	if err = errors.Join(files.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err == nil {
+		err = w.o.Tree.CopyTo(ctx, dir)
+	}
+	if err == nil {
+		_, _, err = gate.LayFiles(filepath.Join(dir, w.rootName()), s.Files)
+	}
+	if err != nil {
+		done()
+		return "", nil, fmt.Errorf("cannot copy the files for %s: %w", s.Name, err)
+	}
+	return dir, done, nil
+}
+
+// onCopy is where a gate runs, and its box, when it judges a copy of the files: shown in their
+// place, or else by its own path.
+func (w *worker) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
+	top := w.judgedTop()
+	shown := top // where the box shows the files
+	var binds []sandbox.Bind
+	if box != nil {
+		binds = slices.Clone(box.Binds)
+	}
+	if at := slices.IndexFunc(binds, func(b sandbox.Bind) bool { return b.From == top }); at >= 0 {
+		shown = binds[at].To
+		binds = slices.Delete(binds, at, at+1)
+	}
+	if box == nil || !box.Means.Mounts {
+		if box != nil {
+			own := *box
+			own.Write, own.Show = append(slices.Clone(box.Write), tree), append(slices.Clone(box.Show), tree)
+			box = &own
+		}
+		return filepath.Join(tree, w.rootName()), box
+	}
+	own := *box
+	own.Binds = append([]sandbox.Bind{{From: tree, To: shown}}, binds...)
+	return w.plan.Root, &own
+}
+
+// tryFirst runs what is to be known before the first agent: the gates, and the checks of the task.
+func (w *worker) tryFirst(ctx context.Context, s loop.State) *loop.Record {
+	if r := w.tryBase(ctx, s); r != nil {
+		return r
+	}
+	return w.tryChecks(ctx, s)
+}
+
+// triesFirst reports whether checks and tests are tried without the work.
+func (w *worker) triesFirst() bool { return w.plan.RedFirst == "warn" || w.plan.RedFirst == "require" }
+
+// tryChecks runs the checks of the task once before its first agent. One that is green there
+// proves nothing: that is said, or a person is asked; then it returns the record of the
+// iteration that was not begun.
+//
+// It may be stopped meanwhile: its caller looks at ctx.
+func (w *worker) tryChecks(ctx context.Context, s loop.State) *loop.Record {
+	c := s.Command
+	begun := s.Spent.Active > 0 || c.Iteration > 1 || w.plan.Worked || w.triedChecks
+	hasOwn := slices.ContainsFunc(w.plan.Gates, func(s gate.Spec) bool { return s.Origin != "" })
+	if begun || !hasOwn || !w.triesFirst() {
+		return nil
+	}
+	w.baseSnapshot(ctx)
+	base := c
+	base.Iteration = 0
+	scratch := w.place(0, c.Attempt).caches()
+	w.dropCaches(scratch)
+	defer w.dropCaches(scratch)
+	green, err := w.greenChecks(ctx, base)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return w.cannotStart(c, err)
+	}
+	w.triedChecks = true
+	if len(green) == 0 {
+		return nil
+	}
+	text := "green before any work, so it proves nothing: " + strings.Join(green, ", ")
+	if w.plan.RedFirst != "require" {
+		w.warn(text)
+		return nil
+	}
+	r := w.notBegun(c)
+	r.Exit = loop.Exit{}
+	text += ". Change the check and start again (pawl case edit ID --verify COMMAND, then pawl case retry ID), or go on " +
+		"with it as it is?"
+	r.Signal = signal.Signal{Kind: signal.Pending, Text: text}
+	return r
+}
+
+// greenChecks runs the checks of the task on the files as they are before the work, says how
+// each of them is red, and names those that are green.
+func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []string, err error) {
+	var judged workspace.Seen
+	if w.o.Tree != nil {
+		if judged, err = w.o.Tree.See(ctx, w.id); err != nil {
+			return nil, err
+		}
+	}
+	w.notify(Notice{Kind: Note, Text: "the checks of the task run once before the first agent"})
+	for n, s := range w.gates(base) {
+		if s.Origin == "" {
+			continue
+		}
+		s.Retries = 0
+		var written []string
+		rep, err := gate.Verify(ctx, []gate.Spec{s}, func(ctx context.Context, _ int, s gate.Spec) (gate.Exec, error) {
+			e, err := w.runGate(ctx, base, n, s, judged)
+			written, e.Tampered = e.Added, nil // nobody's work is judged
+			return e, err
+		}, time.Now)
+		switch f := rep.Failure; {
+		case err != nil:
+			return nil, err
+		case rep.Stopped:
+			return nil, ctx.Err()
+		case f == nil:
+			green = append(green, s.Name)
+		case isOfItsOwn(f):
+			w.warn(fmt.Sprintf("%s is red before any work, perhaps for a reason of its own: %s", s.Name, rep.Summary))
+		default:
+			w.notify(Notice{Kind: Note, Text: "red before any work, as it should be: " + rep.Summary})
+		}
+		if len(written) > 0 {
+			w.warn(fmt.Sprintf("%s writes %s; it is taken away after it, so let git ignore what it leaves", s.Name,
+				deliver.Some(written)))
+		}
+	}
+	return green, nil
+}
+
+// isOfItsOwn reports whether a check is red for what no work on the task would change.
+func isOfItsOwn(f *failure.Analysis) bool {
+	return slices.Contains([]failure.Class{
+		failure.Timeout, failure.Network, failure.Permission, failure.MissingCommand, failure.Dependency,
+		failure.ResourceExhausted, failure.ServiceUnavailable, failure.Auth, failure.PortConflict, failure.RateLimit,
+	}, f.Class)
+}
+
+// weakGate is the name under which tests that prove nothing are among the gates.
+const weakGate = "red first"
+
+// tryTests tries the tests that the work added or changed against the sources from before it.
+// Where they are green there they show nothing: the next prompt names them, and where red
+// comes first the work is not done.
+func (w *worker) tryTests(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec) {
+	base := cmp.Or(w.plan.BaseTree, w.trees.base)
+	w.weakTests = ""
+	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
+		return
+	}
+	changes, more, err := w.o.Tree.Changes(ctx, base, r.TreeAfter)
+	tests := slices.DeleteFunc(slices.Clone(changes), func(ch git.Change) bool {
+		isTest := gate.IsTest(ch.Path) || w.plan.Protect.CoversOne(ch.Path)
+		return !isTest || ch.Status == 'D'
+	})
+	var judges []gate.Spec // of the project, that run tests
+	proved := false
+	for i, g := range r.Gates {
+		if g.Test && g.Origin == "" {
+			judges = append(judges, specs[i])
+		}
+		proved = proved || g.Origin != ""
+	}
+	onlyTests := len(tests) == len(changes)
+	if err != nil || more || len(tests) == 0 || onlyTests || len(judges) == 0 {
+		return
+	}
+	w.notify(Notice{Kind: Note, Text: "the tests of the work run on the sources from before it"})
+	green, err := w.greenWithout(ctx, c, base, tests, judges)
+	if err != nil && ctx.Err() == nil {
+		w.warn("the tests of the work cannot be tried on the sources from before it: " + err.Error())
+	}
+	if !green {
+		return
+	}
+	names := make([]string, len(tests))
+	for i, t := range tests {
+		names[i] = t.Path
+	}
+	text := "green without the change too, so they show nothing of it: " + deliver.Some(names)
+	w.weakTests = "Of the tests that were added or changed these are " + text + ". Have them fail without the change."
+	weak := loop.Gate{Name: weakGate, Status: loop.GateFailed, Total: -1, Origin: loop.OfTask, Note: text,
+		Required: w.plan.RedFirst == "require" && !proved}
+	r.Gates = append(r.Gates, weak)
+	if !weak.Required {
+		w.warn("tests are " + text)
+		return
+	}
+	r.Failure = &failure.Analysis{
+		Class: failure.TestFailure, Kind: failure.Work, Severity: failure.Medium, Step: weakGate, Code: gate.CodeFailed,
+		Summary: "tests are " + text, Items: []failure.Item{{Message: w.weakTests}},
+	}
+	r.Failure.Fingerprint = failure.Fingerprint(*r.Failure, names...)
+}
+
+// greenWithout reports whether the gates are green on a tree that has nothing of the work but
+// its tests.
+func (w *worker) greenWithout(ctx context.Context, c loop.Command, base string, tests []git.Change, judges []gate.Spec,
+) (bool, error) {
+	dir, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).caches(), gate.Spec{Name: weakGate})
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if err := w.o.Tree.LayOver(ctx, dir, base, tests); err != nil {
+		return false, err
+	}
+	first := len(w.plan.Gates) // its outputs are beside those of the gates
+	for i := range judges {
+		judges[i].Required, judges[i].Retries = true, 0
+	}
+	rep, err := gate.Verify(ctx, judges, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
+		res, err := w.gateIn(ctx, c, first+n, s, dir)
+		return gateExec(res), err
+	}, time.Now)
+	return rep.Passed(), err
+}
