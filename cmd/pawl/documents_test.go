@@ -43,7 +43,7 @@ func pages(t *testing.T) map[string][]block {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	var files []string
-	for _, pattern := range []string{"docs/*.md", tutorial + "*.md", "README.md", "CONTRIBUTING.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/guide/*.md", tutorial + "*.md", "README.md", "CONTRIBUTING.md"} {
 		list, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

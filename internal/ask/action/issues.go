@@ -301,17 +301,33 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 		}
 	}
 	c := issue.Case()
-	text := hash(fmt.Sprintf("%q %q %q %q %q", c.Title, c.Description, c.Acceptance, c.Needs, c.Tags))
+	named := fmt.Sprintf("%q %q %q %q %q", c.Title, c.Description, c.Acceptance, c.Needs, c.Tags)
+	confirm := false
+	if len(c.Verify) > 0 {
+		named += fmt.Sprintf(" %q", c.Verify)
+		may, err := s.mayWrite(ctx, i)
+		if confirm = !may; err != nil {
+			return err
+		}
+	}
+	text := hash(named)
 	if was := seen.Text; was == text && old.ID != "" {
 		return nil
 	}
 	seen.Text = text
 	if old.ID == "" {
+		if confirm {
+			c.Status, c.Why = board.Blocked, board.ChecksToConfirm
+		}
 		s.fresh = append(s.fresh, c)
 		return nil
 	}
 	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
 		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
+		checks := append(slices.DeleteFunc(slices.Clone(to.Verify), board.TaskCheck.OfIssue), c.Verify...)
+		now := board.Checks{Verify: checks, Sealed: to.Sealed}
+		confirm = confirm && !now.Same(to.Checks)
+		to.Checks = now
 		// A tag that acts is a person's: no label becomes one.
 		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) })
 		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
@@ -325,10 +341,25 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 		s.Say("Warning: %s does not follow its issue: %v", old.ID, err)
 		return nil
 	}
+	if err == nil && confirm && old.Status == board.Pending {
+		err = s.moveOne(ctx, i.Number, board.Block, board.ChecksToConfirm)
+	}
 	if err == nil {
 		s.Say("%s follows issue #%d: %s", old.ID, i.Number, report.Line(c.Title, 100))
 	}
 	return err
+}
+
+// mayWrite reports whether who wrote an issue may write in the repository, too.
+func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
+	if _, known := s.writers[i.Author]; !known {
+		may, err := s.o.Forge.Writers(ctx, []string{i.Author})
+		if err != nil {
+			return false, s.refused(i.Number, err)
+		}
+		s.writers[i.Author] = may[i.Author]
+	}
+	return s.writers[i.Author], nil
 }
 
 // isIssue is true for the id of a task that an issue is.

@@ -156,7 +156,7 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 	}
 	_, err = p.Store.EditCase(ctx, c.ID, board.Person, time.Now(), func(to *board.Case) error {
 		is := to.Control.String() == c.Control.String() && to.Title == c.Title && to.Description == c.Description &&
-			to.Priority == c.Priority &&
+			to.Priority == c.Priority && to.Same(c.Checks) &&
 			slices.Equal(to.Acceptance, c.Acceptance) && slices.Equal(to.Tags, c.Tags) &&
 			slices.Equal(slices.Sorted(slices.Values(to.Needs)), slices.Sorted(slices.Values(needs)))
 		if is {
@@ -164,7 +164,7 @@ func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]
 		}
 		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
 		to.Priority, to.Tags, to.Control = c.Priority, c.Tags, c.Control
-		to.Needs = needs
+		to.Checks, to.Needs = c.Checks, needs
 		return nil
 	})
 	if errors.Is(err, errSame) {
@@ -178,12 +178,13 @@ const maxProposal = 1 << 20
 
 // ProposedTask is a task of a proposal, as the file has it.
 type ProposedTask struct {
-	Ref         string   `json:"ref" maxLength:"200" doc:"By which other tasks of the list need it."`
-	Title       string   `json:"title" maxLength:"1000"`
-	Description string   `json:"description,omitempty" maxLength:"20000"`
-	Acceptance  []string `json:"acceptance" maxItems:"100" nullable:"false" doc:"How a check can tell that it is done."`
-	Needs       []string `json:"needs,omitempty" maxItems:"100" doc:"Refs of tasks of the list that must have landed before."`
-	Priority    int      `json:"priority,omitempty" doc:"Higher first."`
+	Ref         string            `json:"ref" maxLength:"200" doc:"By which other tasks of the list need it."`
+	Title       string            `json:"title" maxLength:"1000"`
+	Description string            `json:"description,omitempty" maxLength:"20000"`
+	Acceptance  []string          `json:"acceptance" maxItems:"100" nullable:"false" doc:"How a check can tell that it is done."`
+	Verify      []board.TaskCheck `json:"verify,omitempty" doc:"Checks that show it: commands."`
+	Needs       []string          `json:"needs,omitempty" maxItems:"100" doc:"Refs of tasks of the list that must have landed before."`
+	Priority    int               `json:"priority,omitempty" doc:"Higher first."`
 }
 
 // Proposed are the tasks of a list that is in order.
@@ -191,7 +192,7 @@ func Proposed(drafts []board.Draft) []ProposedTask {
 	list := make([]ProposedTask, len(drafts))
 	for i, d := range drafts {
 		c := d.Case
-		list[i] = ProposedTask{c.Ref, c.Title, c.Description, c.Acceptance, c.Needs, c.Priority}
+		list[i] = ProposedTask{c.Ref, c.Title, c.Description, c.Acceptance, c.Verify, c.Needs, c.Priority}
 	}
 	return list
 }

@@ -181,7 +181,23 @@ func (op *operation) callAPI(ctx context.Context, r *mcp.CallToolRequest) (*mcp.
 	if w.status >= http.StatusBadRequest {
 		return textResult(refusalText(w.Bytes()), true), nil
 	}
-	return textResult(strings.TrimSpace(w.String()), false), nil
+	return textResult(withoutSealed(w.Bytes()), false), nil
+}
+
+// withoutSealed is an answer that names the sealed checks of a task by their criteria alone: who
+// asks by tools may be at work on it.
+func withoutSealed(text []byte) string {
+	var fields map[string]json.RawMessage
+	var checks []struct {
+		Criterion string `json:"criterion"`
+	}
+	if json.Unmarshal(text, &fields) == nil && json.Unmarshal(fields["sealed"], &checks) == nil {
+		var err error
+		if fields["sealed"], err = json.Marshal(checks); err == nil {
+			text, _ = json.Marshal(fields) // each of them is JSON
+		}
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // apiRequest puts each argument where the API wants it. The API says what is wrong with it.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ type Case struct {
 	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
 	Acceptance  []string  `json:"acceptance,omitempty" doc:"Only where one case is asked for."`
 
+	board.Checks
 	Control *board.Control `json:"iteration_control,omitempty" doc:"Only where one case is asked for."`
 }
 
@@ -136,6 +138,7 @@ func showCase(c *board.Case) Case {
 		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt,
 		UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
 		Description: c.Description, Acceptance: c.Acceptance, Control: c.Control,
+		Checks: c.Checks,
 	}
 }
 
@@ -202,7 +205,20 @@ type CaseText struct {
 	Parent      *string   `json:"parent,omitempty" maxLength:"200" doc:"An operation's id or ref; empty for none."`
 	Needs       *[]string `json:"needs,omitempty" maxItems:"1000" doc:"Ids or refs."`
 
+	Verify  *checkList     `json:"verify,omitempty"`
+	Sealed  *checkList     `json:"sealed,omitempty"`
 	Control *board.Control `json:"iteration_control,omitempty" doc:"Of a task with policy:controlled; {} takes all away."`
+}
+
+// checkList are checks as they are given: each a command, or an object.
+type checkList []board.TaskCheck
+
+// Schema describes them.
+func (checkList) Schema(r huma.Registry) *huma.Schema {
+	object := r.Schema(reflect.TypeFor[board.TaskCheck](), false, "TaskCheck")
+	most := board.MaxChecks
+	return &huma.Schema{Type: huma.TypeArray, MaxItems: &most, Description: "Checks of it: commands, or objects.",
+		Items: &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString, Description: "A command."}, object}}}
 }
 
 func (t CaseText) edit(c *board.Case) error {
@@ -213,6 +229,8 @@ func (t CaseText) edit(c *board.Case) error {
 	set(&c.Priority, t.Priority)
 	set(&c.Parent, t.Parent)
 	set(&c.Needs, t.Needs)
+	set(&c.Verify, (*[]board.TaskCheck)(t.Verify))
+	set(&c.Sealed, (*[]board.TaskCheck)(t.Sealed))
 	if t.Control != nil {
 		c.Control = t.Control
 	}

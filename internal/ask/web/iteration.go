@@ -92,6 +92,8 @@ type Gate struct {
 	Passed   *int    `json:"passed" nullable:"true" doc:"Tests that passed; null when it is no test."`
 	Total    *int    `json:"total" nullable:"true"`
 	Note     string  `json:"note"`
+	Origin   string  `json:"origin,omitempty" enum:"task,sealed" doc:"Of a check of one task."`
+	Shows    string  `json:"criterion,omitempty" doc:"What a check of a task shows."`
 	File     string  `json:"file" doc:"Its output, among the iteration's files; not there when it printed nothing."`
 }
 
@@ -348,7 +350,8 @@ func (t *history) gates(gates []loop.Gate) []Gate {
 	out := make([]Gate, len(gates))
 	for i, g := range gates {
 		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed),
-			Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note}
+			Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note,
+			Origin: g.Origin, Shows: g.Criterion}
 		if g.Test && g.Total >= 0 {
 			out[i].Passed, out[i].Total = &gates[i].Passed, &gates[i].Total
 		}

@@ -54,6 +54,7 @@ type GateSpec struct {
 	Command  string  `json:"command"`
 	Required bool    `json:"required"`
 	Timeout  float64 `json:"timeout" doc:"Seconds."`
+	Origin   string  `json:"origin,omitempty" enum:"task,sealed" doc:"Of a check of one task."`
 }
 
 // Inbox is what waits for a person, the most urgent first.

@@ -284,7 +284,8 @@ func (s *Server) checks(r store.Run) []GateSpec {
 		return configured(c)
 	}
 	return lists.Each(stored, func(c engine.Check) GateSpec {
-		return GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout)}
+		return GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout),
+			Origin: c.Origin}
 	})
 }
 

@@ -15,6 +15,7 @@ import {
   type RunDetail,
 } from './api';
 import { asking, type Answers, type Asking, type Field } from './ask.svelte';
+import { checkHint, checkOfLine, checksAsLines } from './checks';
 import { inBrowser, plural, short, titled } from './format';
 import { attempt, notes } from './notes.svelte';
 import { moved } from './order';
@@ -502,6 +503,18 @@ async function fieldsOf(c?: CaseDetail): Promise<Field[]> {
       lines: true,
       hint: 'one criterion a line',
     },
+    ...(c?.type === 'operation'
+      ? []
+      : [
+          { name: 'verify', label: 'Checked by', value: checksAsLines(c?.verify), lines: true, hint: checkHint },
+          {
+            name: 'sealed',
+            label: 'Sealed checks',
+            value: checksAsLines(c?.sealed),
+            lines: true,
+            hint: 'the same, which its agent does not see',
+          },
+        ]),
     ...(operations.length === 0 || c?.type === 'operation'
       ? []
       : [
@@ -548,6 +561,9 @@ function textOf(a: Answers) {
     title: a.title ?? '',
     description: a.description ?? '',
     acceptance: linesOf(a.acceptance),
+    ...(a.type === 'operation' || a.verify === undefined
+      ? {}
+      : { verify: linesOf(a.verify).map(checkOfLine), sealed: linesOf(a.sealed).map(checkOfLine) }),
     tags: [...wordsOf(a.tags), ...(a.agent ? [`agent:${a.agent}`] : [])],
     needs: wordsOf(a.needs),
     priority: Number.parseInt(a.priority ?? '', 10) || 0,

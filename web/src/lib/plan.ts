@@ -57,8 +57,9 @@ const fieldsOf = (t: Proposed, others: Proposed[]): Field[] => [
   { name: 'priority', label: 'Priority', value: String(t.priority ?? 0), hint: 'higher goes first' },
 ];
 
-const filled = (ref: string, a: Answers): Proposed => ({
+const filled = (ref: string, a: Answers, verify?: Proposed['verify']): Proposed => ({
   ref,
+  ...(verify ? { verify } : {}),
   title: a.title ?? '',
   description: a.description ?? '',
   acceptance: linesOf(a.acceptance),
@@ -76,7 +77,7 @@ export function editTask(plan: Plan, t: Proposed): Promise<Plan | null> {
   return asking.ask({ title: `Edit ${t.ref}`, fields: fieldsOf(t, others), yes: 'Save' }, (answers) =>
     save(
       plan,
-      plan.tasks.map((o) => (o.ref === t.ref ? filled(t.ref, answers) : o)),
+      plan.tasks.map((o) => (o.ref === t.ref ? filled(t.ref, answers, t.verify) : o)),
     ),
   );
 }

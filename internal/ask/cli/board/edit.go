@@ -24,6 +24,7 @@ import (
 type caseFields struct {
 	title, description, parent string
 	acceptance, needs, tags    []string
+	verify, sealed             []string
 	policy                     string
 	control                    []string
 	unneed, untag              []string
@@ -63,8 +64,8 @@ func caseAddCommand(a *command.App) *cobra.Command {
 
 // caseFlags say something of a case.
 var caseFlags = []string{
-	"title", "description", "acceptance", "needs", "unneed", "tag", "untag", "priority", "parent", "operation",
-	"policy", "iteration-control",
+	"title", "description", "acceptance", "verify", "sealed", "needs", "unneed", "tag", "untag", "priority", "parent",
+	"operation", "policy", "iteration-control",
 }
 
 // common are the flags that add and edit share.
@@ -72,6 +73,9 @@ func (f *caseFields) common(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.description, "description", "d", "", "what is to be done, as `TEXT`; - reads stdin")
 	flags.StringArrayVar(&f.acceptance, "acceptance", nil, "what must hold in the end, as `TEXT` (repeatable)")
+	flags.StringArrayVar(&f.verify, "verify", nil,
+		"a `CHECK` of this task: a command, or {\"command\": …, \"criterion\": …, \"files\": {…}} (repeatable)")
+	flags.StringArrayVar(&f.sealed, "sealed", nil, "the same, a `CHECK` that no agent at work on it sees (repeatable)")
 	flags.VarP(&names{list: &f.needs, what: "id"}, "needs", "n", "the `ID` of a case that must land first (repeatable)")
 	flags.VarP(&names{list: &f.tags, what: "tag"}, "tag", "t", "a `TAG`; critical and quick-win go first (repeatable)")
 	flags.IntVarP(&f.priority, "priority", "p", 0, "`N`: higher goes first, before any score")
@@ -117,6 +121,12 @@ func addOne(ctx context.Context, a *command.App, f caseFields) error {
 	c := board.Case{
 		Type: board.Task, Title: f.title, Description: text, Acceptance: f.acceptance, Needs: f.needs, Tags: f.tags,
 		Priority: f.priority, Parent: f.parent,
+	}
+	if c.Verify, err = readChecks("verify", f.verify, false); err == nil {
+		c.Sealed, err = readChecks("sealed", f.sealed, false)
+	}
+	if err != nil {
+		return err
 	}
 	if f.operation {
 		c.Type = board.Operation
@@ -272,6 +282,16 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
 	if changed("acceptance") {
 		c.Acceptance = f.acceptance
 	}
+	if changed("verify") {
+		if c.Verify, err = readChecks("verify", f.verify, true); err != nil {
+			return err
+		}
+	}
+	if changed("sealed") {
+		if c.Sealed, err = readChecks("sealed", f.sealed, true); err != nil {
+			return err
+		}
+	}
 	if changed("priority") {
 		c.Priority = f.priority
 	}
@@ -279,6 +299,24 @@ func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
 		c.Parent = f.parent
 	}
 	return nil
+}
+
+// readChecks reads the checks of a flag. One empty text takes all away, where that is allowed.
+func readChecks(flag string, texts []string, mayClear bool) (list []board.TaskCheck, err error) {
+	if mayClear && len(texts) == 1 && strings.TrimSpace(texts[0]) == "" {
+		return nil, nil
+	}
+	for _, text := range texts {
+		c, err := board.ReadTaskCheck(text)
+		if err == nil && c.Command == "" {
+			err = fmt.Errorf("there is no command in %q", report.Line(text, 60))
+		}
+		if err != nil {
+			return nil, command.Usage("--%s: %v", flag, err)
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 // controls says how work on a case ends.

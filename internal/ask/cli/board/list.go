@@ -184,6 +184,7 @@ type exported struct {
 	Status      board.Status `json:"status"`
 
 	Control *board.Control `json:"iteration_control,omitempty"`
+	board.Checks
 }
 
 func caseExportCommand(a *command.App) *cobra.Command {
@@ -211,7 +212,7 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 		}
 		e := exported{
 			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type,
-			c.Status, c.Control,
+			c.Status, c.Control, c.Checks,
 		}
 		for _, need := range c.Needs {
 			e.Needs = append(e.Needs, names[need])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -162,6 +163,29 @@ func printTexts(a *command.App, c *board.Case) {
 	}
 	for _, item := range c.Acceptance {
 		a.Result("  - %s\n", report.Line(item, 2000))
+	}
+	printChecks(a, "Checked by", c.Verify)
+	printChecks(a, "Sealed checks, which no agent at work on it sees", c.Sealed)
+}
+
+// printChecks prints the checks of a task, with what they show.
+func printChecks(a *command.App, heading string, list []board.TaskCheck) {
+	if len(list) == 0 {
+		return
+	}
+	a.Result("\n  %s\n", heading)
+	for _, c := range list {
+		text := c.Label()
+		if c.Name != "" {
+			text += ": " + c.Command
+		}
+		if c.Criterion != "" {
+			text += " (shows: " + c.Criterion + ")"
+		}
+		if names := slices.Sorted(maps.Keys(c.Files)); len(names) > 0 {
+			text += " (with " + strings.Join(names, ", ") + ")"
+		}
+		a.Result("  - %s\n", report.Line(text, 2000))
 	}
 }
 

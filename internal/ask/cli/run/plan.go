@@ -304,6 +304,12 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 		for _, item := range c.Acceptance {
 			a.Result("  - %s\n", report.Line(item, 400))
 		}
+		for _, check := range c.Verify {
+			a.Result("  checked by %s\n", report.Line(check.Label(), 400))
+		}
+		if len(c.Verify) == 0 {
+			a.Result("  no check shows that it is done\n")
+		}
 		if len(c.Needs) > 0 {
 			a.Result("  after %s\n", report.Line(strings.Join(c.Needs, ", "), 400))
 		}
