@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -408,5 +409,43 @@ func TestWordsOfAgentsAtIssues(t *testing.T) {
 		if !strings.Contains(said, "task-001 needs a person") || strings.Contains(said, "Is the key 7?") != want {
 			t.Errorf("at an issue of %s: %s", author, said)
 		}
+	}
+}
+
+// Commands in an issue of somebody who may not write wait for a person, each time that they
+// change; those of others do not. What a person gave the task itself stays.
+func TestChecksOfIssues(t *testing.T) {
+	t.Parallel()
+	s, _ := forgetest.GitHub(t)
+	k := atForge(t, s)
+	check := func(command string) string { return "Greet.\n\n```pawl-verify\n" + command + "\n```\n" }
+	first := s.Issue(forgetest.Stranger, "Greet", check("test -f a"))
+	s.Mark(first, "pawl")
+	s.Mark(s.Issue(forgetest.Reviewer, "Greet again", check("test -f b")), "pawl")
+	k.sync()
+	a, b := k.the("task-001"), k.the("task-002")
+	if a.Status != board.Blocked || a.Why != board.ChecksToConfirm || len(a.Verify) != 1 {
+		t.Errorf("a stranger's is %s: %s, %+v", a.Status, a.Why, a.Verify)
+	}
+	if b.Status != board.Pending || len(b.Verify) != 1 || b.Verify[0].Command != "test -f b" {
+		t.Errorf("a writer's is %s, %+v", b.Status, b.Verify)
+	}
+	own, now := board.TaskCheck{Command: "true"}, time.Now()
+	_, err := k.Store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Unblock, By: board.Person, At: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.Store.EditCase(t.Context(), "task-001", board.Person, now, func(c *board.Case) error {
+		c.Verify = append(c.Verify, own)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Edit(first, map[string]any{"body": check("rm -rf /")})
+	k.sync()
+	a = k.the("task-001")
+	if a.Status != board.Blocked || len(a.Verify) != 2 || a.Verify[0].Command != own.Command || a.Verify[1].Command != "rm -rf /" {
+		t.Errorf("after its change it is %s: %+v", a.Status, a.Verify)
 	}
 }
