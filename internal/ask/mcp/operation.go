@@ -191,13 +191,17 @@ func withoutSealed(text []byte) string {
 	var checks []struct {
 		Criterion string `json:"criterion"`
 	}
-	if json.Unmarshal(text, &fields) == nil && json.Unmarshal(fields["sealed"], &checks) == nil {
-		var err error
-		if fields["sealed"], err = json.Marshal(checks); err == nil {
-			text, _ = json.Marshal(fields) // each of them is JSON
-		}
+	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields["sealed"], &checks) != nil {
+		return strings.TrimSpace(string(text))
 	}
-	return strings.TrimSpace(string(text))
+	criteria, err := json.Marshal(checks)
+	if fields["sealed"] = criteria; err == nil {
+		text, err = json.Marshal(fields)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // apiRequest puts each argument where the API wants it. The API says what is wrong with it.
