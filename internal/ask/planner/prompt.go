@@ -77,8 +77,8 @@ func (d draft) agentRules(p *loop.Policy) []string {
 		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
 	}
 	if own := d.filesOfChecks(); len(own) > 0 {
-		rules = append(rules, "These files belong to checks: they are put in the place of yours when the checks run, so do "+
-			"not write them: "+strings.Join(own, ", "))
+		rules = append(rules, "These files belong to checks: they are put in the place of yours when the checks run, "+
+			"so do not write them: "+strings.Join(own, ", "))
 	}
 	level := "The safety level is " + d.safetyLevel() + "."
 	if d.safetyLevel() == string(safety.Paranoid) {
@@ -89,7 +89,7 @@ func (d draft) agentRules(p *loop.Policy) []string {
 
 func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// filesOfChecks are the files of the checks that the agent is told of.
+// filesOfChecks are the files of the checks that the agent is shown.
 func (d draft) filesOfChecks() (names []string) {
 	for _, g := range d.gateSpecs() {
 		if g.Origin == loop.OfTask {

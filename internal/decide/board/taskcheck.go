@@ -74,7 +74,7 @@ func (t *checkList) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Label is what the check is called, in one line.
+// Label returns the name of the check, or else its command in one line.
 func (c *TaskCheck) Label() string {
 	if c.Name != "" {
 		return c.Name
@@ -84,7 +84,7 @@ func (c *TaskCheck) Label() string {
 
 // Checks are those of one task.
 type Checks struct {
-	// Verify are told to its agent, Sealed are not.
+	// Verify are shown to its agent, Sealed are not.
 	Verify []TaskCheck `json:"verify,omitempty" nullable:"false" doc:"Only where one case is asked for."`
 	Sealed []TaskCheck `json:"sealed,omitempty" nullable:"false" doc:"Checks that its agents do not see."`
 }
@@ -146,7 +146,7 @@ func faultsOfChecks(key string, list []TaskCheck) (wrong []string) {
 	return wrong
 }
 
-// faultOfFiles says why a check cannot have such files; "" when it can.
+// faultOfFiles finds the first file that a check cannot have; "" is none.
 func faultOfFiles(list map[string]string) string {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(list)) {

@@ -65,7 +65,7 @@ type Gate struct {
 
 // The origins of gates beside the project's own, which have none.
 const (
-	OfTask = "task"   // a check of one task, which its agent is told
+	OfTask = "task"   // a check of one task, which its agent is shown
 	Sealed = "sealed" // one that no agent at work on the task sees
 )
 

@@ -300,8 +300,8 @@ func positionText(in Input) string {
 func gatesText(in Input) string {
 	switch {
 	case len(in.Gates) > 0:
-		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. Do not " +
-			"weaken them."
+		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. " +
+			"Do not weaken them."
 		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1)
 		return joinParts(list, rule, in.sealedText())
 	case in.Sealed > 0:
@@ -312,13 +312,13 @@ func gatesText(in Input) string {
 	return "Checks may run when you have ended. A COMPLETE is accepted only if they are green."
 }
 
-// sealedText says that there are checks which nobody shows the agent.
+// sealedText mentions the checks that the agent is not shown.
 func (in *Input) sealedText() string {
 	if in.Sealed == 0 {
 		return ""
 	}
-	return "Further checks run then that you are not shown. They are of what the task asks for; of one that is red you are " +
-		"told what does not hold, and nothing more."
+	return "Further checks run then that you are not shown. They are of what the task asks for; of one that is red " +
+		"you are told what does not hold, and nothing more."
 }
 
 // gateLines are the checks by name and command.

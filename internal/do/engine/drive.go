@@ -137,8 +137,8 @@ type worker struct {
 	redAgain    string
 	weakTests   string        // for the next prompt: tests that show nothing of the work
 	triedChecks bool          // the checks of the task ran before its first agent
-	missing     bool          // the run's folder was gone when the run was taken up
-	longest     time.Duration // what the wait that the run was taken up in was to last, at most; 0 is any time
+	missing     bool          // the run's folder was gone when this process began
+	longest     time.Duration // what the wait that it began in was to last, at most; 0 is any time
 }
 
 // ErrTaken is that another process took the run over while it was driven here.

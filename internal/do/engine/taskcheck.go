@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -90,8 +91,8 @@ func (w *worker) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir 
 	return dir, done, nil
 }
 
-// onCopy is where a gate runs, and its box, when it judges a copy of the files: shown in their
-// place, or else by its own path.
+// onCopy makes a gate judge a copy of the files: shown in their place, or else by its own path.
+// It returns the folder that the gate runs in, and its box.
 func (w *worker) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
 	top := w.judgedTop()
 	shown := top // where the box shows the files
@@ -163,8 +164,12 @@ func (w *worker) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	}
 	r := w.notBegun(c)
 	r.Exit = loop.Exit{}
-	text += ". Change the check and start again (pawl case edit ID --verify COMMAND, then pawl case retry ID), or go on " +
-		"with it as it is?"
+	again := "with another --verify"
+	if w.plan.Kind == string(loop.Task) {
+		id := board.TaskOf(w.plan.Name)
+		again = fmt.Sprintf("(pawl case edit %s --verify COMMAND, then pawl case retry %s)", id, id)
+	}
+	text += ". Change the check and start again " + again + ", or go on with it as it is?"
 	r.Signal = signal.Signal{Kind: signal.Pending, Text: text}
 	return r
 }
@@ -187,7 +192,7 @@ func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []st
 		var written []string
 		rep, err := gate.Verify(ctx, []gate.Spec{s}, func(ctx context.Context, _ int, s gate.Spec) (gate.Exec, error) {
 			e, err := w.runGate(ctx, base, n, s, judged)
-			written, e.Tampered = e.Added, nil // nobody's work is judged
+			written, e.Tampered = e.Added, nil // no work is judged
 			return e, err
 		}, time.Now)
 		switch f := rep.Failure; {

@@ -19,7 +19,7 @@ import (
 )
 
 // TaskSpecs are the checks of a task as gates, after those of its project: those that its
-// agent is told, then the sealed ones. Time and retries are those of like.
+// agent is shown, then the sealed ones. Time and retries are those of like.
 func TaskSpecs(task *board.Case, like Spec) []Spec {
 	var specs []Spec
 	add := func(name, origin string, c *board.TaskCheck) {
@@ -44,7 +44,7 @@ func TaskSpecs(task *board.Case, like Spec) []Spec {
 // of its own, or nothing of it may be left where an agent works.
 func (s Spec) OnCopy() bool { return s.Origin == loop.Sealed || len(s.Files) > 0 }
 
-// Key tells the gate from any other, for stored verdicts.
+// Key is another one for each other gate, for stored verdicts.
 func (s Spec) Key() string {
 	key := fmt.Sprintf("%q %q %s %t %t %q", s.Name, s.Command, s.Timeout, s.Required, s.AllowEmpty, s.Kind)
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
@@ -60,15 +60,15 @@ func (s Spec) newGate() loop.Gate {
 	}
 }
 
-// sealedFailure is all that an agent is told of a sealed check that is red.
+// sealedFailure makes of a red sealed check what its agent may know.
 func sealedFailure(s Spec, red failure.Analysis) (failure.Analysis, string) {
 	what := cmp.Or(s.Criterion, "a check that you are not shown")
 	a := failure.Analysis{
 		Class: failure.TestFailure, Kind: red.Kind, Transient: red.Transient, Severity: failure.Medium,
 		Step: s.labelOf(), Summary: oneLine("this does not hold yet: " + what),
 	}
-	a.Items = []failure.Item{{Message: "This does not hold yet: " + what + ". The check that shows it is sealed: nothing " +
-		"more is told of it. Do what the task asks for, in general and not for examples alone."}}
+	a.Items = []failure.Item{{Message: "This does not hold yet: " + what + ". The check that shows it is sealed: " +
+		"nothing more is told of it. Do what the task asks for, in general and not for examples alone."}}
 	a.Fingerprint = failure.Fingerprint(a, s.labelOf())
 	return a, oneLine(s.labelOf() + ": " + a.Summary)
 }

@@ -258,8 +258,8 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	if c.Needs, err = texts(ctx, w, needsQuery, id); err != nil {
 		return c, err
 	}
-	_, err = w.one(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`,
-		[]any{id}, &c.Description, document(&c.Acceptance), document(&c.Control), document(&c.Verify), document(&c.Sealed))
+	_, err = w.one(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`, []any{id},
+		&c.Description, document(&c.Acceptance), document(&c.Control), document(&c.Verify), document(&c.Sealed))
 	return c, err
 }
 

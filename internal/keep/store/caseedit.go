@@ -26,7 +26,8 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	}
 	wish = board.Tidy(wish)
 	after := before
-	after.Title, after.Description, after.Acceptance, after.Tags = wish.Title, wish.Description, wish.Acceptance, wish.Tags
+	after.Title, after.Description = wish.Title, wish.Description
+	after.Acceptance, after.Tags = wish.Acceptance, wish.Tags
 	after.Priority, after.Parent, after.Needs, after.Control = wish.Priority, wish.Parent, wish.Needs, wish.Control
 	after.Checks = wish.Checks
 	after.UpdatedAt = b.now

@@ -167,7 +167,8 @@ func runCommand(a *command.App) *cobra.Command {
 	startFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.Verify, "verify", nil, "a `CHECK` of this run beside the gates: a command (repeatable)")
-	fl.StringVar(&f.Strategy, "strategy", "", "`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
+	fl.StringVar(&f.Strategy, "strategy", "",
+		"`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
 	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
 	fl.BoolVar(&iterate, "iterate", false,
