@@ -353,7 +353,7 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 // mayWrite reports whether who wrote an issue may write in the repository, too.
 func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
 	if _, known := s.writers[i.Author]; !known {
-		may, err := s.o.Forge.Writers(ctx, []string{i.Author})
+		may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
 		if err != nil {
 			return false, s.refused(i.Number, err)
 		}

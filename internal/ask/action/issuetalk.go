@@ -139,13 +139,13 @@ func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, e
 		if state, err := engine.StateOf(run); err == nil && state.Question != nil {
 			why = state.Question.Text
 		}
-		if may, err := s.mayReadAgent(ctx, n); err != nil || !may {
+		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {
 			return c.ID + " needs a person, who is asked.", err
 		}
 		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",
 			c.ID, fenced(why)), nil
 	case board.Failed, board.Timeout:
-		if may, err := s.mayReadAgent(ctx, n); err != nil || !may {
+		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {
 			return c.ID + " was given up.", err
 		}
 		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenced(c.Why)), nil
@@ -160,15 +160,14 @@ func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, e
 	return "", nil
 }
 
-// mayReadAgent asks whether an agent's words may stand at an issue: where its author may write. A stranger's issue
+// mayQuoteAgent asks whether an agent's words may stand at an issue: where its author may write. A stranger's issue
 // can have an agent ask what only the person may read; the question waits in the inbox then.
-func (s *issueSync) mayReadAgent(ctx context.Context, n int64) (bool, error) {
+func (s *issueSync) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
 	i, err := s.o.Forge.Issue(ctx, n)
 	if err != nil {
 		return false, s.refused(n, err)
 	}
-	may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
-	return may[i.Author], err
+	return s.mayWrite(ctx, &i)
 }
 
 func working(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
