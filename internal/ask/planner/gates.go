@@ -37,7 +37,7 @@ func (d draft) checkRunnable() error {
 	for _, m := range d.missingOf(d.gateSpecs()) {
 		if m.Required {
 			return fault.Refuse("gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program).
-				Hint("Install it, or correct the gate's command in %s", d.Config.Name()).
+				Hint("Install it, or correct the command in %s, or that of --verify", d.Config.Name()).
 				Hint("See what else is missing: pawl doctor")
 		}
 		d.warnf("the optional gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // TaskCheck is a command that shows whether one task is done: with exit status 0 it is.
@@ -30,10 +32,13 @@ const (
 
 var checkKeys = []string{"name", "command", "criterion", "files"}
 
+// objectBegins is no "{ command; }" of a shell.
+var objectBegins = lazy.Regexp(`^\{\s*["}]`)
+
 // ReadTaskCheck reads a check as people write it: a command, or an object in JSON.
 func ReadTaskCheck(text string) (c TaskCheck, err error) {
 	text = strings.TrimSpace(text)
-	if !strings.HasPrefix(text, "{") || !json.Valid([]byte(text)) {
+	if !objectBegins().MatchString(text) {
 		return TaskCheck{Command: text}, nil
 	}
 	err = json.Unmarshal([]byte(text), &c)

@@ -11,6 +11,7 @@ func TestReadTaskCheck(t *testing.T) {
 	for text, want := range map[string]string{
 		" make test ":            `{"command":"make test"}`,
 		"{ true; }":              `{"command":"{ true; }"}`,
+		`{"command": "x`:         `unexpected end of JSON`,
 		`{"command":"x"}`:        `{"command":"x"}`,
 		`{"comand":"x"}`:         `a check has no key "comand"`,
 		`{"command":"x","a":1}`:  `a check has no key "a"`,

@@ -29,8 +29,7 @@ import (
 
 // isSealed reports whether the gate of that name is a sealed check.
 func (w *worker) isSealed(name string) bool {
-	is := func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name }
-	return slices.ContainsFunc(w.plan.Gates, is)
+	return slices.ContainsFunc(w.plan.Gates, func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name })
 }
 
 // judgedTop is the folder of all files that are judged.
