@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -28,6 +32,9 @@ type Resolver struct {
 	StateDir string
 	Accounts *ratelimit.Store
 	Log      *slog.Logger
+	// Repo and Confirm tell what runs by itself; see [Options].
+	Repo    *git.Repo
+	Confirm []string
 }
 
 // resolveIterations is how many iterations one attempt has.
@@ -58,6 +65,9 @@ func (r *Resolver) resolveConflict(ctx context.Context, p merge.Problem) (string
 		return "", err
 	}
 	commit, err := r.runAgent(ctx, w, p)
+	if err == nil && commit != "" {
+		err = r.refuseUnseen(ctx, p, commit)
+	}
 	how := pool.GivenUp("the attempt to merge it is over")
 	if ctx.Err() != nil {
 		how = pool.Stopped("pawl stopped")
@@ -112,6 +122,30 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 		return "", r.reasonUnfinished(ctx, d.ID(), &s)
 	}
 	return r.Pool.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %[1]s\nPawl-Run: %s\n", p.Entry.ID, d.ID()))
+}
+
+// refuseUnseen refuses a merge with a file that programs of the person run by themselves, where the file
+// is neither as the target has it nor as the task left it, which a person has seen.
+func (r *Resolver) refuseUnseen(ctx context.Context, p merge.Problem, commit string) error {
+	ofTask, err := r.Repo.Changes(ctx, p.Entry.Commit, commit)
+	if err != nil {
+		return err
+	}
+	ofTarget, err := r.Repo.Changes(ctx, p.Tip, commit)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, c := range ofTask {
+		if slices.ContainsFunc(ofTarget, func(t git.Change) bool { return t.Path == c.Path }) {
+			paths = append(paths, c.Path)
+		}
+	}
+	found, err := delivery.RunsItself(ctx, r.Repo, paths, r.Confirm)
+	if err == nil && len(found) > 0 {
+		err = &unmergedError{"its merge changes " + deliver.Some(found) + ", which programs of yours run by themselves"}
+	}
+	return err
 }
 
 // reasonUnfinished explains why a run merged nothing.

@@ -324,6 +324,7 @@ func Adapt(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 func (t *TaskPlanner) Resolver(clones *pool.Pool, db *store.Store) *autopilot.Resolver {
 	return &autopilot.Resolver{
 		Plan: t.Plan, Pool: clones, Store: db, StateDir: t.stateDir,
+		Repo: t.repo, Confirm: action.ConfirmPatterns(t.c),
 		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.Env)), Log: slog.New(slog.DiscardHandler),
 	}
 }
