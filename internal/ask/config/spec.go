@@ -209,13 +209,7 @@ func (sp *spec) isLeaf() bool { return sp.shape != sectionShape && sp.shape != t
 
 // sectionKeys are the section's keys in the order of the struct.
 func (sp *spec) sectionKeys() []string {
-	var keys []string
-	for _, f := range sp.fields {
-		if !f.inline {
-			keys = append(keys, f.name)
-		}
-	}
-	return keys
+	return lists.Pick(sp.fields, func(f *spec) (string, bool) { return f.name, !f.inline })
 }
 
 // builtInSource is where defaults come from.

@@ -104,9 +104,7 @@ func addPart(p *part, name string, q *part) {
 	for _, s := range q.setup {
 		p.setup = append(p.setup, "cd "+name+" && "+s)
 	}
-	for _, n := range q.notes {
-		p.notes = append(p.notes, name+": "+n)
-	}
+	p.notes = append(p.notes, lists.Each(q.notes, func(n string) string { return name + ": " + n })...)
 }
 
 var goUse = lazy.Regexp(`(?m)^\s*(?:use\s+)?(\./[\w./-]*|\.)\s*$`)

@@ -247,12 +247,7 @@ func (y *python) addLints() {
 
 // makeVenv makes an environment in a folder that git ignores, and installs what the gates need.
 func (y *python) makeVenv(folder string) []string {
-	var what []string
-	for _, name := range requirementFiles {
-		if y.has(name) {
-			what = append(what, "-r "+name)
-		}
-	}
+	what := lists.Pick(requirementFiles, func(name string) (string, bool) { return "-r " + name, y.has(name) })
 	isPackage := strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")
 	builds := isPackage && !y.isPlain()
 	groups := ""

@@ -32,6 +32,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/preview"
 	"github.com/pawl-dev/pawl/internal/ask/web/shell"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/peer"
@@ -409,9 +410,7 @@ func newListener(l net.Listener, host string, hosts []string) *Listener {
 	default:
 		d.hosts = []string{strings.ToLower(host)}
 	}
-	for _, h := range hosts {
-		d.hosts = append(d.hosts, strings.ToLower(h))
-	}
+	d.hosts = append(d.hosts, lists.Each(hosts, strings.ToLower)...)
 	d.shown = net.JoinHostPort(host, d.port)
 	return d
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // The limits of a proposal: a list that a person is to read, of tasks that one agent finishes each.
@@ -107,9 +109,7 @@ func boardOfAnyID() Known {
 func Waves(drafts []Draft) [][]string {
 	var waves [][]string
 	var started, refs []string
-	for _, d := range drafts {
-		refs = append(refs, d.Case.Ref)
-	}
+	refs = append(refs, lists.Each(drafts, func(d Draft) string { return d.Case.Ref })...)
 	for len(started) < len(drafts) {
 		var wave []string
 		for _, d := range drafts {

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // This file knows the words of reviews: labels, praise, courtesy, and what asks for something.
@@ -295,9 +296,7 @@ func (r *reviewReader) readRow(said string) bool {
 		if r.i+1 >= len(r.lines) || !divider().MatchString(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.lines[r.i+1]), "> "))) {
 			return false
 		}
-		for _, c := range cells {
-			r.table = append(r.table, plainWords(c))
-		}
+		r.table = append(r.table, lists.Each(cells, plainWords)...)
 		return true
 	}
 	if asksInTable(r.table) || r.in.severity != "" {

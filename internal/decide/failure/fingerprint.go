@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Fingerprint is 16 hexadecimal digits that are the same for the same failure: of its
@@ -21,12 +22,7 @@ func Fingerprint(a Analysis, keys ...string) string {
 	part := func(s string) { all = append(append(all, s...), 0) }
 	part(string(a.Class))
 	part(a.Step)
-	var tests []string
-	for _, i := range a.Items {
-		if i.Test != "" {
-			tests = append(tests, steady(i.Test))
-		}
-	}
+	tests := lists.Pick(a.Items, func(i Item) (string, bool) { return steady(i.Test), i.Test != "" })
 	sort.Strings(tests)
 	for _, s := range tests {
 		part(s)

@@ -12,6 +12,16 @@ func Each[F, T any](list []F, of func(F) T) []T {
 	return out
 }
 
+// Pick makes a list of those elements of another that take says true of.
+func Pick[F, T any](list []F, take func(F) (T, bool)) (out []T) {
+	for _, one := range list {
+		if picked, ok := take(one); ok {
+			out = append(out, picked)
+		}
+	}
+	return out
+}
+
 // Set has all elements, to be asked for.
 func Set[T comparable](list []T) map[T]bool {
 	set := make(map[T]bool, len(list))

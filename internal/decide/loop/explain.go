@@ -179,9 +179,7 @@ func (s *State) askAfterStop(text, guard string) *Question {
 // answer is for the agent.
 func (s *State) newQuestion(text string, choices []control.Choice) *Question {
 	q := &Question{Text: text, Choices: choices, NoDiff: s.isControlled() && !s.controlSettings().IncludeDiff}
-	for _, c := range choices {
-		q.Options = append(q.Options, c.Text)
-	}
+	q.Options = append(q.Options, lists.Each(choices, func(c control.Choice) string { return c.Text })...)
 	var history []control.Past
 	for _, p := range s.Recent {
 		q.Attempts = append(q.Attempts, p.summaryLine())

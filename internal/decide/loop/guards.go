@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // The guards, in the order in which they are asked.
@@ -230,13 +231,7 @@ func (g *Guards) Thrash(threshold int) (Trip, bool) {
 
 // ThrashingFiles lists the files at or over the threshold, oldest first.
 func (g *Guards) ThrashingFiles(threshold int) []string {
-	var files []string
-	for _, f := range g.Files {
-		if f.N >= threshold {
-			files = append(files, f.Name)
-		}
-	}
-	return files
+	return lists.Pick(g.Files, func(f Count) (string, bool) { return f.Name, f.N >= threshold })
 }
 
 // Oscillate trips at the second return to the tree of a failed iteration.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Verdict is what a review says about the work.
@@ -68,9 +69,7 @@ func (v *Review) Rejection() *failure.Analysis {
 		Class: failure.Validation, Kind: failure.Work, Severity: cmp.Or(control.Priority(found), failure.Medium),
 		Summary: v.asOutcome().Summary(), Step: "review", Actions: []string{"Do what the review asks for."},
 	}
-	for _, f := range found {
-		a.Items = append(a.Items, f.Item)
-	}
+	a.Items = append(a.Items, lists.Each(found, func(f Finding) failure.Item { return f.Item })...)
 	a.Fingerprint = failure.Fingerprint(*a, a.Summary)
 	return a
 }

@@ -157,9 +157,7 @@ func (c *checker) compileStep(i int) *Planned {
 		text := c.compileText(at.inPath(s.Where+".env."+v.Name, false), v.Value)
 		p.Environment = append(p.Environment, Named{v.Name, text})
 	}
-	for _, v := range s.Env {
-		at.env = append(at.env, v.Name)
-	}
+	at.env = append(at.env, lists.Each(s.Env, func(v Pair) string { return v.Name })...)
 	p.Condition = c.compileCondition(at, s.If)
 	content := at.inPath(s.Where+"."+contentKey(s.Kind), false)
 	content.prompt = s.Kind == Agent || s.Kind == Ask

@@ -28,12 +28,7 @@ func (w *Workspace) looseChanges(ctx context.Context, commit, tree string) ([]gi
 	for _, ch := range before {
 		persons[ch] = !run[ch.Path]
 	}
-	var loose []git.Change
-	for _, ch := range changes {
-		if !persons[ch] {
-			loose = append(loose, ch)
-		}
-	}
+	loose := lists.Pick(changes, func(ch git.Change) (git.Change, bool) { return ch, !persons[ch] })
 	return loose, nil
 }
 

@@ -141,12 +141,7 @@ func (w apartFiles) noteApart(ctx context.Context, d Delivered, left []workspace
 		return err
 	}
 	isLeft := lists.Set(lists.Each(left, func(c workspace.Conflict) string { return c.Path }))
-	var came []git.Change
-	for _, p := range d.Apart {
-		if !isLeft[p.Path] {
-			came = append(came, changeOf(p))
-		}
-	}
+	came := lists.Pick(d.Apart, func(p Piece) (git.Change, bool) { return changeOf(p), !isLeft[p.Path] })
 	now, err := w.tree.SameApart(w.o.Person, was, came)
 	if err != nil {
 		return err

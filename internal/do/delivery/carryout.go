@@ -322,11 +322,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 		return d, err
 	}
 	own := slices.Clone(w.agreed.Own)
-	for _, ch := range changes {
-		if ch.OldObject == "" {
-			own = append(own, ch.Path)
-		}
-	}
+	own = append(own, lists.Pick(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.OldObject == "" })...)
 	loose, err := w.looseChanges(ctx, d.To, after)
 	if err != nil {
 		return d, err

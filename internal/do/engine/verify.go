@@ -465,9 +465,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	if len(found) == 0 {
 		return nil, nil
 	}
-	for _, v := range found {
-		paths = append(paths, v.Path)
-	}
+	paths = append(paths, lists.Each(found, func(v gate.Violation) string { return v.Path })...)
 	a := gate.TamperingFailure(found)
 	return paths, &a
 }

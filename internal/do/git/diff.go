@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Change is one path that differs between two trees.
@@ -24,11 +26,7 @@ func (c Change) IsLink() bool { return c.NewMode == ModeSymlink }
 
 // Added are the paths at which changes put something where nothing was.
 func Added(changes []Change) (paths []string) {
-	for _, c := range changes {
-		if c.Status == 'A' {
-			paths = append(paths, c.Path)
-		}
-	}
+	paths = append(paths, lists.Pick(changes, func(c Change) (string, bool) { return c.Path, c.Status == 'A' })...)
 	return paths
 }
 

@@ -359,12 +359,7 @@ func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 		"--skip-worktree":    func(e Entry) bool { return e.Sparse },
 		"--assume-unchanged": func(e Entry) bool { return e.Assumed },
 	} {
-		var paths []string
-		for _, e := range all {
-			if has(e) {
-				paths = append(paths, e.Path)
-			}
-		}
+		paths := lists.Pick(all, func(e Entry) (string, bool) { return e.Path, has(e) })
 		if len(paths) == 0 {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -27,12 +28,7 @@ func (q *Queue) landBatch(ctx context.Context, s *queue.State, c queue.Command) 
 		return queue.Event{Kind: queue.Landed}, nil
 	}
 	if q.o.Before != nil && len(c.IDs) > 0 {
-		var entries []queue.Entry
-		for _, id := range c.IDs {
-			if e, ok := s.Find(id); ok {
-				entries = append(entries, e)
-			}
-		}
+		entries := lists.Pick(c.IDs, s.Find)
 		q.o.Before(ctx, entries, c.To)
 	}
 	if q.isShared() {

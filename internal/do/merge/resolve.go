@@ -157,9 +157,7 @@ func (q *Queue) problemOf(ctx context.Context, e queue.Entry) (Problem, error) {
 	}
 	var paths []string
 	if c := p.Problem.Conflict; c != nil {
-		for _, f := range c.Files {
-			paths = append(paths, f.Path)
-		}
+		paths = append(paths, lists.Each(c.Files, func(f queue.File) string { return f.Path })...)
 	} else if paths, err = q.sortedChanges(ctx, base, e.Commit); err != nil {
 		return p, err
 	}

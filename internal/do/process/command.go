@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Command is a process to start. It gets a session of its own, the
@@ -49,9 +51,7 @@ func forkChild(c Command) (int, error) {
 		return 0, err
 	}
 	attr := &syscall.ProcAttr{Dir: c.Dir, Env: p.env, Sys: p.sys}
-	for _, f := range p.files {
-		attr.Files = append(attr.Files, f.Fd())
-	}
+	attr.Files = append(attr.Files, lists.Each(p.files, func(f *os.File) uintptr { return f.Fd() })...)
 	pid, err := syscall.ForkExec(p.path, c.Args, attr)
 	if err != nil {
 		return 0, c.Explain(p.path, err)

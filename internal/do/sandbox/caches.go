@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // tools are the variables that tell tools where to keep what they download
@@ -112,9 +114,7 @@ func (p Policy) WithCaches(caches []Cache, scratch string) (Policy, []string) {
 		if p.Means.Mounts && c.At != "" {
 			dir = c.At
 		}
-		for _, name := range c.Names {
-			env = append(env, name+"="+dir)
-		}
+		env = append(env, lists.Each(c.Names, func(name string) string { return name + "=" + dir })...)
 	}
 	return p, env
 }

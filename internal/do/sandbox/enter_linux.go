@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Main is the hidden command: it enters the box that [Prepare] described and
@@ -157,12 +159,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	}
 	p.Over = over
 	for _, list := range []*[]string{&p.Write, &p.Keep, &p.Hide, &p.Show} {
-		var out []string
-		for _, path := range *list {
-			if found, ok := follow(binds, path); ok {
-				out = append(out, found)
-			}
-		}
+		out := lists.Pick(*list, func(path string) (string, bool) { return follow(binds, path) })
 		*list = out
 	}
 	// What the user adds may be named through a link: /var/run/docker.sock.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // sort of a placement.
@@ -176,14 +178,7 @@ func within(dir, path string) bool {
 
 // targets are the paths at which something else is shown that may be written.
 func targets(p Policy) []string {
-	var out []string
-	for _, b := range slices.Concat(p.Temp, p.Binds) {
-		if !b.ReadOnly {
-			out = append(out, b.To)
-		}
-	}
-	for _, o := range p.Over {
-		out = append(out, o.To)
-	}
+	out := lists.Pick(slices.Concat(p.Temp, p.Binds), func(b Bind) (string, bool) { return b.To, !b.ReadOnly })
+	out = append(out, lists.Each(p.Over, func(o Over) string { return o.To })...)
 	return out
 }

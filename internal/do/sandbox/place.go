@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Place is where a run works. Paths are absolute; empty ones are left out.
@@ -38,9 +40,7 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 		temp = slices.DeleteFunc(temp, func(dir string) bool {
 			return dir == "/" || dir == p.Home || within(p.Root, dir) || slices.Contains(p.Write, dir)
 		})
-		for _, dir := range temp {
-			pol.Temp = append(pol.Temp, Bind{To: dir})
-		}
+		pol.Temp = append(pol.Temp, lists.Each(temp, func(dir string) Bind { return Bind{To: dir} })...)
 	} else {
 		pol.Write = present(append(pol.Write, p.UsableTemp(v.Means, temp)...))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
@@ -114,12 +115,8 @@ func isShown(p Policy, path string) bool {
 		return most
 	}
 	shown := slices.Concat(p.Write, p.Show, p.Keep, devices, []string{"/proc"})
-	for _, b := range p.Binds {
-		shown = append(shown, b.To)
-	}
-	for _, o := range p.Over {
-		shown = append(shown, o.To)
-	}
+	shown = append(shown, lists.Each(p.Binds, func(b Bind) string { return b.To })...)
+	shown = append(shown, lists.Each(p.Over, func(o Over) string { return o.To })...)
 	for _, b := range p.Temp { // the box's own is there, and nothing of what the machine has in it
 		if b.To == path {
 			return true

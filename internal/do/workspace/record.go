@@ -106,12 +106,7 @@ func (c *Checkout) list(ctx context.Context, prefix string) ([]Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	var all []Snapshot
-	for _, ref := range refs {
-		if s, ok := parse(ref); ok {
-			all = append(all, s)
-		}
-	}
+	all := lists.Pick(refs, parse)
 	slices.SortFunc(all, func(a, b Snapshot) int {
 		own := func(s Snapshot) int { return min(len(s.Attempt), 1) }
 		return cmp.Or(cmp.Compare(a.N, b.N), -cmp.Compare(own(a), own(b)), cmp.Compare(a.Attempt, b.Attempt))

@@ -153,9 +153,7 @@ func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after i
 	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
 		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(page(limit)+1), c.args...)
 	shown := found[:min(len(found), page(limit))]
-	for _, l := range shown {
-		cases = append(cases, l.Case)
-	}
+	cases = append(cases, lists.Each(shown, func(l listed) board.Case { return l.Case })...)
 	if len(found) > len(shown) {
 		next = shown[len(shown)-1].seq
 	}

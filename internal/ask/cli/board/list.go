@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -214,9 +215,7 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 			names[c.ID], c.Title, c.Description, c.Acceptance, nil, c.Tags, c.Priority, names[c.Parent], c.Type,
 			c.Status, c.Control, c.Checks,
 		}
-		for _, need := range c.Needs {
-			e.Needs = append(e.Needs, names[need])
-		}
+		e.Needs = append(e.Needs, lists.Each(c.Needs, func(need string) string { return names[need] })...)
 		switch c.Status { // what work has come to is this board's alone
 		case board.Done, board.Blocked, board.Deferred:
 		default:

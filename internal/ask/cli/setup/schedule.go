@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // This file prints the line of a crontab that starts pawl at certain times.
@@ -199,9 +200,7 @@ func timerOf(a *command.App, args []string) (timer, error) {
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
 	words := []string{t.at, "exec env"}
-	for _, word := range slices.Concat(t.env, t.line) {
-		words = append(words, quoteShell(word))
-	}
+	words = append(words, lists.Each(slices.Concat(t.env, t.line), quoteShell)...)
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
 }
 

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Program is the known program that an agent runs: the one of its name, else
@@ -14,9 +16,7 @@ import (
 // prints; "" when none is known.
 func Program(name, format string, argv []string) string {
 	candidates := []string{name}
-	for _, word := range argv {
-		candidates = append(candidates, named(word))
-	}
+	candidates = append(candidates, lists.Each(argv, named)...)
 	for _, c := range append(candidates, format) {
 		if _, ok := known()[c]; ok {
 			return c

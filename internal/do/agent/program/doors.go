@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -59,9 +60,7 @@ var (
 func (d Door) With(variables ...string) Door {
 	header := d.Keys[0].Header
 	d.Keys = nil
-	for _, v := range variables {
-		d.Keys = append(d.Keys, Key{v, header})
-	}
+	d.Keys = append(d.Keys, lists.Each(variables, func(v string) Key { return Key{v, header} })...)
 	return d
 }
 
@@ -84,11 +83,7 @@ func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.
 			return nil, can
 		}
 	}
-	for _, d := range a.Doors {
-		if r, ok := d.route(see); ok {
-			routes = append(routes, r)
-		}
-	}
+	routes = append(routes, lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.route(see) })...)
 	return routes, can
 }
 
@@ -103,9 +98,7 @@ func (d Door) route(see func(string) string) (agent.Route, bool) {
 		Key:   cmp.Or(kept, see(d.Keys[i].Variable)),
 		KeyIn: d.Keys[i].Variable, Own: slices.Clone(d.Base),
 	}
-	for _, k := range d.Keys {
-		r.Own = append(r.Own, k.Variable)
-	}
+	r.Own = append(r.Own, lists.Each(d.Keys, func(k Key) string { return k.Variable })...)
 	for _, name := range d.Base {
 		if base := strings.TrimSpace(see(name)); base != "" {
 			r.Base = base
@@ -137,12 +130,8 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 			continue
 		}
 		url := strings.NewReplacer("{url}", r.Address(), "{state}", in.StateDir)
-		for _, text := range a.Doors[i].Env {
-			env = append(env, url.Replace(text))
-		}
-		for _, text := range a.Doors[i].Args {
-			args = append(args, url.Replace(text))
-		}
+		env = append(env, lists.Each(a.Doors[i].Env, url.Replace)...)
+		args = append(args, lists.Each(a.Doors[i].Args, url.Replace)...)
 		if part := a.Doors[i].Part; part != "" {
 			part = strings.ReplaceAll(part, "{model}", strings.TrimPrefix(in.Model, a.Prefix))
 			parts = append(parts, url.Replace(part))

@@ -24,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -230,9 +231,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	if in.Tools != "" {
 		quoted := strings.NewReplacer("{pawl}", strconv.Quote(in.Pawl), "{tools}", strconv.Quote(in.Tools))
-		for _, arg := range a.Tools {
-			start.Args = append(start.Args, quoted.Replace(arg))
-		}
+		start.Args = append(start.Args, lists.Each(a.Tools, quoted.Replace)...)
 	}
 	if a.UsageFlag != "" && in.StateDir != "" && len(in.Routes) == 0 && a.genuine(in.Command) {
 		path := filepath.Join(in.StateDir, fmt.Sprintf("usage-%d.json", in.Now.UnixNano()))
