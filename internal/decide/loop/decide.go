@@ -267,7 +267,7 @@ func (s *State) recordIteration(r *Record) {
 	if r.Review != nil && r.Review.Verdict == Undecided {
 		past.Summary = "the gates pass; the review has not decided"
 	}
-	s.Guards.observe(&sight)
+	s.Guards.Observe(&sight)
 	from := max(0, len(s.Recent)+1-maxRecent)
 	s.Recent = append(append(make([]*Past, 0, maxRecent), s.Recent[from:]...), past)
 	if w := r.reasonNotSuccess(); w != "" || r.Verified {

@@ -76,14 +76,8 @@ type Sight struct {
 	Silent      bool // printed nothing
 }
 
-// Observe returns the guards after one more iteration. It does not change g's
-// slices.
-func (g Guards) Observe(s Sight) Guards {
-	g.observe(&s)
-	return g
-}
-
-func (g *Guards) observe(s *Sight) {
+// Observe takes one more iteration in. The slices that g had before stay as they are.
+func (g *Guards) Observe(s *Sight) {
 	changed := !s.TreeKnown || s.TreeBefore != s.TreeAfter
 	better := g.Scored > 0 && s.Score > g.Top
 	if better {
@@ -377,7 +371,7 @@ func CheckHistory(next int, t Thresholds, history []Entry) (Trip, bool) {
 		for _, message := range e.Messages {
 			sight.Files = append(sight.Files, FlaggedFiles(message)...)
 		}
-		g.observe(&sight)
+		g.Observe(&sight)
 	}
 	if trip, tripped := g.Breaker(t.Breaker); tripped {
 		return trip, true

@@ -14,7 +14,7 @@ func history(scores ...int) loop.Guards {
 		if score == 1000 {
 			outcome = loop.Success
 		}
-		g = g.Observe(loop.Sight{Outcome: outcome, Score: score, Progress: -1})
+		g.Observe(&loop.Sight{Outcome: outcome, Score: score, Progress: -1})
 	}
 	return g
 }
@@ -95,7 +95,8 @@ func TestMaxIterations(t *testing.T) {
 
 func TestThrashing(t *testing.T) {
 	failed := func(g loop.Guards, files ...string) loop.Guards {
-		return g.Observe(loop.Sight{Outcome: loop.Failed, Score: -1, Progress: -1, Files: files})
+		g.Observe(&loop.Sight{Outcome: loop.Failed, Score: -1, Progress: -1, Files: files})
+		return g
 	}
 	var g loop.Guards
 	for range 4 {
