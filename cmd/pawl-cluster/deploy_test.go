@@ -47,7 +47,7 @@ func TestDeploy(t *testing.T) {
 	}
 	for _, args := range commands {
 		var out bytes.Buffer
-		code := cli.MainWith(cluster.Program{}, append(args[1:], "--help"), strings.NewReader(""), &out, &out, os.Environ())
+		code := cli.Main(cluster.Program{}, append(args[1:], "--help"), strings.NewReader(""), &out, &out, os.Environ())
 		if usage := strings.Join(args[1:min(len(args), 2)], " "); code != 0 || !strings.Contains(out.String(), usage) {
 			t.Errorf("%q: status %d\n%s", args, code, &out)
 		}

@@ -15,5 +15,5 @@ var version string
 
 func main() {
 	clicommand.Version = version
-	os.Exit(cli.MainWith(cluster.Program{}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	os.Exit(cli.Main(cluster.Program{}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }

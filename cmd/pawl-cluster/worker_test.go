@@ -27,7 +27,7 @@ func TestAWorkerThatIsStartedWrong(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		environ := []string{"HOME=" + t.TempDir(), "PAWL_CLUSTER_STORE=postgres://127.0.0.1:port/x"}
-		code := cli.MainWith(cluster.Program{}, append([]string{"worker"}, strings.Fields(flags)...), strings.NewReader(""),
+		code := cli.Main(cluster.Program{}, append([]string{"worker"}, strings.Fields(flags)...), strings.NewReader(""),
 			&out, &out, environ)
 		if code != 2 || !strings.Contains(out.String(), says) {
 			t.Errorf("%s: status %d, and it says\n%s", flags, code, &out)
@@ -41,7 +41,7 @@ func TestUpNamesWhatIsMissing(t *testing.T) {
 	for flags, says := range map[string]string{"": "write --local", "--local": "is not installed here"} {
 		var out bytes.Buffer
 		environ := []string{"HOME=" + t.TempDir(), "PATH=" + t.TempDir()}
-		code := cli.MainWith(cluster.Program{}, append([]string{"cluster", "up"}, strings.Fields(flags)...), strings.NewReader(""),
+		code := cli.Main(cluster.Program{}, append([]string{"cluster", "up"}, strings.Fields(flags)...), strings.NewReader(""),
 			&out, &out, environ)
 		if code != 2 || !strings.Contains(out.String(), says) {
 			t.Errorf("%s: status %d, and it says\n%s", flags, code, &out)

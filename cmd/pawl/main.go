@@ -13,5 +13,5 @@ var version string
 
 func main() {
 	clicommand.Version = version
-	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	os.Exit(cli.Main(nil, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }

@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 
 // programs are what the tests run by name, beside the machine's own.
 var programs = map[string]func(){"pawl": func() {
-	code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	code := cli.Main(nil, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	noteExit(code, os.Args[1:])
 	os.Exit(code)
 }, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly, "nolinks": noLinks}

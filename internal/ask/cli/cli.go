@@ -34,13 +34,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
-// Main runs one command line and returns pawl's exit status.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	return MainWith(nil, args, stdin, stdout, stderr, env)
-}
-
-// MainWith is [Main] of a program that has the client of an engine.
-func MainWith(cluster command.Cluster, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+// Main runs one command line and returns pawl's exit status. cluster is the client of
+// an engine, for a program that has one.
+func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv), Models: gateway.Open}); ok {
 		return code
 	}

@@ -17,7 +17,7 @@ import (
 // The test binary is pawl too, when a run starts itself again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
-		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		os.Exit(cli.Main(nil, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 	}
 	os.Exit(gittest.Run(m))
 }
@@ -59,7 +59,7 @@ func (s *shell) pawl(line string) int {
 	}
 	s.out.Reset()
 	s.err.Reset()
-	return cli.Main(words, strings.NewReader(""), &s.out, &s.err, s.env)
+	return cli.Main(nil, words, strings.NewReader(""), &s.out, &s.err, s.env)
 }
 
 // fields are values of the JSON that a command printed, by their path.
