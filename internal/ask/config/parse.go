@@ -16,7 +16,6 @@ import (
 // Limits of one file. So much is not written by hand; what is over them is a
 // mistake or an attack.
 const (
-	maxFile  = 1 << 20
 	maxDepth = 64
 	maxNodes = 100_000
 	// maxTokens bounds the time of the library, which grows with the square.

@@ -61,7 +61,6 @@ type Instance struct {
 	Step   *Planned
 	Matrix []Pair // nil without a matrix
 	Needs  []int  // numbers of instances, ascending
-	Layer  int    // from 0
 	Hash   string // see hash
 }
 
@@ -120,8 +119,7 @@ func (p *Plan) expandSteps(g *graph) {
 			number := len(p.Instances)
 			of[s] = append(of[s], number)
 			p.Layers[layer[s]] = append(p.Layers[layer[s]], number)
-			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs,
-				Layer: layer[s]})
+			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs})
 		}
 	}
 	taken := map[string]int{}

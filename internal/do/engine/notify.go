@@ -239,7 +239,6 @@ type StepNotice struct {
 	Agent     string // of the kind agent
 	Try       int    // 1-based, of its attempts in this iteration
 	Alternate int    // 1-based; 0 is the step's own work
-	Optional  bool
 	// Status of a step that starts is "adopted" where an earlier pawl began it, else
 	// "". At its end it is how it ended: success, failure, cancelled, skipped, interrupted,
 	// asking; kept: its result is from before; or held: one that it needs failed.

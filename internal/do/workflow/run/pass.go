@@ -455,7 +455,7 @@ func (s *scope) isHalted() bool {
 // noticeOf adds to a notice about a step what each has.
 func (s *scope) noticeOf(n *node, m engine.StepNotice) engine.StepNotice {
 	st := n.in.Step
-	m.Step, m.Kind, m.Optional = n.id, string(st.Kind), st.Optional
+	m.Step, m.Kind = n.id, string(st.Kind)
 	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {
 		m.Agent = s.p.agentOf(n, st.Work)
 	}
