@@ -104,7 +104,7 @@ func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
 func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
 	s = &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
 		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
-	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"))
 	if err != nil {
 		return nil, nil, err
 	}

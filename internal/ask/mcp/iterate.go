@@ -254,10 +254,7 @@ func (t iterations) withState(ctx context.Context, task string, do deed) (a iter
 	if task == "" || len(task) > 200 {
 		return a, errors.New("taskId must have 1 to 200 bytes")
 	}
-	if err := os.MkdirAll(t.dir, 0o700); err != nil {
-		return a, fmt.Errorf("cannot keep iterations: %v", err)
-	}
-	lock, err := files.Lock(ctx, filepath.Join(t.dir, ".lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, filepath.Join(t.dir, ".lock"))
 	if err != nil {
 		return a, fmt.Errorf("cannot keep iterations: %v", err)
 	}

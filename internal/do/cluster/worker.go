@@ -247,7 +247,7 @@ func (w *Worker) showRepeatedly(ctx context.Context) error {
 func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"))
 	if errors.Is(err, context.DeadlineExceeded) {
 		by := "another process"
 		if id, err := ownerOf(dir); err == nil {

@@ -136,11 +136,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 
 // lockCheckout keeps other pawls from moving files of the same checkout.
 func (w *Workspace) lockCheckout(ctx context.Context) (*os.File, error) {
-	dir := filepath.Join(w.o.StateDir, "queue")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return files.Lock(ctx, filepath.Join(dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	return files.Lock(ctx, filepath.Join(w.o.StateDir, "queue", "checkout.lock"))
 }
 
 // gatherFacts about the checkout and the work.

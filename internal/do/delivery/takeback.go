@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -44,10 +42,7 @@ type BackOptions struct {
 // if its tip is what one of them delivered.
 func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (TakenBack, error) {
 	var back TakenBack
-	if err := os.MkdirAll(filepath.Dir(o.Hold), 0o700); err != nil {
-		return back, err
-	}
-	lock, err := files.Lock(ctx, o.Hold, os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, o.Hold)
 	if err != nil {
 		return back, err
 	}

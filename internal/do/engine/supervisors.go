@@ -322,8 +322,7 @@ func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"),
-		os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"))
 	if err == nil {
 		err = errors.Join(w.warmAlone(ctx, *job, args), lock.Close())
 	}

@@ -40,7 +40,7 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 	if err := files.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot look for what a power loss left: %v", err)
 	}
-	lock, err := files.Lock(ctx, file+".lock", os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, file+".lock")
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (m movement) writeTo(hold *os.File) error {
 // lockTrees locks the work trees against other pawls, and finishes what is left of an
 // earlier movement. It returns warnings.
 func (q *Queue) lockTrees(ctx context.Context) (*os.File, []string, error) {
-	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"), os.O_RDWR|os.O_CREATE)
+	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"))
 	if err != nil {
 		return nil, nil, err
 	}

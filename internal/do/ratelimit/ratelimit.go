@@ -216,12 +216,9 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 	if s == nil || key == "" {
 		return nil
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot keep a provider's limit: %v", err)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockWithin)
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(s.dir, "lock"))
 	if err != nil {
 		return fmt.Errorf("cannot keep a provider's limit: %v", err)
 	}
@@ -265,12 +262,9 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 		d, err := readDay(path, now)
 		return d.Use, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(dir, "day.lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(dir, "day.lock"))
 	if err != nil {
 		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
 	}

@@ -56,12 +56,9 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 		return nil, fmt.Errorf("cannot use the run id %q: it must be letters, digits, dots and dashes", run)
 	}
 	dir := c.runDir(run)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
-	}
-	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
 	}
 	c.mu.Lock()
 	mem := c.runs[run] // only the one with the file's lock has it

@@ -74,7 +74,7 @@ func Open(ctx context.Context, root string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot record attempts: %v", err)
 	}
-	lock, err := files.Lock(ctx, filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := files.Lock(ctx, filepath.Join(dir, ".lock"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot record attempts: %w", err)
 	}

@@ -47,19 +47,19 @@ func TestReplaceFails(t *testing.T) {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
-	held, err := Lock(t.Context(), path, os.O_CREATE|os.O_RDWR)
+	held, err := Lock(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Lock(ctx, path, os.O_RDWR); !errors.Is(err, context.Canceled) {
+	if _, err := Lock(ctx, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("a lock that is held: %v", err)
 	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Lock(t.Context(), path, os.O_RDWR)
+	again, err := Lock(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

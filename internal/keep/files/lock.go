@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,11 +18,15 @@ import (
 // LockLimit is how long [Lock] waits for another process.
 const LockLimit = time.Minute
 
-// Lock opens path with the flags of [os.OpenFile] and takes an exclusive lock
-// on it, which ends when the file is closed by everyone who inherited it. It
-// gives up when ctx is done, and after [LockLimit].
-func Lock(ctx context.Context, path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag, 0o600)
+// Lock opens path, which it makes if need be with the folder that it is in, and
+// takes an exclusive lock on it, which ends when the file is closed by everyone
+// who inherited it. It gives up when ctx is done, and after [LockLimit].
+func Lock(ctx context.Context, path string) (*os.File, error) {
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

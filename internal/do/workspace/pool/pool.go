@@ -337,10 +337,7 @@ func (p *Pool) drop(ctx context.Context, id string) error {
 // clone opens the clone of a row, alone: until the release, other processes and
 // what is left of their git wait.
 func (p *Pool) clone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
-	if err := os.MkdirAll(r.Own, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("cannot make pawl's folder of a workspace: %w", err)
-	}
-	lock, err := files.Lock(ctx, filepath.Join(r.Own, "lock"), os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, filepath.Join(r.Own, "lock"))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -64,10 +63,7 @@ func (p *Pool) freePorts(ctx context.Context, dir string) error {
 }
 
 func (p *Pool) editPorts(ctx context.Context, edit func([]block) ([]block, error)) error {
-	if err := os.MkdirAll(filepath.Dir(p.o.Ports), 0o700); err != nil {
-		return err
-	}
-	lock, err := files.Lock(ctx, p.o.Ports+".lock", os.O_CREATE|os.O_RDWR)
+	lock, err := files.Lock(ctx, p.o.Ports+".lock")
 	if err != nil {
 		return err
 	}
