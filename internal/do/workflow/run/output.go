@@ -10,12 +10,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -347,16 +349,5 @@ func (s *scope) folderOf(dir string) string {
 
 // envWith are the variables of a step, the last of each name.
 func (g *given) envWith(more ...string) []string {
-	var out []string
-	at := map[string]int{}
-	for _, kv := range append(append([]string(nil), g.env...), more...) {
-		name, _, _ := strings.Cut(kv, "=")
-		if i, ok := at[name]; ok {
-			out[i] = kv
-			continue
-		}
-		at[name] = len(out)
-		out = append(out, kv)
-	}
-	return out
+	return process.Command{Env: slices.Concat(g.env, more)}.Environ()
 }
