@@ -48,7 +48,7 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 	file := filepath.Join(keptDir(w.o.StateDir, w.run), apartFile)
 	var k keptApart
 	if w.kept {
-		err := unlessGone(files.ReadJSON(file, &k))
+		err := files.UnlessGone(files.ReadJSON(file, &k))
 		u.Apart, u.Only = lists.Each(k.Pieces, changeOf), k.Only
 		return u, err
 	}
@@ -60,7 +60,7 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 		return u, fmt.Errorf("cannot find what the run did to files that no snapshot has: %w", err)
 	}
 	if len(u.Apart)+len(u.Only) == 0 {
-		return u, unlessGone(os.Remove(file))
+		return u, files.UnlessGone(os.Remove(file))
 	}
 	if err := w.keepObjects(ctx, "apart", u.Apart); err != nil {
 		return u, err
@@ -101,7 +101,7 @@ func (w apartFiles) readApart() (workspace.Apart, error) {
 	if w.apart == nil {
 		w.apart = workspace.Apart{}
 	}
-	return w.apart, unlessGone(err)
+	return w.apart, files.UnlessGone(err)
 }
 
 // keepObjects keeps the contents of changes from being collected.
@@ -134,7 +134,7 @@ func (w apartFiles) noteApart(ctx context.Context, d Delivered, left []workspace
 		return err
 	}
 	if w.kept {
-		return unlessGone(os.Remove(filepath.Join(w.at.Own, apartFile)))
+		return files.UnlessGone(os.Remove(filepath.Join(w.at.Own, apartFile)))
 	}
 	was, err := w.readApart()
 	if err != nil {

@@ -3,9 +3,7 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // BroughtIn is what came into the workspace of what the person did.
@@ -242,7 +241,7 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 	if err := w.keepAgreed(ctx, n, next); err != nil {
 		return err
 	}
-	return unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
+	return files.UnlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
 }
 
 // carryIn changes the files of the workspace, and what it has checked out.
@@ -461,11 +460,4 @@ func treeOf(ctx context.Context, store *git.Repo, commit string) (string, error)
 		return store.EmptyTree(ctx)
 	}
 	return store.TreeOf(ctx, commit)
-}
-
-func unlessGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

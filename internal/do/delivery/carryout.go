@@ -365,7 +365,7 @@ func (w carrier) storeIntention(i intention) error {
 }
 
 func (w carrier) dropIntention() error {
-	return unlessGone(os.Remove(filepath.Join(w.at.Own, intentionFile)))
+	return files.UnlessGone(os.Remove(filepath.Join(w.at.Own, intentionFile)))
 }
 
 // finishInterrupted finishes a delivery that was cut off, or forgets one that had not

@@ -220,7 +220,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	}
 	w.run = run
 	w.agreed.After, w.agreed.Last = nil, nil
-	if err := unlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
+	if err := files.UnlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
 		return err
 	}
 	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}

@@ -45,11 +45,7 @@ func Path(root, procedure string) string { return filepath.Join(root, fileName(p
 
 // Remove removes a procedure's, where there is one.
 func Remove(root, procedure string) error {
-	err := files.RemoveBelow(root, fileName(procedure))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return files.RemoveBelow(root, fileName(procedure))
 }
 
 // fileName is the state file as seen from the root.

@@ -179,10 +179,15 @@ func AppendBelow(root, name string, data []byte, limit int64) error {
 // there is no error.
 func RemoveBelow(root, name string) error {
 	err := Within(root, name, 0, func(dir int, base string) error { return unix.Unlinkat(dir, base, 0) })
+	return pathError("remove", name, UnlessGone(err))
+}
+
+// UnlessGone is nil for an error of a file that is not there.
+func UnlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return pathError("remove", name, err)
+	return err
 }
 
 // Within calls act with the folder that name lies in, open, and its last part. No

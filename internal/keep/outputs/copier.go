@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // copyEvery is how often what is new goes to the other machines.
@@ -72,10 +73,12 @@ func (c *Copier) copyRegularly(ends <-chan struct{}, warn func(string)) {
 // grows. It begins anew with what an earlier one has copied. It is not safe for
 // concurrent use.
 type Copier struct {
-	from string
-	to   *folderOfRun
-	seen map[string]bool // folders that were made anew
-	done map[string]copied
+	from   string
+	shared Folder
+	run    string
+	to     *os.Root        // the run's folder in the shared one, during a copy
+	seen   map[string]bool // folders that were made anew
+	done   map[string]copied
 }
 
 // copied is how far a file is copied.
@@ -86,8 +89,7 @@ type copied struct {
 
 // NewCopier copies what is in the folder from, that of a run.
 func NewCopier(from string, shared *Folder, run string) *Copier {
-	to := &folderOfRun{in: *shared, run: run}
-	return &Copier{from: from, to: to, seen: map[string]bool{}, done: map[string]copied{}}
+	return &Copier{from: from, shared: *shared, run: run, seen: map[string]bool{}, done: map[string]copied{}}
 }
 
 // Copy copies what has come since the last call: of all iterations, or of the last two,
@@ -98,7 +100,7 @@ func (c *Copier) Copy(all bool) error {
 		return err
 	}
 	defer func() { _ = from.Close() }()
-	if err := c.to.beginCopy(); err != nil {
+	if c.to, err = c.shared.ofRun(c.run, true); err != nil {
 		return err
 	}
 	numbers, err := listIterations(from)
@@ -108,7 +110,7 @@ func (c *Copier) Copy(all bool) error {
 	for _, n := range numbers {
 		err = errors.Join(err, c.copyFolder(from, strconv.Itoa(n)))
 	}
-	return errors.Join(err, c.to.endCopy())
+	return errors.Join(err, c.to.Close())
 }
 
 // listIterations are the numbers that have a folder.
@@ -133,11 +135,11 @@ var names = lazy.Regexp(
 func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	entries, err := fs.ReadDir(from.FS(), dir)
 	if err != nil {
-		return unlessGone(err)
+		return files.UnlessGone(err)
 	}
 	if !c.seen[dir] { // an earlier copier of the run may have copied another attempt
 		maps.DeleteFunc(c.done, func(name string, _ copied) bool { return path.Dir(name) == dir })
-		if err := c.to.beginAnew(dir); err != nil {
+		if err := errors.Join(c.to.RemoveAll(dir), makeFolder(c.to, dir)); err != nil {
 			return err
 		}
 		c.seen[dir] = true
@@ -161,7 +163,7 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	for name := range c.done { // after the packed form of it has come
 		if path.Dir(name) == dir && !slices.Contains(streams, name) && !slices.Contains(marks, name) {
 			delete(c.done, name)
-			err = errors.Join(err, c.to.dropFile(name))
+			err = errors.Join(err, files.UnlessGone(c.to.Remove(name)))
 		}
 	}
 	if err == nil {
@@ -191,7 +193,7 @@ func isOurs(dir, name string) bool {
 func (c *Copier) copyFile(from *os.Root, name string) error {
 	in, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return unlessGone(err)
+		return files.UnlessGone(err)
 	}
 	defer func() { _ = in.Close() }()
 	info, err := in.Stat()
@@ -207,10 +209,10 @@ func (c *Copier) copyFile(from *os.Root, name string) error {
 	case isMark(name):
 		var brief []byte
 		if brief, err = briefOf(in); err == nil {
-			err = c.to.putFile(name, brief)
+			err = replaceFile(c.to, name, brief)
 		}
 	default:
-		err = c.to.addPart(name, in, was.to, info.Size())
+		err = addPart(c.to, name, in, was.to, info.Size())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy %s: %w", name, err)
@@ -234,11 +236,4 @@ func briefOf(f io.Reader) ([]byte, error) {
 	}
 	_ = json.Unmarshal(data, &known) // one that is being written says nothing yet
 	return json.Marshal(known)
-}
-
-func unlessGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // Folder is one that all machines of a board have, with a folder for each board. The first is never
@@ -101,55 +103,27 @@ func modeOf(folder *os.Root) (fs.FileMode, error) {
 	return info.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
 }
 
-// folderOfRun is the folder of a run in a shared one. It takes files between begin and
-// end; their names have slashes.
-type folderOfRun struct {
-	in   Folder
-	run  string
-	root *os.Root
-}
-
-func (f *folderOfRun) beginCopy() (err error) {
-	f.root, err = f.in.ofRun(f.run, true)
-	return err
-}
-
-func (f *folderOfRun) endCopy() error { return f.root.Close() }
-
-// beginAnew begins a folder anew.
-func (f *folderOfRun) beginAnew(dir string) error {
-	if err := f.root.RemoveAll(dir); err != nil {
-		return err
-	}
-	return makeFolder(f.root, dir)
-}
-
 // addPart stores what a stream has from at to end, and what comes after it is added to it.
 // At 0 it is another stream than before: it gets another file, so that who reads the one
 // before notices. After an error the same is stored again.
-func (f *folderOfRun) addPart(name string, in io.ReaderAt, at, end int64) error {
+func addPart(to *os.Root, name string, in io.ReaderAt, at, end int64) error {
 	if at == 0 {
-		if err := f.dropFile(name); err != nil {
+		if err := files.UnlessGone(to.Remove(name)); err != nil {
 			return err
 		}
 	}
-	out, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	out, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
 	if at == 0 {
-		err = openToReaders(out, f.root)
+		err = openToReaders(out, to)
 	}
 	if err == nil {
 		_, err = io.Copy(io.NewOffsetWriter(out, at), io.NewSectionReader(in, at, end-at))
 	}
 	return errors.Join(err, out.Close())
 }
-
-// putFile stores a small file whole.
-func (f *folderOfRun) putFile(name string, data []byte) error { return replaceFile(f.root, name, data) }
-
-func (f *folderOfRun) dropFile(name string) error { return unlessGone(f.root.Remove(name)) }
 
 // replaceFile has a file take the place of the one before, whole.
 func replaceFile(in *os.Root, name string, data []byte) error {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
@@ -56,7 +57,7 @@ func Remove(shared *Folder, run string) error {
 func Settle(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return unlessGone(err)
+		return files.UnlessGone(err)
 	}
 	defer func() { _ = root.Close() }()
 	return settleFolder(root, ".")

@@ -108,7 +108,7 @@ var uses = map[string][]string{
 	"store/postgres": {"store/database"},
 	"store/sqlite":   {"files", "store/database"},
 	"checklog":       {"files"},
-	"outputs":        {"spool"},
+	"outputs":        {"files", "spool"},
 }
 
 // modules is who may import which other module, with the reason. In
