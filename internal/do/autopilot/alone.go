@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,7 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 	if o.Notify == nil {
 		o.Notify = func(Notice) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Elsewhere = nil
 	if base != "" {
 		o.orderedBase(id, base)

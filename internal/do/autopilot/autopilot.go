@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,9 +150,7 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	if o.Notify == nil {
 		o.Notify = func(Notice) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	now := time.Now()
 	p := &pilot{
 		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{},

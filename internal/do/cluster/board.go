@@ -63,9 +63,7 @@ func (p Program) Inspect(ctx context.Context, at autopilot.EngineAt, repo string
 func (p Program) Work(
 	ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options,
 ) error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	b, err := p.joinLater(ctx, at, repo, o)
 	if err != nil || b == nil {
 		return err

@@ -58,9 +58,7 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	if err != nil {
 		return nil, err
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(ctx, dialBound)
 	defer cancel()
 	o := client.Options{

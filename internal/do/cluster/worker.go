@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -102,9 +103,7 @@ type openOrder struct {
 // runs then continues under its lease, and a worker that starts with the same folder
 // adopts it. So the process has to end after it.
 func Run(ctx context.Context, o Options) error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the worker's folder: %v", err)
 	}

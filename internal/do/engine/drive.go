@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,9 +159,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 	if o.Notify == nil {
 		o.Notify = func(Notice) {}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	runDir := filepath.Join(o.StateDir, "runs", id)
 	s := &session{
 		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,

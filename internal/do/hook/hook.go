@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -94,9 +95,7 @@ func New(o Options) *Runner {
 	if o.None() {
 		return nil
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Flush <= 0 {
 		o.Flush = flushBound
 	}
