@@ -218,10 +218,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	}
 	c, err = p.Store.MoveCase(ctx, id,
 		board.Change{Action: board.Retry, By: board.Person, Why: "it was given more room", At: time.Now()})
-	if err != nil {
-		return Done{}, err
-	}
-	return Done{c, fmt.Sprintf("%s is %s, and its run goes on where it was.", c.ID, State(&c))}, nil
+	return Done{c, fmt.Sprintf("%s is %s, and its run goes on where it was.", c.ID, State(&c))}, err
 }
 
 // StoredFlags are the flags of the run, with the newer ones over them.

@@ -110,10 +110,7 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 // move changes the status of a case.
 func (p *Operator) move(ctx context.Context, id string, action board.Action, why string) (Done, error) {
 	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
-	if err != nil {
-		return Done{}, err
-	}
-	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, nil
+	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, err
 }
 
 // stays is true for a task that is rolled back and stays as it is.

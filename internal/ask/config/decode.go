@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,7 +68,7 @@ func (d *decoder) decodeValue(sp *spec, n *node, v reflect.Value, path string) {
 	default:
 		d.from[path] = n.at
 		if err := d.decodeScalar(sp, n, v); err != nil {
-			d.fail(n.at, Nearest(n.text, sp.enum), "%s %s", orKey(path), err)
+			d.fail(n.at, Nearest(n.text, sp.enum), "%s %s", cmp.Or(path, "the file"), err)
 		}
 	}
 }
@@ -88,17 +89,10 @@ func (d *decoder) fillDefaults(sp *spec, v reflect.Value, path string) {
 	}
 }
 
-func orKey(path string) string {
-	if path == "" {
-		return "the file"
-	}
-	return path
-}
-
 func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
 		near, hint := d.meantElsewhere(sp, n)
-		d.fail(n.at, near, "%s must be %s, not %s%s", orKey(path), sp.expectedText(), n.describe(), hint)
+		d.fail(n.at, near, "%s must be %s, not %s%s", cmp.Or(path, "the file"), sp.expectedText(), n.describe(), hint)
 		return
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
@@ -145,9 +139,7 @@ func (d *decoder) failUnknown(sp *spec, p pair) {
 		return
 	}
 	top := d.top
-	if top == nil {
-		top = schema()
-	}
+	top = cmp.Or(top, schema())
 	switch near := d.elsewhereKey(sp, top, p.key); {
 	case near == p.key:
 		d.fail(p.at, "", "key %q stands at the top of the file, not here", p.key)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -129,10 +130,7 @@ func renderValue(sp *spec, v reflect.Value) string {
 	if sp.name == "webhook" {
 		return HideAddress(v.String())
 	}
-	if v.String() == "" {
-		return `""`
-	}
-	return v.String()
+	return cmp.Or(v.String(), `""`)
 }
 
 // HideAddress keeps the host of a webhook; its path is often the secret. The

@@ -104,10 +104,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // Name is the file of the configuration, or that there is none.
 func (c *Config) Name() string {
-	if c.File == "" {
-		return "the configuration (there is no pawl.yaml in " + c.Root + ")"
-	}
-	return c.File
+	return cmp.Or(c.File, "the configuration (there is no pawl.yaml in "+c.Root+")")
 }
 
 // layer is where a value came from, low to high.

@@ -206,9 +206,7 @@ func (p *poster) postMessage(ctx context.Context, to string, message object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed++
-	if p.why == nil {
-		p.why = err
-	}
+	p.why = cmp.Or(p.why, err)
 }
 
 func (p *poster) postOnce(ctx context.Context, to string, message object) error {

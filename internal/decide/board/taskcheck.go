@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -81,10 +82,7 @@ func (t *checkList) UnmarshalJSON(data []byte) error {
 
 // Label returns the name of the check, or else its command in one line.
 func (c *TaskCheck) Label() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return cutForMessage(strings.Join(strings.Fields(c.Command), " "))
+	return cmp.Or(c.Name, cutForMessage(strings.Join(strings.Fields(c.Command), " ")))
 }
 
 // Checks are those of one task.

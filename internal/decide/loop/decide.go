@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,9 +16,7 @@ import (
 // wait → strategy → next.
 func (s *State) decideIteration(e *Event) {
 	r := *e.Record
-	if r.Failure == nil {
-		r.Failure = r.Review.Rejection()
-	}
+	r.Failure = cmp.Or(r.Failure, r.Review.Rejection())
 	r.Outcome = r.Judge()
 	e.judged = &r
 	stopped := s.StopAsked != NoCause

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -97,10 +98,7 @@ func (s *State) atMaximum(r *Record) *Command {
 		}
 		return &Command{Status: Completed, Why: why}
 	case s.isControlled():
-		if r == nil {
-			r = &Record{}
-		}
-		return s.askControl(r, why)
+		return s.askControl(cmp.Or(r, &Record{}), why)
 	}
 	return &Command{Status: TimedOut, Why: why}
 }

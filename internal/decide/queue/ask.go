@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -107,7 +108,7 @@ func (s *State) takeRequest(ev *Event) {
 			if s.Stop.Cause == Diverged {
 				s.Ignored, s.Theirs = s.Stop.Theirs, ""
 			}
-			s.goOn(reasonOr(a.Why, "a person resumed it"))
+			s.goOn(cmp.Or(a.Why, "a person resumed it"))
 			s.Green, s.Fresh = "", true
 		}
 		s.Rest, s.Stumbles, s.Stumbled = time.Time{}, 0, ""
@@ -118,7 +119,7 @@ func (s *State) takeRequest(ev *Event) {
 }
 
 func (s *State) pauseOrResume(a *Ask, now time.Time) {
-	s.stopQueue(ByPerson, reasonOr(a.Why, "a person paused it"), "", now)
+	s.stopQueue(ByPerson, cmp.Or(a.Why, "a person paused it"), "", now)
 	if !s.isLanding() {
 		s.dropBatch()
 		s.Command = Command{}
@@ -138,7 +139,7 @@ func (s *State) askedOf(a *Ask) {
 	switch a.Wish {
 	case WishHold:
 		if e.Status == Waiting {
-			e.Status, e.Why, e.Until = OnHold, reasonOr(a.Why, "a person holds it"), time.Time{}
+			e.Status, e.Why, e.Until = OnHold, cmp.Or(a.Why, "a person holds it"), time.Time{}
 			return
 		}
 		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
@@ -149,7 +150,7 @@ func (s *State) askedOf(a *Ask) {
 		}
 		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
 	case WishRetry:
-		s.tryAnew(e, reasonOr(a.Why, "a person asked for another try"))
+		s.tryAnew(e, cmp.Or(a.Why, "a person asked for another try"))
 	case WishSettle:
 		if e.Status != Parked || e.Commit != a.From || a.Commit == "" {
 			s.addNote(NoteRefused, a.ID, "its conflict is not what it was when it was settled")
@@ -158,7 +159,7 @@ func (s *State) askedOf(a *Ask) {
 		s.tryAnew(e, "a person settled its conflict")
 		e.Commit, e.Ahead = a.Commit, nil
 	case WishDrop:
-		s.dropEntry(e, reasonOr(a.Why, "a person took it out of the queue"))
+		s.dropEntry(e, cmp.Or(a.Why, "a person took it out of the queue"))
 		s.removeEntry(e.ID)
 	default:
 		s.addNote(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
@@ -184,11 +185,4 @@ func (e *Entry) forgetAttempts() {
 func (s *State) dropEntry(e *Entry, why string) {
 	s.addNote(NoteDropped, e.ID, why)
 	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)
-}
-
-func reasonOr(why, otherwise string) string {
-	if why == "" {
-		return otherwise
-	}
-	return why
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -104,7 +105,7 @@ func (s *State) takeResolution(ev *Event) {
 		return
 	}
 	if r.Commit == "" {
-		s.askToResolve(e, reasonOr(r.Why, "the agent made no commit"), e.Problem, ev.At)
+		s.askToResolve(e, cmp.Or(r.Why, "the agent made no commit"), e.Problem, ev.At)
 	} else {
 		e.Solved = e.Problem.Tip
 		e.Commit, e.Status, e.Why, e.Problem, e.Plain = r.Commit, Waiting, "", nil, false

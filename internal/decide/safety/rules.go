@@ -113,10 +113,7 @@ func runs(tool string) bool {
 // changes is true for tools that write, move or delete files.
 func changes(tool string) bool {
 	w := toolWords(tool)
-	if anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") {
-		return false
-	}
-	return anyOf(w, list("changing tool")...)
+	return !anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") && anyOf(w, list("changing tool")...)
 }
 
 func isWeb(tool string) bool {

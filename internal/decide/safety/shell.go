@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -107,9 +108,7 @@ func countBrackets(text string) (n int) {
 // parse returns the statements before the first error, and where they end.
 func parse(text string) (stmts []*syntax.Stmt, end int, err error) {
 	for stmt, problem := range syntax.NewParser().StmtsSeq(strings.NewReader(text)) {
-		if err == nil {
-			err = problem
-		}
+		err = cmp.Or(err, problem)
 		if err != nil {
 			continue // to the end: the parser calls again also after a loop was left, which is a panic
 		}

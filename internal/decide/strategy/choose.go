@@ -288,9 +288,7 @@ func (s *Situation) nextUntried(list []ranked) *ranked {
 		if c.Priority < current {
 			return c
 		}
-		if first == nil {
-			first = c
-		}
+		first = cmp.Or(first, c)
 	}
 	return first
 }

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -83,9 +84,7 @@ func New(f File) (*Plan, []Fault) {
 		Name: f.Name, Description: f.Description, Parallelism: f.Config.Parallelism, Timeout: f.Config.Timeout,
 		ContinueOnError: f.Config.ContinueOnError, Agents: f.Config.Agents, Steps: c.steps, Context: c.context,
 	}
-	if p.Parallelism == 0 {
-		p.Parallelism = DefaultParallelism
-	}
+	p.Parallelism = cmp.Or(p.Parallelism, DefaultParallelism)
 	slices.Sort(p.Context)
 	p.expandSteps(c.g)
 	p.hashInstances(f.Env)

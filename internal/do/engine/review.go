@@ -147,10 +147,7 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 
 // base is the tree that the work is compared with: the run's.
 func (w *worker) base(r *loop.Record) string {
-	if w.trees.base != "" {
-		return w.trees.base
-	}
-	return r.TreeBefore
+	return cmp.Or(w.trees.base, r.TreeBefore)
 }
 
 // readReview reads how the reviewer ended: a verdict only from one that ended

@@ -3,6 +3,7 @@ package git
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
@@ -104,10 +105,7 @@ func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, s
 	if err != nil {
 		p.cancel()
 		_ = p.cmd.Wait() // killed: its status says nothing new
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return err
+		return cmp.Or(ctx.Err(), err)
 	}
 	return p.failure(ctx, p.cmd.Wait())
 }

@@ -9,6 +9,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -159,9 +160,7 @@ type Meeting struct {
 // wait holds.
 func (s *Store) Record(ctx context.Context, key string, m Meeting) error {
 	return s.replaceLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
-		if l == nil {
-			l = &Limit{}
-		}
+		l = cmp.Or(l, &Limit{})
 		again := l.Times == 0 || m.Began.After(l.Met)
 		if again {
 			*l = Limit{Met: now, Times: l.Times + 1}

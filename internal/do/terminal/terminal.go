@@ -6,6 +6,7 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -57,9 +58,7 @@ func Run(ctx context.Context, c process.Command, policy *sandbox.Policy, screen 
 	}
 	status, err = startChild(ctx, c, policy, asked)
 	_, serr := process.Sweep(context.WithoutCancel(ctx), mark, grace)
-	if err == nil {
-		err = serr
-	}
+	err = cmp.Or(err, serr)
 	return status, err
 }
 

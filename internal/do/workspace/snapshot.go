@@ -437,10 +437,7 @@ func (r *session) addAll(ctx context.Context, paths []string) (failed []string, 
 		half := len(paths) / 2
 		a, errA := r.addAll(ctx, paths[:half])
 		b, errB := r.addAll(ctx, paths[half:])
-		if errA == nil {
-			errA = errB
-		}
-		return append(a, b...), errA
+		return append(a, b...), cmp.Or(errA, errB)
 	}
 	if r.c.look(paths[0]) == absent {
 		return nil, r.index.Remove(ctx, paths)

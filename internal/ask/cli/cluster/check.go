@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func ofWorkers(workers []store.Worker) Line {
 		}
 		if w.Version != command.Version {
 			l.Do = append(l.Do, fmt.Sprintf("%s is pawl %s, and this is %s: put the same on all machines", w.Name,
-				orUnknown(w.Version), orUnknown(command.Version)))
+				cmp.Or(w.Version, "of no version"), cmp.Or(command.Version, "of no version")))
 		}
 		if math.Abs(w.Behind) >= apart {
 			l.Do = append(l.Do, fmt.Sprintf("the clock of %s is %.0f s from the server's: set it by NTP", w.Name,
@@ -221,13 +222,6 @@ func ofWorkers(workers []store.Worker) Line {
 		l.Do = []string{"Start one on each machine that works: pawl-cluster worker"}
 	}
 	return l
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "of no version"
-	}
-	return version
 }
 
 // oneLine is an error without its line breaks.

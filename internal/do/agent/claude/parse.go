@@ -211,9 +211,7 @@ func (p *Parser) result(l *line) {
 func (p *Parser) failed(l *line, text string) *failure.APIError {
 	err := p.Pending
 	p.Pending = nil
-	if err == nil {
-		err = &failure.APIError{}
-	}
+	err = cmp.Or(err, &failure.APIError{})
 	if l.Status != 0 {
 		err.Status = l.Status
 	}

@@ -16,6 +16,7 @@ package cline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -203,9 +204,7 @@ func (p *Parser) result(l *line) {
 	p.Draft.Drop()
 	p.Emit(agent.Event{Kind: agent.Session, Model: l.Model.ID})
 	total := l.AggregateUsage
-	if total == nil {
-		total = &l.Usage
-	}
+	total = cmp.Or(total, &l.Usage)
 	p.usage(total, true)
 	switch l.FinishReason {
 	case "completed":
@@ -214,9 +213,7 @@ func (p *Parser) result(l *line) {
 		p.aborted(l.FinishReason)
 	default:
 		err := p.Pending
-		if err == nil {
-			err = &failure.APIError{Type: l.FinishReason, Message: l.Text, Status: agent.StatusIn(l.Text)}
-		}
+		err = cmp.Or(err, &failure.APIError{Type: l.FinishReason, Message: l.Text, Status: agent.StatusIn(l.Text)})
 		p.Pending = nil
 		p.End(agent.Event{Terminal: loop.TerminalFailed, Text: l.Text, Error: err})
 	}

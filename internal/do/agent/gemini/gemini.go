@@ -257,9 +257,7 @@ func (p *Parser) result(l *line) {
 		err = understand(l.Error.Type, l.Error.Message)
 	}
 	p.Pending = nil
-	if err == nil {
-		err = &failure.APIError{Message: "the program reports the status " + l.Status + " and no reason"}
-	}
+	err = cmp.Or(err, &failure.APIError{Message: "the program reports the status " + l.Status + " and no reason"})
 	e := agent.Event{Kind: agent.Error, Error: err}
 	called := err.Status != 0 || err.Type == disconnected
 	if called && p.Due {

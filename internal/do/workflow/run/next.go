@@ -203,9 +203,7 @@ func (s *situation) firstWork() int {
 		if e.Status != store.StepFailure || e.Hash != s.hash || e.Iteration == s.iteration {
 			continue
 		}
-		if last == nil {
-			last = e
-		}
+		last = cmp.Or(last, e)
 		if e.record.Alternative != last.record.Alternative {
 			break
 		}

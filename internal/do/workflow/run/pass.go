@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -152,9 +153,7 @@ func (s *scope) failedForGood() bool {
 func (s *scope) recordFailure(f stepFailure, ids ...string) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	if s.first == nil {
-		s.first = &f
-	}
+	s.first = cmp.Or(s.first, &f)
 	s.wrong = append(s.wrong, ids[:min(len(ids), maxFailed-len(s.wrong))]...)
 	s.halted = s.halted || !s.flow.Plan.ContinueOnError
 }

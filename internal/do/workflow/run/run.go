@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -157,7 +158,5 @@ func (p *pass) timeoutOf(s *workflow.Planned) time.Duration {
 func (p *pass) recordError(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 }

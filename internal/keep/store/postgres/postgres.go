@@ -10,6 +10,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -125,9 +126,7 @@ func (d *DB) prepare() {
 	} {
 		c.RuntimeParams[name] = value
 	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = connect
-	}
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, connect)
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.Code == "57P02" { // crash_shutdown
 			d.crashed.Store(true)
@@ -197,10 +196,7 @@ const started = `pg_postmaster_start_time()::text`
 func (d *DB) Restarted(ctx context.Context) (bool, error) {
 	now := ""
 	err := d.reader.QueryRowContext(ctx, `SELECT `+started).Scan(&now)
-	if err != nil {
-		return false, err
-	}
-	return now != d.began || d.crashed.Load(), nil
+	return err == nil && (now != d.began || d.crashed.Load()), err
 }
 
 // oldest is the oldest server that is known to do.
