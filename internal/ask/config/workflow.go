@@ -115,11 +115,7 @@ func (l *workflowLoader) loadWorkflow(path, name string, above []string) (*Workf
 			return nil, err
 		}
 		w.Nested[s.ID], s.Digest = below, below.Plan.Hash
-		for _, note := range below.Notes {
-			if !slices.Contains(w.Notes, note) {
-				w.Notes = append(w.Notes, note)
-			}
-		}
+		w.Notes = lists.Union(w.Notes, below.Notes...)
 	}
 	if w.Plan, err = r.planWorkflow(); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
@@ -81,11 +82,7 @@ func contentsOf(w *config.Workflow) *contents {
 }
 
 func (c *contents) addWorkflow(w *config.Workflow, prefix string) {
-	for _, name := range w.Plan.Context {
-		if !slices.Contains(c.context, name) {
-			c.context = append(c.context, name)
-		}
-	}
+	c.context = lists.Union(c.context, w.Plan.Context...)
 	for _, s := range w.Plan.Steps {
 		id := prefix + s.ID
 		c.optional = c.optional || s.Optional

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 )
 
@@ -113,9 +114,7 @@ func (r repository) findEcosystems() part {
 			continue
 		}
 		seen[key] = true
-		if !slices.Contains(p.groups, rule.group) {
-			p.groups = append(p.groups, rule.group)
-		}
+		p.groups = lists.Union(p.groups, rule.group)
 		command := strings.Replace(rule.command, "{ignore build}", r.ignoringPrefix("build"), 1)
 		if kind == "setup" {
 			p.setup = append(p.setup, command)

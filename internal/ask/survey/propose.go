@@ -70,21 +70,11 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 	}
 	r.warnUntested(&p)
 	p.Gates = arrangeGates(p.Gates)
-	p.Protect, p.Setup = r.protectedGlobs(), withoutRepeats(all.setup)
+	p.Protect, p.Setup = r.protectedGlobs(), lists.Union(nil, all.setup...)
 	if r.has(".env") {
 		p.Copy = append(p.Copy, ".env")
 	}
 	return p, nil
-}
-
-func withoutRepeats(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func hasKind(gates []Gate, kind string) bool {

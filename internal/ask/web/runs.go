@@ -188,9 +188,7 @@ func (s *Server) coming(ctx context.Context, r store.Run) []string {
 		if row.Answers() {
 			kind = store.ControlAnswer
 		}
-		if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
+		kinds = lists.Union(kinds, kind)
 	}
 	return kinds
 }

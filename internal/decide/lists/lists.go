@@ -22,6 +22,16 @@ func Pick[F, T any](list []F, take func(F) (T, bool)) (out []T) {
 	return out
 }
 
+// Union adds to a list those of more that it does not have.
+func Union[T comparable](list []T, more ...T) []T {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // Set has all elements, to be asked for.
 func Set[T comparable](list []T) map[T]bool {
 	set := make(map[T]bool, len(list))

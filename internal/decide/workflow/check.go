@@ -268,9 +268,7 @@ func (c *checker) checkReference(at where, r reference) *expressionError {
 	name := r.path[1]
 	switch root {
 	case "context":
-		if !slices.Contains(c.context, name) {
-			c.context = append(c.context, name)
-		}
+		c.context = lists.Union(c.context, name)
 		return nil
 	case "env":
 		if !slices.Contains(at.env, name) {

@@ -375,11 +375,7 @@ func extendPairs(c, with []Pair, axes []Axis) []Pair {
 func (m *Matrix) axisNames() []string {
 	out := lists.Each(m.Axes, func(a Axis) string { return a.Name })
 	for _, in := range m.Include {
-		for _, p := range in {
-			if !slices.Contains(out, p.Name) {
-				out = append(out, p.Name)
-			}
-		}
+		out = lists.Union(out, lists.Each(in, func(p Pair) string { return p.Name })...)
 	}
 	return out
 }

@@ -62,11 +62,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	if len(v) == 0 {
 		return
 	}
-	for _, one := range v {
-		if !slices.Contains(r.Tampered, one.Path) {
-			r.Tampered = append(r.Tampered, one.Path)
-		}
-	}
+	r.Tampered = lists.Union(r.Tampered, lists.Each(v, func(one gate.Violation) string { return one.Path })...)
 	f := gate.TamperingFailure(v)
 	r.Failure = &f
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -208,12 +209,7 @@ func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree 
 	if err != nil || m.Clean {
 		return m.Tree, nil, err
 	}
-	for _, e := range m.Stages {
-		if !slices.Contains(conflicts, e.Path) {
-			conflicts = append(conflicts, e.Path)
-		}
-	}
-	return "", conflicts, nil
+	return "", lists.Union(nil, lists.Each(m.Stages, func(e Entry) string { return e.Path })...), nil
 }
 
 // Filtered are those of the paths whose content a program filters by the attributes of

@@ -76,9 +76,7 @@ func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, 
 			put = append(put, entryAt(f.Path, t.ours))
 			out.theirs = append(out.theirs, entryAt(f.Path, t.theirs))
 			out.regenerated = append(out.regenerated, f.Path)
-			if !slices.Contains(out.commands, f.Regenerate) {
-				out.commands = append(out.commands, f.Regenerate)
-			}
+			out.commands = lists.Union(out.commands, f.Regenerate)
 			continue
 		}
 		hunks, ok := f.Settle()

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
@@ -156,9 +157,7 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 	var known []string
 	for _, rec := range slices.Backward(records) {
 		for i, g := range rec.Gates {
-			if !slices.Contains(known, g.Name) {
-				known = append(known, g.Name)
-			}
+			known = lists.Union(known, g.Name)
 			other := iteration > 0 && iteration != rec.Number
 			if other || g.Name != name || g.Status == loop.GateNotRun {
 				continue

@@ -90,11 +90,7 @@ func OthersFolders(program, home string, getenv func(string) string) []string {
 		if name == program {
 			continue
 		}
-		for _, f := range slices.Concat(Folders(name, home, none), Folders(name, home, getenv)) {
-			if !slices.Contains(out, f) {
-				out = append(out, f)
-			}
-		}
+		out = lists.Union(out, slices.Concat(Folders(name, home, none), Folders(name, home, getenv))...)
 	}
 	return out
 }
