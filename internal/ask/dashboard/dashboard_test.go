@@ -26,8 +26,8 @@ func busy() autopilot.View {
 		Running: true, Session: "s1", Phase: "running", Mode: "auto", StartedAt: noon.Add(-83 * time.Minute), MaxParallel: 3,
 		Tally: schedule.Tally{Landed: 8},
 		Slots: []autopilot.SlotView{
-			{Case: "task-001", Title: "Add a login page", Run: "r1", Phase: "working", Iteration: 3, MaxIterations: 50, Since: noon.Add(-252 * time.Second), Cost: 1_230_000, CostKnown: true, Activity: "edit: login.go"},
-			{Case: "task-004", Title: "Make the parser faster", Run: "r4", Phase: "pausing", Iteration: 1, Since: noon.Add(-2 * time.Second)},
+			{Taken: autopilot.Taken{Case: "task-001", Title: "Add a login page", Run: "r1", Phase: "working", Iteration: 3, MaxIterations: 50, Since: noon.Add(-252 * time.Second), Activity: "edit: login.go"}, Cost: 1_230_000, CostKnown: true},
+			{Taken: autopilot.Taken{Case: "task-004", Title: "Make the parser faster", Run: "r4", Phase: "pausing", Iteration: 1, Since: noon.Add(-2 * time.Second)}},
 		},
 		Board: map[board.Status]int{board.Pending: 12, board.Active: 2, board.Blocked: 1, board.Review: 1, board.Done: 8}, Ready: 4,
 		Queued: 2,
@@ -108,7 +108,7 @@ func TestScreenFits(t *testing.T) {
 	v := busy()
 	v.Why, v.QueueHeld, v.Sprint = nasty, nasty, "2026-03-04-001"
 	for i := range 12 {
-		v.Slots = append(v.Slots, autopilot.SlotView{Case: fmt.Sprintf("task-1%02d", i), Title: nasty, Activity: nasty, Phase: "working"})
+		v.Slots = append(v.Slots, autopilot.SlotView{Taken: autopilot.Taken{Case: fmt.Sprintf("task-1%02d", i), Title: nasty, Activity: nasty, Phase: "working"}})
 		v.NeedsYou = append(v.NeedsYou, autopilot.Need{Case: fmt.Sprintf("task-2%02d", i), Title: nasty, Why: nasty, What: board.Failed})
 		v.Events = append(v.Events, autopilot.Event{Kind: journal.Alerted, Text: nasty})
 	}

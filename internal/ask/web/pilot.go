@@ -49,20 +49,8 @@ type Tally struct {
 // SlotView is one agent at work: what a card shows, together with the run's
 // activity in the events.
 type SlotView struct {
-	Case          string    `json:"case"`
-	Title         string    `json:"title"`
-	Run           string    `json:"run" doc:"Empty until there is one."`
-	Phase         string    `json:"phase" doc:"working, pausing, resting or ending"`
-	Status        string    `json:"status" doc:"The run's."`
-	Agent         string    `json:"agent"`
-	Iteration     int       `json:"iteration"`
-	MaxIterations int       `json:"max_iterations"`
-	Since         time.Time `json:"since"`
-	CostUSD       *float64  `json:"cost_usd" nullable:"true"`
-	TokensIn      int64     `json:"tokens_in"`
-	TokensOut     int64     `json:"tokens_out"`
-	Activity      string    `json:"activity"`
-	Host          string    `json:"host" doc:"The machine that works it, on a board that several share; else empty."`
+	autopilot.Taken
+	CostUSD *float64 `json:"cost_usd" nullable:"true"`
 }
 
 // PilotDid is one thing that the autopilot did.
@@ -128,12 +116,7 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		}
 	}
 	out.Slots = lists.Each(v.Slots, func(l autopilot.SlotView) SlotView {
-		return SlotView{
-			Case: l.Case, Title: l.Title, Run: l.Run, Phase: l.Phase, Status: l.Status,
-			Agent: l.Agent, Iteration: l.Iteration, MaxIterations: l.MaxIterations,
-			Since: l.Since, CostUSD: l.Cost.Dollars(l.CostKnown), TokensIn: l.TokensIn, TokensOut: l.TokensOut,
-			Activity: l.Activity, Host: l.Host,
-		}
+		return SlotView{l.Taken, l.Cost.Dollars(l.CostKnown)}
 	})
 	return answer(out), nil
 }

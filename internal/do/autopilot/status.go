@@ -113,27 +113,31 @@ func (i *Idle) Lines() (lines []string) {
 	return lines
 }
 
+// Taken is what a slot that is taken works on, as commands and the API show it.
+type Taken struct {
+	Case          string    `json:"case"`
+	Title         string    `json:"title"`
+	Run           string    `json:"run" doc:"Empty until there is one."`
+	Phase         string    `json:"phase" doc:"working, pausing, resting or ending"`
+	Status        string    `json:"status" doc:"The run's."`
+	Agent         string    `json:"agent"`
+	Iteration     int       `json:"iteration"`
+	MaxIterations int       `json:"max_iterations"` // 0 is unlimited
+	Since         time.Time `json:"since"`
+	TokensIn      int64     `json:"tokens_in"`
+	TokensOut     int64     `json:"tokens_out"`
+	Activity      string    `json:"activity"`
+	Host          string    `json:"host" doc:"The machine that works it, on a board that several share; else empty."`
+}
+
 // SlotView is one slot that is taken.
 type SlotView struct {
-	Case          string        `json:"case"`
-	Title         string        `json:"title"`
-	Run           string        `json:"run,omitempty"`
-	Phase         string        `json:"phase"` // working, pausing, resting or ending
-	Status        string        `json:"status,omitempty"`
-	Agent         string        `json:"agent,omitempty"`
-	Iteration     int           `json:"iteration"`
-	MaxIterations int           `json:"max_iterations"` // 0 is unlimited
-	Since         time.Time     `json:"since"`
-	Elapsed       time.Duration `json:"-"` // since then
-	Cost          loop.MicroUSD `json:"cost_micro_usd"`
-	CostKnown     bool          `json:"cost_known"`
-	CostPartial   bool          `json:"cost_partial,omitempty"` // it is at least that
-	TokensIn      int64         `json:"tokens_in"`
-	TokensOut     int64         `json:"tokens_out"`
-	Activity      string        `json:"activity,omitempty"`
-	ActivityAt    time.Time     `json:"activity_at,omitzero"`
-	// Host is the machine that works it, on a board that several share; else "".
-	Host string `json:"host,omitempty"`
+	Taken
+	Elapsed     time.Duration `json:"-"` // since then
+	Cost        loop.MicroUSD `json:"cost_micro_usd"`
+	CostKnown   bool          `json:"cost_known"`
+	CostPartial bool          `json:"cost_partial,omitempty"` // it is at least that
+	ActivityAt  time.Time     `json:"activity_at,omitzero"`
 	// Racers are those that race for the task, in order; what is above of cost and
 	// tokens is theirs together.
 	Racers []RacerView `json:"racers,omitempty"`
@@ -230,11 +234,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 		return err
 	}
 	for _, row := range rows {
-		l := SlotView{
-			Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since,
-			Elapsed:  time.Since(row.Since),
-			Activity: row.Activity, ActivityAt: row.ActivityAt,
-		}
+		l := SlotView{Elapsed: time.Since(row.Since), ActivityAt: row.ActivityAt, Taken: Taken{Case: row.Case, Run: row.Run,
+			Phase: string(schedule.Working), Since: row.Since, Activity: row.Activity}}
 		for _, s := range state.Slots {
 			if s.Case == row.Case && s.Phase != "" {
 				l.Phase = string(s.Phase)
