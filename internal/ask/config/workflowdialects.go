@@ -89,8 +89,7 @@ func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	}
 	switch {
 	case s.Retry != nil:
-		retry := s.Retry.asRetry()
-		out.Retry = &retry
+		out.Retry = new(s.Retry.asRetry())
 	case s.RetryPolicy != nil:
 		out.Retry = r.readPolicy(s.RetryPolicy, at+".retryPolicy")
 	case s.Retryable != nil && !*s.Retryable:

@@ -217,8 +217,7 @@ func Shown(r loop.Record) Record {
 		out.Progress.Completed, out.Progress.Total, out.Complete = st.Done, st.Total, st.Complete
 	}
 	if r.Score >= 0 {
-		score := float64(r.Score) / 1000
-		out.Score = &score
+		out.Score = new(float64(r.Score) / 1000)
 	}
 	out.CostUSD = r.Cost.Dollars(loop.CostKnown(r.CostSource))
 	if f := r.Failure; f != nil {

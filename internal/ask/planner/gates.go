@@ -129,8 +129,7 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 		}
 	}
 	if general != nil {
-		every := command(general)
-		o.Any = &every
+		o.Any = new(command(general))
 	}
 	for i, n := range c.Notify {
 		to := hook.Receiver{Label: fmt.Sprintf("notify[%d]", i), Desktop: n.Desktop, Timeout: n.Timeout.Std()}

@@ -42,8 +42,7 @@ func (d draft) loopPolicy(gates []gate.Spec) (loop.Policy, error) {
 	}
 	d.setMaximum(&pol)
 	if pol.Kind == loop.Controlled {
-		set := ControlSettings(d.iterationControl())
-		pol.Control = &set
+		pol.Control = new(ControlSettings(d.iterationControl()))
 	}
 	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && d.name != Proposal
 	if pol.Kind == loop.Task {

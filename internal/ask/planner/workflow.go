@@ -173,8 +173,7 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 		pol.FailureThreshold = l.FailureThreshold
 	}
 	if w.Controlled {
-		set := ControlSettings(w.IterationControl(c.IterationControl))
-		pol.Control = &set
+		pol.Control = new(ControlSettings(w.IterationControl(c.IterationControl)))
 	}
 	if !pol.Once {
 		switch {

@@ -66,8 +66,7 @@ func (s *Server) act(ctx context.Context, do func(*action.Operator) (run string,
 	}
 	out := Done{Message: strings.Join(said, " "), Lines: list(said)}
 	if r, err := s.o.Store.Run(ctx, run); run != "" && err == nil {
-		v := s.view(ctx, r)
-		out.Run = &v
+		out.Run = new(s.view(ctx, r))
 	}
 	return answer(out), nil
 }

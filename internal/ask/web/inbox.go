@@ -201,8 +201,7 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
 func (s *Server) need(ctx context.Context, r store.Run) Need {
-	v := s.view(ctx, r)
-	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: &v}
+	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.view(ctx, r))}
 	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered

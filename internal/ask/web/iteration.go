@@ -332,8 +332,7 @@ func (t *history) iteration(r *loop.Record) Iteration {
 		out.Progress = &r.Progress
 	}
 	if r.Score >= 0 {
-		score := float64(r.Score) / 1000
-		out.Score = &score
+		out.Score = new(float64(r.Score) / 1000)
 	}
 	if r.Refused != nil {
 		out.Refused = &Refused{Why: r.Refused.Why, Command: r.Refused.Command, Tool: r.Refused.Tool,

@@ -118,8 +118,7 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 		return nil, err
 	}
 	if right, uses := store.Accuracy(learned); uses > 0 {
-		share := float64(right) / float64(uses)
-		out.StrategyAccuracy = &share
+		out.StrategyAccuracy = new(float64(right) / float64(uses))
 	}
 	return answer(out), nil
 }

@@ -355,7 +355,7 @@ func (r *reviewReader) cellsSay(cells []string) {
 			if wellWords()[words.Cut(name, strings.IndexByte(name+" ", ' '))] || strings.HasPrefix(bare, "✅") || strings.HasPrefix(bare, "✔") {
 				return
 			}
-			if said = append(said, leadingMark(bare)); name == "" {
+			if said = append(said, strings.TrimLeft(bare, "❌✗✘✖⚠️🔴🟠🟡🟢⛔🚫 ")); name == "" {
 				said = said[:len(said)-1]
 			}
 		case fileHeads()[head]:
@@ -375,8 +375,4 @@ func (r *reviewReader) cellsSay(cells []string) {
 		f.Severity, f.labelled = d.Severity, true
 	}
 	f.File, f.Line = cmp.Or(d.File, f.File), cmp.Or(d.Line, f.Line)
-}
-
-func leadingMark(s string) string {
-	return strings.TrimLeft(s, "❌✗✘✖⚠️🔴🟠🟡🟢⛔🚫 ")
 }

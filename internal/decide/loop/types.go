@@ -17,8 +17,7 @@ func (m MicroUSD) Dollars(known bool) *float64 {
 	if !known {
 		return nil
 	}
-	usd := float64(m) / 1e6
-	return &usd
+	return new(float64(m) / 1e6)
 }
 
 // CostPartial is the source of a cost that is not all of it: the price of a model that was

@@ -94,8 +94,7 @@ func (s *SprintStats) Decided(id, decision string) bool {
 
 // End closes the statistics.
 func (s *SprintStats) End(at time.Time) {
-	ms := at.UnixMilli()
-	s.EndedAt = &ms
+	s.EndedAt = new(at.UnixMilli())
 }
 
 func (s *SprintStats) findTask(id string) *TaskStat {

@@ -79,7 +79,7 @@ func (s *State) takeSlot(e *Event) {
 	s.noteCounts(e)
 	assigned := e.Named != ""
 	if assigned {
-		s.Assigned = removeID(s.Assigned, e.Named)
+		s.Assigned = slices.DeleteFunc(s.Assigned, func(id string) bool { return id == e.Named })
 	}
 	switch {
 	case e.Case == "" && assigned:
@@ -362,8 +362,4 @@ func whoAsked(cause loop.Cause) string {
 		return "the terminal hung up"
 	}
 	return "a person asked"
-}
-
-func removeID(ids []string, id string) []string {
-	return slices.DeleteFunc(ids, func(x string) bool { return x == id })
 }

@@ -191,12 +191,10 @@ func (t Tally) Line() Line {
 		l.RetrySuccess = &v
 	}
 	if v, ok := t.MeanElapsed(); ok {
-		s := seconds(v)
-		l.Mean = &s
+		l.Mean = new(seconds(v))
 	}
 	if t.CostKnown > 0 {
-		v := float64(t.Cost) / 1e6
-		l.CostUSD = &v
+		l.CostUSD = new(float64(t.Cost) / 1e6)
 	}
 	return l
 }

@@ -22,10 +22,6 @@ type checker struct {
 	known   map[string]bool // the ids of the steps
 }
 
-func newChecker(f File) *checker {
-	return &checker{file: f, number: map[string]int{}, known: map[string]bool{}}
-}
-
 func (c *checker) addFault(path, format string, args ...any) {
 	c.faults.add(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }

@@ -67,7 +67,7 @@ type Instance struct {
 
 // New checks a workflow and plans it. With faults there is no plan.
 func New(f File) (*Plan, []Fault) {
-	c := newChecker(f)
+	c := &checker{file: f, number: map[string]int{}, known: map[string]bool{}}
 	c.checkIDs()
 	if !c.resolveNeeds() {
 		return nil, c.faults

@@ -63,8 +63,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 		return
 	}
 	r.Tampered = lists.Union(r.Tampered, lists.Each(v, func(one gate.Violation) string { return one.Path })...)
-	f := gate.TamperingFailure(v)
-	r.Failure = &f
+	r.Failure = new(gate.TamperingFailure(v))
 }
 
 // runGates reports whether the gates were judged.

@@ -328,8 +328,7 @@ func (l Learned) Stat(now time.Time) StrategyStat {
 	one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
 		LastUsed: l.UsedAt}
 	if left := strategy.Faded([]strategy.Tally{l.Tally}, strategy.Day(now)); len(left) == 1 {
-		rate := float64(left[0].Rate()) / 1000
-		one.Rate = &rate
+		one.Rate = new(float64(left[0].Rate()) / 1000)
 	}
 	return one
 }

@@ -268,7 +268,8 @@ func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, e
 		case <-b.signals:
 			return answer{}, errStopped
 		case <-stuck:
-			return answer{}, failed("asked_in_circles", "%s", loopError())
+			return answer{}, failed("asked_in_circles",
+				"the program asked more than %d times for permission to do the same", maxAsked)
 		case <-late:
 			return answer{}, errLate
 		}
@@ -390,7 +391,7 @@ func isLoop(err error) bool {
 func (b *bridge) cancel(session string, id int64) (answer, error) {
 	b.session.cancel()
 	b.cancelling = true
-	if err := b.conn.notify("session/cancel", map[string]string{"sessionId": session}); err != nil {
+	if err := b.conn.send(outgoing{Version: "2.0", Method: "session/cancel", Params: map[string]string{"sessionId": session}}); err != nil {
 		return answer{}, err
 	}
 	timer := time.NewTimer(b.bounds.cancel)

@@ -149,10 +149,6 @@ func (c *conn) request(method string, params any) (id int64, err error) {
 	return id, err
 }
 
-func (c *conn) notify(method string, params any) error {
-	return c.send(outgoing{Version: "2.0", Method: method, Params: params})
-}
-
 // reply answers a request of the program, whose id may be of any type.
 func (c *conn) reply(id []byte, result any, failed *rpcError) error {
 	if failed != nil {

@@ -3,7 +3,6 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -308,9 +307,4 @@ func choose(options []option, granted bool) string {
 		}
 	}
 	return ""
-}
-
-// loopError says what a program that was stopped in a loop of questions did.
-func loopError() string {
-	return fmt.Sprintf("the program asked more than %d times for permission to do the same", maxAsked)
 }

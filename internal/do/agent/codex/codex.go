@@ -238,12 +238,6 @@ func (it *item) name() string {
 	return ""
 }
 
-// digest is of what the tool was asked. A change of files is told without its
-// content, so that it is like no other.
-func (it *item) digest() uint64 {
-	return agent.Digest(slices.Concat(it.Arguments, it.Query, []byte(it.Command)))
-}
-
 func (p *Parser) started(it *item) {
 	name := it.name()
 	if name == "" {
@@ -254,7 +248,9 @@ func (p *Parser) started(it *item) {
 }
 
 func (p *Parser) begin(it *item, name string) {
-	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: it.Command, Digest: it.digest(), Call: it.ID}
+	// A change of files is told without its content, so that it is like no other.
+	digest := agent.Digest(slices.Concat(it.Arguments, it.Query, []byte(it.Command)))
+	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: it.Command, Digest: digest, Call: it.ID}
 	for _, change := range it.Changes {
 		if change.Path != "" {
 			e.Files = append(e.Files, change.Path)

@@ -76,8 +76,7 @@ func (b *budget) leftNow() (l loop.CommandLimits, ended loop.Ended) {
 		l.Calls = max(0, l.Calls-total.Calls)
 	}
 	if most := b.limits.Tokens; most != nil {
-		left := max(0, *most-total.allTokens())
-		l.Tokens = &left
+		l.Tokens = new(max(0, *most-total.allTokens()))
 	}
 	switch {
 	case l.Cost == 0:
