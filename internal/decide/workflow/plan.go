@@ -118,7 +118,8 @@ func (p *Plan) expandSteps(g *graph) {
 			number := len(p.Instances)
 			of[s] = append(of[s], number)
 			p.Layers[layer[s]] = append(p.Layers[layer[s]], number)
-			p.Instances = append(p.Instances, Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs})
+			one := Instance{ID: instanceID(step.ID, with), Step: step, Matrix: with, Needs: needs}
+			p.Instances = append(p.Instances, one)
 		}
 	}
 	taken := map[string]int{}

@@ -234,8 +234,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 		return err
 	}
 	for _, row := range rows {
-		l := SlotView{Elapsed: time.Since(row.Since), ActivityAt: row.ActivityAt, Taken: Taken{Case: row.Case, Run: row.Run,
-			Phase: string(schedule.Working), Since: row.Since, Activity: row.Activity}}
+		l := SlotView{Elapsed: time.Since(row.Since), ActivityAt: row.ActivityAt}
+		l.Taken = Taken{Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Activity: row.Activity}
 		for _, s := range state.Slots {
 			if s.Case == row.Case && s.Phase != "" {
 				l.Phase = string(s.Phase)

@@ -391,7 +391,8 @@ func isLoop(err error) bool {
 func (b *bridge) cancel(session string, id int64) (answer, error) {
 	b.session.cancel()
 	b.cancelling = true
-	if err := b.conn.send(outgoing{Version: "2.0", Method: "session/cancel", Params: map[string]string{"sessionId": session}}); err != nil {
+	params := map[string]string{"sessionId": session}
+	if err := b.conn.send(outgoing{Version: "2.0", Method: "session/cancel", Params: params}); err != nil {
 		return answer{}, err
 	}
 	timer := time.NewTimer(b.bounds.cancel)

@@ -196,7 +196,10 @@ const started = `pg_postmaster_start_time()::text`
 func (d *DB) Restarted(ctx context.Context) (bool, error) {
 	now := ""
 	err := d.reader.QueryRowContext(ctx, `SELECT `+started).Scan(&now)
-	return err == nil && (now != d.began || d.crashed.Load()), err
+	if err != nil {
+		return false, err
+	}
+	return now != d.began || d.crashed.Load(), nil
 }
 
 // oldest is the oldest server that is known to do.
