@@ -235,7 +235,8 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 	}
 	for _, row := range rows {
 		l := SlotView{Elapsed: time.Since(row.Since), ActivityAt: row.ActivityAt}
-		l.Taken = Taken{Case: row.Case, Run: row.Run, Phase: string(schedule.Working), Since: row.Since, Activity: row.Activity}
+		l.Taken = Taken{Case: row.Case, Run: row.Run, Since: row.Since, Activity: row.Activity}
+		l.Phase = string(schedule.Working)
 		for _, s := range state.Slots {
 			if s.Case == row.Case && s.Phase != "" {
 				l.Phase = string(s.Phase)
