@@ -1,8 +1,10 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -64,21 +66,7 @@ func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	if err := json.Unmarshal(list[len(list)-1].Work, &e); err != nil {
 		return Done{}, fmt.Errorf("cannot read what is to land of %s: %v", id, err)
 	}
-	pl, err := p.Planner(p.Root, planner.Flags{})
-	if err != nil {
-		return Done{}, err
-	}
-	c := pl.Config
-	repo, err := git.OpenStore(ctx, c.Root)
-	if err != nil {
-		return Done{}, err
-	}
-	target, err := LandingTarget(ctx, c, repo)
-	if err != nil {
-		return Done{}, err
-	}
-	q, err := merge.Open(ctx, merge.Options{Store: p.Store, Repo: repo,
-		Dir: filepath.Join(config.StateDir(c.Root, p.Env), "queue"), Target: target})
+	q, err := p.openQueue(ctx)
 	if err != nil {
 		return Done{}, err
 	}
@@ -99,7 +87,76 @@ func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
 	}
 	p.noteDecision(ctx, id, store.Approved)
 	done, err := p.isNow(ctx, id)
-	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, strings.TrimPrefix(target, "refs/heads/"))
+	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, q.Branch())
+	return done, err
+}
+
+// openQueue opens the queue of the target, to add to it.
+func (p *Operator) openQueue(ctx context.Context) (*merge.Queue, error) {
+	pl, err := p.Planner(p.Root, planner.Flags{})
+	if err != nil {
+		return nil, err
+	}
+	repo, err := git.OpenStore(ctx, pl.Config.Root)
+	if err != nil {
+		return nil, err
+	}
+	target, err := LandingTarget(ctx, pl.Config, repo)
+	if err != nil {
+		return nil, err
+	}
+	o := merge.Options{Store: p.Store, Repo: repo, Target: target,
+		Dir: filepath.Join(config.StateDir(pl.Config.Root, p.Env), "queue")}
+	if p.Store.Board() != "" && pl.Config.Cluster.Engine != "" {
+		o.Travel = pl.Config.Cluster.Remote
+	}
+	return merge.Open(ctx, o)
+}
+
+// Revert has the queue take back what a task landed; then the task is open again, for the reason. It
+// names the tasks that need it and are done: they may need what goes.
+func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
+	c, err := p.Store.Case(ctx, id)
+	if err != nil {
+		return Done{}, err
+	}
+	if c.Type != board.Task {
+		return Done{}, fault.Refuse("%s is an operation; only a task is taken back", id)
+	}
+	q, err := p.openQueue(ctx)
+	if err != nil {
+		return Done{}, err
+	}
+	why = cmp.Or(strings.TrimSpace(why), "a person took it back")
+	if c.Status != board.Done {
+		return Done{}, fault.Refuse("%s is %s: only what has landed is taken back", id, State(&c)).
+			Hint("See what it is: pawl case show %s", id)
+	}
+	ask, err := q.OfferRevert(ctx, id, c.Title, why)
+	if err == nil {
+		_, err = p.Store.AskQueue(ctx, ask)
+	}
+	if err != nil {
+		return Done{}, err
+	}
+	text := fmt.Sprintf("%s waits to be taken back from %s.", id, q.Branch())
+	done, err := p.doneNeeding(ctx, id)
+	if len(done) > 0 {
+		text += " What needs it is done already, and may not work without it: " + strings.Join(done, ", ") + "."
+	}
+	c, serr := p.Store.Case(ctx, id)
+	return Done{c, text}, errors.Join(err, serr)
+}
+
+// doneNeeding lists the tasks that need one and are done.
+func (p *Operator) doneNeeding(ctx context.Context, id string) (done []string, err error) {
+	dependents, err := p.Store.Dependents(ctx, id)
+	for _, other := range dependents {
+		c, cerr := p.Store.Case(ctx, other)
+		if err = errors.Join(err, cerr); cerr == nil && c.Status == board.Done {
+			done = append(done, other)
+		}
+	}
 	return done, err
 }
 

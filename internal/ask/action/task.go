@@ -101,6 +101,8 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 		return p.approve(ctx, id)
 	case "redo":
 		return p.redo(ctx, id, text)
+	case "revert":
+		return p.Revert(ctx, id, text)
 	case "reject":
 		return p.decide(ctx, id, store.Rejected, text, board.Reject)
 	}

@@ -132,8 +132,8 @@ func commands(a *command.App) *cobra.Command {
 	for _, commands := range rooms {
 		root.AddCommand(commands...)
 	}
-	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a), serve.Command(a),
-		serve.MCPCommand(a))
+	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a))
+	root.AddCommand(queue.RevertCommand(a), queue.BisectCommand(a), serve.Command(a), serve.MCPCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})

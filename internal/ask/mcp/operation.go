@@ -28,7 +28,7 @@ var offered = []struct{ id, note string }{
 	{"add-case", "A task that one agent can finish: title, description, acceptance criteria, needs."},
 	{"import-cases", "Markdown with checkboxes is the simplest."},
 	{"edit-case", "What is left out stays."},
-	{"move-case", "approve lands the work: only when the person has said so."},
+	{"move-case", "approve lands the work, and revert takes back what landed: only when the person has said so."},
 	{"extend-case", ""},
 	{"remove-case", ""},
 	{"rollback-case", ""},

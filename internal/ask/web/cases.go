@@ -77,7 +77,8 @@ func (s *Server) caseRoutes(api huma.API) {
 	post(api, "/cases/{id}/clean", "clean-case", "cases",
 		"Remove the workspace of a task; what is in it is kept on a ref", s.cleanCase)
 	post(api, "/cases/{id}/actions", "move-case", "cases",
-		"Block, unblock, defer, undefer, retry, start; and for work in review: approve, redo, reject", s.moveCase)
+		"Block, unblock, defer, undefer, retry, start; for work in review: approve, redo, reject; for what landed: revert",
+		s.moveCase)
 	post(api, "/cases/{id}/extend", "extend-case", "cases",
 		"Give a task more iterations or time; a timed-out one goes on", s.extendCase)
 }
@@ -163,7 +164,11 @@ func caseActions(c *board.Case) []string {
 		if c.IsReady() {
 			out = append(out, "start")
 		}
-	case board.Active, board.Done, board.Deferred:
+	case board.Done:
+		if c.Type == board.Task {
+			out = append(out, "revert")
+		}
+	case board.Active, board.Deferred:
 	}
 	if board.CanEdit(c) == nil {
 		out = append(out, string(board.Edit))
@@ -377,7 +382,7 @@ func (s *Server) removeCase(ctx context.Context, in *CasePath) (*body[Removed], 
 func (s *Server) moveCase(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
-		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,start,approve,redo,reject" doc:"start gives it the next free slot of the autopilot that runs; approve, redo and reject are about verified work that waits for a review."`
+		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,start,approve,redo,reject,revert" doc:"start gives it the next free slot of the autopilot that runs; approve, redo and reject are about verified work that waits for a review; revert takes back what has landed."`
 		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*body[CaseDetail], error) {

@@ -45,6 +45,7 @@ const (
 	Rollback Action = "rollback"
 	Finish   Action = "finish"
 	Reopen   Action = "reopen"
+	Revert   Action = "revert"
 )
 
 // Rule is one line of the transition table.
@@ -91,6 +92,8 @@ var Rules = []Rule{
 	{Rollback, Task, person, []Status{Failed, Timeout, Blocked}, Pending, false, false, "its work was taken back"},
 	{Finish, Operation, pawl, []Status{Pending, Blocked, Deferred}, Done, false, false, "all that it holds is done"},
 	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "it holds something that is not done"},
+	{Revert, Task, anyone, []Status{Done}, Review, false, false, "its landing is to be taken back"},
+	{Reopen, Task, pawl, []Status{Review, Blocked, Deferred, Done}, Pending, false, false, "its landing was taken back"},
 }
 
 // Change asks for an action. Time comes in with it.

@@ -184,5 +184,9 @@ func (e *Entry) forgetAttempts() {
 // dropEntry removes an entry; its work stays where it is.
 func (s *State) dropEntry(e *Entry, why string) {
 	s.addNote(NoteDropped, e.ID, why)
+	if e.Revert != "" {
+		s.moveEntry(e.ID, MoveLanded, "its landing is not taken back: "+why)
+		return
+	}
 	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)
 }

@@ -349,9 +349,14 @@ func (s *State) endEntry(e Entry, l Landing) {
 	if l.Many != "" {
 		why += ", with " + l.Many
 	}
+	move, note := MoveLanded, NoteLanded
+	if l.Revert = e.Revert != ""; l.Revert {
+		move, note = MoveReopen, NoteReverted
+		why = fmt.Sprintf("taken back on %s by %s: %s", branchName(s.Target), shortCommit(l.Commit), e.Revert)
+	}
 	s.Out.Landings = append(s.Out.Landings, l)
-	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: MoveLanded, Why: why})
-	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteLanded, ID: e.ID, Text: why, Commit: l.Commit})
+	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: move, Why: why})
+	s.Out.Notes = append(s.Out.Notes, Note{Kind: note, ID: e.ID, Text: why, Commit: l.Commit})
 	s.removeEntry(e.ID)
 	for i := range s.Entries {
 		s.Entries[i].Needs = withoutValue(s.Entries[i].Needs, e.ID)

@@ -101,6 +101,8 @@ type Entry struct {
 	RedOn string `json:"red_on,omitempty"`
 	// Apart is a commit that the forge checks and that this does not go with.
 	Apart string `json:"apart,omitempty"`
+	// Revert is why the task's landing is taken back by this; "" for a landing.
+	Revert string `json:"revert,omitempty"`
 }
 
 // Problem is why an entry cannot land as it is.
@@ -260,6 +262,8 @@ type Landing struct {
 	Regenerated []string `json:"regenerated,omitempty"`
 	// Many says how many files it adds, where they are many.
 	Many string `json:"many,omitempty"`
+	// Revert: it took back what the task had landed.
+	Revert bool `json:"revert,omitempty"`
 }
 
 // CaseMove is what a step means for the task on the board.
@@ -277,6 +281,8 @@ const (
 	MoveQueued  Movement = "queued"  // to review: it waits to be landed
 	MoveLanded  Movement = "landed"  // to done
 	MoveBlocked Movement = "blocked" // a person has to act
+	MoveRevert  Movement = "revert"  // from done to review: its landing is to be taken back
+	MoveReopen  Movement = "reopen"  // to pending: its landing was taken back
 )
 
 // Note is a message for people, hooks or agents.
@@ -298,6 +304,7 @@ type NoteKind string
 // The kinds of notes.
 const (
 	NoteLanded    NoteKind = "landed"
+	NoteReverted  NoteKind = "reverted"
 	NoteConflict  NoteKind = "conflict"       // an entry does not merge
 	NoteAhead     NoteKind = "conflict_ahead" // it will not, once it is its turn
 	NoteSettled   NoteKind = "settled"        // a rule resolved a simple conflict

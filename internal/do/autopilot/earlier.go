@@ -96,6 +96,8 @@ func endingOf(past schedule.Past) string {
 			return "It was cut off: pawl was gone."
 		case board.Stop:
 			return "It was stopped: " + e.Why + "."
+		case board.Reopen:
+			return "It was complete and landed, and that was " + strings.TrimSuffix(e.Why, ".") + "."
 		case board.Redo:
 			return "It was complete, and the review asked for more."
 		case board.Fail, board.Expire, board.Block:

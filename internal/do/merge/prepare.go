@@ -30,7 +30,7 @@ func (q *Queue) prepareBatch(ctx context.Context, s *queue.State, c queue.Comman
 	diverged := facts.Diverged != "" && facts.Theirs != s.Ignored
 	if facts.Tip == "" || !facts.Past || diverged {
 		if !facts.Past {
-			out.Lost, err = q.repairLandings(ctx, facts.Tip)
+			out.Lost, err = q.repairLandings(ctx, facts.Tip, s.Entries)
 		}
 		return e, err
 	}

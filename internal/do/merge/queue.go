@@ -177,6 +177,9 @@ func Ref(branch string) string {
 // Target is the full name of the branch that the queue lands on.
 func (q *Queue) Target() string { return q.target }
 
+// Branch is its short name.
+func (q *Queue) Branch() string { return branchName(q.target) }
+
 // Add queues a task's change: it is stored when Add returns, and the task is
 // in review. Any process may add; the one that works on the queue sees it. A
 // later change of a task takes the place of an earlier one. What the task

@@ -275,7 +275,7 @@ const maxRepair = 10_000
 // repairLandings compares what landed with the target: a task whose landing is an
 // ancestor is done, even after a crash; those whose landing is none any more are
 // returned, and stay as they are.
-func (q *Queue) repairLandings(ctx context.Context, tip string) ([]string, error) {
+func (q *Queue) repairLandings(ctx context.Context, tip string, entries []queue.Entry) ([]string, error) {
 	if tip == "" {
 		return nil, nil
 	}
@@ -288,10 +288,23 @@ func (q *Queue) repairLandings(ctx context.Context, tip string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
+	asks, err := q.o.Store.QueueAsks(ctx, q.target, asksMax)
+	if err != nil {
+		return nil, err
+	}
+	reverting := map[string]bool{} // these are not done, although they have landed
+	for i := range entries {
+		reverting[entries[i].ID] = entries[i].Revert != ""
+	}
+	for _, a := range asks {
+		if e := a.Event.Entry; e != nil && e.Revert != "" {
+			reverting[e.ID] = true
+		}
+	}
 	var there []queue.Landing
 	state := map[string]bool{} // of a task: is its change on the target
 	for _, l := range landed {
-		if !gone[l.Commit] && !state[l.Task] {
+		if !gone[l.Commit] && !state[l.Task] && !l.Revert && !reverting[l.Task] {
 			there = append(there, l)
 		}
 		state[l.Task] = state[l.Task] || !gone[l.Commit]

@@ -30,12 +30,13 @@ import (
 const (
 	gateTimeout = 5 * time.Minute // of a gate that says nothing of its own
 	keepRuns    = 20              // folders with outputs of gates that are kept
+	setUpName   = "setup: "       // begins the name of a command that prepares a workspace
 )
 
 // verifyTree gets the gate record of a tree: the stored one, or a new one. A red one
 // names the author of the commit.
-func (q *Queue) verifyTree(ctx context.Context, c queue.Command) (queue.Event, error) {
-	e, err := q.gateRecord(ctx, c)
+func (q *Queue) verifyTree(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	e, err := q.gateRecord(ctx, s, c)
 	if err != nil || e.Verdict.Green || e.Verdict.Transient {
 		return e, err
 	}
@@ -58,8 +59,8 @@ func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	return ok && !r.Verdict.Green, err
 }
 
-func (q *Queue) gateRecord(ctx context.Context, c queue.Command) (queue.Event, error) {
-	specs, err := q.gatesOf(ctx, c)
+func (q *Queue) gateRecord(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	specs, err := q.gatesOf(ctx, s, c)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -105,13 +106,16 @@ func (q *Queue) putRecord(ctx context.Context, key string, v queue.Verdict, gate
 }
 
 // gatesOf are the gates that a tree has to pass: the project's, then the checks of each task
-// whose work is tried in it.
-func (q *Queue) gatesOf(ctx context.Context, c queue.Command) ([]gate.Spec, error) {
+// whose work is tried in it, and not taken back.
+func (q *Queue) gatesOf(ctx context.Context, s *queue.State, c queue.Command) ([]gate.Spec, error) {
 	specs := slices.Clone(q.o.Gates)
 	if c.Target || q.o.TaskGates == nil {
 		return specs, nil
 	}
 	for _, id := range c.IDs {
+		if e, ok := s.Find(id); ok && e.Revert != "" {
+			continue
+		}
 		c, err := q.o.Store.Case(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNoCase):
@@ -215,7 +219,7 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 	setup := len(ws.Setup)
 	for i, command := range ws.Setup {
 		specs = slices.Insert(slices.Clone(specs), i, gate.Spec{
-			Name: "setup: " + command, Command: command, Required: true, Retries: gate.Retries,
+			Name: setUpName + command, Command: command, Required: true, Retries: gate.Retries,
 		})
 	}
 	index, done, err := q.scratchIndex()

@@ -135,7 +135,7 @@ func (w *worker) openTarget(ctx context.Context) error {
 	for try := 1; ; try++ {
 		facts, warnings, err := q.readFacts(ctx, w.state.Tip, false)
 		if err == nil {
-			facts.Lost, err = q.repairLandings(ctx, facts.Tip)
+			facts.Lost, err = q.repairLandings(ctx, facts.Tip, w.state.Entries)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -216,7 +216,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range asks {
-		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
+		if a.Event.Kind == queue.Added && a.Event.Entry != nil && a.Event.Entry.Revert == "" {
 			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
 				w.retryLater(ctx, err)
 				return nil
@@ -240,10 +240,10 @@ func (w *worker) retryLater(ctx context.Context, err error) {
 	}
 }
 
-// isLanded is true when a task's last landing is on the target.
+// isLanded is true when a task's last landing is on the target, and was not taken back.
 func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
 	list, err := q.o.Store.Landings(ctx, q.target, id, 1)
-	if err != nil || len(list) == 0 {
+	if err != nil || len(list) == 0 || list[0].Revert {
 		return false, err
 	}
 	tip, err := q.Tip(ctx)
@@ -386,13 +386,13 @@ func (q *Queue) performCommand(ctx context.Context, s *queue.State, c queue.Comm
 	case queue.DoLook:
 		facts, warnings, err := q.readFacts(ctx, s.Tip, false)
 		if err == nil && !facts.Past {
-			facts.Lost, err = q.repairLandings(ctx, facts.Tip)
+			facts.Lost, err = q.repairLandings(ctx, facts.Tip, s.Entries)
 		}
 		return queue.Event{Kind: queue.Looked, Facts: &facts, Warnings: warnings}, err
 	case queue.DoPrepare:
 		return q.prepareBatch(ctx, s, c)
 	case queue.DoVerify:
-		return q.verifyTree(ctx, c)
+		return q.verifyTree(ctx, s, c)
 	case queue.DoCheck:
 		return q.checkAtForge(ctx, s)
 	case queue.DoLand:

@@ -207,6 +207,7 @@ func storeOut(ctx context.Context, w *statements, step QueueStep) error {
 
 var queueActions = map[queue.Movement]board.Action{
 	queue.MoveQueued: board.Enqueue, queue.MoveLanded: board.Land, queue.MoveBlocked: board.Block,
+	queue.MoveRevert: board.Revert, queue.MoveReopen: board.Reopen,
 }
 
 // moveQueued moves a case as the queue says. What the board refuses is no
@@ -288,6 +289,9 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 	}
 	if ask.Event.Kind == queue.Added && ask.Event.Entry != nil {
 		m := queue.CaseMove{ID: ask.Event.Entry.ID, Move: queue.MoveQueued, Why: "its change waits to be landed"}
+		if why := ask.Event.Entry.Revert; why != "" {
+			m.Move, m.Why = queue.MoveRevert, "its landing is to be taken back: "+why
+		}
 		if err := moveQueued(ctx, w, m, ask.At); err != nil {
 			return 0, err
 		}

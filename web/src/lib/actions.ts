@@ -385,7 +385,8 @@ export async function start(): Promise<string> {
 }
 
 /** Move is an action on a case. */
-export type Move = 'retry' | 'unblock' | 'block' | 'defer' | 'undefer' | 'start' | 'approve' | 'redo' | 'reject';
+export type Move =
+  'retry' | 'unblock' | 'block' | 'defer' | 'undefer' | 'start' | 'approve' | 'redo' | 'reject' | 'revert';
 
 const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' | 'needed'; did: string }> = {
   retry: { title: 'Retry', yes: 'Retry', why: 'none', did: 'is pending again' },
@@ -397,6 +398,7 @@ const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' 
   approve: { title: 'Approve', yes: 'Approve', why: 'none', did: 'is approved, and waits to land' },
   redo: { title: 'Redo', yes: 'Redo', why: 'needed', did: 'is pending again' },
   reject: { title: 'Reject', yes: 'Reject', why: 'needed', did: 'is blocked' },
+  revert: { title: 'Take back', yes: 'Take back', why: 'needed', did: 'waits to be taken back from its target' },
 };
 
 /** clean removes the workspace of a task. */
@@ -469,7 +471,7 @@ export async function move(c: Case, how: Move, comments = ''): Promise<boolean> 
             fields: [
               {
                 name: 'why',
-                label: how === 'block' ? 'What has to happen first?' : 'What must change?',
+                label: how === 'block' ? 'What has to happen first?' : how === 'revert' ? 'Why?' : 'What must change?',
                 value: comments,
                 lines: true,
                 needed: true,

@@ -466,3 +466,12 @@ func (a *App) colored() bool {
 	}
 	return a.Color == "always"
 }
+
+// QuoteShell quotes a word for a shell, where it needs that.
+func QuoteShell(word string) string {
+	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

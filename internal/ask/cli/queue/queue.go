@@ -233,18 +233,38 @@ func queueLandCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
+// RevertCommand takes back what a task landed.
+func RevertCommand(a *command.App) *cobra.Command {
+	why := ""
+	unsandboxed := false
+	cmd := command.Leaf("revert TASK", "Take back what a task landed, and open the task again",
+		command.ExactlyOne("the id of a task"), func(ctx context.Context, args []string) error {
+			id, err := action.CaseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				if err := a.Done(p.Revert(ctx, id, why)); err != nil {
+					return action.Explain(err)
+				}
+				err := landNow(ctx, a, p, nil, "", nil, unsandboxed)
+				if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
+					a.Say("The pawl that works on the queue lands that.")
+					return nil
+				}
+				return err
+			})
+		})
+	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, for the history and for who tries again")
+	cmd.Flags().BoolVar(&unsandboxed, "unsandboxed", false, "run the gates without the sandbox")
+	return cmd
+}
+
 // landNow lands until all that is left waits for a person or another time.
 func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string,
 	unsandboxed bool) error {
-	c, err := a.Load(nil)
+	c, l, err := openBoxed(ctx, a, p, unsandboxed)
 	if err != nil {
-		return err
-	}
-	l, err := session.OpenLanding(ctx, a, c, p.Store)
-	if err != nil {
-		return err
-	}
-	if err := l.Box(ctx, unsandboxed); err != nil {
 		return err
 	}
 	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
@@ -273,6 +293,20 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 		}
 	}
 	return drain(ctx, a, q)
+}
+
+// openBoxed opens what the target's queue works with, and asks for the box of its gates.
+func openBoxed(ctx context.Context, a *command.App, p *action.Operator, unsandboxed bool,
+) (*config.Config, *session.Landing, error) {
+	c, err := a.Load(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := session.OpenLanding(ctx, a, c, p.Store)
+	if err == nil {
+		err = l.Box(ctx, unsandboxed)
+	}
+	return c, l, err
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on

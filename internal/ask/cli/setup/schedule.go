@@ -102,7 +102,7 @@ func typedLine(a *command.App, args []string) string {
 	}
 	words = append(append(words, "schedule"), args...)
 	for i, word := range words {
-		words[i] = quoteShell(word)
+		words[i] = command.QuoteShell(word)
 	}
 	return strings.Join(words, " ")
 }
@@ -200,15 +200,6 @@ func timerOf(a *command.App, args []string) (timer, error) {
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
 	words := []string{t.at, "exec env"}
-	words = append(words, lists.Each(slices.Concat(t.env, t.line), quoteShell)...)
+	words = append(words, lists.Each(slices.Concat(t.env, t.line), command.QuoteShell)...)
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
-}
-
-// quoteShell quotes a word for a shell, where it needs that.
-func quoteShell(word string) string {
-	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
-	if plain && word != "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -1,0 +1,162 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+)
+
+// maxStates is how many states of the target are looked at, the last ones.
+const maxStates = 10_000
+
+// Culprit is what made a command red on the target.
+type Culprit struct {
+	Commit string   `json:"commit"`          // the first in which it is red
+	Good   string   `json:"good"`            // the one before, in which it is green
+	Tasks  []string `json:"tasks,omitempty"` // that Commit landed; none where a person made it
+	Title  string   `json:"title"`           // the first line of its message
+	Tried  int      `json:"tried"`           // states that the command ran on
+	// Summary is what the command says in Commit.
+	Summary string `json:"summary"`
+}
+
+// Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
+// other. good is a commit of the target in which they are known to be green; with "" it is looked for. tried
+// is called after each try.
+func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
+) (Culprit, error) {
+	tip, err := q.Tip(ctx)
+	if err != nil {
+		return Culprit{}, err
+	}
+	line, err := q.o.Repo.Landings(ctx, good, tip, nil, maxStates)
+	if err != nil {
+		return Culprit{}, err
+	}
+	if good != "" {
+		line = append(line, git.Landing{Commit: good})
+	}
+	b := bisection{q: q, gates: gates, tried: tried, seen: map[string]gate.Report{}}
+	red, err := b.isRed(ctx, tip)
+	switch {
+	case err != nil:
+		return Culprit{}, err
+	case !red:
+		return Culprit{}, fault.Refuse("it is green on %s as it is, at %.10s: there is nothing to find",
+			branchName(q.target), tip)
+	}
+	at, err := b.firstRed(ctx, line, good != "")
+	if err != nil {
+		return Culprit{}, err
+	}
+	found := Culprit{Commit: line[at].Commit, Good: line[at+1].Commit}
+	message := line[at].Message
+	if len(tasksOf(message)) > 1 { // they landed together: a line beside the target has each
+		inside, err := q.o.Repo.Landings(ctx, found.Good, found.Commit+"^2", nil, maxStates)
+		if err != nil {
+			return Culprit{}, err
+		}
+		inside = append(inside, git.Landing{Commit: found.Good})
+		if at, err = b.firstRed(ctx, inside, true); err != nil {
+			return Culprit{}, err
+		}
+		found.Commit, found.Good, message = inside[at].Commit, inside[at+1].Commit, inside[at].Message
+	}
+	found.Title, _, _ = strings.Cut(message, "\n")
+	found.Tasks, found.Tried, found.Summary = tasksOf(message), len(b.seen), b.seen[found.Commit].Summary
+	return found, nil
+}
+
+// tasksOf are the tasks that a landing names.
+func tasksOf(message string) (tasks []string) {
+	for line := range strings.Lines(message) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "Pawl-Task: "); ok {
+			tasks = append(tasks, id)
+		}
+	}
+	return tasks
+}
+
+// Judge runs gates on a commit as they run before a landing. What they come to is not kept.
+func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (gate.Report, error) {
+	tree, err := q.o.Repo.TreeOf(ctx, commit)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	r, err := q.runGates(ctx, commit, tree, gates)
+	switch {
+	case err != nil:
+	case r.Stopped:
+		err = fmt.Errorf("cannot judge %.10s: the gates were cut off", commit)
+	case r.Failure != nil && strings.HasPrefix(r.Failure.Step, setUpName):
+		err = fault.Refuse("cannot judge %.10s: %s", commit, r.Summary).
+			Hint("Name a later commit in which it is green: --good COMMIT")
+	}
+	return r, err
+}
+
+// bisection is one search.
+type bisection struct {
+	q     *Queue
+	gates []gate.Spec
+	tried func(string, gate.Report)
+	seen  map[string]gate.Report
+}
+
+// isRed runs the gates on a commit, once.
+func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
+	r, ok := b.seen[commit]
+	if ok {
+		return r.Failure != nil, nil
+	}
+	r, err := b.q.Judge(ctx, commit, b.gates)
+	if err != nil {
+		return false, err
+	}
+	b.seen[commit] = r
+	b.tried(commit, r)
+	return r.Failure != nil, nil
+}
+
+// firstRed finds the place in a line, the last commit first, of the first red commit that follows a green one. The
+// last is red; with greenEnd the first is taken for green if it is.
+func (b *bisection) firstRed(ctx context.Context, line []git.Landing, greenEnd bool) (int, error) {
+	red, green := 0, len(line)-1
+	if !greenEnd { // most often the cause is not long ago
+		for green = 1; green < len(line)-1; green *= 2 {
+			isRed, err := b.isRed(ctx, line[green].Commit)
+			if err != nil {
+				return 0, err
+			}
+			if !isRed {
+				break
+			}
+			red = green
+		}
+		green = min(green, len(line)-1)
+	}
+	if isRed, err := b.isRed(ctx, line[green].Commit); err != nil || isRed {
+		if err == nil {
+			err = fault.Refuse("it is red in %.10s already, and nothing before that is known", line[green].Commit).
+				Hint("Name a commit in which it is green: --good COMMIT")
+		}
+		return 0, err
+	}
+	for green-red > 1 {
+		middle := (red + green) / 2
+		isRed, err := b.isRed(ctx, line[middle].Commit)
+		if err != nil {
+			return 0, err
+		}
+		if isRed {
+			red = middle
+		} else {
+			green = middle
+		}
+	}
+	return red, nil
+}
