@@ -20,7 +20,8 @@ func TestTheForgesChecksAreAGate(t *testing.T) {
 	if g := c.Verification.Gates(); len(g) != 1 || !g[0].Required || g[0].Command != "go test ./..." {
 		t.Errorf("gates that run here: %+v", g)
 	}
-	want := Gate{Name: "ci", Forge: "checks", Checks: []string{"build", "test"}, Timeout: Duration(time.Hour)}
+	want := Gate{Name: "ci", Forge: "checks", Checks: []string{"build", "test"}, Timeout: Duration(time.Hour),
+		When: "iteration"}
 	if got := c.Verification.Checks(); !reflect.DeepEqual(got, want) {
 		t.Errorf("checks: %+v, want %+v", got, want)
 	}

@@ -266,6 +266,7 @@ type Merge struct {
 	Batch             int      `yaml:"batch" default:"8" min:"1"`
 	EscalationTimeout Duration `yaml:"escalation_timeout" default:"1h" min:"1s"`
 	EscalationAction  string   `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify"`
+	OnLateRed         string   `yaml:"on_late_red" default:"ask" enum:"ask|revert"`
 
 	Regenerate []Regeneration `yaml:"regenerate"`
 }

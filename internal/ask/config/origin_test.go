@@ -101,8 +101,8 @@ func TestLayers(t *testing.T) {
 		"target":         SprintTarget{Type: "duration", Value: "2", Duration: 7200e9},
 		"seconds":        "30s",
 		"gates": []Gate{
-			{Name: "go test ./...", Command: "go test ./...", Timeout: 30e9, Required: true},
-			{Name: "lint", Command: "make lint", Timeout: 60e9},
+			{Name: "go test ./...", Command: "go test ./...", Timeout: 30e9, Required: true, When: "iteration"},
+			{Name: "lint", Command: "make lint", Timeout: 60e9, When: "iteration"},
 		},
 		"iterations": 7,
 		"control": IterationControl{MaxIterations: 5, AutoRetryOnTestFail: true, AutoRetryOnReviewReject: true,

@@ -295,12 +295,18 @@ type Verification struct {
 	ProtectNew     bool     `yaml:"protect_new" default:"false"`
 	Retries        int      `yaml:"retries" default:"2" min:"0"`
 	OnBase         bool     `yaml:"on_base" default:"true"`
+	LaterEvery     Duration `yaml:"later_every" default:"1h" min:"0s"`
 	Commands       []Gate   `yaml:"commands"`
 }
 
-// Gates are the commands that run here.
+// Gates are the commands that run here, before work lands.
 func (v Verification) Gates() []Gate {
-	return slices.DeleteFunc(slices.Clone(v.Commands), func(g Gate) bool { return g.Forge != "" })
+	return slices.DeleteFunc(slices.Clone(v.Commands), func(g Gate) bool { return g.Forge != "" || g.When == "later" })
+}
+
+// LaterGates are the commands that run on what has landed.
+func (v Verification) LaterGates() []Gate {
+	return slices.DeleteFunc(slices.Clone(v.Commands), func(g Gate) bool { return g.Forge != "" || g.When != "later" })
 }
 
 // Checks is the gate that asks the forge's CI before work lands; Forge is empty where
@@ -329,6 +335,8 @@ type Gate struct {
 	Checks     []string `yaml:"required" names:"true"`
 	Kind       string   `yaml:"kind" enum:"test|build|lint|typecheck|other"`
 	AllowEmpty bool     `yaml:"allow_empty" default:"false"`
+	When       string   `yaml:"when" default:"iteration" enum:"iteration|landing|later"`
+	Affected   []string `yaml:"affected"`
 }
 
 // Review says who reviews.

@@ -15,14 +15,22 @@ import (
 
 // gateSpecs are the configuration's, and those of the task.
 func (d draft) gateSpecs() []gate.Spec {
-	var specs []gate.Spec
-	for _, g := range d.Config.Verification.Gates() {
+	return append(d.specsOf(d.Config.Verification.Gates()), d.TaskGates(&d.task)...)
+}
+
+// LaterGates are the gates for what has landed.
+func (pl *Planner) LaterGates() []gate.Spec { return pl.specsOf(pl.Config.Verification.LaterGates()) }
+
+func (pl *Planner) specsOf(list []config.Gate) (specs []gate.Spec) {
+	v := &pl.Config.Verification
+	for _, g := range list {
 		specs = append(specs, gate.Spec{
 			Name: g.Name, Command: g.Command, Timeout: g.Timeout.Std(), Required: g.Required, AllowEmpty: g.AllowEmpty,
-			Retries: d.Config.Verification.Retries, Kind: g.Kind, Fixed: g.Timeout != d.Config.Verification.DefaultTimeout,
+			Retries: v.Retries, Kind: g.Kind, Fixed: g.Timeout != v.DefaultTimeout,
+			Landing: g.When == "landing", Affected: g.Affected,
 		})
 	}
-	return append(specs, d.TaskGates(&d.task)...)
+	return specs
 }
 
 // TaskGates are the checks of one task as gates.
@@ -92,6 +100,9 @@ func (d draft) checkPatterns() error {
 	}
 	lists := []patterns{{"verification.protect", d.Config.Verification.Protect},
 		{"procedures." + d.name + ".allow", d.p.Allow}}
+	for i, g := range d.Config.Verification.Commands {
+		lists = append(lists, patterns{fmt.Sprintf("verification.commands[%d].affected", i), g.Affected})
+	}
 	for i, r := range d.Config.Merge.Regenerate {
 		lists = append(lists, patterns{fmt.Sprintf("merge.regenerate[%d].files", i), r.Files})
 	}

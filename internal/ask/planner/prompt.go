@@ -44,6 +44,9 @@ func (d draft) promptInput(gates []gate.Spec) (prompt.Input, error) {
 		if !g.Required {
 			command += " (not required)"
 		}
+		if g.Landing {
+			command += " (when the work is to land)"
+		}
 		if g.Criterion != "" {
 			command += " (it shows: " + g.Criterion + ")"
 		}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -68,6 +69,9 @@ type pilot struct {
 	notifying sync.Mutex // over Notify
 	freeing   sync.Mutex // one workspace is given back at a time, beside the slots
 	working   sync.WaitGroup
+
+	late       chan struct{} // the gates for what has landed are due
+	judgesLate atomic.Bool
 }
 
 // lookEvery is how soon the autopilot notices what other processes did.
@@ -96,6 +100,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	p.working.Go(func() { p.workQueue(landing) })
+	p.working.Go(func() { p.judgeLandings(landing) })
 	if o.Sweep != nil {
 		p.working.Go(func() { p.sweepRegularly(landing) })
 	}
@@ -154,6 +159,7 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	now := time.Now()
 	p := &pilot{
 		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{},
+		late:  make(chan struct{}, 1),
 		inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
 		row: store.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running),

@@ -57,7 +57,9 @@ type Options struct {
 	// all share this checkout. Worker names this one among them.
 	Remote, Worker string
 	// Queue opens the merge queue, which calls tell with what it does.
-	Queue    func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
+	Queue func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
+	// Late are gates that run on what has landed.
+	Late     Late
 	Accounts *ratelimit.Store
 	// Sweep removes what is over; it is called now and then, beside the work.
 	Sweep func(context.Context) error

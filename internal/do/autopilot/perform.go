@@ -62,6 +62,9 @@ func (p *pilot) countBoard(ctx context.Context) schedule.Counts {
 	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
 		n.Queued, n.QueueHeld, n.Target, p.green = left.queued, left.held, left.target, left.green
+		if left.queued == 0 && p.askLate(ctx) {
+			n.Queued = 1 // what it finds may have to be taken back
+		}
 	}
 	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
 	if err == nil {

@@ -110,7 +110,7 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 		return "", err
 	}
 	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
-	plan.RedFirst = "" // the work is there already
+	plan.RedFirst, plan.Landing = "", true // the work is there already, and was to land
 	plan.Protect.Allow = append(plan.Protect.Allow, p.Entry.Allow...)
 	d, err := engine.Start(ctx, engine.Options{
 		Plan: plan, StateDir: r.StateDir, Store: r.Store, Tree: tree, Accounts: r.Accounts, Log: r.Log,

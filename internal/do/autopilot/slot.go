@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -293,6 +294,8 @@ func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) 
 		return loop.State{}, err
 	}
 	plan.Worked = w.Kept && past.Run != nil && past.Run.Spent.Active > 0
+	wasQueued := func(e board.Entry) bool { return e.Action == board.Enqueue }
+	plan.Landing = slices.ContainsFunc(past.History, wasQueued) // it did not land, or was taken back
 	l.allow = plan.Protect.Allow
 	if plan.Safety == sandbox.Paranoid {
 		l.hold = "nothing lands unseen at the level paranoid"

@@ -43,6 +43,8 @@ type Plan struct {
 	// make a clone ready for them, for the message when these files are not.
 	OnBase bool
 	SetUp  []string
+	// Landing: the gates for landing run in each iteration, since the work was red there.
+	Landing bool
 	// RedFirst says what becomes of checks that prove nothing, since they are green before
 	// the work: "warn", "require" to have a person asked, or else nothing. Worked: an
 	// earlier run has worked in these files, so they are no base.

@@ -68,7 +68,8 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 
 // runGates reports whether the gates were judged.
 func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
-	specs := w.gates(c)
+	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete // a task's run in the queue
+	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r)
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
@@ -99,7 +100,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		r.Exit.Ended = loop.EndedLost
 		return false
 	}
-	if w.plan.OnBase && rep.Passed() && len(specs) == len(w.plan.Gates) {
+	if w.plan.OnBase && rep.Passed() && !c.SkipOptional {
 		w.keepGreen(r.TreeAfter)
 	}
 	if rep.Passed() {
@@ -141,12 +142,30 @@ func notJudged(err error) *failure.Analysis {
 	}
 }
 
-// gates are those that the iteration's strategy runs, with the time that it
-// gives them.
-func (w *worker) gates(c loop.Command) []gate.Spec {
+// affectedGates marks the gates that are about files which the work did not change.
+func (w *worker) affectedGates(ctx context.Context, specs []gate.Spec, r *loop.Record) []gate.Spec {
+	base := cmp.Or(w.plan.BaseTree, w.trees.base)
+	isAbout := func(s gate.Spec) bool { return len(s.Affected) > 0 }
+	if w.o.Tree == nil || base == "" || r.TreeAfter == "" || !slices.ContainsFunc(specs, isAbout) {
+		return specs
+	}
+	changes, more, err := w.o.Tree.Changes(ctx, base, r.TreeAfter)
+	if err != nil || more {
+		return specs
+	}
+	return gate.SkipUnaffected(specs, w.rootName(), lists.Each(changes, func(c git.Change) string { return c.Path }))
+}
+
+func (w *worker) gates(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }
+
+// gatesFor lists the gates that the iteration's strategy runs, with the time that it gives them. Where
+// the work is to land, those for landing are among them.
+func (w *worker) gatesFor(c loop.Command, landing bool) []gate.Spec {
 	specs := make([]gate.Spec, 0, len(w.plan.Gates))
 	for _, s := range w.plan.Gates {
-		if c.SkipOptional && !s.Required {
+		isSkipped := c.SkipOptional && !s.Required
+		isLater := s.Landing && !landing && !w.plan.Landing
+		if isSkipped || isLater {
 			continue
 		}
 		if s.Timeout <= 0 {

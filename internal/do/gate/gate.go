@@ -55,6 +55,11 @@ type Spec struct {
 	// Files are put in the place of those of the same path before it runs, see [Spec.OnCopy].
 	Origin, Criterion string
 	Files             map[string]string
+	// Landing: it runs when work is to land, and not in each iteration.
+	Landing bool
+	// Affected are patterns of the files that it is about; with none it is about all.
+	Affected []string
+	skip     string // why it does not run; see [SkipUnaffected]
 }
 
 // labelOf is the name that the user knows.
@@ -135,6 +140,10 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		if ctx.Err() != nil {
 			r.Stopped = true
 			break
+		}
+		if s.skip != "" {
+			r.Gates[i].Note, r.Gates[i].Required = s.skip, false
+			continue
 		}
 		e, tries, err := runAgain(ctx, i, s, run, now)
 		if err != nil {

@@ -47,6 +47,9 @@ func (s Spec) OnCopy() bool { return s.Origin == loop.Sealed || len(s.Files) > 0
 // Key is another one for each other gate, for stored verdicts.
 func (s Spec) Key() string {
 	key := fmt.Sprintf("%q %q %s %t %t %q", s.Name, s.Command, s.Timeout, s.Required, s.AllowEmpty, s.Kind)
+	if len(s.Affected) > 0 {
+		key += fmt.Sprintf(" affected %q", s.Affected)
+	}
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
 		key += fmt.Sprintf(" %q %q", path, s.Files[path])
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	Policy queue.Policy
 
 	Gates []gate.Spec
+	// Folder is where pawl.yaml is, below the top of the repository; "" is the top.
+	Folder string
 	// TaskGates are the checks of one task, which its work has to pass as well. Nil are none.
 	TaskGates func(task *board.Case) []gate.Spec
 	// Regenerate are commands for files that conflict; the first that has one

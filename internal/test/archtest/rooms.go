@@ -78,7 +78,7 @@ var uses = map[string][]string{
 	"survey":        {"config", "trust"},
 
 	// doing
-	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "files", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
+	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
 	"cluster":        {"autopilot", "drive", "engine", "files", "process", "store", "workspace"},
 	"delivery":       {"files", "gate", "git", "workspace", "workspace/pool"},
 	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},

@@ -220,6 +220,11 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 		},
 		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
+	o.Late = autopilot.Late{Gates: s.App.Planner(c, planner.Flags{}).LaterGates(),
+		Every: c.Verification.LaterEvery.Std(), Revert: c.Merge.OnLateRed == "revert"}
+	for i := range o.Late.Gates {
+		o.Late.Gates[i].Doubted = true // a landing is blamed for it
+	}
 	o.Sweep = s.Sweep
 	if !s.App.Interactive() { // at a terminal a person sees that it has paused
 		o.Settings.PauseLimit = p.PauseLimit.Std()

@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -93,6 +94,7 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
+	o.Folder, _ = files.Below(l.Repo.Top, l.c.Root)
 	if l.store.Board() != "" && l.c.Cluster.Engine != "" {
 		o.Travel = l.c.Cluster.Remote
 	}

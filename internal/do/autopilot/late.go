@@ -1,0 +1,179 @@
+package autopilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// This file is about gates that run on what has landed: which landing made one red is looked for, and that is
+// taken back, or a person is asked.
+
+// Late are these gates.
+type Late struct {
+	Gates  []gate.Spec
+	Every  time.Duration // the least time between two of their runs
+	Revert bool          // takes back what made one red, without asking
+}
+
+// lateKeys name the records of the last verdict, and of the last green one. Their trees are commits.
+func lateKeys(target string) (last, green string) { return "late " + target, "late green " + target }
+
+// isLateDue reports whether something has landed that these gates have not seen, and it is their time.
+func (p *pilot) isLateDue(ctx context.Context) (bool, error) {
+	if len(p.o.Late.Gates) == 0 {
+		return false, nil
+	}
+	landed, err := p.o.Store.Landings(ctx, p.queue.Target(), "", 1)
+	if err != nil || len(landed) == 0 {
+		return false, err
+	}
+	last, _ := lateKeys(p.queue.Target())
+	r, known, err := p.o.Store.GateRecord(ctx, last)
+	isNew := !known || r.Verdict.Tree != landed[0].To
+	return isNew && time.Since(r.At) >= p.o.Late.Every, err
+}
+
+// askLate begins what is due, and reports whether it goes on.
+func (p *pilot) askLate(ctx context.Context) bool {
+	if p.judgesLate.Load() {
+		return true
+	}
+	due, err := p.isLateDue(ctx)
+	if err != nil {
+		p.o.Log.Warn(err.Error())
+	}
+	if due {
+		p.judgesLate.Store(true)
+		p.late <- struct{}{}
+	}
+	return due
+}
+
+// judgeLandings runs the gates when they are due, until ctx ends.
+func (p *pilot) judgeLandings(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.late:
+		}
+		landed, err := p.o.Store.Landings(ctx, p.queue.Target(), "", 1)
+		if err == nil && len(landed) > 0 {
+			err = p.judgeLanding(ctx, landed[0].To)
+		}
+		if err != nil && ctx.Err() == nil {
+			p.warnAbout("", "the later gates cannot run: "+err.Error())
+		}
+		p.judgesLate.Store(false)
+		p.sendEvent(ctx, schedule.Event{Kind: schedule.Changed})
+	}
+}
+
+// judgeLanding runs the gates on a commit of the target, and acts on what is red. The verdict is stored last: what
+// a kill cut off is done anew.
+func (p *pilot) judgeLanding(ctx context.Context, commit string) error {
+	target := p.queue.Target()
+	name := p.queue.Branch()
+	p.notify(Notice{Kind: Told, Text: fmt.Sprintf("the later gates run on %s, at %.10s", name, commit)})
+	rep, err := p.queue.Judge(ctx, commit, p.o.Late.Gates)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	v := queue.Verdict{Tree: commit, Green: err == nil && rep.Passed(), Summary: rep.Summary}
+	last, green := lateKeys(target)
+	switch {
+	case err != nil: // not tried again before something else lands
+		v.Summary = err.Error()
+	case v.Green:
+		err = p.o.Store.PutGateRecord(ctx, store.GateRecord{Key: green, Verdict: v, At: time.Now()})
+		p.notify(Notice{Kind: Told, Text: fmt.Sprintf("the later gates are green on %s, at %.10s", name, commit)})
+	default:
+		err = p.blameLanding(ctx, commit, rep)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(err, p.o.Store.PutGateRecord(ctx, store.GateRecord{Key: last, Verdict: v, At: time.Now()}))
+}
+
+// blameLanding finds the landing that made a gate red, and takes it back or asks a person.
+func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report) error {
+	at := slices.IndexFunc(rep.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed })
+	spec := p.o.Late.Gates[max(at, 0)]
+	_, green := lateKeys(p.queue.Target())
+	r, _, err := p.o.Store.GateRecord(ctx, green)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("the gate %s is red on what has landed: %s", spec.Name, rep.Summary)
+	p.warnAbout("", text+"; the landing that made it red is looked for")
+	found, err := p.queue.Bisect(ctx, []gate.Spec{spec}, r.Verdict.Tree, func(string, gate.Report) {})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		found = merge.Culprit{Commit: commit, Title: "nobody knows which: " + err.Error()}
+	}
+	text = fmt.Sprintf("the gate %s is red since %.10s (%s): %s", spec.Name, found.Commit, found.Title, rep.Summary)
+	if p.o.Late.Revert && len(found.Tasks) == 1 {
+		if err = p.takeBack(ctx, found.Tasks[0], text); err == nil {
+			p.warnAbout(found.Tasks[0], text+"; it is taken back")
+			return nil
+		}
+		text += "; it is not taken back: " + err.Error()
+	}
+	return p.askAboutLanding(ctx, spec, found, text)
+}
+
+// takeBack has the queue take back what a task landed. A second time that is for a person: work that
+// comes again as it was would land and be paid for without end.
+func (p *pilot) takeBack(ctx context.Context, id, why string) error {
+	history, err := p.o.Store.CaseHistory(ctx, id)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(history, func(e board.Entry) bool { return e.Action == board.Reopen }) {
+		return errors.New("that was done once already")
+	}
+	c, err := p.o.Store.Case(ctx, id)
+	if err != nil {
+		return err
+	}
+	ask, err := p.queue.OfferRevert(ctx, id, c.Title, why)
+	if err == nil {
+		_, err = p.o.Store.AskQueue(ctx, ask)
+	}
+	return err
+}
+
+// askAboutLanding puts a task to repair it on the board, which waits for a person. Of one landing and gate there
+// is one such task.
+func (p *pilot) askAboutLanding(ctx context.Context, spec gate.Spec, found merge.Culprit, text string) error {
+	c := board.Case{
+		Type: board.Task, Title: fmt.Sprintf("Repair: %s is red since %.10s", spec.Name, found.Commit),
+		Description: text + "\n\nIn the state before it is green: " + found.Good, Status: board.Blocked,
+		Ref:    fmt.Sprintf("late:%.10s:%s", found.Commit, spec.Name),
+		Checks: board.Checks{Verify: []board.TaskCheck{{Name: spec.Name, Command: spec.Command}}},
+		Why:    text + ". Unblock this to have an agent repair it",
+	}
+	for _, id := range found.Tasks {
+		c.Why += "; or take it back: pawl revert " + id
+	}
+	_, err := p.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
+	if problems, ok := errors.AsType[*board.ProblemsError](err); ok && problems.AllKnown() {
+		return nil
+	}
+	p.warnAbout("", c.Why)
+	return err
+}
