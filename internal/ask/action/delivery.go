@@ -280,10 +280,10 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 		Hint("Or take it out of safety.hide")
 }
 
-// When is at which times verified work of a run at a level is delivered. Nothing of the
-// level paranoid is delivered unseen.
-func When(c *config.Config, level string) deliver.When {
-	if level == string(safety.Paranoid) {
+// When is at which times verified work of a run with a name, at a level, is delivered. Nothing of the
+// level paranoid is delivered unseen, and no other agent may see sealed checks.
+func When(c *config.Config, name, level string) deliver.When {
+	if level == string(safety.Paranoid) || name == planner.Sealing {
 		return deliver.Asked
 	}
 	return deliver.When(c.Run.Deliver)

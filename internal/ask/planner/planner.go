@@ -51,10 +51,10 @@ type draft struct {
 	p    config.Procedure // of a workflow without anything but its purpose
 }
 
-// Procedure is the plan of a procedure, or of [Proposal].
+// Procedure is the plan of a procedure, or of [Proposal] and [Sealing].
 func (pl *Planner) Procedure(name string) (engine.Plan, error) {
-	if _, own := pl.Config.Procedures[name]; name == Proposal && !own {
-		return pl.proposalPlan()
+	if pl.isOwn(name) {
+		return pl.ownPlan(name)
 	}
 	p, err := Lookup(pl.Config, name)
 	if err != nil {

@@ -44,7 +44,7 @@ func (d draft) loopPolicy(gates []gate.Spec) (loop.Policy, error) {
 	if pol.Kind == loop.Controlled {
 		pol.Control = new(ControlSettings(d.iterationControl()))
 	}
-	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && d.name != Proposal
+	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && !d.isOwn(d.name)
 	if pol.Kind == loop.Task {
 		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 		if !c.IsSet("loop.failure_threshold") {

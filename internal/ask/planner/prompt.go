@@ -182,13 +182,16 @@ func promptFragments(list []config.Fragment) []prompt.Fragment {
 }
 
 // Proposal is the name of the procedure that proposes tasks for a goal, and ProposalFile
-// the file in the repository that its agent writes.
+// the file in the repository that its agent writes. Sealing and SealFile are the same for
+// sealed checks of a task.
 const (
 	Proposal     = "pawl-plan"
 	ProposalFile = "pawl-plan.jsonl"
+	Sealing      = "pawl-seal"
+	SealFile     = "pawl-seal.json"
 )
 
-// The agent of a proposal gets three tries, and one of them so long.
+// Such an agent gets three tries, and one of them so long.
 const (
 	proposalTries = 3
 	checkTime     = time.Minute
@@ -197,24 +200,39 @@ const (
 //go:embed proposal.md
 var proposalText string
 
-// proposalPlan is the plan of a run that proposes tasks: an ordinary run, whose agent may
-// change one file only, and whose one gate is the check of that file.
-func (pl *Planner) proposalPlan() (engine.Plan, error) {
+//go:embed seal.md
+var sealText string
+
+// ownProcedures write one file, which a command of pawl checks.
+var ownProcedures = map[string]struct{ summary, file, check, text string }{
+	Proposal: {"Propose tasks for a goal", ProposalFile, "plan --check", proposalText},
+	Sealing:  {"Write sealed checks of a task", SealFile, "seal --check", sealText},
+}
+
+// isOwn reports whether a procedure is pawl's own, which the configuration does not have.
+func (pl *Planner) isOwn(name string) bool {
+	_, configured := pl.Config.Procedures[name]
+	return ownProcedures[name].file != "" && !configured
+}
+
+// ownPlan is the plan of such a procedure: an ordinary run, whose agent may change one file
+// only, and whose one gate is the check of that file.
+func (pl *Planner) ownPlan(name string) (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	c, tries := *pl.Config, proposalTries
+	c, tries, own := *pl.Config, proposalTries, ownProcedures[name]
 	if pl.Flags.Max != "" {
 		tries = c.Loop.MaxIterations
 	}
 	c.Verification.Protect, c.Verification.ProtectNew = []string{"**"}, true
-	c.Verification.Commands = []config.Gate{{Name: "plan", Required: true, Timeout: config.Duration(checkTime),
-		Command: "'" + strings.ReplaceAll(exe, "'", `'\''`) + "' plan --check"}}
+	c.Verification.Commands = []config.Gate{{Name: own.check, Required: true, Timeout: config.Duration(checkTime),
+		Command: "'" + strings.ReplaceAll(exe, "'", `'\''`) + "' " + own.check}}
 	c.Review.Mode = "skip"
-	p := config.Procedure{Summary: "Propose tasks for a goal", MaxIterations: &tries, Allow: []string{ProposalFile},
-		Act: []config.Fragment{{Name: Proposal, Text: proposalText}}}
+	p := config.Procedure{Summary: own.summary, MaxIterations: &tries, Allow: []string{own.file},
+		Act: []config.Fragment{{Name: name, Text: own.text}}}
 	there := *pl
 	there.Config = &c
-	return draft{&there, Proposal, p}.procedurePlan()
+	return draft{&there, name, p}.procedurePlan()
 }

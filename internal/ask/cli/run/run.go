@@ -36,7 +36,7 @@ import (
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
-		statsCommand(a), workflowCommand(a), planCommand(a), stopCommand(a),
+		statsCommand(a), workflowCommand(a), planCommand(a), sealCommand(a), stopCommand(a),
 		a.OnRun("discard RUN", "Give up a run that waits; files and history stay", (*action.Operator).DiscardRun),
 		a.OnRun("pause RUN", "Pause a run at the end of its iteration", (*action.Operator).Pause),
 		answerCommand(a), messageCommand(a), rollbackCommand(a), applyCommand(a), settleCommand(a), gcCommand(a),
@@ -248,8 +248,9 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 // procedure is the plan of a run in the person's own files.
 func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
 	plan, err := a.Planner(c, f).Procedure(name)
-	// The gate of a proposal is red until the agent has written its list.
-	plan.OnBase, plan.SetUp = c.Verification.OnBase && name != planner.Proposal, c.Workspace.Setup
+	// The gate of these is red until the agent has written its list.
+	writesList := name == planner.Proposal || name == planner.Sealing
+	plan.OnBase, plan.SetUp = c.Verification.OnBase && !writesList, c.Workspace.Setup
 	return plan, err
 }
 

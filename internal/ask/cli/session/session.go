@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/survey"
 	"github.com/pawl-dev/pawl/internal/ask/telemetry"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -403,7 +404,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	if code == command.ExitLimit {
 		s.sayLimit(d.ID(), st)
 	}
-	if s.Store != nil && !s.App.JSON {
+	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {
 		for _, line := range setup.WhatWaits(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
 			s.App.Say("%s", line)
 		}
@@ -472,7 +473,7 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 	if err != nil {
 		return nil, err
 	}
-	w.DeliverWhen(action.When(s.Config, s.Plan.Safety))
+	w.DeliverWhen(action.When(s.Config, s.Plan.Name, s.Plan.Safety))
 	if run, d, ok := w.Finished(); ok {
 		if err := engine.RecordDelivery(ctx, s.Store, run, d); err != nil {
 			s.App.Say("Warning: %v", err)
