@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -141,6 +142,11 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	if err != nil {
 		return nil, err
 	}
+	if action.WayOf(ctx) == action.MCP && s.isSealed(ctx, in, r, name) {
+		_ = root.Close()
+		return nil, problem(http.StatusForbidden, "SEALED", "%s is of a sealed check, or may be: who asks by tools may be at "+
+			"work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
+	}
 	f, err := spool.Open(root, name)
 	if err == nil {
 		return &output{f, root}, nil
@@ -152,6 +158,18 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 			suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", base, r.ID, in.Number))
 	}
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)
+}
+
+// isSealed reports whether a file is the output of a sealed check. Of an attempt that has not ended each check may be.
+func (s *Server) isSealed(ctx context.Context, in *IterationPath, r store.Run, name string) bool {
+	var number int
+	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
+		return false
+	}
+	if _, rec, err := s.record(ctx, in); err == nil && number <= len(rec.Gates) {
+		return rec.Gates[max(number, 1)-1].Origin == loop.Sealed
+	}
+	return slices.ContainsFunc(action.SetupOf(r).Checks, func(c engine.Check) bool { return c.Origin == loop.Sealed })
 }
 
 // output is a stream that was, or is being, kept, and its folder.
