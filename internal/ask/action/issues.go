@@ -454,6 +454,13 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 		why += "is not there any more"
 	case err != nil:
 		return s.refused(n, err)
+	case !i.Open && s.seen(n).Closed: // by pawl, when it landed, which was taken back
+		if err := s.o.Forge.OpenIssue(ctx, n); err != nil {
+			return s.refused(n, err)
+		}
+		s.seen(n).Closed = false
+		s.Say("Issue #%d is open again: what %s landed was taken back.", n, c.ID)
+		return s.save()
 	case !i.Open:
 		why += "is closed"
 	case !i.HasLabel(s.o.Label):

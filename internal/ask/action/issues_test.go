@@ -195,6 +195,18 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 	if own := k.comments(first); len(own) != 5 || own[2] != "olga: task-001 has landed." {
 		t.Errorf("comments: %q", own)
 	}
+	// What landed is taken back: the issue is open again, and closed when it lands anew.
+	k.move("task-001", board.Revert, board.Reopen)
+	if said := k.sync(); said != fmt.Sprintf("Issue #%d is open again: what task-001 landed was taken back.\n", first) {
+		t.Errorf("taken back: %s", said)
+	}
+	if said := k.sync(); said != "" || k.the("task-001").Status != board.Pending {
+		t.Errorf("after it was taken back: %s", said)
+	}
+	k.move("task-001", board.Start, board.Land)
+	if said := k.sync(); said != fmt.Sprintf("Issue #%d is closed: task-001 has landed.\n", first) {
+		t.Errorf("landed again: %s", said)
+	}
 	s.Edit(first, map[string]any{"state": "open"})
 	if said := k.sync(); said != "" {
 		t.Errorf("opened again: %s", said)

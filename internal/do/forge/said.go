@@ -285,7 +285,11 @@ func (c *Client) Comment(ctx context.Context, number, id int64, body string) (in
 }
 
 // CloseIssue closes an issue.
-func (c *Client) CloseIssue(ctx context.Context, number int64) error {
-	closed := map[string]string{"state": "closed"}
-	return c.sendJSON(ctx, http.MethodPatch, c.repoPath("/issues/%d", number), closed, nil)
+func (c *Client) CloseIssue(ctx context.Context, number int64) error { return c.setState(ctx, number, "closed") }
+
+// OpenIssue opens an issue again.
+func (c *Client) OpenIssue(ctx context.Context, number int64) error { return c.setState(ctx, number, "open") }
+
+func (c *Client) setState(ctx context.Context, number int64, state string) error {
+	return c.sendJSON(ctx, http.MethodPatch, c.repoPath("/issues/%d", number), map[string]string{"state": state}, nil)
 }

@@ -98,6 +98,9 @@ func whereLanded(ctx context.Context, db *store.Store, id string) (string, error
 		if len(list) == 0 {
 			continue
 		}
+		if list[0].Revert {
+			return fmt.Sprintf("taken back by %.10s on %s", list[0].Commit, command.BranchName(target)), nil
+		}
 		row, _, err := db.Queue(ctx, target)
 		if err != nil {
 			return "", err
