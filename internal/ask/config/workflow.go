@@ -341,9 +341,18 @@ type Gate struct {
 
 // Review says who reviews.
 type Review struct {
-	Mode   string    `yaml:"mode" default:"skip" enum:"skip|agent|person|batch"`
-	Agent  string    `yaml:"agent"`
-	Prompt *Fragment `yaml:"prompt" whole:"true"`
+	Mode   string     `yaml:"mode" default:"skip" enum:"skip|agent|person|batch"`
+	Agent  string     `yaml:"agent"`
+	Prompt *Fragment  `yaml:"prompt" whole:"true"`
+	When   ReviewWhen `yaml:"when"`
+}
+
+// ReviewWhen says which tasks a person reviews, whatever the mode.
+type ReviewWhen struct {
+	Files    int      `yaml:"files" default:"0" min:"0"`
+	Lines    int      `yaml:"lines" default:"0" min:"0"`
+	Paths    []string `yaml:"paths"`
+	Unproved bool     `yaml:"unproved" default:"false"`
 }
 
 // Sprint is a run of the autopilot up to a target.

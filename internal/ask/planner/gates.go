@@ -99,7 +99,7 @@ func (d draft) checkPatterns() error {
 		patterns []string
 	}
 	lists := []patterns{{"verification.protect", d.Config.Verification.Protect},
-		{"procedures." + d.name + ".allow", d.p.Allow}}
+		{"procedures." + d.name + ".allow", d.p.Allow}, {"review.when.paths", d.Config.Review.When.Paths}}
 	for i, g := range d.Config.Verification.Commands {
 		lists = append(lists, patterns{fmt.Sprintf("verification.commands[%d].affected", i), g.Affected})
 	}

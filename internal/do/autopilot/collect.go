@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
@@ -37,7 +40,7 @@ func (p *pilot) collectWork(ctx context.Context, l *slot, w pool.Workspace, s lo
 	}
 	o.Empty, o.Hold = commit == w.Base, l.hold
 	if o.Hold == "" && !o.Empty {
-		o.Hold = p.reasonToConfirm(ctx, w.Base, commit)
+		o.Hold = p.reasonToConfirm(ctx, &l.task, w.Base, commit)
 	}
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
@@ -45,13 +48,43 @@ func (p *pilot) collectWork(ctx context.Context, l *slot, w pool.Workspace, s lo
 	}
 }
 
+// ReviewWhen is the work that waits for a person. 0 and no paths are no limits.
+type ReviewWhen struct {
+	Files, Lines int
+	Paths        []string
+	Unproved     bool // a criterion that no check names
+}
+
+// reason says why a person has to see the work of a task; "" is that nobody has to.
+func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string {
+	isNamed := func(path string) bool {
+		return slices.ContainsFunc(w.Paths, func(p string) bool { return gate.Match(p, path) })
+	}
+	criterion := task.Unproved()
+	switch at := slices.IndexFunc(paths, isNamed); {
+	case at >= 0:
+		return fmt.Sprintf("it changes %s (review.when.paths)", paths[at])
+	case w.Files > 0 && len(paths) > w.Files:
+		return fmt.Sprintf("it changes %d files, more than review.when.files: %d", len(paths), w.Files)
+	case w.Lines > 0 && lines > w.Lines:
+		return fmt.Sprintf("it changes %d lines, more than review.when.lines: %d", lines, w.Lines)
+	case w.Unproved && criterion != "":
+		return fmt.Sprintf("no check of it shows that %q (review.when.unproved)", fault.Cut(criterion, 200))
+	}
+	return ""
+}
+
 // reasonToConfirm: a person has to see the work before it lands, since it changes what
-// programs of theirs run by themselves. "" when it does not.
-func (p *pilot) reasonToConfirm(ctx context.Context, base, commit string) string {
+// programs of theirs run by themselves, or they want to. "" when nobody has to.
+func (p *pilot) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
-	var found []string
+	var found, paths []string
+	lines := 0
+	if err == nil && p.o.ReviewWhen.Lines > 0 {
+		lines, err = p.o.Repo.ChangedLines(ctx, base, commit)
+	}
 	if err == nil {
-		paths := lists.Each(changes, func(c git.Change) string { return c.Path })
+		paths = lists.Each(changes, func(c git.Change) string { return c.Path })
 		found, err = delivery.RunsItself(ctx, p.o.Repo, paths, p.o.Confirm)
 	}
 	switch {
@@ -60,7 +93,7 @@ func (p *pilot) reasonToConfirm(ctx context.Context, base, commit string) string
 	case len(found) > 0:
 		return "it changes " + deliver.Some(found) + ", which programs of yours run by themselves"
 	}
-	return ""
+	return p.o.ReviewWhen.reason(task, paths, lines)
 }
 
 // blameDisk makes of a run that ended since a disk was full what can go on later.

@@ -58,6 +58,8 @@ type Options struct {
 	Remote, Worker string
 	// Queue opens the merge queue, which calls tell with what it does.
 	Queue func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
+	// ReviewWhen says which work waits for a person, whatever else says of reviews.
+	ReviewWhen ReviewWhen
 	// Late are gates that run on what has landed.
 	Late     Late
 	Accounts *ratelimit.Store

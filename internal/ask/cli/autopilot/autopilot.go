@@ -220,6 +220,7 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 		},
 		Plan: t.Plan, Base: func(ctx context.Context) (string, error) { return repo.Find(ctx, target) },
 	}
+	o.ReviewWhen = autopilot.ReviewWhen(c.Review.When)
 	o.Late = autopilot.Late{Gates: s.App.Planner(c, planner.Flags{}).LaterGates(),
 		Every: c.Verification.LaterEvery.Std(), Revert: c.Merge.OnLateRed == "revert"}
 	for i := range o.Late.Gates {
