@@ -14,20 +14,29 @@ import (
 // later counts. Its cost is linear in the examined part of the output, which
 // is bounded, whatever the output holds.
 func Analyse(e Evidence) Analysis {
-	own := false // the output is the program's word for an error of its own calls
-	if said := untyped(e); said != "" {
-		own = true
+	said := untyped(e)
+	if said != "" {
 		e.Output = said // nothing else that the program printed knows better
 	}
 	out := readable(bound(e.Output))
 	t := split(out.text)
 	t.short = len(e.Output) > headMax+tailMax || strings.Contains(e.Output, " bytes in all …\n")
 	h := findHits(t)
+	h.own = said != ""
 	v := judge(e, h, out)
-	if own && ofProvider(v.class) {
+	if ofProvider(v.class) && (h.own || e.endedOffline(h, v)) {
 		v.flags |= provider
 	}
 	return report(e, h, v)
+}
+
+// endedOffline tells whether an agent program that has no errors of its own in its stream ended with
+// what the network did to it. What lies on its own machine is not the way to its model.
+func (e Evidence) endedOffline(h *hits, v verdict) bool {
+	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.succeeded() {
+		return false
+	}
+	return !words.Has(words.Small(h.t.line(v.line)), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
 }
 
 // verdict is the class that the evidence speaks for, and why.

@@ -65,10 +65,11 @@ const (
 	ours                      // what is missing is the repository's: the agent's to add
 	machine                   // only a person can give the machine what it lacks
 	stated                    // not where a test or a line of source code speaks of it, see [quotes]
+	own                       // counts only in an agent program's word for an error of its own calls
 )
 
 var flagNames = []string{
-	"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "ours", "machine", "stated",
+	"retries", "final", "provider", "setup", "loud", "closing", "loading", "inside", "ours", "machine", "stated", "own",
 }
 
 // UnmarshalJSON reads the names of flags.
@@ -200,6 +201,7 @@ type hits struct {
 	doubts []int  // those that hint at one
 	fences []int  // those that begin or end a block of code in Markdown
 	tries  map[*rule]int
+	own    bool // the text is an agent program's word for an error of its own calls
 }
 
 // findHits returns where words of rules stand in t, at most one for a rule and
@@ -232,7 +234,7 @@ func findHits(t text) *hits {
 
 // holds tells whether the rule holds at a hit.
 func (h *hits) holds(one *hit) bool {
-	if !one.checked && h.tries[one.rule] < maxTries {
+	if !one.checked && h.tries[one.rule] < maxTries && (h.own || one.rule.Flags&own == 0) {
 		h.tries[one.rule]++
 		one.is = one.rule.matches(h.spot(one))
 	}
