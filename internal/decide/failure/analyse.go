@@ -24,7 +24,8 @@ func Analyse(e Evidence) Analysis {
 	h := findHits(t)
 	h.own = said != ""
 	v := judge(e, h, out)
-	if ofProvider(v.class) && (h.own || e.endedOffline(h, v)) {
+	calls := h.own || e.endedOffline(h, v)
+	if calls && ofProvider(v.class) {
 		v.flags |= provider
 	}
 	return report(e, h, v)

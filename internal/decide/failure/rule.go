@@ -234,7 +234,8 @@ func findHits(t text) *hits {
 
 // holds tells whether the rule holds at a hit.
 func (h *hits) holds(one *hit) bool {
-	if !one.checked && h.tries[one.rule] < maxTries && (h.own || one.rule.Flags&own == 0) {
+	counts := h.own || one.rule.Flags&own == 0
+	if counts && !one.checked && h.tries[one.rule] < maxTries {
 		h.tries[one.rule]++
 		one.is = one.rule.matches(h.spot(one))
 	}

@@ -21,8 +21,8 @@ var words = sync.OnceValue(func() []*regexp.Regexp {
 		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
 		// in 2h 15m; after 37 seconds; retry-after: 60
 		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
-		// resets 9pm (America/New_York); try again at 1:27 PM; at Nov 21, 2026 3:04 PM
-		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:(?:on )?((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
+		// resets 9pm (America/New_York); again at 1:27 PM; at Nov 21, 2026 3:04 PM; Monday 9am; on Dec 1
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:on )?(?:(tomorrow|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b[, ]*)?(?:((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(?:(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
 		// 2026-11-20T18:00:00Z
 		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
 		// Retry-After: Fri, 20 Nov 2026 18:00:00 GMT
@@ -42,7 +42,7 @@ func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.T
 	if t := sensible(dated(msg, now), now); !t.IsZero() {
 		return t, false
 	}
-	in := func(m []string, now time.Time) time.Time { return clock(m, inZone(now, m[7], zone)) }
+	in := func(m []string, now time.Time) time.Time { return clock(m[1], m[2:], inZone(now, m[8], zone)) }
 	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
 		for _, m := range words()[i].FindAllStringSubmatch(msg, 8) {
 			if t := sensible(read(m, now), now); !t.IsZero() {
@@ -163,11 +163,14 @@ func unitOf(word string) time.Duration {
 	return 0
 }
 
-// clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without.
-func clock(m []string, now time.Time) time.Time {
-	month, day, year, hour, minute, half := m[1], m[2], m[3], m[4], m[5], m[6]
+// clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without. weekday may be one, or tomorrow.
+func clock(weekday string, m []string, now time.Time) time.Time {
+	month, day, year, hour, minute, half := m[0], m[1], m[2], m[3], m[4], m[5]
 	if half == "" && minute == "" {
-		return time.Time{} // a bare number is no time
+		if month == "" {
+			return time.Time{} // a bare number is no time
+		}
+		hour = "" // the day begins
 	}
 	h, _ := strconv.Atoi(hour)
 	mins, _ := strconv.Atoi(minute)
@@ -182,6 +185,9 @@ func clock(m []string, now time.Time) time.Time {
 	}
 	if h > 23 || mins > 59 {
 		return time.Time{}
+	}
+	if ahead := daysAhead(weekday, now); month == "" && ahead > 0 {
+		return time.Date(now.Year(), now.Month(), now.Day()+ahead, h, mins, 0, 0, now.Location())
 	}
 	if month == "" {
 		t := time.Date(now.Year(), now.Month(), now.Day(), h, mins, 0, 0, now.Location())
@@ -215,6 +221,20 @@ func clock(m []string, now time.Time) time.Time {
 		t = t.AddDate(1, 0, 0)
 	}
 	return t
+}
+
+// daysAhead are those from now to the next day that is called so; 0 is today, or no name.
+func daysAhead(name string, now time.Time) int {
+	if strings.EqualFold(name, "tomorrow") {
+		return 1
+	}
+	for i := range 7 {
+		day := now.AddDate(0, 0, i).Weekday().String()
+		if name != "" && strings.EqualFold(name[:3], day[:3]) {
+			return i
+		}
+	}
+	return 0
 }
 
 // Late is added to a time that is named to the minute: the service may work only at its end.

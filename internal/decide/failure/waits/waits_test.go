@@ -47,6 +47,15 @@ func TestWaitUntilInZones(t *testing.T) {
 		{"2026-11-20T10:00:00Z", "UTC", "resets 12am", "2026-11-21T00:00:00Z"},
 		{"2026-12-31T23:00:00Z", "UTC", "resets 1am", "2027-01-01T01:00:00Z"},
 
+		// Days by their names (2026-11-20 is a Friday), and days alone.
+		{"2026-11-20T10:00:00Z", "UTC", "try again on Mon, Nov 30 at 8:00 AM", "2026-11-30T08:00:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "try again tomorrow at 9 AM", "2026-11-21T09:00:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "resets Monday 9am (Europe/Berlin)", "2026-11-23T08:00:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "resets Thursday at 14:05", "2026-11-26T14:05:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "Your premium requests reset on December 1.", "2026-12-01T00:00:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "resets Dec 1, 2026", "2026-12-01T00:00:00Z"},
+		{"2026-11-20T10:00:00Z", "UTC", "try again tomorrow", ""},
+
 		// Who refuses at a time that is just past means minutes.
 		{"2026-11-20T14:00:00Z", "Europe/Berlin", "resets 3pm", "2026-11-20T14:00:00Z"},
 		{"2026-11-20T02:47:10Z", "UTC", "try again at 2:46 AM", "2026-11-20T02:47:10Z"},
