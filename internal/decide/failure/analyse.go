@@ -31,8 +31,8 @@ func Analyse(e Evidence) Analysis {
 	return report(e, h, v)
 }
 
-// endedOffline tells whether an agent program that has no errors of its own in its stream ended with
-// what the network did to it. What lies on its own machine is not the way to its model.
+// endedOffline holds where the stream has no errors of its own calls, and the last words are of
+// the network: it is the way to the model, but for what lies on this machine.
 func (e Evidence) endedOffline(h *hits, v verdict) bool {
 	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.succeeded() {
 		return false

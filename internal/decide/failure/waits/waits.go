@@ -223,7 +223,7 @@ func clock(weekday string, m []string, now time.Time) time.Time {
 	return t
 }
 
-// daysAhead are those from now to the next day that is called so; 0 is today, or no name.
+// daysAhead counts from now to the next day that is called so: 0 for today, and for no name.
 func daysAhead(name string, now time.Time) int {
 	if strings.EqualFold(name, "tomorrow") {
 		return 1
