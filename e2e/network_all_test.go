@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 // asked. What the programs print is kept in the folder PAWL_SCENES.
 func TestNetworkAway(t *testing.T) {
 	t.Parallel()
-	broken := modelserver.Reply{Text: strings.Repeat("this stream breaks ", 40), Cut: 1}
+	broken := modelserver.Reply{Text: words(120), Cut: 1}
 	for _, p := range metered {
 		for _, way := range []string{"gateway", "direct"} {
 			for name, away := range map[string]struct {
@@ -64,12 +65,21 @@ func TestNetworkAway(t *testing.T) {
 					}
 					if dir := os.Getenv("PAWL_SCENES"); dir != "" {
 						name := filepath.Join(dir, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
-						keep(t, name, u.do(nil, "logs", got.Run, "--agent", "-i", "1", "--raw").stdout)
+						keep(t, name, u.do(nil, "logs", got.Run, "-i", "1").stdout)
 					}
 				})
 			}
 		}
 	}
+}
+
+// words are n different ones: a program may take what comes again for a loop.
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "this is line %d, ", i)
+	}
+	return b.String()
 }
 
 // resetting is the address of a server that resets each connection.

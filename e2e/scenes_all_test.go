@@ -213,7 +213,7 @@ func (s sceneOf) play(t *testing.T, p program) (c counted) {
 		}
 		if dir := os.Getenv("PAWL_SCENES"); dir != "" {
 			name := dir + "/" + strings.ReplaceAll(t.Name(), "/", "-")
-			keep(t, name, u.do(nil, "logs", got.Run, "--agent", "-i", "1", "--raw").stdout)
+			keep(t, name, u.do(nil, "logs", got.Run, "-i", "1").stdout)
 			for _, kv := range u.env {
 				if state, ok := strings.CutPrefix(kv, "XDG_STATE_HOME="); ok {
 					_ = os.CopyFS(name+"-state", os.DirFS(state))

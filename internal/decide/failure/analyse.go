@@ -31,7 +31,7 @@ func Analyse(e Evidence) Analysis {
 	return report(e, h, v)
 }
 
-// endedOffline holds where the stream has no errors of its own calls, and the last words are of
+// endedOffline: the stream has no errors of its own calls, and the last words are of
 // the network: it is the way to the model, but for what lies on this machine.
 func (e Evidence) endedOffline(h *hits, v verdict) bool {
 	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.succeeded() {

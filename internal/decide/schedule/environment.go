@@ -132,12 +132,37 @@ func adviceFor(c failure.Class) string {
 		return "Install the program on this machine, or with workspace.setup."
 	case failure.Auth:
 		return "Log in again; pawl doctor shows which agents can work."
+	case failure.QuotaExhausted:
+		return "Buy credit, or set another agent."
+	case failure.Validation:
+		return "Set a model and an address that the provider knows, or another agent."
 	case failure.ResourceExhausted:
 		return "Give the machine more room, or set autopilot.max_parallel lower."
 	case failure.PortConflict:
 		return "Take the ports from PAWL_PORT_BASE, which each workspace has of its own."
 	}
 	return setup
+}
+
+// Halt is the last task whose agent was stopped by what only a person can set right. It goes back;
+// when the next one is stopped so too, the autopilot pauses, and no task is blamed.
+type Halt struct {
+	Case string `json:"case,omitempty"`
+	Past bool   `json:"past,omitempty"` // another task's agent worked since
+}
+
+// noteHalt takes in that the agent of a task was stopped by what only a person can set right.
+func (s *State) noteHalt(id string, end *Outcome) {
+	s.removeBench(id)
+	s.Bench = append(s.Bench, Bench{Case: id, Until: s.At.Add(boardPause), Why: end.Why})
+	second := s.Halt.Case != "" && !s.Halt.Past
+	s.Halt = Halt{Case: id}
+	if !second || s.Phase != Running {
+		return
+	}
+	s.pauseFor(end.Why)
+	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. No task is to blame for it, and none has failed. %s Then: "+
+		"pawl autopilot resume%s", s.Why, adviceFor(end.Person), s.limitPause()))
 }
 
 // Outage is a limit of an agent's provider that runs wait for.

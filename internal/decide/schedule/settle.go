@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -26,6 +27,8 @@ type Outcome struct {
 	Machine bool `json:"machine,omitempty"`
 	// Lacks: the machine does not have the agent's program, and another one may.
 	Lacks bool `json:"lacks,omitempty"`
+	// Person: only a person can set right what stopped the agent, its key, its credit or its model.
+	Person failure.Class `json:"person,omitempty"`
 	// Setup: the commands that set a workspace up failed, as they would for the next task.
 	Setup bool `json:"setup,omitempty"`
 	// Until is set when it rests since its agent's provider is limited: that may be
@@ -44,8 +47,9 @@ type Manner struct {
 	Ending bool // the autopilot itself asked the run to stop
 	// Gone says what somebody else made of the task meanwhile; "" nothing.
 	Gone   string
-	Tries  int // to start it, with this one
-	Starts int // tries that are allowed
+	Tries  int  // to start it, with this one
+	Starts int  // tries that are allowed
+	Alone  bool // others get past what stopped its agent
 }
 
 // Settlement is what becomes of a task. Its slot is free after it.
@@ -83,6 +87,8 @@ func Judge(o Outcome, m Manner) Settlement {
 		return Settlement{Why: o.Why, Bench: true, Alert: o.Why}
 	case o.NotStarted:
 		return notStarted(o, m)
+	case o.Person != "" && !m.Alone:
+		return Settlement{Action: board.Stop, Why: o.Why}
 	}
 	switch o.Status {
 	case loop.Completed:

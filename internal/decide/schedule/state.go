@@ -142,6 +142,7 @@ type State struct {
 	Tally  Tally `json:"tally"`
 	// Environment is what may be wrong for all tasks.
 	Environment Environment `json:"environment,omitzero"`
+	Halt        Halt        `json:"halt,omitzero"`
 
 	Counts Counts `json:"counts"`
 	// Stale is true when Counts may not hold any more.

@@ -189,6 +189,8 @@ func (s *State) countSettled(e *Event) {
 	case end.NotStarted && end.Machine: // another task goes first: it shows whether it is the machine
 		s.removeBench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})
+	case end.Person != "" && v.Action == board.Stop:
+		s.noteHalt(e.Case, &end)
 	case !v.Later.IsZero():
 		s.removeBench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: v.Later, Why: v.Why})
@@ -244,7 +246,7 @@ func (s *State) countOutcome(o Outcome, v Settlement, tries int) {
 	case v.Failed:
 		s.Errors++
 	case v.Worked:
-		s.Errors = 0
+		s.Errors, s.Halt.Past = 0, s.Halt.Case != ""
 	}
 }
 
@@ -294,6 +296,7 @@ func (s *State) judgeSlot(l *Slot) Settlement {
 	m := Manner{
 		Mode: s.Mode, Review: s.Settings.Review || s.Settings.Batch, Ending: l.Phase == Ending || s.Phase == Stopping,
 		Gone: l.Gone, Tries: s.startsFailed(l.Case) + 1, Starts: s.Settings.MaxStarts,
+		Alone: s.Halt == Halt{Case: l.Case, Past: true},
 	}
 	m.Starts = cmp.Or(m.Starts, DefaultStarts)
 	isFirst := m.Tries == 1 || l.End.Setup
@@ -332,7 +335,7 @@ func (s *State) resumeWork() {
 	if s.Phase != Paused {
 		return
 	}
-	s.Phase, s.Why, s.Errors, s.Ends = Running, "", 0, time.Time{}
+	s.Phase, s.Why, s.Errors, s.Ends, s.Halt = Running, "", 0, time.Time{}, Halt{}
 	s.lookAtBoardAgain()
 }
 

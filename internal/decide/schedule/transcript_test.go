@@ -245,6 +245,9 @@ func (w *world) outcome(words []string) schedule.Outcome {
 			o.Question = true
 		case "guard":
 			o.Guard = true
+		case "auth:":
+			o.Person = failure.Auth
+			why = append(why, word)
 		case "hold":
 			o.Hold = "the level is paranoid"
 		case "secret":

@@ -96,10 +96,15 @@ func (p *pilot) reasonToConfirm(ctx context.Context, task *board.Case, base, com
 	return p.o.ReviewWhen.reason(task, paths, lines)
 }
 
-// blameDisk makes of a run that ended since a disk was full what can go on later.
-func (p *pilot) blameDisk(ctx context.Context, l *slot, o *schedule.Outcome) {
-	if endedByDisk(ctx, p.o.Store, l.runID()) {
+// blameOthers looks what the task of a run that failed is not to blame for: a disk that was full, or
+// what only a person can set right for an agent.
+func (p *pilot) blameOthers(ctx context.Context, l *slot, o *schedule.Outcome) {
+	end, by := lastEnd(ctx, p.o.Store, l.runID())
+	switch {
+	case end == loop.EndedDisk:
 		o.NotStarted, o.Machine = true, true
+	case o.Status == loop.FailedRun:
+		o.Person = by
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
@@ -155,16 +156,30 @@ func (r *Resolver) reasonUnfinished(ctx context.Context, run string, s *loop.Sta
 	switch {
 	case s.Status == loop.Paused && s.Command.Limited:
 		return &merge.LaterError{Until: s.Command.Until, Why: why}
-	case failed && endedByDisk(ctx, r.Store, run):
-		return &merge.LaterError{Why: why}
+	case failed:
+		if end, by := lastEnd(ctx, r.Store, run); end == loop.EndedDisk || by != "" {
+			return &merge.LaterError{Why: why}
+		}
 	}
 	return &unmergedError{why}
 }
 
-// endedByDisk reports whether the last agent of the run ended since a disk was full.
-func endedByDisk(ctx context.Context, db *store.Store, run string) bool {
+// lastEnd tells how the last agent of a run ended, and what stopped it that only a person can set
+// right for every task: "" for nothing.
+func lastEnd(ctx context.Context, db *store.Store, run string) (loop.Ended, failure.Class) {
 	list, err := db.LastIterations(ctx, run, 1)
-	return err == nil && len(list) > 0 && list[0].Exit.Ended == loop.EndedDisk
+	if err != nil || len(list) == 0 {
+		return "", ""
+	}
+	f := list[0].Failure
+	if f == nil || f.Kind != failure.Permanent || f.Step != "" {
+		return list[0].Exit.Ended, ""
+	}
+	switch f.Class {
+	case failure.Auth, failure.QuotaExhausted, failure.Validation, failure.Network:
+		return list[0].Exit.Ended, f.Class
+	}
+	return list[0].Exit.Ended, ""
 }
 
 // mostText is how many bytes of a conflict the prompt has; the files have all.

@@ -186,7 +186,7 @@ func (p *pilot) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loo
 		p.collectWork(ctx, l, w, s, &o)
 		how = pool.Keep("its work waits to land")
 	case loop.FailedRun, loop.Blocked:
-		p.blameDisk(ctx, l, &o)
+		p.blameOthers(ctx, l, &o)
 	case loop.Interrupted, loop.Stopped:
 		how = pool.Stopped(fmt.Sprintf("its run is %s", s.Status))
 	}

@@ -27,7 +27,7 @@ func TestGuarded(t *testing.T) {
 		{"empty calls", loop.EndedRequests, nil, failure.NoProgress, failure.Work, loop.Failed},
 		{"calls that overflow", loop.EndedRequests, []failure.APIError{{Status: 400, Type: "context_length_exceeded", Message: "too long"}}, failure.ContextLength, failure.Work, loop.Failed},
 		{"no network", loop.EndedRetries, []failure.APIError{{Type: "connection_failed", Message: "Connection failed: error sending request"}}, failure.Network, failure.Transient, loop.Waited},
-		{"retries for a reason that is not known", loop.EndedRetries, nil, failure.ServiceUnavailable, failure.Transient, loop.Failed},
+		{"retries for a reason that is not known", loop.EndedRetries, nil, failure.ServiceUnavailable, failure.Transient, loop.Waited},
 		{"a long wait of the program's own", loop.EndedRetries, []failure.APIError{{Status: 429, Type: "rate_limit", RetryAfter: time.Hour}}, failure.RateLimit, failure.Transient, loop.Waited},
 		{"a bad key", loop.EndedRetries, []failure.APIError{{Status: 401, Type: "authentication_failed"}}, failure.Auth, failure.Permanent, loop.Failed},
 	} {
@@ -41,6 +41,11 @@ func TestGuarded(t *testing.T) {
 		if got := (&loop.Record{Exit: x, Failure: a}).Judge(); got != test.outcome {
 			t.Errorf("%s: the loop takes it for %s", test.name, got)
 		}
+	}
+	// The program did not say what the gateway saw.
+	refused := loop.Exit{Ended: loop.EndedRetries, Why: "it tried again for 10s (dial tcp 127.0.0.1:9: connect: connection refused); wait"}
+	if a := guarded(refused, nil, "mine", 100, now); a.Class != failure.Network || !a.Provider || a.Kind != failure.Transient {
+		t.Errorf("a refused connection: %+v", a)
 	}
 	// Calls without a word and without a token were answered by no model: a page of a proxy.
 	if a := guarded(loop.Exit{Ended: loop.EndedRequests, Why: "31 calls brought nothing; look"}, nil, "mine", 0, now); !a.Provider || a.Kind != failure.Transient {

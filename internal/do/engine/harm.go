@@ -123,6 +123,9 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now 
 	default:
 		return nil
 	}
+	if x.Ended == loop.EndedRetries { // the guard names the error of the last one
+		errs = append([]failure.APIError{{Message: x.Why}}, errs...)
+	}
 	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: Zone})
 	switch {
 	case len(errs) > 0 && said.Class != failure.Unknown:
@@ -130,7 +133,7 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now 
 		said.Actions = append(a.Actions, said.Actions...)
 		return &said
 	case x.Ended == loop.EndedRetries:
-		a.Class, a.Kind, a.Transient = failure.ServiceUnavailable, failure.Transient, true
+		a.Class, a.Kind, a.Transient, a.Provider = failure.ServiceUnavailable, failure.Transient, true, true
 	case used == 0 && len(errs) == 0: // what answers the calls is no model
 		a.Class, a.Kind, a.Transient, a.Provider = failure.Network, failure.Transient, true, true
 	}
