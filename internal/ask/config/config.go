@@ -125,6 +125,7 @@ type OwnLimits struct {
 	PerTask *loop.MicroUSD `yaml:"per_task"`
 	Tokens  Counts         `yaml:"tokens"`
 	Calls   Counts         `yaml:"calls"`
+	Plan    Percent        `yaml:"plan" default:"100"`
 }
 
 // Counts limits tokens, or model calls; nil is no limit, and 0 allows nothing.

@@ -301,6 +301,10 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 		b, err := ParseBytes(n.text)
 		v.SetInt(int64(b))
 		return err
+	case percentShape:
+		p, err := ParsePercent(n.text)
+		v.SetInt(int64(p))
+		return err
 	case usdShape:
 		m, err := ParseUSD(n.text)
 		v.SetInt(int64(m))
@@ -421,7 +425,7 @@ func (n *node) plainColon() bool {
 
 var expected = map[shape]string{
 	textShape: "text", wholeShape: "a whole number", switchShape: "true or false", durationShape: "a duration",
-	bytesShape: "a size", usdShape: "an amount in US dollars", pathShape: "a path",
+	bytesShape: "a size", usdShape: "an amount in US dollars", percentShape: "a part such as 80%", pathShape: "a path",
 	argvShape: "a list", listShape: "a list",
 	tableShape: "a map", sectionShape: "a map",
 }

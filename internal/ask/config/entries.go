@@ -121,7 +121,7 @@ func renderValue(sp *spec, v reflect.Value) string {
 		return Bytes(v.Int()).String()
 	case usdShape:
 		return usdText(loop.MicroUSD(v.Int()))
-	case wholeShape:
+	case wholeShape, percentShape:
 		return strconv.FormatInt(v.Int(), 10)
 	case switchShape:
 		return strconv.FormatBool(v.Bool())

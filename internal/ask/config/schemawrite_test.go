@@ -114,6 +114,8 @@ func (sp *spec) jsonType() jsonSchema {
 		return jsonSchema{Type: []string{"string", "integer"}, Pattern: durationPattern, Minimum: &zero, Maximum: &zero}
 	case bytesShape:
 		return jsonSchema{Type: []string{"string", "integer"}, Pattern: bytesPattern, Minimum: &zero, Maximum: &zero}
+	case percentShape:
+		return jsonSchema{Type: []string{"integer", "string"}, Pattern: `^\s*([1-9][0-9]?|100)\s*%?\s*$`}
 	case usdShape:
 		return jsonSchema{Type: []string{"number", "string"}, Pattern: usdPattern, Minimum: &zero}
 	case textShape, pathShape:
@@ -236,6 +238,8 @@ func (sp *spec) example(depth int) string {
 		return "30m"
 	case bytesShape:
 		return "50 MB"
+	case percentShape:
+		return "80%"
 	case usdShape:
 		return "5"
 	case listShape:

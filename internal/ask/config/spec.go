@@ -23,6 +23,7 @@ const (
 	durationShape
 	bytesShape
 	usdShape
+	percentShape
 	pathShape
 	argvShape
 	listShape
@@ -88,6 +89,7 @@ var shapes = map[reflect.Type]shape{
 	reflect.TypeFor[Duration]():      durationShape,
 	reflect.TypeFor[Bytes]():         bytesShape,
 	reflect.TypeFor[loop.MicroUSD](): usdShape,
+	reflect.TypeFor[Percent]():       percentShape,
 	reflect.TypeFor[Path]():          pathShape,
 	reflect.TypeFor[Argv]():          argvShape,
 }

@@ -206,6 +206,18 @@ func usdText(m loop.MicroUSD) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
+// Percent is a part of something, from 1 to 100.
+type Percent int
+
+// ParsePercent reads "80%" or "80".
+func ParsePercent(s string) (Percent, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), "%")))
+	if err != nil || n < 1 || n > 100 {
+		return 0, fmt.Errorf("must be 1%% to 100%%, not %q", s)
+	}
+	return Percent(n), nil
+}
+
 // Path is a file or folder. In a Config it is absolute, or "".
 type Path string
 
@@ -276,7 +288,7 @@ func unquote(s string, quote byte) string {
 
 // SprintTarget is when a sprint starts nothing new any more.
 type SprintTarget struct {
-	Type  string `yaml:"type" default:"no_ready" enum:"count|duration|until_time|no_ready"`
+	Type  string `yaml:"type" default:"no_ready" enum:"count|duration|until_time|plan|no_ready"`
 	Value string `yaml:"value" loose:"true"`
 
 	// Count is set for count.
@@ -286,6 +298,8 @@ type SprintTarget struct {
 	// Hour and Minute are set for until_time.
 	Hour   int `yaml:"-"`
 	Minute int `yaml:"-"`
+	// Plan is set for plan.
+	Plan Percent `yaml:"-"`
 }
 
 // Sprint targets.
@@ -294,6 +308,7 @@ const (
 	TargetDuration  = "duration"
 	TargetUntilTime = "until_time"
 	TargetNoReady   = "no_ready"
+	TargetPlan      = "plan"
 )
 
 // ParseTarget reads a target's value. A missing, unreadable or zero value is
@@ -320,6 +335,12 @@ func ParseTarget(kind, value string) (SprintTarget, error) {
 			return t, fmt.Errorf("must be a time of day, e.g. 18:30, for the target until_time; not %q", value)
 		}
 		t.Hour, t.Minute = at.Hour(), at.Minute()
+	case TargetPlan:
+		n, err := ParsePercent(value)
+		if err != nil {
+			return t, fmt.Errorf("%v for the target plan", err)
+		}
+		t.Plan = n
 	case TargetNoReady:
 		if value != "" {
 			return t, fmt.Errorf("has no meaning for the target no_ready: remove it")

@@ -288,6 +288,9 @@ func (s *screen) queueLine() string {
 	if s.view.QueueHeld != "" {
 		text += "  " + s.styled(warn, report.Line(s.view.QueueHeld, 200))
 	}
+	for _, plan := range s.view.Plans {
+		text += "  " + report.Line(plan, 200)
+	}
 	return s.styled(strong, "Queue") + "  " + text
 }
 

@@ -414,3 +414,10 @@ func (d draft) credentialsOf(name string) []string {
 	format := d.Config.Agents.Named[name].Output
 	return agents.Variables(name, format, d.getenv)
 }
+
+// Accounts is what is known of the limits of the user's accounts, with the user's own of limits.plan.
+func Accounts(c *config.Config, env []string) *ratelimit.Store {
+	s := ratelimit.NewStore(config.LimitsDir(env))
+	s.Plan = int(c.Limits.Plan)
+	return s
+}

@@ -32,6 +32,7 @@ type Autopilot struct {
 	Slots       []SlotView `json:"slots" nullable:"false" doc:"Those that are taken."`
 	Queued      int        `json:"queued" doc:"Verified tasks on their way to the target."`
 	QueueHeld   string     `json:"queue_held" doc:"Why they do not go on without a person; empty when they do."`
+	Plans       []string   `json:"plans,omitempty" doc:"What is used of the agents' subscriptions, in words."`
 	Events      []PilotDid `json:"events" nullable:"false" doc:"What it did last, the latest first."`
 	Actions     []string   `json:"actions" nullable:"false" doc:"What can be asked of it now: start, pause, resume, stop, mode."`
 	Next        *Planned   `json:"next,omitempty" doc:"The sprint that begins when this one has come to its end."`
@@ -100,7 +101,7 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
 		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt), MaxParallel: v.MaxParallel,
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
-		Queued: v.Queued, QueueHeld: v.QueueHeld, Actions: []string{"start"},
+		Queued: v.Queued, QueueHeld: v.QueueHeld, Plans: v.Plans, Actions: []string{"start"},
 		Events: lists.Each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
 	}
 	if out.Next, err = s.planned(); err != nil {

@@ -143,6 +143,9 @@ func (s *State) reasonTargetReached() string {
 	if t := s.Settings.Until; !t.IsZero() && !t.After(s.At) {
 		return "its time is over"
 	}
+	if most := s.Settings.Plan; most > 0 && s.Counts.Plan >= most {
+		return fmt.Sprintf("%d %% of the plan are used, of %d %%", s.Counts.Plan, most)
+	}
 	return ""
 }
 

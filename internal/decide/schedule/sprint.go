@@ -30,8 +30,8 @@ type SprintStats struct {
 
 // SprintTarget is when a sprint starts nothing new any more.
 type SprintTarget struct {
-	Type string `json:"type"` // count, duration, until_time or no_ready
-	// Value is a number of tasks, of hours, or a time of day.
+	Type string `json:"type"` // count, duration, until_time, plan or no_ready
+	// Value is a number of tasks, of hours, a time of day, or per cent.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 

@@ -43,6 +43,7 @@ type Settings struct {
 	Review     bool          `json:"review,omitempty"`     // green work waits for a person's review
 	MaxStarts  int           `json:"max_starts,omitempty"` // tries before a task has failed; 0 is [DefaultStarts]
 	Until      Time          `json:"until,omitzero"`       // sprint: from then on nothing starts; zero is no such target
+	Plan       int           `json:"plan,omitempty"`       // sprint: used of a subscription, in per cent; 0 is none
 	// Verify: there are gates, so the target is verified by itself. WaitGreen:
 	// nothing but repairs starts while it is not known to be green.
 	Verify    bool `json:"verify,omitempty"`
@@ -102,6 +103,9 @@ type Counts struct {
 	// QueueHeld says why the queue does not go on without a person; "" it does.
 	QueueHeld string `json:"queue_held,omitempty"`
 	Target    Target `json:"target,omitzero"`
+	// Plans are the agents' subscriptions in words, Plan how much of the fullest is used, in per cent.
+	Plans []string `json:"plans,omitempty"`
+	Plan  int      `json:"plan,omitempty"`
 }
 
 // Tally counts what the tasks of this session came to.

@@ -33,6 +33,7 @@ const (
 	CostSeen  EventKind = "cost"       // Cost: the run's total so far
 	Retry     EventKind = "retry"      // Attempt, Error: the program tries a model call again by itself
 	RateLimit EventKind = "rate_limit" // Error with ResetAt
+	PlanSeen  EventKind = "plan"       // Plan: how much of a subscription is used
 	Error     EventKind = "error"      // Error: of the provider or the program
 	End       EventKind = "end"        // Terminal, Text: the final message if the event carries one
 	Unknown   EventKind = "unknown"    // Raw type in Text; kept, never fatal
@@ -89,6 +90,7 @@ type Event struct {
 	Attempt  int               `json:"attempt,omitempty"`
 	Error    *failure.APIError `json:"error,omitempty"`
 	Terminal loop.Terminal     `json:"terminal,omitempty"`
+	Plan     []loop.Window     `json:"plan,omitempty"` // of a PlanSeen
 }
 
 // Parser reads one run's stdout. It keeps no more than a bounded state.
@@ -241,6 +243,7 @@ type Outcome struct {
 	Tools      int                `json:"tools"`
 	Retries    int                `json:"retries"`
 	Errors     []failure.APIError `json:"errors,omitempty"` // the last 20
+	Plan       []loop.Window      `json:"plan,omitempty"`   // of a subscription, as it was seen last
 	Unknown    int                `json:"unknown_events,omitempty"`
 }
 

@@ -77,6 +77,8 @@ func (c *Collector) Add(e Event) {
 	case Retry:
 		c.out.Retries++
 		c.retry = e.Error
+	case PlanSeen:
+		c.out.Plan = e.Plan
 	case RateLimit, Error:
 		c.fail(e.Error)
 	case End:

@@ -63,6 +63,8 @@ type Options struct {
 	// Late are gates that run on what has landed.
 	Late     Late
 	Accounts *ratelimit.Store
+	// PlanAccounts are those whose subscriptions are shown, and looked at for the sprint's target.
+	PlanAccounts []string
 	// Sweep removes what is over; it is called now and then, beside the work.
 	Sweep func(context.Context) error
 	// Sync brings the issues of a forge to the board, and what became of them back,

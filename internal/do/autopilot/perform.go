@@ -66,6 +66,7 @@ func (p *pilot) countBoard(ctx context.Context) schedule.Counts {
 			n.Queued = 1 // what it finds may have to be taken back
 		}
 	}
+	n.Plans, n.Plan = p.o.Accounts.Plans(p.o.PlanAccounts, time.Now())
 	reviews, waiting, failed, err := p.o.Store.Attention(ctx)
 	if err == nil {
 		n.Review, n.Waiting, n.Failed = reviews, waiting, failed

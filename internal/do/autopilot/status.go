@@ -47,10 +47,12 @@ type View struct {
 	Idle
 	// Queued is how many verified tasks are on their way, QueueHeld why they do
 	// not go on without a person.
-	Queued    int     `json:"queued"`
-	QueueHeld string  `json:"queue_held,omitempty"`
-	NeedsYou  []Need  `json:"needs_you"` // at most 50
-	Events    []Event `json:"events"`    // the last ones, the latest first
+	Queued int `json:"queued"`
+	// Plans are the agents' subscriptions, as they were seen last.
+	Plans     []string `json:"plans,omitempty"`
+	QueueHeld string   `json:"queue_held,omitempty"`
+	NeedsYou  []Need   `json:"needs_you"` // at most 50
+	Events    []Event  `json:"events"`    // the last ones, the latest first
 }
 
 // Idle is why an autopilot does not start what is ready.
@@ -206,7 +208,7 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 		v.Waits = a.On() && !v.Running
 		v.Phase, v.Mode, v.Why, v.Exit, v.PauseEnds = a.Phase, a.Mode, a.Why, a.Exit, state.Ends
 		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
-		v.MaxParallel, v.Tally = a.MaxParallel, state.Tally
+		v.MaxParallel, v.Tally, v.Plans = a.MaxParallel, state.Tally, state.Counts.Plans
 	}
 	targets, err := db.QueueTargets(ctx)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -348,6 +349,8 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	endUnpriced(r, job, res.Agent.Model)
+	plan := ratelimit.Plan{Agent: r.Agent, Windows: res.Agent.Plan, Seen: endOf(res)}
+	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), plan))
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)

@@ -56,7 +56,7 @@ func (w *worker) limited(now time.Time) []loop.Limited {
 
 // limitOf is a limit of an agent as the kernel sees it.
 func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Limited {
-	one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times}
+	one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times, Day: l.Why}
 	if l.Run != w.id {
 		one.Run = l.Run
 	}

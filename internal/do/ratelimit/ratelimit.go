@@ -53,6 +53,7 @@ type Limit struct {
 	Times int    `json:"times"`
 	Run   string `json:"run"` // that met it last
 	Probe Probe  `json:"probe,omitzero"`
+	Why   string `json:"-"` // where it is the user's own; "" for a provider's
 }
 
 // Probe is a run that tries whether a limit is over; the zero one is none.
@@ -81,10 +82,14 @@ func (l *Limit) Same(o *Limit) bool {
 }
 
 // Store is the folder. A nil one knows of no limit and keeps none.
-type Store struct{ dir string }
+type Store struct {
+	dir string
+	// Plan is the part of a subscription above which nothing is started, in per cent; 0 is no limit.
+	Plan int
+}
 
 // NewStore uses a folder, which is made when the first limit is met.
-func NewStore(dir string) *Store { return &Store{dir} }
+func NewStore(dir string) *Store { return &Store{dir: dir} }
 
 // Key names an account by what identifies it, e.g. the agent, its base
 // URL and its key. None of it can be read from the name.
@@ -96,8 +101,19 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// Look returns an account's known limit; false when it has none.
+// Look returns an account's known limit, the provider's or the user's own; false when it has none.
 func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
+	if l, ok = s.limitMet(key, now); ok && l.Until.After(now) {
+		return l, true
+	}
+	if own, reached := s.limitPlan(key, now); reached {
+		return own, true
+	}
+	return l, ok
+}
+
+// limitMet reads the provider's limit.
+func (s *Store) limitMet(key string, now time.Time) (l Limit, ok bool) {
 	if s == nil || key == "" {
 		return Limit{}, false
 	}
@@ -134,6 +150,9 @@ func isRunID(id string) bool {
 func (s *Store) Acquire(
 	ctx context.Context, key, run string, by process.Identity, insist bool,
 ) (probe, throttled bool) {
+	if _, reached := s.limitPlan(key, time.Now()); reached && !insist {
+		return false, true
+	}
 	err := s.changeLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
 		until, _ := l.BlockedUntil(run, now)
 		throttled = !until.IsZero() && !insist
@@ -198,7 +217,7 @@ func (s *Store) Release(ctx context.Context, key, run string) error {
 // changeLimit replaces what is known of a limit, where there is one. fn returns nil
 // to leave none.
 func (s *Store) changeLimit(ctx context.Context, key string, fn func(*Limit, time.Time) *Limit) error {
-	if _, limited := s.Look(key, time.Now()); !limited {
+	if _, limited := s.limitMet(key, time.Now()); !limited {
 		return nil
 	}
 	return s.replaceLimit(ctx, key, func(l *Limit, now time.Time) *Limit {
@@ -224,7 +243,7 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 	defer func() { _ = lock.Close() }()
 	now := time.Now()
 	var old *Limit
-	if l, limited := s.Look(key, now); limited {
+	if l, limited := s.limitMet(key, now); limited {
 		old = &l
 	}
 	if l := fn(old, now); l != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
-	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -206,11 +205,15 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 		s.App.Say("Warning: %v", err)
 	}
 	p := c.Autopilot
+	var accounts []string
+	for _, a := range s.Plan.Agents {
+		accounts = append(accounts, a.Account)
+	}
 	o = autopilot.Options{
 		Confirm: action.ConfirmPatterns(c),
 		Root:    c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Race: p.RacingAgents(),
 		PickBest: p.Pick == "best",
-		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+		Accounts: planner.Accounts(c, s.App.Env), PlanAccounts: accounts,
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
 			Keep:   f.keep,

@@ -88,6 +88,9 @@ func printAutopilot(a *command.App, v autopilot.View) {
 	for _, line := range v.Lines() {
 		a.Result("Waits:  %s\n", report.Line(line, 300))
 	}
+	for _, plan := range v.Plans {
+		a.Result("Used:   %s\n", plan)
+	}
 	t := v.Tally
 	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed,
 		t.TimedOut, t.Blocked)
@@ -157,7 +160,7 @@ func slotTable(a *command.App, v autopilot.View) {
 
 // sprintFlags are those of sprint alone.
 type sprintFlags struct {
-	count, hours, until        string
+	count, hours, until, plan  string
 	noReady                    bool
 	ops, tags, excluded        []string
 	checkpoint, onError, batch bool
@@ -175,6 +178,7 @@ func sprintCommand(a *command.App) *cobra.Command {
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
 	fl.StringVar(&f.hours, "hours", "", "for `N` hours; 90m works too")
 	fl.StringVar(&f.until, "until", "", "until `HH:MM`, local time; one that is past is tomorrow's")
+	fl.StringVar(&f.plan, "plan", "", "until `PERCENT` of a subscription's window are used, e.g. 80%")
 	fl.BoolVar(&f.noReady, "no-ready", false, "until no task is ready")
 	fl.StringArrayVar(&f.ops, "op", nil, "only what is in the operation `ID`; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "only tasks with the `TAG`; may be repeated")
@@ -193,7 +197,7 @@ func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
 	var given []config.SprintTarget
 	for _, flag := range []struct{ name, kind, value string }{
 		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours},
-		{"until", config.TargetUntilTime, f.until},
+		{"until", config.TargetUntilTime, f.until}, {"plan", config.TargetPlan, f.plan},
 	} {
 		if !f.set(flag.name) {
 			continue
@@ -213,7 +217,7 @@ func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
 	case 1:
 		return given[0], nil
 	}
-	return config.SprintTarget{}, command.Usage("a sprint has one target: write --count, --hours, --until or --no-ready")
+	return config.SprintTarget{}, command.Usage("a sprint has one target: --count, --hours, --until, --plan or --no-ready")
 }
 
 // targetJSON is a target as the statistics have it.
@@ -224,6 +228,8 @@ func targetJSON(t config.SprintTarget) schedule.SprintTarget {
 		out.Value = json.RawMessage(strconv.Itoa(t.Count))
 	case config.TargetDuration:
 		out.Value = json.RawMessage(strconv.FormatFloat(t.Duration.Std().Hours(), 'g', -1, 64))
+	case config.TargetPlan:
+		out.Value = json.RawMessage(strconv.Itoa(int(t.Plan)))
 	case config.TargetUntilTime:
 		out.Value = json.RawMessage(strconv.Quote(time.Date(0, 1, 1, t.Hour, t.Minute, 0, 0, time.UTC).Format("15:04")))
 	}
@@ -242,6 +248,8 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 		o.Settings.Count = t.Count
 	case config.TargetDuration:
 		o.Settings.Until = now.Add(t.Duration.Std())
+	case config.TargetPlan:
+		o.Settings.Plan = int(t.Plan)
 	case config.TargetUntilTime:
 		o.Settings.Until = schedule.NextTimeOfDay(now, t.Hour, t.Minute)
 	}

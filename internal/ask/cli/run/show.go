@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -65,6 +66,11 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
+	}
+	if !a.JSON {
+		for _, plan := range ratelimit.NewStore(config.LimitsDir(a.Env)).PlansOfUser(time.Now()) {
+			defer a.Result("%s\n", plan)
+		}
 	}
 	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)

@@ -24,7 +24,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
-	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -327,6 +326,6 @@ func (t *TaskPlanner) Resolver(clones *pool.Pool, db *store.Store) *autopilot.Re
 	return &autopilot.Resolver{
 		Plan: t.Plan, Pool: clones, Store: db, StateDir: t.stateDir,
 		Repo: t.repo, Confirm: action.ConfirmPatterns(t.c),
-		Accounts: ratelimit.NewStore(config.LimitsDir(t.a.Env)), Log: slog.New(slog.DiscardHandler),
+		Accounts: planner.Accounts(t.c, t.a.Env), Log: slog.New(slog.DiscardHandler),
 	}
 }

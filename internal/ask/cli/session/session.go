@@ -34,7 +34,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/process"
-	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -307,7 +306,7 @@ func (s *Session) Drive(ctx context.Context,
 	d, err := start(ctx, engine.Options{
 		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Private: private, Notify: notify,
 		Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
-		Accounts: ratelimit.NewStore(config.LimitsDir(s.App.Env)),
+		Accounts: planner.Accounts(s.Config, s.App.Env),
 	})
 	s.Screen.Done()
 	sent()

@@ -37,6 +37,7 @@ type seen struct {
 	status   int
 	kind     string // of the last error
 	reset    bool
+	plan     int // per cent of a subscription that are used
 }
 
 const (
@@ -74,7 +75,7 @@ func refusedBy(status int, kind, message string, retries int) seen {
 
 // recorded has a row for each recording of Claude Code.
 var recorded = map[string]seen{
-	"tool": wrote, "bare": wrote, "hooksevents": wrote, "nopersist": wrote, "noperm": wrote, "oauth_tool": wrote,
+	"tool": wrote, "bare": wrote, "hooksevents": wrote, "nopersist": wrote, "noperm": wrote, "oauth_tool": wrote.but(func(s *seen) { s.plan = 42 }),
 	"par0": wrote, "par1": wrote, "par2": wrote, "par3": wrote, "partial": wrote, "safemode": wrote,
 	"sessionid": wrote, "streamin": wrote, "streamin_hold": wrote, "v2.1.197_tool": wrote,
 	"o500-x2": wrote.but(retried(2)), "o529-x2": wrote.but(retried(2)), "r429-x2": wrote.but(retried(2)),
@@ -112,7 +113,7 @@ var recorded = map[string]seen{
 	"quota":         refusedBy(429, "rate_limit", "exceed your account's rate limit", 0),
 	"refused":       refusedBy(0, "server_error", "ECONNREFUSED", 10),
 	"refused_max2":  refusedBy(0, "server_error", "ECONNREFUSED", 2),
-	"oauth_quota":   refusedBy(429, "rate_limit", "5-hour limit", 0).but(func(s *seen) { s.reset = true }),
+	"oauth_quota":   refusedBy(429, "rate_limit", "5-hour limit", 0).but(func(s *seen) { s.reset, s.plan = true, 100 }),
 	"v2.1.197_quota_oauth": refusedBy(429, "rate_limit", "session limit", 0).
 		but(func(s *seen) { s.reset = true }),
 
@@ -191,6 +192,9 @@ func (s seen) check(t *testing.T, got agent.Outcome) {
 
 func (s seen) checkError(t *testing.T, got agent.Outcome) {
 	t.Helper()
+	if w := loop.Fullest(got.Plan); w.Used != s.plan {
+		t.Errorf("%d %% of the plan are used, want %d %%", w.Used, s.plan)
+	}
 	if len(got.Errors) == 0 {
 		if s.kind != "" || s.status != 0 {
 			t.Errorf("no error, want %d %s", s.status, s.kind)

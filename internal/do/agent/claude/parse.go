@@ -3,6 +3,8 @@ package claude
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -102,6 +104,7 @@ type limit struct {
 	Status, RateLimitType string
 	IsUsingOverage        bool
 	ResetsAt              float64
+	UnifiedWindows        map[string]struct{ Utilization, ResetsAt float64 }
 }
 
 func (l *line) sub() bool { return l.Parent != nil }
@@ -174,6 +177,17 @@ func (p *Parser) again(attempt int, milliseconds float64) {
 // limit takes the state of a subscription's usage window. Only a refused
 // request is an event; one that goes on as paid overage is not refused.
 func (p *Parser) limit(l limit) {
+	var plan []loop.Window
+	for _, name := range slices.Sorted(maps.Keys(l.UnifiedWindows)) {
+		w := l.UnifiedWindows[name]
+		if w.ResetsAt > 0 && w.ResetsAt < maxEpoch && w.Utilization >= 0 && w.Utilization < 100 {
+			resets := time.Unix(int64(w.ResetsAt), 0).UTC()
+			plan = append(plan, loop.Window{Name: name, Used: int(w.Utilization*100 + 0.5), Resets: resets})
+		}
+	}
+	if len(plan) > 0 {
+		p.Emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})
+	}
 	if l.Status != "rejected" || l.IsUsingOverage {
 		return
 	}

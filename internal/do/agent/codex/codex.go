@@ -169,11 +169,31 @@ func (p *Parser) Record(line []byte, emit func(agent.Event)) {
 			Info struct {
 				Total usage `json:"total_token_usage"`
 			}
+			Limits struct{ Primary, Secondary window } `json:"rate_limits"`
 		}
 	}
 	if json.Unmarshal(line, &l) == nil && l.Type == "event_msg" && l.Payload.Type == "token_count" {
 		emit(l.Payload.Info.Total.event())
+		limits := l.Payload.Limits
+		if plan := append(limits.Primary.ofPlan(), limits.Secondary.ofPlan()...); len(plan) > 0 {
+			emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})
+		}
 	}
+}
+
+// window is one of a subscription's plan.
+type window struct {
+	Used    float64 `json:"used_percent"`
+	Minutes int     `json:"window_minutes"`
+	Resets  int64   `json:"resets_at"`
+}
+
+func (w window) ofPlan() []loop.Window {
+	if w.Minutes <= 0 || w.Used < 0 || w.Used > 10_000 {
+		return nil
+	}
+	name := strconv.Itoa(w.Minutes/60) + "_hours"
+	return []loop.Window{{Name: name, Used: int(w.Used), Resets: time.Unix(w.Resets, 0).UTC()}}
 }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,7 +221,8 @@ func TestRecord(t *testing.T) {
 		`{"timestamp":"2026-11-23T10:00:00Z","type":"session_meta","payload":{"id":"t1"}}`,
 		`{"type":"event_msg","payload":{"type":"agent_message","message":"hello"}}`,
 		`{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":30,"output_tokens":40,` +
-			`"reasoning_output_tokens":4,"total_tokens":140},"last_token_usage":{"input_tokens":7}},"rate_limits":null}}`,
+			`"reasoning_output_tokens":4,"total_tokens":140},"last_token_usage":{"input_tokens":7}},"rate_limits":{"primary":{"used_percent":82.5,"window_minutes":300,` +
+			`"resets_at":1795182691},"secondary":{"used_percent":9,"window_minutes":10080,"resets_at":1795582691}}}}`,
 		`{"type":"event_msg","payload":{"type":"token_count","info":null}}`,
 		`rubbish`, `{"type":`, ``, `{"type":"event_msg","payload":7}`,
 	} {
@@ -229,6 +231,12 @@ func TestRecord(t *testing.T) {
 	c := agent.NewCollector()
 	for _, e := range got {
 		c.Add(e)
+	}
+	plan := []loop.Window{
+		{Name: "5_hours", Used: 82, Resets: time.Unix(1795182691, 0).UTC()}, {Name: "168_hours", Used: 9, Resets: time.Unix(1795582691, 0).UTC()},
+	}
+	if got := c.Outcome().Plan; !slices.Equal(got, plan) {
+		t.Errorf("the plan is %+v", got)
 	}
 	if u := c.Outcome().Usage; u != (agent.Usage{Input: 70, Output: 40, CacheRead: 30}) {
 		t.Errorf("events are %+v, the sum is %+v", got, u)
