@@ -100,8 +100,16 @@ func (c *call) refuseCall(w http.ResponseWriter, over *over) {
 
 // endForTrouble ends the attempt if the trouble lasts.
 func (c *call) endForTrouble(t *trouble) {
+	why := "the provider does not answer: " + t.Error()
+	switch t.err.Status {
+	case 0:
+	case http.StatusUnauthorized:
+		why = "the provider refuses the key: " + t.Error() + "; set another in " + c.via.KeyIn + " or gateway.keys"
+	default:
+		why = "the provider answers: " + t.Error()
+	}
 	if t.lasts {
-		c.g.config.End(loop.EndedRetries, "the provider does not answer: "+t.Error())
+		c.g.config.End(loop.EndedRetries, why)
 	}
 }
 

@@ -760,14 +760,14 @@ func TestLongTroubleEnds(t *testing.T) {
 		retries int
 		says    string
 	}{
-		"a key that is wrong": {modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}, 0, "401 invalid x-api-key"},
+		"a key that is wrong": {modelserver.Reply{Status: 401, Type: "authentication_error", Message: "invalid x-api-key"}, 0, "the provider refuses the key: 401 invalid x-api-key; set another in ANTHROPIC_API_KEY or"},
 		"out of credit":       {modelserver.Reply{Status: 429, Type: "insufficient_quota", Message: "exceeded your quota"}, 0, "429 exceeded"},
 		"out for the day": {modelserver.Reply{Status: 429, Message: "exceeded your daily quota", Details: map[string]any{"details": []any{
 			map[string]any{"@type": "QuotaFailure", "violations": []any{map[string]any{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}}},
 			map[string]any{"@type": "RetryInfo", "retryDelay": "34s"},
 		}}}, 0, "429 exceeded your daily"},
 		"a limit for hours":    {modelserver.Reply{Status: 429, Type: "rate_limit_error", Message: "plan", Header: map[string]string{"retry-after": later}}, 0, "429 plan"},
-		"overloaded for hours": {modelserver.Reply{Status: 529, Type: "overloaded_error", Message: "busy"}, 6, "529 busy"},
+		"overloaded for hours": {modelserver.Reply{Status: 529, Type: "overloaded_error", Message: "busy"}, 6, "the provider answers: 529 busy"},
 	} {
 		r := with(t, modelserver.Scenario{Replies: []modelserver.Reply{test.reply}}, nil)
 		status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)

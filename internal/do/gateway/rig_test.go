@@ -55,7 +55,7 @@ func before(t *testing.T, base string, change func(*Config)) *rig {
 	c := Config{
 		Token: testToken,
 		Routes: []agent.Route{
-			{Name: "anthropic", Protocol: agent.Anthropic, Base: base, Header: "X-Api-Key", Key: testKey},
+			{Name: "anthropic", KeyIn: "ANTHROPIC_API_KEY", Protocol: agent.Anthropic, Base: base, Header: "X-Api-Key", Key: testKey},
 			{Name: "openai", Protocol: agent.OpenAI, Base: base + "/v1", Header: "Authorization", Key: testKey},
 			{Name: "gemini", Protocol: agent.Gemini, Base: base, Header: "X-Goog-Api-Key", Key: testKey},
 		},
