@@ -262,7 +262,7 @@ func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) 
 	return pool.Open(ctx, pool.Options{
 		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
-		KeepOnSuccess: c.Workspace.KeepOnSuccess, MaxFile: int64(c.Snapshot.MaxFile),
+		KeepOnSuccess: c.Workspace.KeepOnSuccess, SignOff: c.Merge.Signoff, MaxFile: int64(c.Snapshot.MaxFile),
 		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too
 	})
 }

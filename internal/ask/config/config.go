@@ -263,6 +263,7 @@ type Merge struct {
 	Auto              bool     `yaml:"auto" default:"true"`
 	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
 	Push              bool     `yaml:"push" default:"false"`
+	Signoff           bool     `yaml:"signoff" default:"false"`
 	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
 	Batch             int      `yaml:"batch" default:"8" min:"1"`
 	EscalationTimeout Duration `yaml:"escalation_timeout" default:"1h" min:"1s"`

@@ -82,6 +82,9 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Earlier...)
 	if w := task.Workspace; w.Dir != "" {
+		if pl.Config.Merge.Signoff && w.Base != "" {
+			plan.Gates = append(plan.Gates, signoffGate(w.Base, pl.Config.Verification.DefaultTimeout.Std()))
+		}
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
 		for name, ag := range plan.Agents {
 			ag.Command = inPlace(ag.Command, pl.Config.Root, w.Dir)

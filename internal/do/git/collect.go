@@ -108,10 +108,13 @@ func filteredBy(ctx context.Context, c call, paths []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(paths), unfiltered), nil
 }
 
+// Who is the person whom git's configuration names, else pawl.
+func (c *Clone) Who() Person { return identity(c.settings) }
+
 // Commit stores a commit of a tree by the person whom git's configuration
 // names, else by pawl. It is on no branch.
 func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	return commitTree(ctx, c.call(), identity(c.settings), tree, message, parents)
+	return commitTree(ctx, c.call(), c.Who(), tree, message, parents)
 }
 
 // Made reports whether the lender's commit is what [Clone.Commit] made of these, at

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -115,7 +116,21 @@ func quoteValue(v string) string {
 }
 
 // Person is who a commit is by.
-type Person struct{ Name, Email string }
+type Person struct {
+	Name, Email string
+	SignsOff    bool // each commit has the person's Signed-off-by
+}
+
+// lastLines are trailers at the end of a message: another one joins them.
+var lastLines = lazy.Regexp(`\n\n([A-Z][\w-]*: .*\n)+$`)
+
+// SignOff adds the person's Signed-off-by to the message of a commit.
+func (p Person) SignOff(message string) string {
+	if message = strings.TrimRight(message, "\n") + "\n"; !lastLines().MatchString(message) {
+		message += "\n"
+	}
+	return message + fmt.Sprintf("Signed-off-by: %s <%s>\n", p.Name, p.Email)
+}
 
 // pawl is the author of every commit that pawl makes for itself.
 var pawl = Person{Name: "pawl", Email: "pawl@localhost"}
@@ -130,7 +145,7 @@ func (p Person) environ() []string {
 
 func identity(settings []Setting) Person {
 	last := latest(settings)
-	p := Person{last["user.name"], last["user.email"]}
+	p := Person{Name: last["user.name"], Email: last["user.email"]}
 	if p.Name == "" || p.Email == "" {
 		return pawl
 	}

@@ -162,7 +162,7 @@ func TestCommitIsByPawlOrByWhomIsSaid(t *testing.T) {
 	if got := strings.TrimSpace(gittest.Git(t, dir, "log", "-1", format, own)); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	who := Person{"Zoë van Dam-2", "zoe+git@example.com"}
+	who := Person{Name: "Zoë van Dam-2", Email: "zoe+git@example.com"}
 	id, err := s.CommitTree(t.Context(), who, tree, "m\n", head)
 	if err != nil {
 		t.Fatal(err)
@@ -288,5 +288,22 @@ func TestConfig(t *testing.T) {
 	}
 	if none, err := r.ConfigPath(t.Context(), "pawl.none"); err != nil || none != "" {
 		t.Errorf("got %q, %v", none, err)
+	}
+}
+
+func TestSignOff(t *testing.T) {
+	t.Parallel()
+	who := Person{Name: "Zoë", Email: "zoe@example.com"}
+	const line = "Signed-off-by: Zoë <zoe@example.com>\n"
+	for message, want := range map[string]string{
+		"one":                     "one\n\n" + line,
+		"one: two\n":              "one: two\n\n" + line,
+		"one\n\ntext: yes\nno\n":  "one\n\ntext: yes\nno\n\n" + line,
+		"one\n\nPawl-Task: x\n\n": "one\n\nPawl-Task: x\n" + line,
+		"one\n\nA: x\nB-c: y z\n": "one\n\nA: x\nB-c: y z\n" + line,
+	} {
+		if got := who.SignOff(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
 	}
 }

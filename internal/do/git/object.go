@@ -40,6 +40,9 @@ func commitTree(ctx context.Context, c call, who Person, tree, message string, p
 		}
 	}
 	c.env = append(c.env, who.environ()...)
+	if who.SignsOff {
+		message = who.SignOff(message)
+	}
 	c.stdin = strings.NewReader(message)
 	out, err := run(ctx, c)
 	if err != nil {

@@ -27,6 +27,8 @@ type Options struct {
 	Target string // the branch: main, or refs/heads/main
 	Policy queue.Policy
 
+	SignOff bool // the queue's commits are signed off
+
 	Gates []gate.Spec
 	// Folder is where pawl.yaml is, below the top of the repository; "" is the top.
 	Folder string
@@ -147,6 +149,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	if q.shadow, err = git.OpenShadow(ctx, o.Repo, o.Repo, filepath.Join(o.Dir, "git")); err != nil {
 		return nil, err
 	}
+	q.shadow.Who.SignsOff = o.SignOff
 	if !o.Local {
 		err = q.findRemote(ctx)
 	}

@@ -82,6 +82,7 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 	protect.Files = engine.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
 	o := merge.Options{
 		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
+		SignOff: m.Signoff,
 		Policy: queue.Policy{
 			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(),
 			Action: queue.Action(m.EscalationAction),

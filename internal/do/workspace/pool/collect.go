@@ -193,6 +193,9 @@ func (p *Pool) commit(
 	if was == tree {
 		return head.Commit, nil
 	}
+	if p.o.SignOff {
+		message = c.Who().SignOff(message)
+	}
 	if row.Head != "" && c.Made(ctx, row.Head, tree, message, head.Commit) {
 		return row.Head, nil
 	}

@@ -71,6 +71,7 @@ type Options struct {
 	// none longer than until the next sweep.
 	Retention     time.Duration
 	KeepOnSuccess bool  // a landed one stays for the retention too
+	SignOff       bool  // commits of what an agent did not commit are signed off
 	MaxFile       int64 // bytes over which a new file is not collected; 0 is 50 MB
 	Warm          int   // clones that wait for use; 0 is 4, below 0 is none
 	// Free returns the free bytes of the disk that a folder is on; nil asks the system.
