@@ -51,10 +51,13 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if p.Answered && !p.Run.Status.Active() && p.Run.Status != loop.Completed {
 		return Answer, "a person answered"
 	}
-	again := lastReopening(p.History)
+	again, why := lastReopening(p.History)
 	done := p.Run.Status == loop.Completed && !p.Anew && p.RestedAt.After(Since(p.History, board.Blocked))
 	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
+	}
+	if done && again == board.Stop && strings.Contains(why, Uncollectable) {
+		return Fresh, why
 	}
 	if done && slices.Contains([]board.Action{board.Stop, board.Crash}, again) {
 		return Accept, "its work is complete, and was not collected"
@@ -75,18 +78,24 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	return GoOn, fmt.Sprintf("its run is %s and can go on", p.Run.Status)
 }
 
-// lastReopening gives the last action that made a task pending; "" when it was added so.
-func lastReopening(history []board.Entry) board.Action {
+// Uncollectable is in the reason of a task that goes back since its work cannot be taken over as it is.
+const Uncollectable = "cannot be collected"
+
+// lastReopening gives the last action that made a task pending, and its reason; "" when it was added so.
+func lastReopening(history []board.Entry) (board.Action, string) {
 	for _, e := range slices.Backward(history) {
 		if e.To == board.Pending && e.From != board.Pending {
-			return e.Action
+			return e.Action, e.Why
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Retried reports whether a person has the task begin anew, even if its workspace holds work.
-func Retried(history []board.Entry) bool { return lastReopening(history) == board.Retry }
+func Retried(history []board.Entry) bool {
+	action, _ := lastReopening(history)
+	return action == board.Retry
+}
 
 // Since the time at which a task got a status last; zero for never.
 func Since(history []board.Entry, s board.Status) time.Time {

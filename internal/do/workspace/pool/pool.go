@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -55,7 +56,7 @@ var (
 	ErrDisk = errors.New("the disk is nearly full")
 	// ErrRefused: the work cannot be taken over as it is. The message says what
 	// has to be changed in the workspace, and fits an agent too.
-	ErrRefused = errors.New("cannot be collected")
+	ErrRefused = errors.New(schedule.Uncollectable)
 )
 
 // Options say whose clones, and how they are made.
