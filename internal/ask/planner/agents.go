@@ -415,7 +415,7 @@ func (d draft) credentialsOf(name string) []string {
 	return agents.Variables(name, format, d.getenv)
 }
 
-// Accounts is what is known of the limits of the user's accounts, with the user's own of limits.plan.
+// Accounts opens what is known of the limits of the user's accounts, with the user's own of limits.plan.
 func Accounts(c *config.Config, env []string) *ratelimit.Store {
 	s := ratelimit.NewStore(config.LimitsDir(env))
 	s.Plan = int(c.Limits.Plan)

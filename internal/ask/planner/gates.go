@@ -198,7 +198,8 @@ func webhookOf(n config.Notification, getenv func(string) string) (hook.Webhook,
 
 // signoffGate asks whether what an agent committed since base is signed off.
 func signoffGate(base string, timeout time.Duration) gate.Spec {
-	command := fmt.Sprintf("bad=$(git log --no-merges --format=%%h --invert-grep --grep='^Signed-off-by: ' %[1]s..HEAD); "+
-		`test -z "$bad" || { echo "error: not signed off:" $bad; echo "Sign them off: git rebase --signoff %[1]s"; exit 1; }`, base)
+	command := fmt.Sprintf(
+		`bad=$(git log --no-merges --format=%%h --invert-grep --grep='^Signed-off-by: ' %[1]s..HEAD); test -z "$bad" ||`+
+			` { echo "error: not signed off:" $bad; echo "Sign them off: git rebase --signoff %[1]s"; exit 1; }`, base)
 	return gate.Spec{Name: "signoff", Command: command, Timeout: timeout, Required: true}
 }

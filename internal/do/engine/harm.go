@@ -123,12 +123,10 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now 
 	default:
 		return nil
 	}
-	if x.Ended == loop.EndedRetries { // the guard names the error of the last one
-		errs = append([]failure.APIError{{Message: x.Why}}, errs...)
-	}
-	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Errors: errs, Now: now, Zone: Zone})
+	said := failure.Analyse(failure.Evidence{Source: "agent", Name: name, ExitCode: 1, Now: now, Zone: Zone,
+		Errors: append([]failure.APIError{{Message: x.Why}}, errs...)}) // the guard may name the error of the last one
 	switch {
-	case len(errs) > 0 && said.Class != failure.Unknown:
+	case said.Class != failure.Unknown:
 		said.Summary, said.Fingerprint = a.Summary, a.Fingerprint+"-"+string(said.Class)
 		said.Actions = append(a.Actions, said.Actions...)
 		return &said

@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -349,8 +348,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	endUnpriced(r, job, res.Agent.Model)
-	plan := ratelimit.Plan{Agent: r.Agent, Windows: res.Agent.Plan, Seen: endOf(res)}
-	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), plan))
+	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, endOf(res)))
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
@@ -378,12 +376,11 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	r := &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt,
 		Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
-		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: out.CostSource, Cost: out.Cost,
+		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: cmp.Or(out.CostSource, "none"), Cost: out.Cost,
 		Calls:    out.Calls,
 		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
 		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
 	}
-	r.CostSource = cmp.Or(r.CostSource, "none")
 	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
 		m := out.Models[name]
 		r.Models = append(r.Models, loop.ModelUse{

@@ -24,8 +24,8 @@ type Plan struct {
 const planEnd = ".plan.json"
 
 // SavePlan keeps what an agent's program said of the plan of its account.
-func (s *Store) SavePlan(key string, p Plan) error {
-	p.Windows = loop.Known(p.Windows, p.Seen)
+func (s *Store) SavePlan(key, agent string, windows []loop.Window, now time.Time) error {
+	p := Plan{Agent: agent, Windows: loop.Known(windows, now), Seen: now}
 	if s == nil || key == "" || len(p.Windows) == 0 {
 		return nil
 	}
@@ -44,8 +44,12 @@ func (s *Store) planOf(key string, now time.Time) (p Plan) {
 	return p
 }
 
-// Plans of some accounts in words, and how much of the fullest is used, in per cent.
+// Plans of some accounts in words, nil for all of the user, and how much of the fullest is used, in per cent.
 func (s *Store) Plans(keys []string, now time.Time) (said []string, most int) {
+	if keys == nil && s != nil {
+		names, _ := filepath.Glob(filepath.Join(s.dir, "*"+planEnd)) // the pattern is good
+		keys = lists.Each(names, func(name string) string { return strings.TrimSuffix(filepath.Base(name), planEnd) })
+	}
 	for _, key := range keys {
 		if p := s.planOf(key, now); len(p.Windows) > 0 {
 			said, most = append(said, p.String()), max(most, loop.Fullest(p.Windows).Used)
@@ -55,19 +59,9 @@ func (s *Store) Plans(keys []string, now time.Time) (said []string, most int) {
 	return slices.Compact(said), most
 }
 
-// PlansOfUser reads those of all accounts.
-func (s *Store) PlansOfUser(now time.Time) []string {
-	names, _ := filepath.Glob(filepath.Join(s.dir, "*"+planEnd)) // the pattern is good
-	said, _ := s.Plans(lists.Each(names, func(name string) string {
-		return strings.TrimSuffix(filepath.Base(name), planEnd)
-	}), now)
-	return said
-}
-
 // String is for people.
 func (p Plan) String() string {
-	windows := lists.Each(p.Windows, loop.Window.String)
-	return fmt.Sprintf("plan of %s: %s", p.Agent, strings.Join(windows, "; "))
+	return "plan of " + p.Agent + ": " + strings.Join(lists.Each(p.Windows, loop.Window.String), "; ")
 }
 
 // limitPlan makes a limit of limits.plan, where it is reached.

@@ -217,7 +217,8 @@ func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
 	case 1:
 		return given[0], nil
 	}
-	return config.SprintTarget{}, command.Usage("a sprint has one target: --count, --hours, --until, --plan or --no-ready")
+	return config.SprintTarget{}, command.Usage(
+		"a sprint has one target: write --count, --hours, --until, --plan or --no-ready")
 }
 
 // targetJSON is a target as the statistics have it.

@@ -68,7 +68,8 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
 	if !a.JSON {
-		for _, plan := range ratelimit.NewStore(config.LimitsDir(a.Env)).PlansOfUser(time.Now()) {
+		plans, _ := ratelimit.NewStore(config.LimitsDir(a.Env)).Plans(nil, time.Now())
+		for _, plan := range plans {
 			defer a.Result("%s\n", plan)
 		}
 	}

@@ -245,14 +245,11 @@ func isJustPast(t, now time.Time) bool { return !t.After(now) && now.Sub(t) < 10
 
 func stamp(m []string, now time.Time) time.Time {
 	s := strings.Replace(m[1], " ", "T", 1)
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.In(now.Location())
-		}
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t
+	for _, seconds := range []string{":05", ""} {
+		for _, zone := range []string{"Z07:00", "Z0700", ""} {
+			if t, err := time.ParseInLocation("2006-01-02T15:04"+seconds+zone, s, now.Location()); err == nil {
+				return t.In(now.Location())
+			}
 		}
 	}
 	return time.Time{}

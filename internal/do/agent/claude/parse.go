@@ -180,10 +180,8 @@ func (p *Parser) limit(l limit) {
 	var plan []loop.Window
 	for _, name := range slices.Sorted(maps.Keys(l.UnifiedWindows)) {
 		w := l.UnifiedWindows[name]
-		if w.ResetsAt > 0 && w.ResetsAt < maxEpoch && w.Utilization >= 0 && w.Utilization < 100 {
-			resets := time.Unix(int64(w.ResetsAt), 0).UTC()
-			plan = append(plan, loop.Window{Name: name, Used: int(w.Utilization*100 + 0.5), Resets: resets})
-		}
+		resets := time.Unix(int64(min(w.ResetsAt, maxEpoch)), 0).UTC()
+		plan = append(plan, loop.Window{Name: name, Used: int(min(w.Utilization, 9)*100 + 0.5), Resets: resets})
 	}
 	if len(plan) > 0 {
 		p.Emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})
