@@ -172,17 +172,8 @@ func clock(weekday string, m []string, now time.Time) time.Time {
 		}
 		hour = "" // the day begins
 	}
-	h, _ := strconv.Atoi(hour)
+	h := hourOfDay(hour, half)
 	mins, _ := strconv.Atoi(minute)
-	if half != "" {
-		if h < 1 || h > 12 {
-			return time.Time{}
-		}
-		h %= 12
-		if half[0]|0x20 == 'p' {
-			h += 12
-		}
-	}
 	if h > 23 || mins > 59 {
 		return time.Time{}
 	}
@@ -221,6 +212,20 @@ func clock(weekday string, m []string, now time.Time) time.Time {
 		t = t.AddDate(1, 0, 0)
 	}
 	return t
+}
+
+// hourOfDay reads "9" with "pm"; 24 for an hour that is none.
+func hourOfDay(hour, half string) int {
+	h, _ := strconv.Atoi(hour)
+	switch {
+	case half == "":
+		return h
+	case h < 1 || h > 12:
+		return 24
+	case half[0]|0x20 == 'p':
+		return h%12 + 12
+	}
+	return h % 12
 }
 
 // daysAhead counts from now to the next day that is called so: 0 for today, and for no name.
