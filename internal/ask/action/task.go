@@ -271,7 +271,7 @@ func Explain(err error) error {
 // CaseID reads an id as a person writes it.
 func CaseID(text string) (string, error) {
 	if _, _, ok := board.ParseID(text); !ok {
-		return "", fault.Refuse("%q is no id of a case; write task-042, op-005, or 42 for task-042",
+		return "", fault.Refuse("%q is no id of a task; write task-042, op-005, or 42 for task-042",
 			report.Line(text, 60))
 	}
 	return board.Normal(text), nil

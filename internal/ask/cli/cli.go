@@ -1,6 +1,6 @@
 // Package cli is the command line: it makes the root command of the commands that
 // the rooms below it have, runs one command line and ends with its exit status. It
-// decides nothing about a run.
+// decides nothing about a run. The demo is here since it plays command lines.
 package cli
 
 import (
@@ -133,7 +133,8 @@ func commands(a *command.App) *cobra.Command {
 		root.AddCommand(commands...)
 	}
 	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a))
-	root.AddCommand(queue.RevertCommand(a), queue.BisectCommand(a), serve.Command(a), serve.MCPCommand(a))
+	root.AddCommand(queue.RevertCommand(a), queue.BisectCommand(a), serve.Command(a), serve.MCPCommand(a),
+		demoCommand(a))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
 	})

@@ -127,7 +127,7 @@ func TestBoard(t *testing.T) {
 		{"!add_case", `{"title":"` + strings.Repeat("x", 1<<20) + `"}`, "expected length <= 500"},
 		{"!add_case", `{"title":"a\u0000b"}`, "NUL"},
 		{"!get_case", `{}`, "the argument id is missing"},
-		{"!get_case", `{"id":"../runs"}`, "is no id of a case"},
+		{"!get_case", `{"id":"../runs"}`, "is no id of a task"},
 		{"!get_case", `{"id":".."}`, "the argument id is missing"},
 		{"!get_inbox", `{"all":true}`, `takes no argument "all"`},
 		{"!stop_autopilot", `{}`, "no autopilot runs here\nStart it: pawl autopilot"},

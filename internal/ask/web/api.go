@@ -315,7 +315,7 @@ func explainCase(err error) *ProblemError {
 			cycle).suggest("Leave one of these needs out")
 	case errors.Is(err, store.ErrNoCase):
 		return problem(http.StatusNotFound, "CASE_NOT_FOUND",
-			"There is no such case").suggest("List the board: GET /api/v1/cases")
+			"There is no such task").suggest("List the board: GET /api/v1/cases")
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ type CasePath struct {
 func (p *CasePath) Resolve(huma.Context) []error {
 	if _, _, ok := board.ParseID(p.ID); !ok {
 		return []error{problem(http.StatusNotFound, "CASE_NOT_FOUND",
-			"%q is no id of a case: they look like task-042 or op-007", p.ID).
+			"%q is no id of a task: they look like task-042 or op-007", p.ID).
 			suggest("List the board: GET /api/v1/cases")}
 	}
 	p.ID = board.Normal(p.ID)

@@ -35,8 +35,8 @@ func TestScore(t *testing.T) {
 		why  string
 	}{
 		{"nothing", task(1), 0, ""},
-		{"unblocks one", task(1, func(c *Case) { c.Unblocks = 1 }), 10, " (1 case waits for it +10)"},
-		{"unblocks three", task(1, func(c *Case) { c.Unblocks = 3 }), 30, " (3 cases wait for it +30)"},
+		{"unblocks one", task(1, func(c *Case) { c.Unblocks = 1 }), 10, " (1 task waits for it +10)"},
+		{"unblocks three", task(1, func(c *Case) { c.Unblocks = 3 }), 30, " (3 tasks wait for it +30)"},
 		{"critical", task(1, tags("critical")), 50, " (tag critical +50)"},
 		{"quick-win", task(1, tags("quick-win")), 30, " (tag quick-win +30)"},
 		{"both tags", task(1, tags("critical", "quick-win")), 80, " (tag critical +50, tag quick-win +30)"},
@@ -48,7 +48,7 @@ func TestScore(t *testing.T) {
 		{"three retries", task(1, func(c *Case) { c.Retries = 3 }), -45, " (tried again 3 times -45)"},
 		{
 			"all at once", task(1, tags("critical", "quick-win"), family(3, 4), func(c *Case) { c.Unblocks, c.Retries = 2, 2 }), 90,
-			" (2 cases wait for it +20, tag critical +50, tag quick-win +30, 3 of 4 in op-001 are done +20, tried again twice -30)",
+			" (2 tasks wait for it +20, tag critical +50, tag quick-win +30, 3 of 4 in op-001 are done +20, tried again twice -30)",
 		},
 		{"priority is no part of it", task(1, func(c *Case) { c.Priority = 9 }), 0, ""},
 	} {
@@ -74,7 +74,7 @@ func TestNext(t *testing.T) {
 		{"one", []Case{task(1)}, nil, "task-001", "the only ready task"},
 		{"none ready", []Case{task(1, func(c *Case) { c.Unmet = 1 }), task(2, func(c *Case) { c.Held = true }), task(3, func(c *Case) { c.Status = Active }),
 			{ID: "op-001", Type: Operation, Status: Pending}}, nil, "", "no task is ready"},
-		{"the score", []Case{task(1), task(2, score(1))}, nil, "task-002", "score 10 (1 case waits for it +10), before 0 of task-001"},
+		{"the score", []Case{task(1), task(2, score(1))}, nil, "task-002", "score 10 (1 task waits for it +10), before 0 of task-001"},
 		{"priority before the score", []Case{task(1, score(9)), task(2, func(c *Case) { c.Priority = 1 })}, nil, "task-002", "priority 1, before 0 of task-001"},
 		{"a tie: the oldest", []Case{task(1), task(2, older)}, nil, "task-002", "score 0 like task-001, but older"},
 		{"a tie: the lower id", []Case{task(1000), task(999)}, nil, "task-999", "same score (0) and age as task-1000, and the lower id"},

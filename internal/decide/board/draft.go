@@ -143,7 +143,7 @@ func (r *resolver) tidyDrafts() error {
 		}
 		c.Status = cmp.Or(c.Status, Pending)
 		if !slices.Contains([]Status{Pending, Done, Blocked, Deferred}, c.Status) {
-			r.problems.add(line, "a new case cannot be %s", cutForMessage(string(c.Status)))
+			r.problems.add(line, "a new task cannot be %s", cutForMessage(string(c.Status)))
 		}
 		for _, wrong := range Check(*c) {
 			r.problems.add(line, "%s", wrong)

@@ -189,7 +189,7 @@ func whatToDoInstead(c *Case, ch Change) string {
 	case Active:
 		return "A loop works on it; to stop that first: pawl stop " + c.ID
 	case Done:
-		return "It has landed; for more work add a new case that needs it"
+		return "It has landed; for more work add a new task that needs it"
 	case Blocked:
 		if ch.Action == Block {
 			return "It is blocked already; to open it: pawl case unblock " + c.ID
@@ -225,7 +225,7 @@ func CanRemove(c *Case, dependents []string) error {
 		return &RefusalError{c.ID, why, whatToDoInstead(c, Change{Action: Remove})}
 	case c.Children > 0:
 		return &RefusalError{
-			c.ID, fmt.Sprintf("cannot remove %s: it holds %d cases", c.ID, c.Children),
+			c.ID, fmt.Sprintf("cannot remove %s: it holds %d tasks", c.ID, c.Children),
 			"Remove those first, or move them: pawl case edit ID --parent ''",
 		}
 	case len(dependents) > 0:

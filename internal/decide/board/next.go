@@ -54,9 +54,9 @@ func NearComplete(children, done int) bool { return 2*done > children }
 
 func waitingCases(n int) string {
 	if n == 1 {
-		return "1 case waits"
+		return "1 task waits"
 	}
-	return fmt.Sprintf("%d cases wait", n)
+	return fmt.Sprintf("%d tasks wait", n)
 }
 
 func timesInWords(n int) string {

@@ -59,7 +59,7 @@ func Parse(text []byte) (List, error) {
 		list = List{Format: Markdown, Drafts: parseMarkdown(string(text), problems)}
 	}
 	if n := len(list.Drafts); n > MaxDrafts {
-		problems.add(list.Drafts[MaxDrafts].Line, "more than %d cases at once; add them in parts", MaxDrafts)
+		problems.add(list.Drafts[MaxDrafts].Line, "more than %d tasks at once; add them in parts", MaxDrafts)
 	} else if n == 0 && len(problems.Problems) == 0 && len(list.Notes) == 0 {
 		problems.add(0, "no tasks are in it: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
 			"whose first line names its columns: title, and id, description, status, priority, labels, parent or needs")

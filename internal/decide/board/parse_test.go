@@ -193,7 +193,7 @@ func TestResolveTrouble(t *testing.T) {
 		`{"ref":"a","title":"x","needs":"b"}` + "\n" + `{"ref":"b","title":"y","needs":"a"}`:  "a → b → a",
 		`{"ref":"o","title":"x"}` + "\n" + `{"ref":"c","title":"y","parent":"o","needs":"o"}`: "o → c → o",
 		`{"ref":"o","title":"x","parent":"o"}`:                                                "it is nested in itself",
-		`{"title":"x","status":"active"}`:                                                     "a new case cannot be active",
+		`{"title":"x","status":"active"}`:                                                     "a new task cannot be active",
 		`{"title":"x","type":"epic"}`:                                                         `the type "epic" is unknown`,
 		`{"title":""}`:                                                                        "the title is empty",
 		"- [ ] " + strings.Repeat("x", 1<<20):                                                 "the title has 1048576 bytes",

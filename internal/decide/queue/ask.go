@@ -42,7 +42,7 @@ func (s *State) takeChange(ev *Event) {
 	}
 	e := *ev.Entry
 	if ev.Done {
-		s.addNote(NoteRefused, e.ID, "it has landed already; for more work add a case that needs it")
+		s.addNote(NoteRefused, e.ID, "it has landed already; for more work add a task that needs it")
 		return
 	}
 	if old := s.entryOf(e.ID); old != nil {

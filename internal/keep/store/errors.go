@@ -15,7 +15,7 @@ var (
 	// ErrNotFound: no such run.
 	ErrNotFound = errors.New("no such run")
 	// ErrNoCase: no such case on the board.
-	ErrNoCase = errors.New("no such case")
+	ErrNoCase = errors.New("no such task")
 	// ErrAmbiguous: the shortened id fits several runs; see [AmbiguousError].
 	ErrAmbiguous = errors.New("several runs fit")
 	// ErrRunning: a live process drives the run already; see [RunningError].

@@ -26,10 +26,10 @@ var caseActions = []struct {
 	flag, doc   string // of the words, if any
 	needed      bool   // without the words there is nothing to do
 }{
-	{verb: "block", short: "Hold a case back; below a blocked operation nothing is started", flag: "why"},
-	{verb: "unblock", short: "Open a blocked case again", flag: "why"},
-	{verb: "defer", short: "Put a case off", flag: "why"},
-	{verb: "undefer", short: "Take up a case that was put off", flag: "why"},
+	{verb: "block", short: "Hold a task back; below a blocked operation nothing is started", flag: "why"},
+	{verb: "unblock", short: "Open a blocked task again", flag: "why"},
+	{verb: "defer", short: "Put a task off", flag: "why"},
+	{verb: "undefer", short: "Take up a task that was put off", flag: "why"},
 	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why"},
 	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs"},
 	{verb: "approve", short: "Let verified work that waits for your review land"},
@@ -45,6 +45,7 @@ func Command(a *command.App) *cobra.Command {
 		caseAddCommand(a), caseListCommand(a), caseShowCommand(a), caseEditCommand(a), caseRemoveCommand(a),
 		caseCleanCommand(a), caseRollbackCommand(a), caseExtendCommand(a),
 		caseShellCommand(a), caseSyncCommand(a), caseExportCommand(a))
+	cmd.Aliases = []string{"task"}
 	for i := range caseActions {
 		cmd.AddCommand(caseActionCommand(a, i))
 	}
@@ -81,9 +82,9 @@ func eachCase(ctx context.Context, p *action.Operator, args []string, do func(id
 }
 
 // onCase is a command that does one thing with one case.
-func onCase(a *command.App, use, short, what string,
+func onCase(a *command.App, use, short string,
 	do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
-	return command.Leaf(use, short, command.ExactlyOne("the id of a "+what),
+	return command.Leaf(use, short, command.ExactlyOne("the id of a task"),
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return eachCase(ctx, p, args, func(id string) error { return do(ctx, p, id) })
@@ -94,7 +95,6 @@ func onCase(a *command.App, use, short, what string,
 func caseExtendCommand(a *command.App) *cobra.Command {
 	var iterations, timeout string
 	cmd := onCase(a, "extend ID", "Give a task more iterations or time, also while it works; a timed-out one goes on",
-		"task",
 		func(ctx context.Context, p *action.Operator, id string) error {
 			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {
@@ -130,7 +130,7 @@ func caseRollbackCommand(a *command.App) *cobra.Command {
 }
 
 func caseRemoveCommand(a *command.App) *cobra.Command {
-	return command.Leaf("rm ID...", "Take cases off the board; their history stays", command.SomeIDs,
+	return command.Leaf("rm ID...", "Take tasks off the board; their history stays", command.SomeIDs,
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return eachCase(ctx, p, args, func(id string) error {

@@ -41,7 +41,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
 				if len(args) > 0 || anyGiven(cmd, caseFlags) {
-					return command.Usage("-f takes everything from the file: no title and no other flags of the case")
+					return command.Usage("-f takes everything from the file: no title and no other flags of the task")
 				}
 				return addList(cmd.Context(), a, f.file, f.update)
 			}
@@ -56,7 +56,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 		},
 	}
 	f.common(cmd)
-	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups cases")
+	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups tasks")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
 	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board, until work on it begins")
 	return cmd
@@ -76,7 +76,7 @@ func (f *caseFields) common(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.verify, "verify", nil,
 		"a `CHECK` of this task: a command, or {\"command\": …, \"criterion\": …, \"files\": {…}} (repeatable)")
 	flags.StringArrayVar(&f.sealed, "sealed", nil, "the same, a `CHECK` that no agent at work on it sees (repeatable)")
-	flags.VarP(&names{list: &f.needs, what: "id"}, "needs", "n", "the `ID` of a case that must land first (repeatable)")
+	flags.VarP(&names{list: &f.needs, what: "id"}, "needs", "n", "the `ID` of a task that must land first (repeatable)")
 	flags.VarP(&names{list: &f.tags, what: "tag"}, "tag", "t", "a `TAG`; critical and quick-win go first (repeatable)")
 	flags.IntVarP(&f.priority, "priority", "p", 0, "`N`: higher goes first, before any score")
 	flags.StringVar(&f.parent, "parent", "", "the `ID` of the operation that it belongs to")
@@ -174,7 +174,7 @@ func updateList(ctx context.Context, a *command.App, drafts []board.Draft) error
 				return err
 			}
 		}
-		a.Say("Added %s, changed %d.", fault.Numbered(len(added), "case"), changed)
+		a.Say("Added %s, changed %d.", fault.Numbered(len(added), "task"), changed)
 		if left > 0 {
 			a.Say("Work on %s of the list has begun: what it says of that counts no more.", fault.Numbered(left, "task"))
 		}
@@ -239,7 +239,7 @@ func readList(a *command.App, from string) ([]byte, error) {
 func caseEditCommand(a *command.App) *cobra.Command {
 	var f caseFields
 	var cmd *cobra.Command
-	cmd = onCase(a, "edit ID", "Change what a case says: title, texts, tags, needs, parent, priority", "case",
+	cmd = onCase(a, "edit ID", "Change what a task says: title, texts, tags, needs, parent, priority",
 		func(ctx context.Context, p *action.Operator, id string) (err error) {
 			if !anyGiven(cmd, caseFlags) {
 				return command.Usage("say what to change; pawl case edit --help lists the flags")
@@ -254,7 +254,7 @@ func caseEditCommand(a *command.App) *cobra.Command {
 	f.common(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",
-		"the `ID` of a case that it does not need any more (repeatable)")
+		"the `ID` of a task that it does not need any more (repeatable)")
 	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to take away (repeatable)")
 	return cmd
 }

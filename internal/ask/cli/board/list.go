@@ -55,10 +55,10 @@ func caseListCommand(a *command.App) *cobra.Command {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return listCases(ctx, a, p.Store, f) })
 		})
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&statuses, "status", "s", nil, "only cases with this `STATUS` (repeatable)")
+	flags.StringSliceVarP(&statuses, "status", "s", nil, "only tasks with this `STATUS` (repeatable)")
 	flags.BoolVarP(&f.Ready, "ready", "r", false, "only tasks that can be started, the next one first")
 	flags.BoolVarP(&all, "all", "a", false, "also what is done")
-	flags.StringVarP(&f.Tag, "tag", "t", "", "only cases with this `TAG`")
+	flags.StringVarP(&f.Tag, "tag", "t", "", "only tasks with this `TAG`")
 	flags.StringVar(&f.Parent, "parent", "", "only what the operation `ID` holds")
 	flags.IntVar(&f.Limit, "limit", 0, "at most `N`; 0 is all (a table has 200 when this is not given)")
 	return cmd
@@ -124,7 +124,7 @@ func tally(counts map[board.Status]int, ready int) string {
 			parts[len(parts)-1] += fmt.Sprintf(" (%d ready)", ready)
 		}
 	}
-	return fault.Numbered(all, "case") + ": " + strings.Join(parts, ", ")
+	return fault.Numbered(all, "task") + ": " + strings.Join(parts, ", ")
 }
 
 // caseTable prints cases as wide as the terminal is.

@@ -23,7 +23,7 @@ import (
 )
 
 func caseShowCommand(a *command.App) *cobra.Command {
-	return onCase(a, "show ID", "Show a case: what it says, what it waits for, its history", "case",
+	return onCase(a, "show ID", "Show a task: what it says, what it waits for, its history",
 		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p.Store, id) })
 }
 
@@ -135,7 +135,7 @@ func printCase(a *command.App, c *board.Case, needs, dependents []string) {
 		row("waits", c.NotReady())
 	}
 	if c.Type == board.Operation {
-		row("holds", fmt.Sprintf("%s, %d done", fault.Numbered(c.Children, "case"), c.ChildrenDone))
+		row("holds", fmt.Sprintf("%s, %d done", fault.Numbered(c.Children, "task"), c.ChildrenDone))
 	} else {
 		score, parts := board.Score(c)
 		row("score", fmt.Sprintf("%d%s", score, board.Because(parts)))

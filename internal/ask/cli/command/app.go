@@ -160,7 +160,7 @@ func BuildVersion() string {
 // SomeIDs is for commands with the ids of cases.
 func SomeIDs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return Usage("%s needs the id of a case: pawl case %s", cmd.CommandPath(), cmd.Use)
+		return Usage("%s needs the id of a task: pawl case %s", cmd.CommandPath(), cmd.Use)
 	}
 	return nil
 }
@@ -465,13 +465,4 @@ func (a *App) colored() bool {
 		return a.onTerminal() && a.wantsColor()
 	}
 	return a.Color == "always"
-}
-
-// QuoteShell quotes a word for a shell, where it needs that.
-func QuoteShell(word string) string {
-	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
-	if plain && word != "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

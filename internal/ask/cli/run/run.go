@@ -1,5 +1,5 @@
 // Package run has the commands about runs: run, plan, resume, stop, discard, pause, answer,
-// message, rollback, apply, settle, ps, show, logs, stats, gc and demo. What they change is
+// message, rollback, apply, settle, ps, show, logs, stats and gc. What they change is
 // changed by action.
 package run
 
@@ -35,7 +35,7 @@ import (
 // Commands are the commands about runs.
 func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
-		demoCommand(a), runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
+		runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
 		statsCommand(a), workflowCommand(a), planCommand(a), sealCommand(a), stopCommand(a),
 		a.OnRun("discard RUN", "Give up a run that waits; files and history stay", (*action.Operator).DiscardRun),
 		a.OnRun("pause RUN", "Pause a run at the end of its iteration", (*action.Operator).Pause),
