@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -32,7 +32,7 @@ func over(r store.Run, format string, args ...any) error {
 	case r.Kind == "task":
 		e = e.Hint("What becomes of its task: pawl case show %s", board.TaskOf(r.Name))
 	case s == loop.Completed:
-		e = e.Hint("Start a new run: pawl run %s", r.Name)
+		e = e.Hint("Start a new run: %s", StartCommand(r))
 	default:
 		e = e.Hint("Go on: pawl resume %s", r.ID)
 	}
@@ -362,7 +362,7 @@ func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error
 	if len(open) > 0 {
 		asked = open
 	}
-	return e.Hint("For example: pawl answer %s --step %s TEXT", run, Word(asked[0].Step))
+	return e.Hint("For example: pawl answer %s --step %s TEXT", run, fault.QuoteShell(asked[0].Step))
 }
 
 // unanswered are the questions of steps that no answer waits for.
@@ -373,14 +373,9 @@ func unanswered(asked []loop.Asks, rows []store.Control) []loop.Asks {
 	})
 }
 
-// Word is a step's id as it is typed.
-func Word(id string) string {
-	if strings.ContainsFunc(id, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./", r)
-	}) {
-		return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
-	}
-	return id
+// StartCommand starts the procedure or the workflow of a run anew.
+func StartCommand(r store.Run) string {
+	return "pawl run " + fault.QuoteShell(cmp.Or(SetupOf(r).Flags.File, r.Name))
 }
 
 // Executions are those of a workflow's steps, in the order in which they began.

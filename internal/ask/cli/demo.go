@@ -99,7 +99,7 @@ func showDemo(ctx context.Context, a *command.App, keep, web bool) (err error) {
 	program := programName(a)
 	if keep {
 		a.Say("\nThe folder stays. To look around in it:\n  cd %s\n  XDG_STATE_HOME=%s %s show build",
-			command.QuoteShell(d.app.Dir), command.QuoteShell(filepath.Join(scratch, "state")), program)
+			fault.QuoteShell(d.app.Dir), fault.QuoteShell(filepath.Join(scratch, "state")), program)
 	}
 	a.Say("\nIn a repository of your own:\n"+
 		"  %[1]s init     # looks at the repository, and writes a pawl.yaml with what it found\n"+
@@ -115,7 +115,7 @@ func programName(a *command.App) string {
 	if err == nil || unknown != nil {
 		return "pawl"
 	}
-	return command.QuoteShell(exe)
+	return fault.QuoteShell(exe)
 }
 
 // prepareFolder makes the repository. Of the person's environment the demo keeps what it needs
@@ -173,7 +173,7 @@ func (d *demo) playStory(ctx context.Context) error {
 func (d *demo) runLine(ctx context.Context, line []string) error {
 	var shown strings.Builder
 	for _, word := range line {
-		shown.WriteString(" " + command.QuoteShell(word))
+		shown.WriteString(" " + fault.QuoteShell(word))
 	}
 	d.app.Say("\n$ pawl%s", shown.String())
 	app := d.app

@@ -69,3 +69,12 @@ func Numbered(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// QuoteShell quotes a word for a shell, where it needs that.
+func QuoteShell(word string) string {
+	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -184,7 +184,7 @@ func (s *State) stopAsked(e *Event) {
 func stopCommand(c Cause) *Command {
 	switch c {
 	case CauseStop:
-		return &Command{Status: Stopped, Why: "stopped by pawl stop"}
+		return &Command{Status: Stopped, Why: "stopped by 'pawl stop'"}
 	case CauseRaced:
 		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
 	case CauseSettled:

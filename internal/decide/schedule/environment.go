@@ -131,7 +131,7 @@ func adviceFor(c failure.Class) string {
 	case failure.MissingCommand:
 		return "Install the program on this machine, or with workspace.setup."
 	case failure.Auth:
-		return "Log in again; pawl doctor shows which agents can work."
+		return "Log in again; 'pawl doctor' shows which agents can work."
 	case failure.QuotaExhausted:
 		return "Buy credit, or set another agent."
 	case failure.Validation:

@@ -137,7 +137,7 @@ func TestIdle(t *testing.T) {
 	}
 	soon := time.Now().Add(time.Hour)
 	state := schedule.State{Hold: "m1: no room", Until: soon, Bench: []schedule.Bench{
-		{Case: "task-001", Why: "m1: no room", Until: soon}, {Case: "task-002", Why: "stopped by pawl stop"}, {Case: "task-003"},
+		{Case: "task-001", Why: "m1: no room", Until: soon}, {Case: "task-002", Why: "stopped by 'pawl stop'"}, {Case: "task-003"},
 		{Case: "task-009"},
 	}}
 	row := store.Autopilot{Session: "s", State: encodeJSON(state), Options: encodeJSON(handed{}), Phase: "running"}
@@ -147,7 +147,7 @@ func TestIdle(t *testing.T) {
 	idle, err := IdleOf(t.Context(), db)
 	want := []string{
 		"nothing is started until " + soon.Local().Format(time.TimeOnly) + ": m1: no room",
-		"task-002 is not started: stopped by pawl stop. Give it back: pawl case start task-002",
+		"task-002 is not started: stopped by 'pawl stop'. Give it back: pawl case start task-002",
 	}
 	if err != nil || len(idle.KeptOut) != 2 || !slices.Equal(idle.Lines(), want) {
 		t.Errorf("it says %q of %+v (%v)", idle.Lines(), idle.KeptOut, err)

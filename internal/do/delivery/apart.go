@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -174,12 +173,10 @@ func OnlyThere(only []workspace.Conflict, dir, top, run string) (lines []string)
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("Only in the workspace: %q (%s). Copy it: cp -R %s %s", c.Path, c.Why,
-			quoteShell(filepath.Join(dir, c.Path)), quoteShell(filepath.Join(top, filepath.Dir(c.Path)))))
+			fault.QuoteShell(filepath.Join(dir, c.Path)), fault.QuoteShell(filepath.Join(top, filepath.Dir(c.Path)))))
 	}
 	if len(lines) > 0 && dir != "" {
 		lines = append(lines, "Look at what an agent made first: pawl run shell "+run)
 	}
 	return lines
 }
-
-func quoteShell(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

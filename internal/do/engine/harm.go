@@ -87,7 +87,7 @@ func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
 	const most = 3
 	for i, s := range r.Secrets {
 		if i == most {
-			w.warn(fmt.Sprintf("iteration %d added %d more; pawl show lists them", r.Number, len(r.Secrets)-most))
+			w.warn(fmt.Sprintf("iteration %d added %d more; 'pawl show' lists them", r.Number, len(r.Secrets)-most))
 			break
 		}
 		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands",

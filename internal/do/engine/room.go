@@ -116,7 +116,7 @@ func (d *Driver) flushAll(ctx context.Context) {
 func (s *session) homeless() (why string) {
 	if _, err := os.Stat(s.watched); errors.Is(err, fs.ErrNotExist) {
 		return "the folder " + s.watched + " was removed while the run worked in it, with what had not landed; a task " +
-			"begins anew, in a new folder, by pawl case retry"
+			"begins anew, in a new folder, by 'pawl case retry'"
 	}
 	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
 		return err.Error() + "; what the agent did is in " + s.watched

@@ -312,7 +312,7 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 		return autopilot.Run(ctx, o)
 	}
 	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
-	dashed.Hint = "Ctrl+C ends it. Elsewhere: pawl answer, pawl stop, pawl autopilot pause"
+	dashed.Hint = "Ctrl+C ends it. In another terminal: pawl autopilot pause"
 	screen.cover(true)
 	err = dashboard.Own(ctx, dashed, func(wake func()) error {
 		notify := o.Notify

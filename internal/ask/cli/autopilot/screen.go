@@ -332,7 +332,7 @@ func topCommand(a *command.App) *cobra.Command {
 	return command.Leaf("top", "Watch the autopilot in this terminal", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if !a.Interactive() {
-				return command.Usage("pawl top draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
+				return command.Usage("'pawl top' draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				p.Store.OnWait(nil) // the dashboard has the screen

@@ -55,7 +55,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 	if err == nil {
 		if others := db.OthersWhenMade(); len(others) > 0 {
 			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
-				"cluster.store, …?repository=NAME, or by the remote origin; pawl cluster check lists them.",
+				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
 				db.Board(), fault.Numbered(len(others), "other board"), others[0])
 		}
 		_ = config.KeepRoot(c.Root, a.Env, findCommit(ctx, c.Root)) // without it another server does not list it

@@ -323,12 +323,3 @@ func CaseJSON(c *board.Case) CaseDocument {
 	d.Score, d.Parts = board.Score(c)
 	return d
 }
-
-// QuoteShell quotes a word for a shell, where it needs that.
-func QuoteShell(word string) string {
-	plain := strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == ""
-	if plain && word != "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -22,7 +23,7 @@ func BisectCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			line := args[0]
 			if len(args) > 1 {
-				line = strings.Join(lists.Each(args, command.QuoteShell), " ")
+				line = strings.Join(lists.Each(args, fault.QuoteShell), " ")
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return findCulprit(ctx, a, p, line, good, unsandboxed)
@@ -79,9 +80,9 @@ func findCulprit(ctx context.Context, a *command.App, p *action.Operator, line, 
 	a.Result("%s\n", report.Line(found.Summary, 400))
 	a.Result("It is green in %.10s, the state before.\n", found.Good)
 	for _, task := range found.Tasks {
-		a.Say("Take it back:     pawl revert %s --why %s", task, command.QuoteShell("red since: "+line))
+		a.Say("Take it back:     pawl revert %s --why %s", task, fault.QuoteShell("red since: "+line))
 	}
-	a.Say("Have it repaired: pawl case add %s --verify %s", command.QuoteShell("Repair: "+report.Line(line, 80)),
-		command.QuoteShell(line))
+	a.Say("Have it repaired: pawl case add %s --verify %s", fault.QuoteShell("Repair: "+report.Line(line, 80)),
+		fault.QuoteShell(line))
 	return nil
 }

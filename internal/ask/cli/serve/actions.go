@@ -237,7 +237,7 @@ func serveMCP(ctx context.Context, a *command.App) error {
 		return err
 	}
 	if a.Interactive() {
-		return command.Usage("pawl mcp talks to a program, not to a person").
+		return command.Usage("'pawl mcp' talks to a program, not to a person").
 			Hint("Let Claude Code start it: claude mcp add pawl -- pawl mcp")
 	}
 	db, root, err := a.Store(ctx)

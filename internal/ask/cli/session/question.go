@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
@@ -152,7 +153,7 @@ func printAsked(a *command.App, run string, asked []loop.Asks, here bool) {
 	}
 	if !here {
 		a.Result("\n  Answer each: pawl answer %s --step %s TEXT\n  The last answer resumes the run.\n\n", run,
-			action.Word(asked[0].Step))
+			fault.QuoteShell(asked[0].Step))
 	}
 }
 

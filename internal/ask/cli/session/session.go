@@ -134,11 +134,11 @@ func (s *Session) DriveOn(ctx context.Context, run string, e loop.Event) error {
 }
 
 // resumeHint adds what to do about a run that cannot be resumed.
-func resumeHint(err error, name string) error {
+func resumeHint(err error, name, anew string) error {
 	e := fault.Of(fault.Refused, fmt.Errorf("cannot resume %s: %w", name, err))
 	switch {
 	case errors.Is(err, loop.ErrFinal):
-		return e.Hint("Start a new run: pawl run %s", name)
+		return e.Hint("Start a new run: %s", strings.TrimSuffix(anew, " --fresh"))
 	case errors.Is(err, loop.ErrActive):
 		return e.Hint("Watch it: pawl logs %s -f", name)
 	case errors.Is(err, loop.ErrNeedsAnswer):
@@ -170,6 +170,7 @@ type Session struct {
 	Top      string              // top level of the files that are worked in
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
+	file     string      // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
 
@@ -371,7 +372,7 @@ func (s *Session) driveError(err error) error {
 	}
 	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
 		if errors.Is(err, known) {
-			return resumeHint(err, s.Plan.Name)
+			return resumeHint(err, s.Plan.Name, s.anew())
 		}
 	}
 	return err

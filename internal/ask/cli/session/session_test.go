@@ -50,7 +50,7 @@ func TestResumeHint(t *testing.T) {
 		loop.ErrNeedsAnswer: "pawl answer build", loop.ErrAtLimit: "--max-iterations N",
 	} {
 		var f *fault.Error
-		got := resumeHint(fmt.Errorf("run 7k3f: %w", err), "build")
+		got := resumeHint(fmt.Errorf("run 7k3f: %w", err), "build", "pawl run build --fresh")
 		if !errors.As(got, &f) || f.Kind != fault.Refused || !strings.Contains(strings.Join(f.Hints, "\n"), want) {
 			t.Errorf("%v: %v, want a refusal with %s", err, f, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -172,11 +173,11 @@ func (s *Session) anew() string {
 	work := s.Plan.Prompt.Work
 	switch {
 	case work == "":
-		return "pawl run " + s.Plan.Name + " --fresh"
+		return "pawl run " + fault.QuoteShell(cmp.Or(s.file, s.Plan.Name)) + " --fresh"
 	case len(work) > 200 || strings.ContainsFunc(work, unicode.IsControl):
 		return "the same command with --fresh"
 	}
-	return "pawl run " + s.Plan.Name + " '" + strings.ReplaceAll(work, "'", `'\''`) + "' --fresh"
+	return "pawl run " + s.Plan.Name + " " + fault.QuoteShell(work) + " --fresh"
 }
 
 // offer asks on a terminal whether to go on with the run that waits.

@@ -114,7 +114,7 @@ func printAgents(a *command.App, all []agentState) {
 		a.Result("\nNo agent program that pawl knows is installed.\n")
 	}
 	if !a.Verbose {
-		a.Result("\nnot installed: %s\n(pawl doctor -v says how to get them)\n", strings.Join(missing, ", "))
+		a.Result("\nnot installed: %s\n('pawl doctor -v' says how to get them)\n", strings.Join(missing, ", "))
 		return
 	}
 	a.Result("\nnot installed:\n")

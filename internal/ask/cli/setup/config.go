@@ -166,7 +166,7 @@ func agentOfUser(a *command.App) (name, from string) {
 func sayProposal(a *command.App, p *survey.Proposal) {
 	switch {
 	case p.Agent == "":
-		a.Say("No agent program was found on this machine; pawl doctor -v says how to get one.")
+		a.Say("No agent program was found on this machine; 'pawl doctor -v' says how to get one.")
 	case p.AgentFrom != "":
 		a.Say("Agent:  %s (from %s)", p.Agent, p.AgentFrom)
 	default:

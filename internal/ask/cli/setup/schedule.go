@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
@@ -102,7 +103,7 @@ func typedLine(a *command.App, args []string) string {
 	}
 	words = append(append(words, "schedule"), args...)
 	for i, word := range words {
-		words[i] = command.QuoteShell(word)
+		words[i] = fault.QuoteShell(word)
 	}
 	return strings.Join(words, " ")
 }
@@ -200,6 +201,6 @@ func timerOf(a *command.App, args []string) (timer, error) {
 // crontab is the line of a crontab, in which a percent sign is special.
 func (t timer) crontab() string {
 	words := []string{t.at, "exec env"}
-	words = append(words, lists.Each(slices.Concat(t.env, t.line), command.QuoteShell)...)
+	words = append(words, lists.Each(slices.Concat(t.env, t.line), fault.QuoteShell)...)
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)
 }
