@@ -154,7 +154,9 @@ func newGate(kind, command, from string) Gate {
 func (r repository) wholeFolder() (p part, none map[string]bool) {
 	said, none := r.agentsFile()
 	p.gates = said
+	r.leaveEditors(&p)
 	take := func(more part) {
+		r.leaveEditors(&more)
 		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
 			return none[g.Kind] || hasKind(p.gates, g.Kind)
 		})
@@ -163,11 +165,17 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 	languages := r.findEcosystems()
 	languages.addPart(r.nodePart())
 	env, py := r.pythonPart()
-	languages.addPart(py)
+	helps := len(languages.gates) > 0 && len(py.gates) == 0 // a list of tools for another language's project
+	if !helps {
+		languages.addPart(py)
+	}
 	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
 		take(r.taskGates(env))
 	}
 	take(languages)
+	if helps && slices.ContainsFunc(p.gates, func(g Gate) bool { return env != "" && strings.HasPrefix(g.Command, env) }) {
+		p.setup = append(p.setup, py.setup...)
+	}
 	if !hasKind(p.gates, "test") && !none["test"] {
 		take(r.workflowGates())
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
@@ -99,30 +98,15 @@ func runScript(manager, name string) string {
 	return manager + " run " + name
 }
 
-var scriptCall = lazy.Regexp(`\b(?:npm|pnpm|yarn|bun) (?:run )?([\w:.-]+)`)
-
-// scriptTasks are the scripts of a package.json, each with the text of those that it calls.
+// scriptTasks are the scripts of a package.json.
 func scriptTasks(all map[string]string) map[string]task {
 	out := map[string]task{}
-	for name := range all {
+	for name, body := range all {
 		if name != "check" { // it may be anything: types, style, both
-			out[name] = task{body: withCalled(all, name, 3)}
+			out[name] = task{body: body}
 		}
 	}
 	return out
-}
-
-func withCalled(all map[string]string, name string, depth int) string {
-	body := all[name]
-	if depth == 0 {
-		return body
-	}
-	for _, m := range scriptCall().FindAllStringSubmatch(all[name], -1) {
-		if _, is := all[m[1]]; is && m[1] != name {
-			body += "\n" + withCalled(all, m[1], depth-1)
-		}
-	}
-	return body
 }
 
 // memberFolders are the folders of a monorepo's packages.
@@ -193,8 +177,9 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 		if json.Unmarshal([]byte(r.text(filepath.Join(member, "package.json"))), &m) != nil {
 			continue
 		}
-		for name, t := range scriptTasks(m.Scripts) {
-			if reasonUnfit(t) == "" {
+		tasks := scriptTasks(m.Scripts)
+		for name, t := range tasks {
+			if reasonUnfit(withCalled(tasks, t, map[string]bool{name: true})) == "" {
 				with[name]++
 			}
 		}

@@ -73,7 +73,7 @@ func (r repository) addParts(p *part, none map[string]bool) {
 		q.addPart(sub.nodePart())
 		_, py := sub.pythonPart()
 		q.addPart(py)
-		isNew := slices.ContainsFunc(q.groups, func(g string) bool { return !slices.Contains(p.groups, g) })
+		isNew := slices.ContainsFunc(q.groups, func(g string) bool { return !slices.Contains(p.groups, g) || isApart(p, g) })
 		switch {
 		case !hasKind(q.gates, "test"):
 		case alone && isNew, !alone && len(chosen) == manyParts:
@@ -91,6 +91,13 @@ func (r repository) addParts(p *part, none map[string]bool) {
 		p.notes = append(p.notes, fmt.Sprintf("Left out: %s; add a gate such as \"cd %s && …\" if agents work there.",
 			report.Some(left, shownNames), left[0]))
 	}
+}
+
+// isApart is true where the root's own tests do not reach into a folder that is a module of its
+// own. A workspace reaches all of its modules, and is tested by another command.
+func isApart(p *part, group string) bool {
+	alone := map[string]string{"go": "go test ./...", "rust": "cargo test"}[group]
+	return alone != "" && slices.ContainsFunc(p.gates, func(g Gate) bool { return g.Command == alone })
 }
 
 // addPart adds the gates and the set-up of a folder, run there.

@@ -158,3 +158,69 @@ func TestProposalText(t *testing.T) {
 		t.Error("a missing folder was looked at")
 	}
 }
+
+// A command that changes files is no gate, wherever it comes from and whatever calls it.
+func TestNoGateEditsFiles(t *testing.T) {
+	t.Parallel()
+	for command, isGate := range map[string]bool{
+		"eslint .": true, "eslint --fix .": false, "eslint . --fix=true": false, "eslint . --fix=false": true, "eslint --fix-dry-run .": true,
+		"prettier --check .": true, "prettier --write .": false, "biome check --apply .": false, "biome ci .": true,
+		"ruff check": true, "ruff check --fix": false, "ruff format": false, "ruff format --check": true, "black .": false, "black --check .": true,
+		"gofmt -l .": true, "gofmt -s -w .": false, "test -z \"$(gofmt -l .)\"": true, "goimports -w a.go": false, "golangci-lint run": true,
+		"golangci-lint run --fix": false, "go vet ./...": true, "go mod tidy": false, "go mod tidy -diff": true, "go generate ./...": false,
+		"bundle exec rubocop": true, "rubocop -A": false, "rubocop --autocorrect-all": false, "rubocop -a lib": false, "rubocop --auto-correct": false,
+		"cargo fmt": false, "cargo fmt --check": true, "cargo fmt -- --check": true, "cargo clippy": true, "cargo clippy --fix": false,
+		"phpcs": true, "phpcbf": false, "php-cs-fixer fix": false, "php-cs-fixer fix --dry-run": true, "pint --test": true, "pint": false,
+		"mvn spotless:check": true, "mvn spotless:apply": false, "./gradlew ktlintFormat": false, "ktlint": true, "ktlint -F": false,
+		"dart format .": false, "dart format --set-exit-if-changed .": true, "terraform fmt -check": true, "terraform fmt": false,
+		"clang-format -i src/*.c": false, "clang-format --dry-run -Werror a.c": true, "jest -w 2": true, "npm test -w packages/a": true,
+		"jest --updateSnapshot": false, "grep -w x y": true, "$(MISSPELL) -w docs": false, "shfmt -d .": true, "pre-commit run -a": false,
+		"stylelint --fix '**/*.css'": false, "swiftformat --lint .": true, "swiftformat .": false, "sed -i s/a/b/ x": false,
+	} {
+		files := map[string]map[string]string{
+			"AGENTS.md":    {"AGENTS.md": "## Build/Test/Lint Commands\n\n**Lint:** `" + command + "`\n"},
+			"through make": {"AGENTS.md": "## Build/Test/Lint Commands\n\n**Lint:** `make lint`\n", "Makefile": "lint: one two\none:\n\ttrue\ntwo: three/x\nthree/%:\n\t@" + command + "\n"},
+			"package.json": {"package.json": fmt.Sprintf(`{"scripts": {"lint": "npm run style", "style": %q}}`, command)},
+			"Makefile":     {"Makefile": "lint: style\nstyle:\n\t" + command + "\n"},
+		}
+		for from, tree := range files {
+			p, err := Of(write(t, tempDir(t), tree), nil, onPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := hasKind(p.Gates, "lint"); got != isGate {
+				t.Errorf("%s: %s is a gate: %v, want %v; notes %q", from, command, got, isGate, p.Notes)
+			}
+		}
+	}
+}
+
+// A module below the root that its tests do not reach is named; tools that are written in
+// another language are no reason to set that up.
+func TestModulesBelow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files       map[string]string
+		note, setup string
+	}{
+		"go":           {map[string]string{"go.mod": "module x\n", "sdk/go.mod": "module y\n"}, "Left out: sdk", ""},
+		"go.work":      {map[string]string{"go.mod": "module x\n", "go.work": "use .\nuse ./sdk\n", "sdk/go.mod": "module y\n"}, "", ""},
+		"make":         {map[string]string{"go.mod": "module x\n", "Makefile": "test:\n\t./all\n", "sdk/go.mod": "module y\n"}, "", ""},
+		"rust":         {map[string]string{"Cargo.toml": "[package]\n", "bindings/Cargo.toml": "[package]\n"}, "Left out: bindings", "cargo fetch"},
+		"a workspace":  {map[string]string{"Cargo.toml": "[workspace]\n", "core/Cargo.toml": "[package]\n"}, "", "cargo fetch"},
+		"other tools":  {map[string]string{"go.mod": "module x\n", "requirements.txt": "codespell\n"}, "", ""},
+		"needed tools": {map[string]string{"go.mod": "module x\n", "requirements.txt": "codespell\n", "Makefile": "lint:\n\tpython -m codespell\n"}, "", "pip install"},
+	} {
+		p, err := Of(write(t, tempDir(t), c.files), nil, onPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, setup := strings.Join(p.Notes, "\n"), strings.Join(p.Setup, "\n")
+		if strings.Contains(notes, "Left out") != (c.note != "") || !strings.Contains(notes, c.note) {
+			t.Errorf("%s: the notes are %q, want %q", name, notes, c.note)
+		}
+		if (setup == "") != (c.setup == "") || !strings.Contains(setup, c.setup) {
+			t.Errorf("%s: the set-up is %q, want %q", name, setup, c.setup)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func (y *python) addTests() {
 		y.addTool("test", "python", "manage.py test", "manage.py", false)
 	case strings.Contains(y.tox, "[testenv"), strings.Contains(y.project, "[tool.tox"):
 		y.needs = false
-		y.addTool("test", "tox", "-e py", "tox.ini", false)
+		y.addTool("test", "tox", "-e py", cmp.Or(y.firstFile("tox.ini"), "pyproject.toml"), false)
 	case conftest != "":
 		y.addTool("test", "pytest", "", conftest, false)
 	case y.declaresTool("pytest"):

@@ -3,6 +3,7 @@ package survey
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,13 +32,19 @@ var wanted = []struct {
 }
 
 var (
-	taskEdits = lazy.Regexp(`(^|\s)(--fix|--write|--apply|--autofix|--unsafe-fixes|-w)(\s|$|=)|\b(go|cargo) fmt\b|` +
-		`\bphpcbf\b|\bautopep8\b|\bgofumpt -l -w`)
-	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|cargo fmt|dotnet format|mix format)\b`)
-	taskChecks  = lazy.Regexp(`--check|--diff|--verify-no-changes|--check-formatted|--no-fix`)
-	taskStays   = lazy.Regexp(`--watch(All)?(\s|$)|\bnodemon\b|\bvitest (watch|dev)\b`)
-	taskNone    = lazy.Regexp(`no test specified|\bexit 1$`)
-	taskFormat  = lazy.Regexp(`(^|\s)(fmt|format|fix)(\s|$)`)
+	// taskEdits changes files, whatever else stands in the line.
+	taskEdits = lazy.Regexp(`(^|\s)--(fix|write|apply|autofix|unsafe-fixes|apply-unsafe|auto-?correct(-all)?|in-?place|` +
+		`update-?snapshots?|updateSnapshot|snapshot-update)(\s|$|=[^f])|\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|` +
+		`(\$[({]\w+[)}]|\b(gofmt|goimports|gofumpt|gci|golines|misspell|shfmt|buf))(\s+\S+)*?\s+-w\b|` +
+		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|\b(phpcbf|autopep8|pyupgrade|lint-staged)\b|` +
+		`\bpre-commit run\b|\bcargo fix\b|\bgo (fix|generate)\b|\bspotless:?[aA]pply\b|\bktlintFormat\b|\bfmt:format\b`)
+	// taskFormats does, but with what [taskChecks] finds in the line.
+	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|rustfmt|` +
+		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|swiftformat|stylua|scalafmt(All)?)\b`)
+	taskChecks = lazy.Regexp(`-check|-diff|--verify-no-changes|--no-fix|--dry-run|--set-exit-if-changed|--test\b|--lint\b`)
+	taskStays  = lazy.Regexp(`--watch(All)?(\s|$)|\bnodemon\b|\bvitest (watch|dev)\b`)
+	taskNone   = lazy.Regexp(`no test specified|\bexit 1$`)
+	taskFormat = lazy.Regexp(`(^|\s)(fmt|format|fix)(\s|$)`)
 )
 
 const (
@@ -66,6 +73,49 @@ func reasonUnfit(t task) string {
 	return ""
 }
 
+// callsTask is how a task starts another one.
+var callsTask = lazy.Regexp(`(?:\b(?:npm|pnpm|yarn|bun|make|just|task|composer)|\$[({]MAKE[)}])(?: run(?:-script)?)? ([\w:.-]+)|` +
+	`(?:^|\s)@([\w:.-]+)`)
+
+// withCalled is a task with the text of those that it calls. seen are those that it has already.
+func withCalled(all map[string]task, t task, seen map[string]bool) task {
+	called := strings.FieldsFunc(t.calls, func(r rune) bool { return strings.ContainsRune(" \t/%=:$()", r) })
+	for _, m := range callsTask().FindAllStringSubmatch(t.body, -1) {
+		called = append(called, m[1]+m[2])
+	}
+	for _, name := range called {
+		if next, is := all[name]; is && !seen[name] {
+			seen[name] = true
+			t.body += "\n" + withCalled(all, next, seen).body
+		}
+	}
+	return t
+}
+
+// leaveEditors takes gates out that edit files, by themselves or by what they call.
+func (r repository) leaveEditors(p *part) {
+	tasks := map[string]task{}
+	for _, name := range []string{"GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile"} {
+		maps.Copy(tasks, readRules(r.text(name)))
+	}
+	for _, name := range []string{"composer.json", "package.json"} {
+		var file struct {
+			Scripts map[string]any `json:"scripts"`
+		}
+		_ = json.Unmarshal([]byte(r.text(name)), &file)
+		for script, body := range file.Scripts {
+			tasks[script] = task{body: strings.Trim(fmt.Sprint(body), "[]")}
+		}
+	}
+	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool {
+		edits := reasonUnfit(withCalled(tasks, task{body: g.Command}, map[string]bool{})) == editsFiles
+		if edits {
+			p.notes = append(p.notes, fmt.Sprintf("%s: %q %s, so it is no gate.", g.From, g.Command, editsFiles))
+		}
+		return edits
+	})
+}
+
 // pickTasks takes the best task of each kind, and notes those that are unfit.
 func pickTasks(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
 	var p part
@@ -78,7 +128,7 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 			if !is {
 				continue
 			}
-			why := reasonUnfit(t)
+			why := reasonUnfit(withCalled(tasks, t, map[string]bool{name: true}))
 			if why == "" {
 				p.gates = append(p.gates, newGate(w.kind, command(name), from))
 				break
