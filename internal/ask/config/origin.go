@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -104,7 +106,19 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // Name is the file of the configuration, or that there is none.
 func (c *Config) Name() string {
-	return cmp.Or(c.File, "the configuration (there is no pawl.yaml in "+c.Root+")")
+	if c.File == "" {
+		return "the configuration (" + c.NoFile() + ")"
+	}
+	return c.File
+}
+
+// NoFile is what to say where the project has no file.
+func (c *Config) NoFile() string {
+	none := "there is no pawl.yaml in " + c.Root
+	if _, err := os.Stat(filepath.Join(c.Root, "pawl.yml")); err == nil {
+		none += " (pawl.yml is not read; rename it)"
+	}
+	return none
 }
 
 // layer is where a value came from, low to high.

@@ -115,8 +115,7 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 	}
 	names := slices.Sorted(maps.Keys(c.Procedures))
 	if len(names) == 0 {
-		return config.Procedure{}, fault.Refuse("unknown procedure %q: %s defines none", name, c.Name()).
-			Hint("Write one with: pawl init")
+		return config.Procedure{}, WithoutProcedures(c)
 	}
 	meant := ""
 	if near := config.Nearest(name, names); near != "" {
@@ -124,6 +123,17 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 	}
 	return config.Procedure{}, fault.Refuse("unknown procedure %q%s", name, meant).
 		Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
+}
+
+// WithoutProcedures refuses to run where the configuration has nothing to run.
+func WithoutProcedures(c *config.Config) *fault.Error {
+	if c.File == "" {
+		return fault.Refuse("%s, so there is nothing to run, and nothing says how work is checked", c.NoFile()).
+			Hint("Let pawl look at the repository, and write one: pawl init")
+	}
+	return fault.Refuse("%s has no procedure to run", c.Name()).
+		Hint("Add one to it: procedures: {build: {act: [builtin:act/edit-and-test]}}").
+		Hint("Or let pawl write a whole one, in its place: rm %s && pawl init", fault.QuoteShell(c.File))
 }
 
 // procedurePlan fills the plan. Its order is that of the messages that a person

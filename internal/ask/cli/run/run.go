@@ -216,7 +216,7 @@ func oneProcedure(a *command.App, args []string) (string, error) {
 			Hint("If these words are what it is to do, quote them as a sentence")
 	}
 	if len(names) == 0 {
-		return "", command.Usage("name a procedure: %s defines none", c.Name()).Hint("Write one with: pawl init")
+		return "", planner.WithoutProcedures(c)
 	}
 	e := command.Usage("name a procedure: pawl run NAME")
 	for _, n := range names {

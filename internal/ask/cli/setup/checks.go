@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,8 @@ func (k *checks) wrong(what string, err error) {
 	if errors.As(err, &e) {
 		hints = e.Hints
 	}
-	k.add(problem, what, err.Error(), hints...)
+	first, _, _ := strings.Cut(err.Error(), "\n") // the rest shows the place, on lines of its own
+	k.add(problem, what, first, hints...)
 }
 
 func (k *checks) failed() (n int) {
@@ -81,8 +83,7 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 		return k
 	}
 	if c.File == "" {
-		k.add(problem, "configuration", "there is no pawl.yaml: nothing is verified, and there is no procedure to run",
-			"Write one: pawl init")
+		k.wrong("configuration", planner.WithoutProcedures(c))
 	}
 	db := k.database(ctx, c)
 	if db != nil {
@@ -166,7 +167,8 @@ func (k *checks) login(c *config.Config) {
 	case len(own.Env) > 0:
 	case sign == "":
 		k.add(doubt, what, "no key in the environment and no login of "+name+" was found",
-			"Log in with the program itself, or set its key, before work is started")
+			"Log in with the program itself, or set "+cmp.Or(strings.Join(agents.Keys(name), " or "), "its key")+
+				", before work is started")
 	default:
 		k.add(sound, what, sign)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/survey"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
@@ -106,6 +108,14 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		p.Agent, p.AgentFrom, p.Others = name, from, nil
 	}
 	path := filepath.Join(root, config.FileName)
+	if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == "" {
+		_ = os.Remove(path) // somebody has only made the file
+	}
+	other := filepath.Join(root, "pawl.yml")
+	if _, err := os.Stat(other); err == nil {
+		return command.Usage("%s is there, and pawl reads %s", other, config.FileName).
+			Hint("Rename it: mv %s %s", fault.QuoteShell(other), fault.QuoteShell(path))
+	}
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return command.Usage("%s is there already, and init never overwrites", path).
@@ -115,12 +125,13 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	}
 	a.Result("Wrote %s\n", path)
 	sayProposal(a, &p)
+	red := false
 	switch {
 	case len(p.Gates) == 0:
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
 	case try, a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
-		tryGates(ctx, a)
+		red = tryGates(ctx, a)
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
 	}
@@ -129,6 +140,9 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 			"set them up, too.", strings.Join(p.Setup, " && "))
 	}
 	sayNext(ctx, a, root, p.Agent != "")
+	if red && try {
+		return command.ExitWith(command.ExitFailed)
+	}
 	return nil
 }
 
@@ -200,14 +214,15 @@ func wanted(a *command.App, question string) bool {
 }
 
 // tryGates shows what the gates say of the repository as it is.
-func tryGates(ctx context.Context, a *command.App) {
+func tryGates(ctx context.Context, a *command.App) (red bool) {
 	k := examine(ctx, a, false)
 	k.print(a)
 	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
-	if slices.ContainsFunc(k.list, isRed) {
+	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("What is red is where the work of 'pawl run' can begin; " +
 			"the board waits until it is green. Then: pawl doctor")
 	}
+	return red
 }
 
 func versionCommand(a *command.App) *cobra.Command {

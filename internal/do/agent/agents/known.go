@@ -63,6 +63,7 @@ func LoggedIn(program, home string, env []string, exists func(path string) bool)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		secret := strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "TOKEN") || strings.Contains(name, "_USE_")
 		fits := func(pattern string) bool { match, _ := path.Match(pattern, name); return match }
+		secret = secret && !slices.Contains(p.Unread, name)
 		if secret && values[name] != "" && slices.ContainsFunc(Variables(program, "", getenv), fits) {
 			return name, true
 		}
@@ -81,6 +82,9 @@ func LoggedIn(program, home string, env []string, exists func(path string) bool)
 	}
 	return "", true
 }
+
+// Keys are the variables that a program reads the key of its provider from; nil where that is not known.
+func Keys(program string) []string { return known()[program].State.Keys }
 
 // OthersFolders are those of all other programs, wherever they may be.
 func OthersFolders(program, home string, getenv func(string) string) []string {

@@ -157,6 +157,10 @@ func TestLoggedIn(t *testing.T) {
 	if sign, _ := LoggedIn("claude", "/home/me", env, never); sign != "ANTHROPIC_API_KEY" {
 		t.Errorf("a key is %q", sign)
 	}
+	env[0] = "OPENAI_API_KEY=k" // which codex reads for a provider of one's own only
+	if sign, _ := LoggedIn("codex", "/home/me", []string{"CODEX_API_KEY=k"}, never); sign != "CODEX_API_KEY" {
+		t.Errorf("codex is logged in by %q", sign)
+	}
 	if sign, _ := LoggedIn("codex", "/home/me", env, never); sign != "" {
 		t.Errorf("an empty key and another's are %q", sign)
 	}

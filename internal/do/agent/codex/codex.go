@@ -63,6 +63,7 @@ func Program() program.Program {
 		Login:     ".codex/auth.json",
 		Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},
 		Variables: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"}, Single: true,
+		Unread: []string{"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"},
 		Services: []program.Service{
 			{Hosts: program.OpenAI.Hosts, Base: []string{"OPENAI_BASE_URL"}},
 			{Hosts: []string{"chatgpt.com", "auth.openai.com"},

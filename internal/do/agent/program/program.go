@@ -107,7 +107,9 @@ type Program struct {
 	// come to them unless Single: it talks to no provider but its own.
 	Variables []string
 	Single    bool
-	Clouds    []Cloud
+	// Unread are keys of that kind which it reads for a provider of the user's own only: no login.
+	Unread []string
+	Clouds []Cloud
 	// Services are where it calls its models: measured for programs that were run,
 	// from their documentation for the others.
 	Services []Service
