@@ -89,7 +89,7 @@ schema: ## write the JSON schema of pawl.yaml
 	$(GO) run ./cmd/pawl schema > $(SCHEMA).new
 	@mv $(SCHEMA).new $(SCHEMA)
 
-release: ## make the archives of a release in dist/, with checksums and lists of parts: VERSION=v1.2.0
+release: ## make a release in dist/: archives, install.sh, npm, formula, container file, checksums: VERSION=v1.2.0
 	@$(GO) run ./scripts/release -version '$(VERSION)'
 
 web: ## build the pages into internal/ask/web/dist; needs node

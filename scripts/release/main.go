@@ -1,6 +1,6 @@
 // Command release makes what a release consists of, in dist/: for each system an archive
 // with pawl and one with pawl-cluster, each with the manual and the completions, lists of
-// their parts, and checksums. It publishes nothing.
+// their parts, what people install with, and checksums. It publishes nothing.
 package main
 
 import (
@@ -53,20 +53,24 @@ func release(version string, targets []string, out string) error {
 		return err
 	}
 	made := map[string][]byte{}
+	var programs []program
 	for _, target := range targets {
 		system, processor, ok := strings.Cut(target, "/")
 		if !ok {
 			return fmt.Errorf("cannot build for %q: write linux/amd64", target)
 		}
-		for _, program := range []string{"pawl", "pawl-cluster"} {
-			name := fmt.Sprintf("%s-%s-%s-%s", program, version, system, processor)
+		for _, command := range []string{"pawl", "pawl-cluster"} {
+			name := fmt.Sprintf("%s-%s-%s-%s", command, version, system, processor)
 			binary := filepath.Join(out, name)
-			if err := build(binary, program, version, system, processor); err != nil {
+			if err := build(binary, command, version, system, processor); err != nil {
 				return err
 			}
 			files := maps.Clone(docs)
-			if files[program], err = os.ReadFile(binary); err != nil {
+			if files[command], err = os.ReadFile(binary); err != nil {
 				return err
+			}
+			if command == "pawl" {
+				programs = append(programs, program{system, processor, files[command]})
 			}
 			if made[name+".cdx.json"], err = parts(binary, version); err != nil {
 				return err
@@ -79,6 +83,11 @@ func release(version string, targets []string, out string) error {
 			}
 		}
 	}
+	more, err := installers(version, programs, made, docs, when)
+	if err != nil {
+		return err
+	}
+	maps.Copy(made, more)
 	made["SHA256SUMS"] = sums(made)
 	for name, data := range made {
 		if err := os.WriteFile(filepath.Join(out, name), data, 0o644); err != nil {
@@ -162,7 +171,7 @@ func archive(folder string, files map[string][]byte, when time.Time) ([]byte, er
 	tape := tar.NewWriter(zip)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		mode := fs.FileMode(0o644)
-		if name == "pawl" || name == "pawl-cluster" {
+		if name == "pawl" || name == "pawl-cluster" || name == "launcher.js" {
 			mode = 0o755
 		}
 		h := &tar.Header{Name: path.Join(folder, name), Mode: int64(mode), Size: int64(len(files[name])), ModTime: when}
