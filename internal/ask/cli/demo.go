@@ -31,13 +31,13 @@ var demoStory = []struct {
 	heading string
 	lines   [][]string
 }{
-	{"1. One run. The agent claims to be done while a test is red; that does not count.", [][]string{
+	{"1. One run. The agent says that it is done while a test is red: not done.", [][]string{
 		{"run", "build", "-v"},
 		{"show", "build", "--diff"},
 	}},
-	{"2. A board of three tasks, each with a check of its own. Two agents work at once, in private clones.", [][]string{
+	{"2. A board of three tasks, each with a check of its own. Two agents at once.", [][]string{
 		{"case", "add", "Leave out dashes at both ends", "--verify", `test "$(sh slug.sh -Hi-)" = hi`},
-		{"case", "add", "Read the title from stdin", "--needs", "task-001", "--verify", "echo Hi | sh slug.sh | grep hi"},
+		{"case", "add", "Read the title from stdin", "--needs", "1", "--verify", "echo Hi | sh slug.sh | grep hi"},
 		{"case", "add", "Show an example in README.md", "--verify", "grep slug.sh README.md"},
 		{"autopilot"},
 		{"case", "list", "--all"},
@@ -91,8 +91,9 @@ func showDemo(ctx context.Context, a *command.App, keep, web bool) (err error) {
 	if err := d.prepareFolder(ctx, web); err != nil {
 		return fmt.Errorf("cannot prepare the demo: %w", err)
 	}
-	a.Say("A shell script with a bug is in %s. A scripted agent plays a coding agent;\n"+
-		"all the rest is real: git, checks, private clones, the loop. Nothing is sent anywhere.", d.app.Dir)
+	a.Say("A shell script with a bug is in %s.\n"+
+		"A scripted agent plays a coding agent. All the rest is real: git, checks,\n"+
+		"private clones, the loop. Nothing is sent anywhere.", d.app.Dir)
 	if err := play(ctx); err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func showDemo(ctx context.Context, a *command.App, keep, web bool) (err error) {
 			fault.QuoteShell(d.app.Dir), fault.QuoteShell(filepath.Join(scratch, "state")), program)
 	}
 	a.Say("\nIn a repository of your own:\n"+
-		"  %[1]s init     # looks at the repository, and writes a pawl.yaml with what it found\n"+
-		"  %[1]s doctor   # says which agents are here, and whether the checks are green\n"+
+		"  %[1]s init     # finds the checks of the project, and writes pawl.yaml\n"+
+		"  %[1]s doctor   # is an agent here? are the checks green?\n"+
 		"  %[1]s run build \"what is to be done\" -n 5", program)
 	return nil
 }

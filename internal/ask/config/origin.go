@@ -107,13 +107,13 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 // Name is the file of the configuration, or that there is none.
 func (c *Config) Name() string {
 	if c.File == "" {
-		return "the configuration (" + c.NoFile() + ")"
+		return "the configuration (" + c.DescribeMissingFile() + ")"
 	}
 	return c.File
 }
 
-// NoFile is what to say where the project has no file.
-func (c *Config) NoFile() string {
+// DescribeMissingFile names the folder without a pawl.yaml, and a file that is called almost so.
+func (c *Config) DescribeMissingFile() string {
 	none := "there is no pawl.yaml in " + c.Root
 	if _, err := os.Stat(filepath.Join(c.Root, "pawl.yml")); err == nil {
 		none += " (pawl.yml is not read; rename it)"

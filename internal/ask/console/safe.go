@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/sys/unix"
 )
 
@@ -157,6 +158,21 @@ func Waits(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // descriptors are small numbers
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1 && fds[0].Revents&unix.POLLIN != 0
+}
+
+// Wrapped breaks the lines of a text between words at the width of a terminal. A line with a
+// command stays whole, so that it can be pasted.
+func Wrapped(w io.Writer, text string) string {
+	if !OnTerminal(w) {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !strings.Contains(line, "pawl ") {
+			lines[i] = ansi.Wordwrap(line, Width(w), "")
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Width is the columns of a terminal, 80 when it does not say.

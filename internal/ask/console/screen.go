@@ -427,7 +427,7 @@ func (s *Screen) note(format string, args ...any) {
 }
 
 func (s *Screen) print(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := Wrapped(s.to.Progress, fmt.Sprintf(format, args...))
 	if s.to.Color {
 		text = color(text)
 	}

@@ -128,7 +128,7 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 // WithoutProcedures refuses to run where the configuration has nothing to run.
 func WithoutProcedures(c *config.Config) *fault.Error {
 	if c.File == "" {
-		return fault.Refuse("%s, so there is nothing to run, and nothing says how work is checked", c.NoFile()).
+		return fault.Refuse("%s, so there is nothing to run, and nothing says how work is checked", c.DescribeMissingFile()).
 			Hint("Let pawl look at the repository, and write one: pawl init")
 	}
 	return fault.Refuse("%s has no procedure to run", c.Name()).

@@ -173,7 +173,8 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 		take(r.taskGates(env))
 	}
 	take(languages)
-	if helps && slices.ContainsFunc(p.gates, func(g Gate) bool { return env != "" && strings.HasPrefix(g.Command, env) }) {
+	needsTools := func(g Gate) bool { return env != "" && strings.HasPrefix(g.Command, env) }
+	if helps && slices.ContainsFunc(p.gates, needsTools) {
 		p.setup = append(p.setup, py.setup...)
 	}
 	if !hasKind(p.gates, "test") && !none["test"] {

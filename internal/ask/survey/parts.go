@@ -73,7 +73,9 @@ func (r repository) addParts(p *part, none map[string]bool) {
 		q.addPart(sub.nodePart())
 		_, py := sub.pythonPart()
 		q.addPart(py)
-		isNew := slices.ContainsFunc(q.groups, func(g string) bool { return !slices.Contains(p.groups, g) || isApart(p, g) })
+		isNew := slices.ContainsFunc(q.groups, func(g string) bool {
+			return !slices.Contains(p.groups, g) || isApart(p, g)
+		})
 		switch {
 		case !hasKind(q.gates, "test"):
 		case alone && isNew, !alone && len(chosen) == manyParts:

@@ -33,15 +33,18 @@ var wanted = []struct {
 
 var (
 	// taskEdits changes files, whatever else stands in the line.
-	taskEdits = lazy.Regexp(`(^|\s)--(fix|write|apply|autofix|unsafe-fixes|apply-unsafe|auto-?correct(-all)?|in-?place|` +
-		`update-?snapshots?|updateSnapshot|snapshot-update)(\s|$|=[^f])|\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|` +
+	taskEdits = lazy.Regexp(`(^|\s)--(fix|write|apply|autofix|unsafe-fixes|apply-unsafe|auto-?correct(-all)?|` +
+		`in-?place|update-?snapshots?|updateSnapshot|snapshot-update)(\s|$|=[^f])|` +
+		`\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|\bcargo fix\b|\bgo (fix|generate)\b|\bpre-commit run\b|` +
 		`(\$[({]\w+[)}]|\b(gofmt|goimports|gofumpt|gci|golines|misspell|shfmt|buf))(\s+\S+)*?\s+-w\b|` +
-		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|\b(phpcbf|autopep8|pyupgrade|lint-staged)\b|` +
-		`\bpre-commit run\b|\bcargo fix\b|\bgo (fix|generate)\b|\bspotless:?[aA]pply\b|\bktlintFormat\b|\bfmt:format\b`)
+		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|` +
+		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format)\b`)
 	// taskFormats does, but with what [taskChecks] finds in the line.
-	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|rustfmt|` +
-		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|swiftformat|stylua|scalafmt(All)?)\b`)
-	taskChecks = lazy.Regexp(`-check|-diff|--verify-no-changes|--no-fix|--dry-run|--set-exit-if-changed|--test\b|--lint\b`)
+	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|` +
+		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|rustfmt|swiftformat|stylua|` +
+		`scalafmt(All)?)\b`)
+	taskChecks = lazy.Regexp(`-check|-diff|--verify-no-changes|--no-fix|--dry-run|--set-exit-if-changed|` +
+		`--(test|lint)\b`)
 	taskStays  = lazy.Regexp(`--watch(All)?(\s|$)|\bnodemon\b|\bvitest (watch|dev)\b`)
 	taskNone   = lazy.Regexp(`no test specified|\bexit 1$`)
 	taskFormat = lazy.Regexp(`(^|\s)(fmt|format|fix)(\s|$)`)
@@ -74,8 +77,8 @@ func reasonUnfit(t task) string {
 }
 
 // callsTask is how a task starts another one.
-var callsTask = lazy.Regexp(`(?:\b(?:npm|pnpm|yarn|bun|make|just|task|composer)|\$[({]MAKE[)}])(?: run(?:-script)?)? ([\w:.-]+)|` +
-	`(?:^|\s)@([\w:.-]+)`)
+var callsTask = lazy.Regexp(`(?:\b(?:npm|pnpm|yarn|bun|make|just|task|composer)|\$[({]MAKE[)}])` +
+	`(?: run(?:-script)?)? ([\w:.-]+)|(?:^|\s)@([\w:.-]+)`)
 
 // withCalled is a task with the text of those that it calls. seen are those that it has already.
 func withCalled(all map[string]task, t task, seen map[string]bool) task {

@@ -292,7 +292,7 @@ func (s *autopilotScreen) print(format string, args ...any) {
 	case s.covered:
 		s.kept = append(s.kept[max(0, len(s.kept)-mostKept):], fmt.Sprintf(format, args...))
 	default:
-		_, _ = fmt.Fprintf(s.a.Stderr, format+"\n", args...)
+		_, _ = fmt.Fprintln(s.a.Stderr, console.Wrapped(s.a.Stderr, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -332,7 +332,8 @@ func topCommand(a *command.App) *cobra.Command {
 	return command.Leaf("top", "Watch the autopilot in this terminal", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if !a.Interactive() {
-				return command.Usage("'pawl top' draws on a terminal, and this is none").Hint("Print it once: pawl autopilot status")
+				return command.Usage("'pawl top' draws on a terminal, and this is none").
+					Hint("Print it once: pawl autopilot status")
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				p.Store.OnWait(nil) // the dashboard has the screen

@@ -127,7 +127,7 @@ func (a *App) Getenv(name string) string {
 // Say prints a note for the person, not a result.
 func (a *App) Say(format string, args ...any) {
 	if !a.Quiet {
-		_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+		_, _ = fmt.Fprintln(a.Stderr, console.Wrapped(a.Stderr, fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -204,7 +204,7 @@ func restore(ctx context.Context, a *command.App) error {
 
 func configFound(c *config.Config) string {
 	if c.File == "" {
-		return "none: " + c.NoFile() + "; 'pawl init' writes one"
+		return "none: " + c.DescribeMissingFile() + "; 'pawl init' writes one"
 	}
 	return fmt.Sprintf("%s: %s, %s", c.Name(), fault.Numbered(len(c.Procedures), "procedure"),
 		fault.Numbered(len(c.Verification.Commands), "gate"))

@@ -340,7 +340,7 @@ func (b *bridge) initialize() (info about, err error) {
 	}
 	jsonline.Read(a.result, &said)
 	if v := said.ProtocolVersion; v != protocol {
-		return info, failed("invalid_protocol", "the program speaks version %d of ACP, and pawl speaks %d: use a release of "+
+		return info, failed("invalid_protocol", "the program speaks version %d of ACP, and pawl %d: use a release of "+
 			"the program that has it", v, protocol)
 	}
 	info.Name, info.Version = agent.Clip(said.AgentInfo.Name, maxName), agent.Clip(said.AgentInfo.Version, maxName)

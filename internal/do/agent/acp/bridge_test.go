@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 		message  string
 	}{
 		{play{scenario: "mute", bounds: short}, loop.TerminalFailed, 0, "timeout", "did not answer initialize within 100ms"},
-		{play{scenario: "future"}, loop.TerminalFailed, 0, "invalid_protocol", "speaks version 2 of ACP, and pawl speaks 1"},
+		{play{scenario: "future"}, loop.TerminalFailed, 0, "invalid_protocol", "speaks version 2 of ACP, and pawl 1"},
 		{play{scenario: "dies"}, loop.TerminalFailed, 0, "", "ended (exit status 7) before it answered initialize"},
 		{play{scenario: "garbage"}, loop.TerminalFailed, 0, "invalid_protocol", `lines that are no messages; it printed`},
 		{play{scenario: "huge-answer"}, loop.TerminalFailed, 0, "invalid_protocol", "a message of more than 16777216 bytes"},
