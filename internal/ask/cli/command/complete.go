@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -25,22 +27,23 @@ import (
 // This file is what a shell offers when a person presses Tab: names of the
 // configuration, and what is in the database.
 
-// Complete makes commands and flags offer what they take: of a flag by its name, of an
-// argument by the word that stands for it in the command's usage.
+// Complete makes commands and flags offer what they take: by the word that stands for it in
+// the usage, or by the name of the flag.
 func (a *App) Complete(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		a.Complete(cmd)
 	}
-	for name, offer := range map[string]func() []string{
-		"agent": a.agentNames, "strategy": a.strategyNames, "safety": levelNames,
-		"color": func() []string { return []string{"auto", "always", "never"} },
-	} {
-		if root.Flags().Lookup(name) != nil {
-			_ = root.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string,
+	for _, flags := range []*pflag.FlagSet{root.LocalNonPersistentFlags(), root.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			what, _ := pflag.UnquoteUsage(f)
+			if what == "NAME" || what == "WHEN" {
+				what = "--" + f.Name
+			}
+			_ = root.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string,
 				cobra.ShellCompDirective) {
-				return offer(), cobra.ShellCompDirectiveNoFileComp
+				return a.offers(cmd, what)
 			})
-		}
+		})
 	}
 	words := strings.Fields(root.Use)
 	if len(words) < 2 || root.ValidArgsFunction != nil || len(root.ValidArgs) > 0 {
@@ -69,10 +72,58 @@ func (a *App) offers(cmd *cobra.Command, what string) ([]string, cobra.ShellComp
 			return a.sprints(cmd.Context()), inOrder
 		}
 		return a.cases(cmd.Context()), inOrder
-	case "KEY":
-		return config.Keys(), cobra.ShellCompDirectiveNoFileComp
 	}
-	return nil, cobra.ShellCompDirectiveDefault
+	if strings.Contains(what, "FILE") || what == "DIR" || what == "FOLDER" || what == "PATH" {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.wordsFor(cmd.Context(), what), cobra.ShellCompDirectiveNoFileComp
+}
+
+// wordsFor are the values that a word of a usage, or a flag, stands for.
+func (a *App) wordsFor(ctx context.Context, what string) []string {
+	switch what {
+	case "KEY":
+		return config.Keys()
+	case "LEVEL":
+		return []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
+	case "TAG":
+		return a.tags(ctx)
+	case "STATUS":
+		return lists.Each(board.Statuses, func(s board.Status) string { return string(s) })
+	case "KIND":
+		return []string{"task", "controlled"}
+	case "MODEL":
+		return a.pricedModels()
+	case "auto|semi-auto":
+		return strings.Split(what, "|")
+	case "WHEN":
+		return []string{"hourly", "daily 02:00", "weekdays 18:30", "monday 09:00", "every 30 minutes"}
+	case "--agent":
+		return a.agentNames()
+	case "--strategy":
+		return a.strategyNames()
+	case "--gate":
+		return a.gateNames()
+	case "--color":
+		return []string{"auto", "always", "never"}
+	}
+	return nil
+}
+
+func (a *App) pricedModels() []string {
+	c, err := a.Peek()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(planner.Prices(c, a.Env)))
+}
+
+func (a *App) gateNames() []string {
+	c, err := a.Peek()
+	if err != nil {
+		return nil
+	}
+	return lists.Each(c.Verification.Gates(), func(g config.Gate) string { return g.Name })
 }
 
 func (a *App) procedureNames() []string {
@@ -104,10 +155,6 @@ func (a *App) strategyNames() []string {
 		}
 	}
 	return names
-}
-
-func levelNames() []string {
-	return []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
 }
 
 // offer is a word to choose, with what it is.
@@ -182,6 +229,15 @@ func found[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, err
 func (a *App) cases(ctx context.Context) []string {
 	return found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return offer(c.ID, string(c.Status)+", "+c.Title) })
+}
+
+// tags are those of the tasks, each once.
+func (a *App) tags(ctx context.Context) []string {
+	all := found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
+	tags := strings.Fields(strings.Join(all, "\n"))
+	slices.Sort(tags)
+	return slices.Compact(tags)
 }
 
 func (a *App) sprints(ctx context.Context) []string {
