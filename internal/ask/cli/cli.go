@@ -135,9 +135,7 @@ func commands(a *command.App) *cobra.Command {
 	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a))
 	root.AddCommand(queue.RevertCommand(a), queue.BisectCommand(a), serve.Command(a), serve.MCPCommand(a),
 		demoCommand(a))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return command.Usage("%v%s", err, command.SuggestFlag(cmd, err))
-	})
+	root.SetFlagErrorFunc(command.FlagError)
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("pawl {{.Version}}\n")
 	root.InitDefaultCompletionCmd()

@@ -156,6 +156,8 @@ func TestABoardByCommands(t *testing.T) {
 		{"case undefer 3", 0, "task-003"},
 		{"case edit 2 --unneed 1", 0, "task-002"},
 		{"case rm 1", 0, "task-001"},
+		{"case add x --priority high", 2, "--priority: write a whole number, not \"high\""},
+		{"case add x --prioriti 1", 2, "did you mean --priority?"},
 		{"case show 1", 2, "task-001"},
 		{"case block 42", 2, "task-042"},
 		{"case add", 2, ""},

@@ -314,19 +314,22 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return Usage("unknown command %q%s; '%s --help' lists the commands", name, hint, cmd.CommandPath())
 }
 
-// SuggestFlag names the flag that a mistyped one is nearest to.
-func SuggestFlag(cmd *cobra.Command, err error) string {
-	var bad *pflag.NotExistError
-	if !errors.As(err, &bad) {
-		return ""
+// FlagError says what a flag takes, or which one a mistyped flag is nearest to.
+func FlagError(cmd *cobra.Command, err error) error {
+	if bad, is := errors.AsType[*pflag.InvalidValueError](err); is && bad.GetFlag().Value.Type() == "int" {
+		return Usage("--%s: write a whole number, not %q", bad.GetFlag().Name, bad.GetValue())
+	}
+	bad, is := errors.AsType[*pflag.NotExistError](err)
+	if !is {
+		return Usage("%v", err)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	best := config.Nearest(bad.GetSpecifiedName(), names)
 	if best == "" {
-		return fmt.Sprintf("; '%s --help' lists the flags", cmd.CommandPath())
+		return Usage("%v; '%s --help' lists the flags", err, cmd.CommandPath())
 	}
-	return fmt.Sprintf(" (did you mean --%s?)", best)
+	return Usage("%v (did you mean --%s?)", err, best)
 }
 
 // The exit statuses.

@@ -58,7 +58,7 @@ func TestSuggestions(t *testing.T) {
 		stop.Flags().Bool("quiet", false, "")
 		root := Group("pawl", "", nil, stop)
 		root.SilenceErrors, root.SilenceUsage = true, true
-		root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return Usage("%v%s", err, SuggestFlag(cmd, err)) })
+		root.SetFlagErrorFunc(FlagError)
 		root.SetArgs(strings.Fields(c.args))
 		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.args, err, c.want)
