@@ -310,7 +310,7 @@ func (s *State) takeRequest(e *Event) {
 	switch e.Ask {
 	case AskPause:
 		if s.Phase == Running {
-			s.pauseFor("a person asked")
+			s.pauseFor("a person paused it")
 		}
 		s.Ends = time.Time{} // a person knows of it
 	case AskResume:
@@ -364,5 +364,5 @@ func whoAsked(cause loop.Cause) string {
 	case loop.CauseHangup:
 		return "the terminal hung up"
 	}
-	return "a person asked"
+	return "a person stopped it"
 }
