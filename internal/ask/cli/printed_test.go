@@ -72,7 +72,7 @@ func TestPrintedCommandsAreJudged(t *testing.T) {
 
 // What a page shows in a sentence. Its blocks are looked at where they are run.
 var (
-	fences     = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fences     = regexp.MustCompile("(?ms)^( *)```[a-z]*\n.*?```$")
 	inlineCode = regexp.MustCompile("`pawl [^`]*`")
 )
 
@@ -169,7 +169,7 @@ func commandsIn(text string) (lines []string) {
 	for _, at := range begins.FindAllStringIndex(text, -1) {
 		from := at[1] - len("pawl ")
 		quote := ""
-		if from > 0 && strings.Contains("'\"`", text[from-1:from]) {
+		if from > 0 && strings.ContainsRune("'\"`", rune(text[from-1])) {
 			quote = text[from-1 : from]
 		}
 		line := cutCommand(text[from:], quote)
