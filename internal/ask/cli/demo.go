@@ -109,7 +109,7 @@ func showDemo(ctx context.Context, a *command.App, keep, web bool) (err error) {
 	return nil
 }
 
-// programName says how a person starts this program: by its path where it is not on the PATH.
+// programName starts this program in a shell: a path where it is not on the PATH.
 func programName(a *command.App) string {
 	_, err := a.LookPath("pawl")
 	exe, unknown := os.Executable()

@@ -314,7 +314,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return Usage("unknown command %q%s; '%s --help' lists the commands", name, hint, cmd.CommandPath())
 }
 
-// FlagError says what a flag takes, or which one a mistyped flag is nearest to.
+// FlagError is for cobra: it names the value that a flag takes, or the nearest flag.
 func FlagError(cmd *cobra.Command, err error) error {
 	if bad, is := errors.AsType[*pflag.InvalidValueError](err); is && bad.GetFlag().Value.Type() == "int" {
 		return Usage("--%s: write a whole number, not %q", bad.GetFlag().Name, bad.GetValue())

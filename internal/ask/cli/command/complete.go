@@ -76,24 +76,24 @@ func (a *App) offers(cmd *cobra.Command, what string) ([]string, cobra.ShellComp
 	if strings.Contains(what, "FILE") || what == "DIR" || what == "FOLDER" || what == "PATH" {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return a.wordsFor(cmd.Context(), what), cobra.ShellCompDirectiveNoFileComp
+	return wordsFor(cmd.Context(), a, what), cobra.ShellCompDirectiveNoFileComp
 }
 
 // wordsFor are the values that a word of a usage, or a flag, stands for.
-func (a *App) wordsFor(ctx context.Context, what string) []string {
+func wordsFor(ctx context.Context, a *App, what string) []string {
 	switch what {
 	case "KEY":
 		return config.Keys()
 	case "LEVEL":
 		return []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
 	case "TAG":
-		return a.tags(ctx)
+		return caseTags(ctx, a)
 	case "STATUS":
 		return lists.Each(board.Statuses, func(s board.Status) string { return string(s) })
 	case "KIND":
 		return []string{"task", "controlled"}
 	case "MODEL":
-		return a.pricedModels()
+		return pricedModels(a)
 	case "auto|semi-auto":
 		return strings.Split(what, "|")
 	case "WHEN":
@@ -103,14 +103,14 @@ func (a *App) wordsFor(ctx context.Context, what string) []string {
 	case "--strategy":
 		return a.strategyNames()
 	case "--gate":
-		return a.gateNames()
+		return gateNames(a)
 	case "--color":
 		return []string{"auto", "always", "never"}
 	}
 	return nil
 }
 
-func (a *App) pricedModels() []string {
+func pricedModels(a *App) []string {
 	c, err := a.Peek()
 	if err != nil {
 		return nil
@@ -118,7 +118,7 @@ func (a *App) pricedModels() []string {
 	return slices.Sorted(maps.Keys(planner.Prices(c, a.Env)))
 }
 
-func (a *App) gateNames() []string {
+func gateNames(a *App) []string {
 	c, err := a.Peek()
 	if err != nil {
 		return nil
@@ -231,8 +231,8 @@ func (a *App) cases(ctx context.Context) []string {
 		func(c board.Case) string { return offer(c.ID, string(c.Status)+", "+c.Title) })
 }
 
-// tags are those of the tasks, each once.
-func (a *App) tags(ctx context.Context) []string {
+// caseTags are those of the tasks, each once.
+func caseTags(ctx context.Context, a *App) []string {
 	all := found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
 	tags := strings.Fields(strings.Join(all, "\n"))
