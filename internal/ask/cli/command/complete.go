@@ -231,7 +231,7 @@ func (a *App) cases(ctx context.Context) []string {
 		func(c board.Case) string { return offer(c.ID, string(c.Status)+", "+c.Title) })
 }
 
-// caseTags are those of the tasks, each once.
+// caseTags reads the tags of all tasks, each once.
 func caseTags(ctx context.Context, a *App) []string {
 	all := found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
