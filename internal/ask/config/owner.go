@@ -152,6 +152,22 @@ func keepOwner(root, dir string, find FindCommit) error {
 	return owner{Root: root, Git: git, Commit: o.Commit}.writeTo(dir)
 }
 
+// StateOfGone are the folders with the state of repositories that have commits of the one at
+// root and are not at their place any more: this one may be one of them, on another disk now.
+func StateOfGone(root string, env []string, find FindCommit) (dirs []string) {
+	base, mine := StateBase(env), StateDir(root, env)
+	others, _ := os.ReadDir(base) // as above
+	for _, other := range others {
+		dir := filepath.Join(base, other.Name())
+		o, err := readOwner(dir)
+		isAnother := err == nil && o.At == "" && dir != mine && !HasGit(o.Root)
+		if isAnother && o.hasCommitOf(find) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 // StateOfOthers are the folders with the state of other repositories that were at the path
 // of a root.
 func StateOfOthers(root string, env []string) (dirs []string) {

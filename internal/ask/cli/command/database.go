@@ -58,7 +58,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
 				db.Board(), fault.Numbered(len(others), "other board"), others[0])
 		}
-		_ = config.KeepRoot(c.Root, a.Env, findCommit(ctx, c.Root)) // without it another server does not list it
+		_ = config.KeepRoot(c.Root, a.Env, FindCommit(ctx, c.Root)) // without it another server does not list it
 	}
 	return db, err
 }
@@ -120,7 +120,7 @@ func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, err
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	_ = config.KeepRoot(root, a.Env, findCommit(ctx, root)) // without it another server does not list it
+	_ = config.KeepRoot(root, a.Env, FindCommit(ctx, root)) // without it another server does not list it
 	return db, nil
 }
 
@@ -131,15 +131,15 @@ func (a *App) ClaimState(ctx context.Context) error {
 	if err != nil || a.Getenv("PAWL_RUN") != "" {
 		return nil //nolint:nilerr // the command that needs the root says so
 	}
-	err = config.ClaimState(root, a.Env, findCommit(ctx, root))
+	err = config.ClaimState(root, a.Env, FindCommit(ctx, root))
 	if before := config.RootBefore(root, a.Env); before != "" {
 		a.Say("Note: this repository was in %s before; its board, runs and workspaces are taken along.", before)
 	}
 	return err
 }
 
-// findCommit finds commits of the repository at root; none where git cannot tell.
-func findCommit(ctx context.Context, root string) config.FindCommit {
+// FindCommit finds commits of the repository at root; none where git cannot tell.
+func FindCommit(ctx context.Context, root string) config.FindCommit {
 	return func(name string) string {
 		repo, err := git.OpenStore(ctx, root)
 		if err != nil {
@@ -344,6 +344,9 @@ func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*poo
 	p, err := action.Pool(ctx, c, a.Env, db)
 	if errors.Is(err, git.ErrNotRepository) {
 		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
+	}
+	if err == nil {
+		err = p.CheckWritable()
 	}
 	if err == nil {
 		err = p.ClaimBoard()

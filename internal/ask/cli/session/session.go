@@ -486,6 +486,9 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 	if note != "" {
 		s.App.Say("Note: %s.", note)
 	}
+	if err := CheckDelivery(ctx, s.Config, s.Plan.Safety, s.Repo); err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "nothing could be delivered"))
+	}
 	return w, nil
 }
 

@@ -14,10 +14,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/retention"
@@ -338,4 +340,18 @@ func (s *Session) sweepAfter(ctx context.Context) {
 	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 		s.App.Say("Warning: what is over could not be removed: %v", err)
 	}
+}
+
+// CheckLevel refuses the configured level where this machine cannot enforce it.
+func CheckLevel(ctx context.Context, a *command.App, c *config.Config) error {
+	_, err := judge(ctx, a, c.Loop.Safety, false, "")
+	return err
+}
+
+// CheckDelivery refuses runs at a level whose work the checkout would not take as it is.
+func CheckDelivery(ctx context.Context, c *config.Config, level string, repo *git.Repo) error {
+	if action.When(c, "", level) == deliver.Asked {
+		return nil
+	}
+	return repo.CheckTakesWork(ctx)
 }

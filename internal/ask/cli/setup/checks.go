@@ -89,6 +89,9 @@ func examine(ctx context.Context, a *command.App, quick bool) *checks {
 	if db != nil {
 		defer db.Close()
 	}
+	if err := session.CheckLevel(ctx, &quiet, c); err != nil {
+		k.wrong("sandbox", err)
+	}
 	if k.plans(c) {
 		k.login(c)
 	}
@@ -208,6 +211,9 @@ func (k *checks) repository(ctx context.Context, c *config.Config, db *store.Sto
 			k.wrong("board", err)
 		}
 		return false
+	}
+	if err := session.CheckDelivery(ctx, c, c.Loop.Safety, repo); err != nil {
+		k.wrong("runs", err)
 	}
 	_, err = action.LandingTarget(ctx, c, repo)
 	if err == nil && db != nil {

@@ -103,7 +103,7 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
 		{"git", gitFound(ctx, a)},
 		{"root", root},
-		{"state", stateFound(root, a.Env)},
+		{"state", stateFound(ctx, root, a.Env)},
 		{"database", cmp.Or(database, databaseFound(ctx, dir))},
 		{"configuration", conf},
 		{"processes", processFound()},
@@ -114,10 +114,13 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 }
 
 // stateFound names the state folder, and those of other repositories that were here.
-func stateFound(root string, env []string) string {
+func stateFound(ctx context.Context, root string, env []string) string {
 	text := config.StateDir(root, env)
 	if others := config.StateOfOthers(root, env); len(others) > 0 {
 		text += "; of another repository that was at this path: " + strings.Join(others, ", ")
+	}
+	if gone := config.StateOfGone(root, env, command.FindCommit(ctx, root)); len(gone) > 0 {
+		text += "; of one with the same commits that is gone from its place: " + strings.Join(gone, ", ")
 	}
 	return text
 }

@@ -216,6 +216,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return p, nil
 }
 
+// CheckWritable is [git.Repo.CheckWritable] of the user's repository.
+func (p *Pool) CheckWritable() error { return p.repo.CheckWritable() }
+
 // Notes are what a person should know of what was put in order by [Open].
 func (p *Pool) Notes() []string { return p.notes }
 

@@ -1,0 +1,82 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+)
+
+// CheckTakesWork refuses a checkout that no work can be delivered into as it is: something is half
+// done in it, it cannot be written, or another program has its index and does not give it back
+// within some seconds.
+func (r *Repo) CheckTakesWork(ctx context.Context) error {
+	if busy := r.Busy(); busy != "" {
+		end := map[bool]string{true: "reset", false: "--abort"}[busy == "bisect"]
+		return fault.Refuse("a %s is going on in %s, and no work is delivered into it", busy, r.Top).
+			Hint("Finish it, or give it up: git %s %s", busy, end).
+			Hint("Or have work wait for pawl apply: run: {deliver: ask} in pawl.yaml")
+	}
+	if err := r.CheckWritable(); err != nil {
+		return err
+	}
+	_, err := WhenUnlocked(ctx, func() (*FastForward, error) { return nil, r.reasonIndexLocked() })
+	return err
+}
+
+// reasonIndexLocked is [ErrIndexLocked] where another program has the index.
+func (r *Repo) reasonIndexLocked() error {
+	name := r.Index + ".lock"
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || ownLock(name) {
+		return nil
+	}
+	return r.indexLocked()
+}
+
+// CheckWritable refuses a repository in which this user could not store objects, move branches
+// or write files: root may have left some of it there, or its disk may be read-only.
+func (r *Repo) CheckWritable() error {
+	for _, path := range r.writtenPaths() {
+		err := syscall.Access(path, 2)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		e := fault.Refuse("cannot write %s, so no work could get into the repository: %v", path, err)
+		var st syscall.Stat_t
+		switch me := os.Getuid(); {
+		case errors.Is(err, syscall.EROFS):
+			return e.Hint("Mount it writable, or work in a clone elsewhere: git clone %s", strconv.Quote(r.Top))
+		case syscall.Stat(path, &st) == nil && int(st.Uid) != me:
+			return e.Hint("It belongs to user %d, and you are user %d. Make it yours: sudo chown -R %d %s", st.Uid, me, me,
+				strconv.Quote(path))
+		}
+		return e.Hint("Make it writable: chmod -R u+w %s", strconv.Quote(path))
+	}
+	return nil
+}
+
+// writtenPaths lists the top of the work tree, and what in the git directory holds objects, refs
+// and their logs: whatever the work is, a delivery or landing may write there.
+func (r *Repo) writtenPaths() []string {
+	paths, logs := []string{r.Top, r.Dir, r.Common}, filepath.Join(r.Common, "logs")
+	for _, below := range []string{r.Objects, filepath.Join(r.Common, "refs"), logs} {
+		_ = filepath.WalkDir(below, func(path string, d fs.DirEntry, _ error) error {
+			if d == nil {
+				return nil // there is none yet
+			}
+			if d.IsDir() || below == logs {
+				paths = append(paths, path)
+			}
+			if below == r.Objects && path != below && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		})
+	}
+	return paths
+}
