@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -49,13 +50,16 @@ func FindRoot(dir string) (string, error) {
 // list of K=V. The folder is not made: see [MakeState].
 func StateDir(root string, env []string) string { return stateOf(root, firstStateDir(root, env)) }
 
+// longestName are the bytes of a root's name that fit into a folder's beside hash and number.
+const longestName = 240
+
 func firstStateDir(root string, env []string) string {
 	name := filepath.Base(root)
 	if name == string(filepath.Separator) || name == "." {
 		name = "root"
 	}
 	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(StateBase(env), name+"-"+hex.EncodeToString(sum[:4]))
+	return filepath.Join(StateBase(env), name[:min(len(name), longestName)]+"-"+hex.EncodeToString(sum[:4]))
 }
 
 // MakeState makes the state folder of root, or says why pawl can keep nothing there: what
@@ -66,21 +70,35 @@ func MakeState(root string, env []string) error {
 		return fault.Refuse("there is no place for pawl's state: neither XDG_STATE_HOME nor HOME is set to an absolute path").
 			Hint("Set one to a folder of yours: export XDG_STATE_HOME=/path/to/folder")
 	}
-	if !utf8.ValidString(root + dir) {
-		return fault.Refuse("cannot work in %q: the path is not UTF-8, and pawl could not write it down; rename the folder",
-			root)
+	for _, path := range []string{root, dir} {
+		if !utf8.ValidString(path) || strings.Contains(path, "\n") {
+			return fault.Refuse("cannot work with %q: the path is not UTF-8, or has a line break, and could not be "+
+				"written down; rename the folder", path)
+		}
 	}
 	if err := checkLimits(); err != nil {
 		return err
 	}
 	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		err = syscall.Access(dir, 2|1) // to write and to enter
+	for at := dir; err != nil && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if other := ofAnother(at); other != nil {
+			err = fmt.Errorf("%v; %v", err, other)
+			break
+		}
 	}
 	for _, at := range []string{StateBase(env), dir} {
 		if err == nil {
 			err = notOnlyMine(at)
 		}
+	}
+	entries, _ := os.ReadDir(dir) // one that cannot be read is found below
+	for _, e := range entries {
+		if err == nil {
+			err = ofAnother(filepath.Join(dir, e.Name()))
+		}
+	}
+	if err == nil {
+		err = syscall.Access(dir, 2|1) // to write and to enter
 	}
 	if err == nil {
 		return nil
@@ -89,20 +107,27 @@ func MakeState(root string, env []string) error {
 		Hint("Make the folder yours and writable, or name another: export XDG_STATE_HOME=/path/to/folder")
 }
 
-// checkLimits refuses limits of this process under which the database cannot work.
+// checkLimits refuses limits of this process under which pawl cannot work, and Linux without /proc.
 func checkLimits() error {
+	if _, err := os.Stat("/proc/self"); err != nil && runtime.GOOS == "linux" {
+		return fault.Refuse("there is no /proc here, by which pawl finds and ends what agents start").
+			Hint("Mount it: mount -t proc proc /proc")
+	}
 	for _, l := range []struct {
 		resource int
 		least    uint64
 		what     string
+		raise    string
 	}{
-		{syscall.RLIMIT_AS, 3_000_000_000, "memory to 3 GB: ulimit -v unlimited"},
-		{syscall.RLIMIT_FSIZE, 64_000_000, "the size of files to 64 MB: ulimit -f unlimited"},
+		{syscall.RLIMIT_AS, 3_000_000_000, "bytes of memory", "ulimit -v unlimited"},
+		{syscall.RLIMIT_DATA, 1_000_000_000, "bytes of data", "ulimit -d unlimited"},
+		{syscall.RLIMIT_FSIZE, 64_000_000, "bytes in a file", "ulimit -f unlimited"},
+		{syscall.RLIMIT_NOFILE, 128, "open files", "ulimit -n 1024"},
 	} {
 		var is syscall.Rlimit
 		if syscall.Getrlimit(l.resource, &is) == nil && is.Cur < l.least {
-			return fault.Refuse("this process is limited to %d KB where pawl needs more; raise the limit of %s",
-				is.Cur/1000, l.what)
+			return fault.Refuse("this process is limited to %d %s, and pawl needs %d", is.Cur, l.what, l.least).
+				Hint("Raise the limit: %s", l.raise)
 		}
 	}
 	return nil

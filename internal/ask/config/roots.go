@@ -76,15 +76,20 @@ func ownFolder(dir string) bool {
 // notOnlyMine says who else can write a folder; nil is nobody.
 func notOnlyMine(dir string) error {
 	info, err := os.Stat(dir)
-	if err != nil {
-		return err
+	if err == nil {
+		err = ofAnother(dir)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch me := os.Getuid(); {
-	case !ok || int(st.Uid) != me:
-		return fmt.Errorf("%s belongs to user %d, and you are user %d", dir, st.Uid, me)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others can write %s (mode %04o)", dir, info.Mode().Perm())
+	if err == nil && info.Mode().Perm()&0o022 != 0 {
+		err = fmt.Errorf("others can write %s (mode %04o)", dir, info.Mode().Perm())
 	}
-	return nil
+	return err
+}
+
+// ofAnother is an error about a file of another user; nil for what is this user's, or not there.
+func ofAnother(path string) error {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil || int(st.Uid) == os.Getuid() {
+		return nil //nolint:nilerr // it was removed just now
+	}
+	return fmt.Errorf("%s belongs to user %d, and you are user %d", path, st.Uid, os.Getuid())
 }

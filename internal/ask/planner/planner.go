@@ -167,7 +167,8 @@ func (d draft) procedurePlan() (engine.Plan, error) {
 func (d draft) basePlan(kind string) (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+		return engine.Plan{}, fault.Refuse("cannot find pawl's own program: %v", err).
+			Hint("Where /proc is missing, mount it: mount -t proc proc /proc")
 	}
 	flags, err := json.Marshal(d.Flags)
 	if err != nil {

@@ -232,7 +232,9 @@ func Read(root, path string) File {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
 		}
-		f.Why = err.Error()
+		if f.Why = err.Error(); errors.Is(err, syscall.ENOTDIR) {
+			f.Why = Missing
+		}
 	}
 	f.Text = string(data)
 	return f

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -95,8 +96,11 @@ func (a *App) trusted(read []trust.File) error {
 		}
 	}
 	changed, err := trust.Changed(dirs, read)
-	if err != nil || len(changed) == 0 {
-		return err
+	if err != nil {
+		return cmp.Or(config.MakeState(root, a.Env), err)
+	}
+	if len(changed) == 0 {
+		return nil
 	}
 	var names []string
 	var now []trust.File
