@@ -207,6 +207,10 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 		head, err = repo.Head(ctx)
 		name = head.Branch
 	}
+	readable := head.Commit
+	if err == nil && name != "" {
+		readable, err = repo.Find(ctx, name)
+	}
 	switch short := report.Line(strings.TrimPrefix(name, "refs/heads/"), 200); {
 	case err != nil:
 		return "", err
@@ -216,6 +220,9 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 	case head.Commit == "" && c.Merge.Target != "":
 		return "", fault.Refuse("there is no branch %s, which merge.target names", short).
 			Hint("Make it, or name another in pawl.yaml: git branch %s", short)
+	case readable == "" && head.Commit != "":
+		return "", fault.Refuse("git cannot read %s, the commit of the branch %s", head.Commit, short).
+			Hint("See what the repository lacks: git fsck")
 	case head.Commit == "":
 		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).
 			Hint("Make the first one: git add -A && git commit")

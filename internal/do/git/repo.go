@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -111,6 +112,9 @@ func (r *Repo) locate(ctx context.Context, dir string, paths []byte, bare bool) 
 	if bare {
 		r.Top = r.Dir
 	}
+	if _, err := os.Stat(r.Top); err != nil {
+		return fmt.Errorf("git answered %q; a program in its place prints words of its own", r.Top)
+	}
 	return nil
 }
 
@@ -129,24 +133,32 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 }
 
-// fit are the git programs, by path, that were found to be new enough.
+// fit are the git programs, by path, that were found to be new enough, and the error of those that
+// do not answer, so that they are waited for once.
 var fit sync.Map
+
+const answersWithin = 20 * time.Second
 
 func checkVersion(ctx context.Context, dir string) error {
 	c := call{dir: dir, args: []string{"version"}}
 	_, path := c.programs()
-	if _, known := fit.Load(path); known {
-		return nil
-	}
-	out, err := run(ctx, c)
-	if err != nil {
+	if was, known := fit.Load(path); known {
+		err, _ := was.(error)
 		return err
 	}
-	if !recent(string(out)) {
-		return fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
+	short, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	out, err := run(short, c)
+	switch {
+	case ctx.Err() == nil && short.Err() != nil:
+		err = fmt.Errorf("cannot use git: it did not say its version within %s", answersWithin)
+		fit.Store(path, err)
+	case err == nil && !recent(string(out)):
+		err = fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
+	case err == nil:
+		fit.Store(path, nil)
 	}
-	fit.Store(path, true)
-	return nil
+	return err
 }
 
 // recent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A
@@ -266,7 +278,15 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 			found = append(found, w)
 		}
 	}
-	return found, nil
+	isListed := slices.ContainsFunc(found, func(w *Repo) bool { return w.Dir == r.Dir })
+	if isListed || r.Top == r.Dir {
+		return found, nil
+	}
+	head, err := r.Head(ctx)
+	if err == nil && head.Branch == branch { // a linked work tree that was moved, and git was not told
+		found = append(found, r)
+	}
+	return found, err
 }
 
 // comesBackTo is the branch that a rebase or bisect in the work tree began on.
