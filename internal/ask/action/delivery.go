@@ -250,9 +250,15 @@ func (p *Operator) toConfirm(ctx context.Context, person *workspace.Checkout, r 
 	return slices.Compact(slices.Sorted(slices.Values(paths))), err
 }
 
-// hiddenPaths are the paths of safety.hide.
-func hiddenPaths(c *config.Config) []string {
-	return lists.Each(c.Safety.Hide, func(p config.Path) string { return string(p) })
+// hiddenPaths are the paths of safety.hide, and those that they lead to by links.
+func hiddenPaths(c *config.Config) (paths []string) {
+	for _, p := range c.Safety.Hide {
+		paths = append(paths, string(p))
+		if to, err := filepath.EvalSymlinks(string(p)); err == nil && to != string(p) {
+			paths = append(paths, to)
+		}
+	}
+	return paths
 }
 
 // checkHidden refuses a repository in whose workspaces nothing could be hidden: one that holds the
@@ -265,8 +271,7 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 	if err != nil {
 		return err
 	}
-	home := config.Home(env)
-	if _, below := files.Below(repo.Top, home); below || filepath.Clean(home) == repo.Top {
+	if _, holds := files.Below(repo.Top, filepath.Join(config.Home(env), "file")); holds {
 		return fault.Refuse("cannot work in %s, which holds your home folder: agents would have all that is in it",
 			repo.Top).
 			Hint("Work in a repository below it").Hint("Or let agents have it: --safety permissive")
