@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -191,7 +192,7 @@ func (c Command) Explain(path string, err error) error {
 		return fail(126, "the interpreter of %s is not there; check its first line, and that it has no Windows line end",
 			path)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fail(126, "%s is a folder, or not executable (chmod +x?)", path)
+		return fail(126, "%s is a folder, not executable (chmod +x?), or on a disk that is mounted noexec", path)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fail(126, "%s is neither a program for this machine nor a script with a #! line", path)
 	}
@@ -226,9 +227,25 @@ func ReasonNotExecuted(path string) string {
 	case len(words) == 0:
 		return "its first line names no interpreter"
 	default:
-		if _, err := os.Stat(words[0]); err != nil {
+		info, err := os.Stat(words[0])
+		switch {
+		case err != nil:
 			return "its first line names the interpreter " + words[0] + ", which is not there"
+		case info.IsDir() || syscall.Access(words[0], 1) != nil:
+			return "its first line names the interpreter " + words[0] + ", which is no program"
 		}
+		return reasonNoWord(words)
+	}
+}
+
+// reasonNoWord names the interpreter that a first line has env look for, where env would not find it.
+func reasonNoWord(words []string) string {
+	isPlain := len(words) == 2 && filepath.Base(words[0]) == "env" && !strings.ContainsAny(words[1], "-=/")
+	if !isPlain {
+		return ""
+	}
+	if _, err := exec.LookPath(words[1]); err != nil {
+		return "its first line names the interpreter " + words[1] + ", which is not in PATH"
 	}
 	return ""
 }
