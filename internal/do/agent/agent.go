@@ -154,6 +154,14 @@ type Start struct {
 	Warm []string
 }
 
+// MoveProgram takes a program of the user's own that lies below one folder from another, where a
+// workspace is not shown in the place of the user's files.
+func (s *Start) MoveProgram(from, to string) {
+	if name, below := strings.CutPrefix(s.Args[0], from+"/"); below {
+		s.Args[0] = to + "/" + name
+	}
+}
+
 // UserLine is what a person says, as a line of the input of programs that take
 // messages while they work: Claude Code's form.
 func UserLine(text string) []byte {

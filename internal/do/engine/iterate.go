@@ -239,6 +239,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	if err != nil {
 		return job, nil, err
 	}
+	start.MoveProgram(w.plan.project(), w.plan.Root)
 	settings, err := writeSettings(w.o.StateDir, start.Files)
 	if err != nil {
 		return job, nil, err
