@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
+.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -25,6 +25,9 @@ test: ## run all tests, with the race detector where a C compiler is
 
 attack: ## try some 500 ways out of the box in every way that this machine can play, and print what refused each
 	@$(GO) test ./cmd/pawl -run 'TestAttack(Classes)?$$' -count=1 -v -timeout 30m -attack-all | grep -vE '^(===| *--- PASS: TestAttack(Classes)?/)'
+
+places: ## tell the small story of a user in some 130 places that root can make here, and print what it came to
+	@$(GO) test ./cmd/pawl -run 'TestPlaces' -count=1 -v -timeout 60m -places-all | grep -vE '^(=== |    --- PASS: TestPlaces/)'
 
 check: ## formatting, vet (linux and darwin), lint, the map
 	@scripts/check
