@@ -240,8 +240,8 @@ func ReasonNotExecuted(path string) string {
 
 // reasonNoWord names the interpreter that a first line has env look for, where env would not find it.
 func reasonNoWord(words []string) string {
-	isPlain := len(words) == 2 && filepath.Base(words[0]) == "env" && !strings.ContainsAny(words[1], "-=/")
-	if !isPlain {
+	isEnv := len(words) == 2 && filepath.Base(words[0]) == "env"
+	if !isEnv || strings.HasPrefix(words[1], "-") || strings.ContainsAny(words[1], "=/") {
 		return ""
 	}
 	if _, err := exec.LookPath(words[1]); err != nil {
