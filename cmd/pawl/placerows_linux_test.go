@@ -110,7 +110,7 @@ var placeRows = []placeRow{
 		{name: "git with messages", make: gitThat(`echo noise >&2; exec /usr/bin/git "$@"`)},
 		{name: "signing", make: "git config --global commit.gpgsign true; git config --global gpg.program /nonexistent"},
 		{name: "hooks", make: "mkdir ../hooks; printf '#!/bin/sh\\nexit 1\\n' >../hooks/pre-commit; chmod +x ../hooks/pre-commit; cp ../hooks/pre-commit ../hooks/reference-transaction; git config core.hooksPath $AT/hooks"},
-		{name: "autocrlf", make: "git config --global core.autocrlf true"},
+		{name: "autocrlf", make: "echo '*.sh eol=lf' >.gitattributes; git add .; git commit -qm ends; git config --global core.autocrlf true"},
 		{name: "fsmonitor", make: "git config --global core.fsmonitor /nonexistent/hook; git config --global core.untrackedCache true"},
 		{name: "insteadOf", make: "git config --global url.https://nowhere.invalid/.insteadOf /"},
 		{name: "no name", make: "git config --global --unset user.name; git config --global --unset user.email; git config --global user.useConfigOnly true"},
@@ -150,7 +150,7 @@ var placeRows = []placeRow{
 	{"file systems: ext4, xfs, tmpfs", "; so do those without hard links (exFAT, vfat), tried by refusing the calls", []workPlace{
 		{name: "tmpfs", root: true, in: `unshare --mount sh -c 'mkdir $AT/repo; mount -t tmpfs none $AT/repo; exec "$@"' x`},
 		{name: "state on tmpfs", root: true, in: `unshare --mount sh -c 'mkdir $AT/home; mount -t tmpfs none $AT/home; exec "$@"' x`},
-		{name: "xfs", root: true, in: `unshare --mount sh -c 'truncate -s 320M $AT/disk; mkfs.xfs -q $AT/disk; mkdir $AT/repo; mount -o loop $AT/disk $AT/repo; exec "$@"' x`},
+		{name: "xfs", root: true, in: `unshare --mount sh -c 'truncate -s 2G $AT/disk; mkfs.xfs -q $AT/disk; mkdir $AT/repo; mount -o loop $AT/disk $AT/repo; exec "$@"' x`},
 	}},
 	{"a disk for the state that is full", ", with what can go", []workPlace{
 		{name: "full disk", root: true, in: `unshare --mount sh -c 'mkdir -p $AT/home/.local; mount -t tmpfs -o size=64k none $AT/home/.local; exec "$@"' x`, says: "refused: .*(no space left|nearly full)"},
