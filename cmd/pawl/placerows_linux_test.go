@@ -202,8 +202,8 @@ var placeRows = []placeRow{
 		{name: "no interpreter for env", make: `printf '#!/usr/bin/env no-such-shell\n' >agent.sh`, says: noAgent + ".*not in PATH"},
 		{name: "interpreter is a folder", make: `printf '#!/usr\n' >agent.sh`, says: noAgent + ".*is no program"},
 	}},
-	{"in the middle of your merge, rebase or bisect; an `index.lock` that stays", ", until it is over; with `run: {deliver: ask}` runs work", []workPlace{
+	{"in the middle of your merge, rebase or bisect; an `index.lock` that stays", ", until it is over; with `run: {deliver: ask}` runs work; while a branch is checked out the board works, and its landings wait", []workPlace{
 		{name: "rebase", make: conflict + "git rebase -q other >/dev/null 2>&1", says: "refused: .*a rebase is going on"},
-		{name: "bisect", make: "git commit -q --allow-empty -m 2; git bisect start HEAD HEAD~1 >/dev/null", says: "refused: .*a bisect is going on"},
+		{name: "bisect", make: "git commit -q --allow-empty -m 2; git commit -q --allow-empty -m 3; git bisect start HEAD HEAD~2 >/dev/null", says: "refused: .*a bisect is going on"},
 	}},
 }
