@@ -455,7 +455,7 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 	case err != nil:
 		return s.refused(n, err)
 	case !i.Open && s.seen(n).Closed: // by pawl, when it landed, which was taken back
-		if err := s.o.Forge.OpenIssue(ctx, n); err != nil {
+		if err := s.o.Forge.SetIssueOpen(ctx, n, true); err != nil {
 			return s.refused(n, err)
 		}
 		s.seen(n).Closed = false

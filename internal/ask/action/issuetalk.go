@@ -82,7 +82,7 @@ func (s *issueSync) tell(ctx context.Context, n int64, c board.Case) error {
 	if c.Status != board.Done || !s.o.Close || !s.open[n] || seen.Closed {
 		return nil
 	}
-	if err := s.refused(n, s.o.Forge.CloseIssue(ctx, n)); err != nil {
+	if err := s.refused(n, s.o.Forge.SetIssueOpen(ctx, n, false)); err != nil {
 		return err
 	}
 	seen.Closed = true

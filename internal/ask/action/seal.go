@@ -69,7 +69,7 @@ func (p *Operator) TakeSealed(ctx context.Context, id string) (board.Case, error
 		return board.Case{}, err
 	}
 	list, err := ReadSeal(w.Place().Dir)
-	if err = errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
 		return board.Case{}, err
 	}
 	c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(to *board.Case) error {

@@ -86,12 +86,17 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 			plan.Gates = append(plan.Gates, signoffGate(w.Base, pl.Config.Verification.DefaultTimeout.Std()))
 		}
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
-		for name, ag := range plan.Agents {
-			ag.Command = inPlace(ag.Command, pl.Config.Root, w.Dir)
-			plan.Agents[name] = ag
-		}
+		moveAgents(plan.Agents, pl.Config.Root, w.Dir)
 	}
 	return plan, nil
+}
+
+// moveAgents has programs of a folder start from another one that has the same files.
+func moveAgents(agents map[string]engine.Agent, from, to string) {
+	for name, ag := range agents {
+		ag.Command = inPlace(ag.Command, from, to)
+		agents[name] = ag
+	}
 }
 
 // takeOwn sets a value of the task's own over the general one.

@@ -142,7 +142,7 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	if err != nil {
 		return nil, err
 	}
-	if action.WayOf(ctx) == action.MCP && s.isSealed(ctx, in, r, name) {
+	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s, in, r, name) {
 		_ = root.Close()
 		return nil, problem(http.StatusForbidden, "SEALED", "%s is of a sealed check, or may be: who asks by tools may be at "+
 			"work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
@@ -161,7 +161,7 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 }
 
 // isSealed reports whether a file is the output of a sealed check. Of an attempt that has not ended each check may be.
-func (s *Server) isSealed(ctx context.Context, in *IterationPath, r store.Run, name string) bool {
+func isSealed(ctx context.Context, s *Server, in *IterationPath, r store.Run, name string) bool {
 	var number int
 	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
 		return false

@@ -60,7 +60,7 @@ type ReviewWhen struct {
 	Unproved     bool // a criterion that no check names
 }
 
-// reason says why a person has to see the work of a task; "" is that nobody has to.
+// reason to have a person see the work of a task; "" where there is none.
 func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string {
 	isNamed := func(path string) bool {
 		return slices.ContainsFunc(w.Paths, func(p string) bool { return gate.Match(p, path) })
@@ -80,7 +80,7 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 }
 
 // reasonToConfirm: a person has to see the work before it lands, since it changes what
-// programs of theirs run by themselves, or they want to. "" when nobody has to.
+// programs of theirs run by themselves, or they want to. "" where there is none.
 func (p *pilot) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
 	var found, paths []string

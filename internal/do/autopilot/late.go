@@ -44,7 +44,7 @@ func (p *pilot) isLateDue(ctx context.Context) (bool, error) {
 	return isNew && time.Since(r.At) >= p.o.Late.Every, err
 }
 
-// askLate begins what is due, and reports whether it goes on.
+// askLate begins what is due, and reports whether it is not over.
 func (p *pilot) askLate(ctx context.Context) bool {
 	if p.judgesLate.Load() {
 		return true

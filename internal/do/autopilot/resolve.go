@@ -33,7 +33,7 @@ type Resolver struct {
 	StateDir string
 	Accounts *ratelimit.Store
 	Log      *slog.Logger
-	// Repo and Confirm tell what runs by itself; see [Options].
+	// Repo and Confirm are for files that run by themselves; see [Options].
 	Repo    *git.Repo
 	Confirm []string
 }

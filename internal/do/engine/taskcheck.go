@@ -201,7 +201,7 @@ func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []st
 			return nil, ctx.Err()
 		case f == nil:
 			green = append(green, s.Name)
-		case isOfItsOwn(f):
+		case gate.IsOfItsOwn(f):
 			w.warn(fmt.Sprintf("%s is red before any work, perhaps for a reason of its own: %s", s.Name, rep.Summary))
 		default:
 			w.notify(Notice{Kind: Note, Text: "red before any work, as it should be: " + rep.Summary})
@@ -212,14 +212,6 @@ func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []st
 		}
 	}
 	return green, nil
-}
-
-// isOfItsOwn reports whether a check is red for what no work on the task would change.
-func isOfItsOwn(f *failure.Analysis) bool {
-	return slices.Contains([]failure.Class{
-		failure.Timeout, failure.Network, failure.Permission, failure.MissingCommand, failure.Dependency,
-		failure.ResourceExhausted, failure.ServiceUnavailable, failure.Auth, failure.PortConflict, failure.RateLimit,
-	}, f.Class)
 }
 
 // weakGate is the name under which tests that prove nothing are among the gates.

@@ -69,7 +69,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 // runGates reports whether the gates were judged.
 func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
 	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete // a task's run in the queue
-	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r)
+	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r.TreeAfter)
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
@@ -143,17 +143,15 @@ func notJudged(err error) *failure.Analysis {
 }
 
 // affectedGates marks the gates that are about files which the work did not change.
-func (w *worker) affectedGates(ctx context.Context, specs []gate.Spec, r *loop.Record) []gate.Spec {
+func (w *worker) affectedGates(ctx context.Context, specs []gate.Spec, after string) []gate.Spec {
 	base := cmp.Or(w.plan.BaseTree, w.trees.base)
-	isAbout := func(s gate.Spec) bool { return len(s.Affected) > 0 }
-	if w.o.Tree == nil || base == "" || r.TreeAfter == "" || !slices.ContainsFunc(specs, isAbout) {
+	if w.o.Tree == nil || base == "" || after == "" {
 		return specs
 	}
-	changes, more, err := w.o.Tree.Changes(ctx, base, r.TreeAfter)
-	if err != nil || more {
-		return specs
-	}
-	return gate.SkipUnaffected(specs, w.rootName(), lists.Each(changes, func(c git.Change) string { return c.Path }))
+	return gate.SkipUnaffected(specs, w.rootName(), func() ([]string, bool) {
+		changes, more, err := w.o.Tree.Changes(ctx, base, after)
+		return lists.Each(changes, func(c git.Change) string { return c.Path }), err == nil && !more
+	})
 }
 
 func (w *worker) gates(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }

@@ -284,12 +284,11 @@ func (c *Client) Comment(ctx context.Context, number, id int64, body string) (in
 	return written.ID, err
 }
 
-// CloseIssue closes an issue.
-func (c *Client) CloseIssue(ctx context.Context, number int64) error { return c.setState(ctx, number, "closed") }
-
-// OpenIssue opens an issue again.
-func (c *Client) OpenIssue(ctx context.Context, number int64) error { return c.setState(ctx, number, "open") }
-
-func (c *Client) setState(ctx context.Context, number int64, state string) error {
-	return c.sendJSON(ctx, http.MethodPatch, c.repoPath("/issues/%d", number), map[string]string{"state": state}, nil)
+// SetIssueOpen opens an issue again, or closes it.
+func (c *Client) SetIssueOpen(ctx context.Context, number int64, open bool) error {
+	state := map[string]string{"state": "closed"}
+	if open {
+		state["state"] = "open"
+	}
+	return c.sendJSON(ctx, http.MethodPatch, c.repoPath("/issues/%d", number), state, nil)
 }

@@ -256,7 +256,7 @@ func answering(t *testing.T, status int, body string, headers ...string) *forge.
 func TestARenamedRepositoryIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	c := answering(t, 307, "", "Location", "/api/v3/repositories/7/issues/1")
-	err := c.CloseIssue(t.Context(), 1)
+	err := c.SetIssueOpen(t.Context(), 1, false)
 	want := "it leads to " + c.URL + "/api/v3/repositories/7/issues/1, which is not followed: if the repository was renamed, " +
 		"set forge.repository to its new name"
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -145,3 +145,11 @@ func takeAway(top *os.Root, name string, folder bool) (again func() error, err e
 	}
 	return func() error { return errors.Join(top.RemoveAll(name), top.Rename(aside, name)) }, nil
 }
+
+// IsOfItsOwn reports whether a check is red for what no work on the task would change.
+func IsOfItsOwn(f *failure.Analysis) bool {
+	return slices.Contains([]failure.Class{
+		failure.Timeout, failure.Network, failure.Permission, failure.MissingCommand, failure.Dependency,
+		failure.ResourceExhausted, failure.ServiceUnavailable, failure.Auth, failure.PortConflict, failure.RateLimit,
+	}, f.Class)
+}

@@ -158,11 +158,7 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, spec
 		tip, err := q.Tip(ctx)
 		specs[0].Doubted = err == nil && tip == c.Commit
 	}
-	specs, err := q.affectedGates(ctx, c, specs)
-	if err != nil {
-		return v, nil, err
-	}
-	rep, err := q.runGates(ctx, c.Commit, c.Tree, specs)
+	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.affectedGates(ctx, c, specs))
 	switch {
 	case err != nil:
 		return v, nil, err
@@ -184,17 +180,15 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, spec
 }
 
 // affectedGates marks the gates that are about files which the tree has as the target has them.
-func (q *Queue) affectedGates(ctx context.Context, c queue.Command, specs []gate.Spec) ([]gate.Spec, error) {
-	isAbout := func(s gate.Spec) bool { return len(s.Affected) > 0 }
-	if c.Target || !slices.ContainsFunc(specs, isAbout) {
-		return specs, nil
-	}
-	tip, err := q.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := q.o.Repo.Changes(ctx, tip, c.Tree)
-	return gate.SkipUnaffected(specs, q.o.Folder, lists.Each(changes, func(c git.Change) string { return c.Path })), err
+func (q *Queue) affectedGates(ctx context.Context, c queue.Command, specs []gate.Spec) []gate.Spec {
+	return gate.SkipUnaffected(specs, q.o.Folder, func() ([]string, bool) {
+		tip, err := q.Tip(ctx)
+		if err != nil || c.Target {
+			return nil, false
+		}
+		changes, err := q.o.Repo.Changes(ctx, tip, c.Tree)
+		return lists.Each(changes, func(c git.Change) string { return c.Path }), err == nil
+	})
 }
 
 // isMissing finds what a shell, a program or the system says of a file that is not there.

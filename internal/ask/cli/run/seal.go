@@ -35,7 +35,7 @@ func sealCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// checkSeal is the gate of that agent, who is told what it prints.
+// checkSeal is the gate of that agent: what it prints goes into the next prompt.
 func checkSeal(a *command.App) error {
 	dir, err := filepath.Abs(a.Dir)
 	if err != nil {

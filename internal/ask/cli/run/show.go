@@ -67,13 +67,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
-	if !a.JSON {
-		plans, _ := ratelimit.NewStore(config.LimitsDir(a.Env)).Plans(nil, time.Now())
-		for _, plan := range plans {
-			defer a.Result("%s\n", plan)
-		}
-	}
-	return command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
+	err = command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
 		l.Why = cmp.Or(action.WhyNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
@@ -83,6 +77,12 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(r.Title(), 60), l.Status,
 			console.Of(l.Iteration, l.MaxIterations), started, report.Line(l.Why, 100)}}
 	})
+	if plans, _ := ratelimit.NewStore(config.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
+		for _, plan := range plans {
+			a.Result("%s\n", plan)
+		}
+	}
+	return err
 }
 
 // listRun is a run as it really is.
