@@ -126,7 +126,7 @@ func settleCompleted(o Outcome, m Manner) Settlement {
 			Alert: "it is verified, but the change may hold a secret: " + o.Secrets,
 		}
 	case o.Hold != "":
-		s.Review, s.Alert = true, "it waits for your review: "+o.Hold
+		s.Review, s.Why, s.Alert = true, o.Why+"; "+o.Hold, "it waits for your review: "+o.Hold
 	case m.Review:
 		s.Review = true
 	case o.Empty:
