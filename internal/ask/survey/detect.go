@@ -146,7 +146,8 @@ func newGate(kind, command, from string) Gate {
 	if kind == "test" || kind == "build" {
 		timeout = config.Duration(10 * time.Minute)
 	}
-	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true}, from}
+	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true,
+		When: "iteration"}, from}
 }
 
 // wholeFolder gathers the gates of one folder: AGENTS.md first, then its own tasks, then its

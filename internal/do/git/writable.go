@@ -20,7 +20,7 @@ func (r *Repo) CheckTakesWork(ctx context.Context) error {
 		end := map[bool]string{true: "reset", false: "--abort"}[busy == "bisect"]
 		return fault.Refuse("a %s is going on in %s, and no work is delivered into it", busy, r.Top).
 			Hint("Finish it, or give it up: git %s %s", busy, end).
-			Hint("Or have work wait for pawl apply: run: {deliver: ask} in pawl.yaml")
+			Hint("Or have work wait until you apply it: run: {deliver: ask} in pawl.yaml")
 	}
 	if err := r.CheckWritable(); err != nil {
 		return err
