@@ -132,16 +132,23 @@ func adviceFor(c failure.Class) string {
 		return "Install the program on this machine, or with workspace.setup."
 	case failure.Auth:
 		return "Log in again; 'pawl doctor' shows which agents can work."
-	case failure.QuotaExhausted:
-		return "Buy credit, or set another agent."
-	case failure.Validation:
-		return "Set a model and an address that the provider knows, or another agent."
 	case failure.ResourceExhausted:
 		return "Give the machine more room, or set autopilot.max_parallel lower."
 	case failure.PortConflict:
 		return "Take the ports from PAWL_PORT_BASE, which each workspace has of its own."
 	}
 	return setup
+}
+
+// agentAdvice is the same against what stops an agent program.
+func agentAdvice(c failure.Class) string {
+	switch c {
+	case failure.QuotaExhausted:
+		return "Buy credit, or set another agent."
+	case failure.Validation:
+		return "Set a model and an address that the provider knows, or another agent."
+	}
+	return adviceFor(c)
 }
 
 // Halt is the last task whose agent was stopped by what only a person can set right. It goes back;
@@ -162,7 +169,7 @@ func (s *State) noteHalt(id string, end *Outcome) {
 	}
 	s.pauseFor(end.Why)
 	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. No task is to blame for it, and none has failed. %s Then: "+
-		"pawl autopilot resume%s", s.Why, adviceFor(end.Person), s.limitPause()))
+		"pawl autopilot resume%s", s.Why, agentAdvice(end.Person), s.limitPause()))
 }
 
 // Outage is a limit of an agent's provider that runs wait for.
