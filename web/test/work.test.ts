@@ -45,7 +45,7 @@ scenes:
       - - run: "until test -e $HOME/go-$PAWL_RUN-3; do sleep 0.05; done"
   - when: {prompt: scene-key}
     turns:
-      - api_error: {status: 401, type: authentication_error, message: "invalid key ${evil}"}
+      - {say: "I cannot. ${evil}", exit: 1}
   - when: {prompt: scene-long}
     turns:
       - {write: {path: long/a, content: "1"}, say: "Not yet."}
@@ -331,7 +331,7 @@ test('actions by key, while agents work', async (t) => {
       await key('s');
       await page.getByText(`task-00${n} gets the next free slot`).waitFor();
     }
-    await column('Failed', 'task-001').waitFor();
+    await column('At a limit', 'task-001').waitFor();
     await choose('task-001');
     await key('X');
     await sure(
@@ -345,7 +345,7 @@ test('actions by key, while agents work', async (t) => {
       .waitFor();
     await key('r');
     await column('Pending', 'task-001').waitFor();
-    await column('Failed', 'task-002').waitFor();
+    await column('At a limit', 'task-002').waitFor();
     await choose('task-002');
     await key('R');
     await sure(/Roll task-002 back/, /taken out of its workspace. A snapshot is kept/, 'Roll back');
@@ -420,7 +420,7 @@ test('actions by key, while agents work', async (t) => {
     await status('task-008', 'pending');
     await panel('task-009');
     await press('s', /^Start/);
-    await status('task-009', 'failed');
+    await status('task-009', 'timeout');
     await press('R', /^Roll back/);
     await sure(/Roll task-009 back/, /A snapshot is kept/, 'Roll back');
     await status('task-009', 'pending');
