@@ -11,6 +11,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -154,10 +155,11 @@ type Start struct {
 	Warm []string
 }
 
-// MoveProgram takes a program of the user's own that lies below one folder from another, where a
-// workspace is not shown in the place of the user's files.
+// MoveProgram takes a program of the user's own that lies below one folder from another that has it, too,
+// where a workspace is not shown in the place of the user's files. One that git ignores is in no task's.
 func (s *Start) MoveProgram(from, to string) {
-	if name, below := strings.CutPrefix(s.Args[0], from+"/"); below {
+	name, below := strings.CutPrefix(s.Args[0], from+"/")
+	if _, err := os.Stat(to + "/" + name); below && err == nil {
 		s.Args[0] = to + "/" + name
 	}
 }
