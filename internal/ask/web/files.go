@@ -144,8 +144,8 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	}
 	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s, in, r, name) {
 		_ = root.Close()
-		return nil, problem(http.StatusForbidden, "SEALED", "%s is of a sealed check, or may be: who asks by tools may be at "+
-			"work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
+		return nil, problem(http.StatusForbidden, "SEALED",
+			"%s is of a sealed check, or may be: who asks by tools may be at work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
 	}
 	f, err := spool.Open(root, name)
 	if err == nil {
@@ -160,14 +160,15 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)
 }
 
-// isSealed reports whether a file is the output of a sealed check. Of an attempt that has not ended each check may be.
+// isSealed reports whether a file is the output of a sealed check. What is not known to be of another gate, as in
+// an attempt that has not ended, may be.
 func isSealed(ctx context.Context, s *Server, in *IterationPath, r store.Run, name string) bool {
 	var number int
 	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
 		return false
 	}
-	if _, rec, err := s.record(ctx, in); err == nil && number <= len(rec.Gates) {
-		return rec.Gates[max(number, 1)-1].Origin == loop.Sealed
+	if _, rec, err := s.record(ctx, in); err == nil && number > 0 && number <= len(rec.Gates) {
+		return rec.Gates[number-1].Origin == loop.Sealed
 	}
 	return slices.ContainsFunc(action.SetupOf(r).Checks, func(c engine.Check) bool { return c.Origin == loop.Sealed })
 }
