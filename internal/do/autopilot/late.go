@@ -122,6 +122,8 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, merge.ErrGreen): // it is flaky, or what landed meanwhile repaired it
+		return nil
 	case err != nil:
 		found = merge.Culprit{Commit: commit, Title: "nobody knows which: " + err.Error()}
 	}

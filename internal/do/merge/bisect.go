@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,9 @@ type Culprit struct {
 	// Summary is what the command says in Commit.
 	Summary string `json:"summary"`
 }
+
+// ErrGreen is that nothing is red on the target as it is.
+var ErrGreen = errors.New("is green")
 
 // Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
 // other. good is a commit of the target in which they are known to be green; with "" it is looked for. tried
@@ -46,7 +50,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 	case err != nil:
 		return Culprit{}, err
 	case !red:
-		return Culprit{}, fault.Refuse("it is green on %s as it is, at %.10s: there is nothing to find",
+		return Culprit{}, fault.Refuse("it %w on %s as it is, at %.10s: there is nothing to find", ErrGreen,
 			branchName(q.target), tip)
 	}
 	at, err := b.firstRed(ctx, line, good != "")

@@ -157,7 +157,7 @@ func (q *Queue) problemOf(ctx context.Context, e queue.Entry) (Problem, error) {
 	}
 	var paths []string
 	if c := p.Problem.Conflict; c != nil {
-		paths = append(paths, lists.Each(c.Files, func(f queue.File) string { return f.Path })...)
+		paths = lists.Each(c.Files, func(f queue.File) string { return f.Path })
 	} else if paths, err = q.sortedChanges(ctx, base, e.Commit); err != nil {
 		return p, err
 	}

@@ -3,7 +3,6 @@ package merge
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -11,9 +10,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Landed returns the landing of a task that is on the target now. It is an error, for the person,
-// if there is none.
-func (q *Queue) Landed(ctx context.Context, id string) (queue.Landing, error) {
+// landingToRevert returns the landing of a task that is on the target now. It is an error, for the
+// person, if there is none.
+func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, error) {
 	list, err := q.o.Store.Landings(ctx, q.target, id, 1)
 	if err != nil {
 		return queue.Landing{}, err
@@ -42,7 +41,7 @@ func (q *Queue) Landed(ctx context.Context, id string) (queue.Landing, error) {
 // that landing with the files as they were before it, so that the queue merges it like any other. why goes
 // into its message.
 func (q *Queue) OfferRevert(ctx context.Context, id, title, why string) (store.QueueAsk, error) {
-	landing, err := q.Landed(ctx, id)
+	landing, err := q.landingToRevert(ctx, id)
 	if err != nil {
 		return store.QueueAsk{}, err
 	}
@@ -63,5 +62,5 @@ func (q *Queue) OfferRevert(ctx context.Context, id, title, why string) (store.Q
 	}
 	// What the task was let change of protected files is taken back, too.
 	return q.Offer(ctx, Entry{ID: id, Title: title, Commit: commit, Base: landing.Commit, Revert: why,
-		Allow: []string{"**"}, Needs: []string{}, AddedAt: time.Now()})
+		Allow: []string{"**"}, Needs: []string{}})
 }
