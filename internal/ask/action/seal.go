@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // maxSeal bounds the file with sealed checks, in bytes.
@@ -20,26 +19,10 @@ const maxSeal = 1 << 20
 
 // ReadSeal reads the sealed checks that an agent wrote into [planner.SealFile] in a folder. It follows no link.
 func ReadSeal(dir string) ([]board.TaskCheck, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	info, err := root.Lstat(planner.SealFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	data, err := files.ReadBelow(dir, planner.SealFile, maxSeal)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no %s", planner.SealFile)
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", planner.SealFile)
 	}
-	file, err := root.Open(planner.SealFile)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSeal))
 	var list []board.TaskCheck
 	if err == nil {
 		err = json.Unmarshal(data, &list)

@@ -84,9 +84,9 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 func (p *pilot) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
 	var found, paths []string
-	lines := 0
+	var size git.Stat
 	if err == nil && p.o.ReviewWhen.Lines > 0 {
-		lines, err = p.o.Repo.ChangedLines(ctx, base, commit)
+		size, err = p.o.Repo.DiffStat(ctx, base, commit)
 	}
 	if err == nil {
 		paths = lists.Each(changes, func(c git.Change) string { return c.Path })
@@ -98,7 +98,7 @@ func (p *pilot) reasonToConfirm(ctx context.Context, task *board.Case, base, com
 	case len(found) > 0:
 		return "it changes " + deliver.Some(found) + ", which programs of yours run by themselves"
 	}
-	return p.o.ReviewWhen.reason(task, paths, lines)
+	return p.o.ReviewWhen.reason(task, paths, size.Added+size.Deleted)
 }
 
 // blameOthers looks what the task of a run that failed is not to blame for: a disk that was full, or

@@ -25,9 +25,8 @@ type Change struct {
 func (c Change) IsLink() bool { return c.NewMode == ModeSymlink }
 
 // Added are the paths at which changes put something where nothing was.
-func Added(changes []Change) (paths []string) {
-	paths = append(paths, lists.Pick(changes, func(c Change) (string, bool) { return c.Path, c.Status == 'A' })...)
-	return paths
+func Added(changes []Change) []string {
+	return lists.Pick(changes, func(c Change) (string, bool) { return c.Path, c.Status == 'A' })
 }
 
 // renameLimit is the number of paths over which git stops looking for renames
@@ -112,10 +111,19 @@ type Stat struct {
 
 // DiffStat counts the difference between two trees.
 func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
+	return diffStat(ctx, s.call, from, to)
+}
+
+// DiffStat is [Shadow.DiffStat] of trees or commits that the repository itself has.
+func (r *Repo) DiffStat(ctx context.Context, from, to string) (Stat, error) {
+	return diffStat(ctx, r.call, from, to)
+}
+
+func diffStat(ctx context.Context, call func(args ...string) call, from, to string) (Stat, error) {
 	if from == to {
 		return Stat{}, nil
 	}
-	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
+	out, err := run(ctx, call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
 		from, to))
 	if err != nil {
 		return Stat{}, fmt.Errorf("cannot compare two trees: %w", err)

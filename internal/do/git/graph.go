@@ -133,19 +133,6 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	return all, err
 }
 
-// ChangedLines counts the lines that one commit adds and removes against another.
-func (r *Repo) ChangedLines(ctx context.Context, from, to string) (n int, err error) {
-	out, err := run(ctx, r.call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
-		from, to))
-	if err != nil {
-		return 0, fmt.Errorf("cannot count lines: %w", err)
-	}
-	for _, one := range readCounts(records(out)) {
-		n += one.added + one.deleted
-	}
-	return n, nil
-}
-
 // Author is who wrote a commit, and the first line of its message.
 func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
 	out, err := run(ctx, r.call("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))

@@ -17,7 +17,10 @@ import (
 // within some seconds.
 func (r *Repo) CheckTakesWork(ctx context.Context) error {
 	if busy := r.Busy(); busy != "" {
-		end := map[bool]string{true: "reset", false: "--abort"}[busy == "bisect"]
+		end := "--abort"
+		if busy == "bisect" {
+			end = "reset"
+		}
 		return fault.Refuse("a %s is going on in %s, and no work is delivered into it", busy, r.Top).
 			Hint("Finish it, or give it up: git %s %s", busy, end).
 			Hint("Or have work wait until you apply it: run: {deliver: ask} in pawl.yaml")
@@ -42,7 +45,7 @@ func (r *Repo) reasonIndexLocked() error {
 // or write files: root may have left some of it there, or its disk may be read-only.
 func (r *Repo) CheckWritable() error {
 	for _, path := range r.writtenPaths() {
-		err := syscall.Access(path, 2)
+		err := syscall.Access(path, 2) // to write
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -52,8 +55,8 @@ func (r *Repo) CheckWritable() error {
 		case errors.Is(err, syscall.EROFS):
 			return e.Hint("Mount it writable, or work in a clone elsewhere: git clone %s", strconv.Quote(r.Top))
 		case syscall.Stat(path, &st) == nil && int(st.Uid) != me:
-			return e.Hint("It belongs to user %d, and you are user %d. Make it yours: sudo chown -R %d %s", st.Uid, me, me,
-				strconv.Quote(path))
+			return e.Hint("It belongs to user %d, and you are user %d. Make it yours: sudo chown -R %d %s",
+				st.Uid, me, me, strconv.Quote(path))
 		}
 		return e.Hint("Make it writable: chmod -R u+w %s", strconv.Quote(path))
 	}
