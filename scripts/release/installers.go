@@ -35,7 +35,8 @@ type program struct {
 }
 
 // installers are those for programs whose archives were made.
-func installers(version string, programs []program, made, docs map[string][]byte, when time.Time) (map[string][]byte, error) {
+func installers(version string, programs []program, made, docs map[string][]byte, when time.Time,
+) (map[string][]byte, error) {
 	all := map[string][]byte{
 		"install.sh":    []byte(strings.ReplaceAll(installScript, "version=VERSION", "version="+version)),
 		"Containerfile": []byte(strings.ReplaceAll(containerFile, "VERSION", version)),
@@ -55,7 +56,9 @@ func installers(version string, programs []program, made, docs map[string][]byte
 	}
 	main, err := npmPackage(map[string]any{
 		"name": "@pawl-dev/pawl", "bin": map[string]string{"pawl": "launcher.js"}, "optionalDependencies": platforms,
-	}, version, map[string][]byte{"launcher.js": launcher, "README.md": docs["README.md"], "LICENSE": docs["LICENSE"]}, when)
+	}, version, map[string][]byte{
+		"launcher.js": launcher, "README.md": docs["README.md"], "LICENSE": docs["LICENSE"],
+	}, when)
 	all[packageFile("@pawl-dev/pawl", version)] = main
 	return all, err
 }
@@ -97,7 +100,8 @@ func formula(version string, programs []program, made map[string][]byte) ([]byte
 }
 
 // platformPackage holds the program of one system; npm takes none for another.
-func platformPackage(version string, p program, docs map[string][]byte, when time.Time) (name string, packed []byte, err error) {
+func platformPackage(version string, p program, docs map[string][]byte, when time.Time,
+) (name string, packed []byte, err error) {
 	cpu := map[string]string{"amd64": "x64", "arm64": "arm64"}[p.processor]
 	name = "@pawl-dev/pawl-" + p.system + "-" + cpu
 	packed, err = npmPackage(map[string]any{"name": name, "os": []string{p.system}, "cpu": []string{cpu}}, version,

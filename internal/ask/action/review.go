@@ -120,19 +120,18 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	if c.Type != board.Task {
+	switch {
+	case c.Type != board.Task:
 		return Done{}, fault.Refuse("%s is an operation; only a task is taken back", id)
+	case c.Status != board.Done:
+		return Done{}, fault.Refuse("%s is %s: only what has landed is taken back", id, State(&c)).
+			Hint("See what it is: pawl case show %s", id)
 	}
 	q, err := p.openQueue(ctx)
 	if err != nil {
 		return Done{}, err
 	}
-	why = cmp.Or(strings.TrimSpace(why), "a person took it back")
-	if c.Status != board.Done {
-		return Done{}, fault.Refuse("%s is %s: only what has landed is taken back", id, State(&c)).
-			Hint("See what it is: pawl case show %s", id)
-	}
-	ask, err := q.OfferRevert(ctx, id, c.Title, why)
+	ask, err := q.OfferRevert(ctx, id, c.Title, cmp.Or(strings.TrimSpace(why), "a person took it back"))
 	if err == nil {
 		_, err = p.Store.AskQueue(ctx, ask)
 	}

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -196,10 +195,14 @@ func webhookOf(n config.Notification, getenv func(string) string) (hook.Webhook,
 	return w, fmt.Errorf("the variables %s are not set", strings.Join(missing, ", "))
 }
 
-// signoffGate asks whether what an agent committed since base is signed off.
-func signoffGate(base string, timeout time.Duration) gate.Spec {
+// signoffGates ask whether what an agent committed since base is signed off, where merge.signoff wants that.
+func (pl *Planner) signoffGates(base string) []gate.Spec {
+	if !pl.Config.Merge.Signoff || base == "" {
+		return nil
+	}
 	command := fmt.Sprintf(
 		`bad=$(git log --no-merges --format=%%h --invert-grep --grep='^Signed-off-by: ' %[1]s..HEAD); test -z "$bad" ||`+
 			` { echo "error: not signed off:" $bad; echo "Sign them off: git rebase --signoff %[1]s"; exit 1; }`, base)
-	return gate.Spec{Name: "signoff", Command: command, Timeout: timeout, Required: true}
+	return []gate.Spec{{Name: "signoff", Command: command, Timeout: pl.Config.Verification.DefaultTimeout.Std(),
+		Required: true}}
 }

@@ -228,7 +228,7 @@ func (pl *Planner) ownPlan(name string) (engine.Plan, error) {
 	}
 	c.Verification.Protect, c.Verification.ProtectNew = []string{"**"}, true
 	c.Verification.Commands = []config.Gate{{Name: own.check, Required: true, Timeout: config.Duration(checkTime),
-		Command: "'" + strings.ReplaceAll(exe, "'", `'\''`) + "' " + own.check}}
+		Command: fault.QuoteShell(exe) + " " + own.check}}
 	c.Review.Mode = "skip"
 	p := config.Procedure{Summary: own.summary, MaxIterations: &tries, Allow: []string{own.file},
 		Act: []config.Fragment{{Name: name, Text: own.text}}}

@@ -82,21 +82,14 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	}
 	plan.Prompt.Context = append(slices.Clone(plan.Prompt.Context), task.Earlier...)
 	if w := task.Workspace; w.Dir != "" {
-		if pl.Config.Merge.Signoff && w.Base != "" {
-			plan.Gates = append(plan.Gates, signoffGate(w.Base, pl.Config.Verification.DefaultTimeout.Std()))
-		}
+		plan.Gates = append(plan.Gates, pl.signoffGates(w.Base)...)
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
-		moveAgents(plan.Agents, pl.Config.Root, w.Dir)
+		for name, ag := range plan.Agents {
+			ag.Command = inPlace(ag.Command, pl.Config.Root, w.Dir)
+			plan.Agents[name] = ag
+		}
 	}
 	return plan, nil
-}
-
-// moveAgents has programs of a folder start from another one that has the same files.
-func moveAgents(agents map[string]engine.Agent, from, to string) {
-	for name, ag := range agents {
-		ag.Command = inPlace(ag.Command, from, to)
-		agents[name] = ag
-	}
 }
 
 // takeOwn sets a value of the task's own over the general one.

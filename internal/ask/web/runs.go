@@ -282,11 +282,11 @@ func (s *Server) checks(r store.Run) []GateSpec {
 		return configured(c)
 	}
 	return lists.Each(stored, func(c engine.Check) GateSpec {
-		g := GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout), Origin: c.Origin}
 		if c.Origin == loop.Sealed {
-			g.Command = "" // a person reads it at the task
+			c.Command = "" // a person reads it at the task
 		}
-		return g
+		return GateSpec{Name: c.Name, Command: c.Command, Required: c.Required, Timeout: seconds(c.Timeout),
+			Origin: c.Origin}
 	})
 }
 

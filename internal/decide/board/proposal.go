@@ -108,8 +108,8 @@ func boardOfAnyID() Known {
 // further one when those before have landed.
 func Waves(drafts []Draft) [][]string {
 	var waves [][]string
-	var started, refs []string
-	refs = append(refs, lists.Each(drafts, func(d Draft) string { return d.Case.Ref })...)
+	var started []string
+	refs := lists.Each(drafts, func(d Draft) string { return d.Case.Ref })
 	for len(started) < len(drafts) {
 		var wave []string
 		for _, d := range drafts {

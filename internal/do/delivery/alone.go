@@ -28,8 +28,7 @@ func (w *Workspace) looseChanges(ctx context.Context, commit, tree string) ([]gi
 	for _, ch := range before {
 		persons[ch] = !run[ch.Path]
 	}
-	loose := lists.Pick(changes, func(ch git.Change) (git.Change, bool) { return ch, !persons[ch] })
-	return loose, nil
+	return lists.Pick(changes, func(ch git.Change) (git.Change, bool) { return ch, !persons[ch] }), nil
 }
 
 // changesSince are the changes from a commit, or from none, to a tree.

@@ -29,7 +29,8 @@ import (
 
 // isSealed reports whether the gate of that name is a sealed check.
 func (w *worker) isSealed(name string) bool {
-	return slices.ContainsFunc(w.plan.Gates, func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name })
+	is := func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name }
+	return slices.ContainsFunc(w.plan.Gates, is)
 }
 
 // judgedTop is the folder of all files that are judged.

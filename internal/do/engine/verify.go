@@ -68,7 +68,8 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 
 // runGates reports whether the gates were judged.
 func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
-	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete // a task's run in the queue
+	// The work of a task has the queue for its landing.
+	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete
 	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r.TreeAfter)
 	scratch := w.place(c.Iteration, c.Attempt).caches()
 	w.dropCaches(scratch)
@@ -477,7 +478,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	if len(found) == 0 {
 		return nil, nil
 	}
-	paths = append(paths, lists.Each(found, func(v gate.Violation) string { return v.Path })...)
+	paths = lists.Each(found, func(v gate.Violation) string { return v.Path })
 	a := gate.TamperingFailure(found)
 	return paths, &a
 }

@@ -51,8 +51,7 @@ func forkChild(c Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: p.env, Sys: p.sys}
-	attr.Files = append(attr.Files, lists.Each(p.files, func(f *os.File) uintptr { return f.Fd() })...)
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: p.env, Sys: p.sys, Files: lists.Each(p.files, (*os.File).Fd)}
 	pid, err := syscall.ForkExec(p.path, c.Args, attr)
 	if err != nil {
 		return 0, c.Explain(p.path, err)

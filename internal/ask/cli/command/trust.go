@@ -96,7 +96,7 @@ func (a *App) trusted(read []trust.File) error {
 		}
 	}
 	changed, err := trust.Changed(dirs, read)
-	if err != nil {
+	if err != nil { // most often the state cannot be read, and that says whose it is
 		return cmp.Or(config.MakeState(root, a.Env), err)
 	}
 	if len(changed) == 0 {

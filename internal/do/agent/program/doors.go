@@ -59,8 +59,7 @@ var (
 // the header stays.
 func (d Door) With(variables ...string) Door {
 	header := d.Keys[0].Header
-	d.Keys = nil
-	d.Keys = append(d.Keys, lists.Each(variables, func(v string) Key { return Key{v, header} })...)
+	d.Keys = lists.Each(variables, func(v string) Key { return Key{v, header} })
 	return d
 }
 
@@ -83,8 +82,7 @@ func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.
 			return nil, can
 		}
 	}
-	routes = append(routes, lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.route(see) })...)
-	return routes, can
+	return lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.route(see) }), can
 }
 
 func (d Door) route(see func(string) string) (agent.Route, bool) {
