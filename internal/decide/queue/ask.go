@@ -42,7 +42,11 @@ func (s *State) takeChange(ev *Event) {
 	}
 	e := *ev.Entry
 	if ev.Done {
-		s.addNote(NoteRefused, e.ID, "it has landed already; for more work add a task that needs it")
+		why := "it has landed already; for more work add a task that needs it"
+		if e.Revert != "" {
+			why = "it was taken back already"
+		}
+		s.addNote(NoteRefused, e.ID, why)
 		return
 	}
 	if old := s.entryOf(e.ID); old != nil {

@@ -216,8 +216,8 @@ func (w *worker) takeAsks(ctx context.Context) error {
 		return nil
 	}
 	for _, a := range asks {
-		if a.Event.Kind == queue.Added && a.Event.Entry != nil && a.Event.Entry.Revert == "" {
-			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry.ID); err != nil {
+		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
+			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry); err != nil {
 				w.retryLater(ctx, err)
 				return nil
 			}
@@ -240,11 +240,16 @@ func (w *worker) retryLater(ctx context.Context, err error) {
 	}
 }
 
-// isLanded is true when a task's last landing is on the target, and was not taken back.
-func (q *Queue) isLanded(ctx context.Context, id string) (bool, error) {
-	list, err := q.o.Store.Landings(ctx, q.target, id, 1)
-	if err != nil || len(list) == 0 || list[0].Revert {
+// isLanded is true when what an entry is to do with its task is done: its last landing is on the target, or was
+// taken back.
+func (q *Queue) isLanded(ctx context.Context, e *queue.Entry) (bool, error) {
+	list, err := q.o.Store.Landings(ctx, q.target, e.ID, 1)
+	if err != nil || len(list) == 0 {
 		return false, err
+	}
+	wasReverted := list[0].Revert
+	if e.Revert != "" || wasReverted {
+		return e.Revert != "" && wasReverted, nil
 	}
 	tip, err := q.Tip(ctx)
 	if err != nil || tip == "" {
