@@ -11,7 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // maxSeal bounds the file with sealed checks, in bytes.
@@ -40,12 +42,21 @@ func ReadSeal(dir string) ([]board.TaskCheck, error) {
 	return c.Sealed, nil
 }
 
-// TakeSealed gives a task the sealed checks that the last run of [planner.Sealing] wrote, and discards that
-// run: its files are in no other workspace.
-func (p *Operator) TakeSealed(ctx context.Context, id string) (board.Case, error) {
+// SealRun returns the last run of [planner.Sealing], if it wrote checks of that work and they were not taken: who
+// asked for them was stopped before.
+func (p *Operator) SealRun(ctx context.Context, work string) (r store.Run, ok bool) {
 	r, err := p.Store.Latest(ctx, p.Root, planner.Sealing)
-	if err != nil {
-		return board.Case{}, err
+	setup := SetupOf(r)
+	isDone := err == nil && r.Status == string(loop.Completed) && setup.Undelivered != ""
+	return r, isDone && setup.Flags.Work == work
+}
+
+// TakeSealed gives a task the sealed checks that a run of [planner.Sealing] wrote for its work, and discards that
+// run: its files are in no other workspace.
+func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case, error) {
+	r, has := p.SealRun(ctx, work)
+	if !has {
+		return board.Case{}, fault.Refuse("the checks of %s are gone: another run of %s came after", id, planner.Sealing)
 	}
 	w, err := p.workspaceOf(ctx, r)
 	if err != nil {

@@ -19,11 +19,14 @@ import (
 func BisectCommand(a *command.App) *cobra.Command {
 	var good string
 	var unsandboxed bool
-	cmd := command.Leaf("bisect -- COMMAND...", "Find the landing that made a command red", cobra.MinimumNArgs(1),
+	cmd := command.Leaf("bisect -- COMMAND...", "Find the landing that made a command red", cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
-			line := args[0]
-			if len(args) > 1 {
-				line = strings.Join(lists.Each(args, fault.QuoteShell), " ")
+			line := strings.Join(lists.Each(args, fault.QuoteShell), " ")
+			switch len(args) {
+			case 0:
+				return command.Usage("name the command that is red: pawl bisect -- COMMAND")
+			case 1: // a line for the shell
+				line = args[0]
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return findCulprit(ctx, a, p, line, good, unsandboxed)

@@ -100,7 +100,11 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 	if err != nil {
 		return err
 	}
-	return s.DriveOn(ctx, run.ID, e)
+	err = s.DriveOn(ctx, run.ID, e)
+	if err == nil && run.Name == planner.Sealing {
+		a.Say("Its checks are kept; this gives them to the task: pawl seal TASK")
+	}
+	return err
 }
 
 func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Flags) (*session.Session, error) {

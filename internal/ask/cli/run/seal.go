@@ -59,6 +59,7 @@ func sealTask(ctx context.Context, a *command.App, text string, f planner.Flags)
 	if err != nil {
 		return err
 	}
+	has := false
 	err = a.WithOperator(ctx, func(p *action.Operator) error {
 		c, err := p.Store.Case(ctx, id)
 		if err == nil && c.Type != board.Task {
@@ -68,16 +69,17 @@ func sealTask(ctx context.Context, a *command.App, text string, f planner.Flags)
 			err = board.CanEdit(&c)
 		}
 		f.Work = describeTask(&c)
+		_, has = p.SealRun(ctx, f.Work)
 		return action.Explain(err)
 	})
+	if err == nil && !has {
+		err = runProcedure(ctx, a, planner.Sealing, f, false, true)
+	}
 	if err != nil {
 		return err
 	}
-	if err := runProcedure(ctx, a, planner.Sealing, f, false, true); err != nil {
-		return err
-	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		c, err := p.TakeSealed(ctx, id)
+		c, err := p.TakeSealed(ctx, id, f.Work)
 		if err != nil {
 			return action.Explain(err)
 		}
