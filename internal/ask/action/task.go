@@ -65,6 +65,15 @@ func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 	return nil
 }
 
+// CriteriaOf returns the acceptance criteria of a run's task; none where it has no task, or it is gone.
+func CriteriaOf(ctx context.Context, db *store.Store, r store.Run) []string {
+	if r.Kind != string(loop.Task) {
+		return nil
+	}
+	c, _ := db.Case(ctx, board.TaskOf(r.Name))
+	return c.Acceptance
+}
+
 // Reopen lets the autopilot go on with a task that a person has answered.
 func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))

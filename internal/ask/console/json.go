@@ -165,6 +165,7 @@ type shownGate struct {
 	Passed   *int    `json:"passed,omitempty"`
 	Total    *int    `json:"total,omitempty"`
 	Note     string  `json:"note,omitempty"`
+	Before   string  `json:"before,omitempty"` // how a check of a task ended before the work
 }
 
 type shownProgress struct {
@@ -232,7 +233,7 @@ func Shown(r loop.Record) Record {
 
 func showGate(g loop.Gate) shownGate {
 	out := shownGate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: Seconds(g.Elapsed),
-		Note: g.Note}
+		Note: g.Note, Before: g.Before}
 	if g.Test && g.Total >= 0 {
 		out.Passed, out.Total = &g.Passed, &g.Total
 	}

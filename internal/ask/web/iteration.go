@@ -68,8 +68,12 @@ type Iteration struct {
 	Calls    int            `json:"api_calls"`
 	Models   []ModelUse     `json:"models" nullable:"false" doc:"By model, where the gateway saw the calls."`
 	Output   int64          `json:"output_bytes"`
+	Evidence []Evidence     `json:"evidence" nullable:"false" doc:"Files that show what the work does."`
 	Story    []StoryElement `json:"story" nullable:"false" doc:"What happened, in order, in words."`
 }
+
+// Evidence is a picture, a text or a report.
+type Evidence = loop.Evidence
 
 // ModelUse is what was used of one model.
 type ModelUse = report.ModelUse
@@ -94,6 +98,7 @@ type Gate struct {
 	Note     string  `json:"note"`
 	Origin   string  `json:"origin,omitempty" enum:"task,sealed" doc:"Of a check of one task."`
 	Shows    string  `json:"criterion,omitempty" doc:"What a check of a task shows."`
+	Before   string  `json:"before,omitempty" doc:"How a check of a task ended before the work."`
 	File     string  `json:"file" doc:"Its output, among the iteration's files; not there when it printed nothing."`
 }
 
@@ -326,6 +331,7 @@ func (t *history) iteration(r *loop.Record) Iteration {
 		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
 		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: r.Cost.Dollars(loop.CostKnown(r.CostSource)), Cost: r.CostSource,
 		Calls: r.Calls, Models: list(report.Models(r.Models)), Output: r.Output,
+		Evidence: list(r.Evidence),
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {
@@ -350,7 +356,7 @@ func (t *history) gates(gates []loop.Gate) []Gate {
 	for i, g := range gates {
 		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed),
 			Timeout: t.timeouts[g.Name], ExitCode: g.ExitCode, Note: g.Note,
-			Origin: g.Origin, Shows: g.Criterion}
+			Origin: g.Origin, Shows: g.Criterion, Before: g.Before}
 		if g.Test && g.Total >= 0 {
 			out[i].Passed, out[i].Total = &gates[i].Passed, &gates[i].Total
 		}

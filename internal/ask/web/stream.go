@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
 )
 
 // Bounds of one stream.
@@ -217,17 +221,45 @@ func (s *Server) replay(ctx context.Context, w *wire, r *hub.Reader, last string
 
 // rawRoute serves whole files, which have no schema.
 func (s *Server) rawRoute(api huma.API) {
+	serveFiles(api, "get-iteration-file", "files/{file}/raw", "A whole file, or ranges of it, as plain text to keep",
+		s.serveRaw)
+	serveFiles(api, "get-evidence", "evidence/{file}", "A file of evidence: a picture, or the text of a report",
+		func(c huma.Context, in *IterationPath, name string) { serveEvidence(c, s, in, name) })
+}
+
+func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Context, in *IterationPath, name string)) {
 	op := huma.Operation{
-		OperationID: "get-iteration-file", Method: http.MethodGet,
-		Path: base + "/runs/{run}/iterations/{number}/files/{file}/raw", Tags: []string{"iterations"},
-		Summary: "A whole file, or ranges of it, as plain text to keep",
+		OperationID: id, Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/" + path,
+		Tags: []string{"iterations"}, Summary: summary,
 	}
 	op.Responses = map[string]*huma.Response{"200": {Description: "The file",
 		Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	huma.Register(api, op, func(_ context.Context, in *struct {
 		IterationPath
-		File string `path:"file" maxLength:"40"`
+		File string `path:"file" maxLength:"255"`
 	}) (*huma.StreamResponse, error) {
-		return &huma.StreamResponse{Body: func(c huma.Context) { s.serveRaw(c, &in.IterationPath, in.File) }}, nil
+		return &huma.StreamResponse{Body: func(c huma.Context) { serve(c, &in.IterationPath, in.File) }}, nil
 	})
+}
+
+// serveEvidence serves a file that somebody hostile may have written: as a picture or as plain text, never as a page.
+func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
+	r, w := humago.Unwrap(c)
+	root, _, err := s.folder(r.Context(), in)
+	if err == nil {
+		defer func() { _ = root.Close() }()
+	}
+	var file *os.File
+	kind := outputs.EvidenceType(name)
+	if err == nil && kind != "" && filepath.IsLocal(name) {
+		file, err = root.Open(filepath.Join("evidence", name))
+	}
+	if file == nil {
+		problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",
+			in.Number, in.Run, fault.Cut(name, 100)).suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").write(w)
+		return
+	}
+	defer func() { _ = file.Close() }()
+	w.Header().Set("Content-Type", kind)
+	http.ServeContent(w, r, "", time.Time{}, file)
 }

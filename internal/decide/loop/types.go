@@ -60,6 +60,15 @@ type Gate struct {
 	// Origin is whose the gate is; Criterion is what a check of a task shows.
 	Origin    string `json:"origin,omitempty"`
 	Criterion string `json:"criterion,omitempty"`
+	// Before says how a check of a task ended before the work: "green", or "red" and why; "" where it was not tried.
+	Before string `json:"before,omitempty"`
+}
+
+// Evidence is a file that a gate, or else the agent, left to show what the work does.
+type Evidence struct {
+	Gate  string `json:"gate,omitempty"` // its name; "" is the agent
+	File  string `json:"file"`           // its name in the iteration's folder of evidence
+	Bytes int64  `json:"bytes"`
 }
 
 // The origins of gates beside the project's own, which have none.
@@ -141,7 +150,8 @@ type Record struct {
 	// Tampered lists protected paths that the iteration changed.
 	Tampered []string `json:"tampered,omitempty"`
 	// Score is the quality, 0 to 1000 per mille; -1 when there is none.
-	Score int `json:"score"`
+	Score    int        `json:"score"`
+	Evidence []Evidence `json:"evidence,omitempty"`
 	// Review is nil when none was asked for in this iteration.
 	Review *Review `json:"review,omitempty"`
 

@@ -303,7 +303,7 @@ func gatesText(in Input) string {
 		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. " +
 			"Do not weaken them."
 		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1)
-		return joinParts(list, rule, in.sealedText())
+		return joinParts(list, rule, in.sealedText(), in.evidenceText())
 	case in.Sealed > 0:
 		return in.sealedText()
 	case in.NoGates:
@@ -319,6 +319,14 @@ func (in *Input) sealedText() string {
 	}
 	return "Further checks run then that you are not shown. They are of what the task asks for; of one that is red " +
 		"you are told what does not hold, and nothing more."
+}
+
+// evidenceText says where to leave what a person looks at.
+func (in *Input) evidenceText() string {
+	if len(in.Case.Acceptance) == 0 {
+		return ""
+	}
+	return "A picture or a report that shows that a criterion holds can be left in the folder $PAWL_EVIDENCE."
 }
 
 // gateLines are the checks by name and command.

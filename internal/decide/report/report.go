@@ -30,6 +30,7 @@ type Input struct {
 	Moments []Moment // oldest first
 	// Executions are those of a workflow's steps, in the order of their beginning.
 	Executions []Execution
+	Criteria   []string // of the run's task
 	// Changes are what the run did to the files; nil: not known.
 	Changes *Changes
 	Next    []Advice
@@ -115,6 +116,7 @@ type Report struct {
 	MoreWork   int            // steps that are not in Work
 	StepCount  string         // "3 of 5 steps done", of a workflow
 	Steps      []Iteration
+	Proof      []Proof
 	LeftOut    int       // iterations that are not in Steps
 	Failures   []Failure // most frequent first
 	Strategies []Strategy

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,10 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
 )
 
 // Box is what the operating system holds the run's processes to.
@@ -118,18 +120,13 @@ func (w *worker) dropCaches(scratch string) {
 	}
 }
 
-// throughProxy are the variables by which programs in a closed box find the
-// proxy. What is on the box's own loopback is reached without it.
-func throughProxy(p *sandbox.Policy) []string {
-	if p == nil || !p.Closed {
-		return nil
+// keepEvidence adds to a record what a gate left in the folder dir, or the agent where name is "".
+func (w *worker) keepEvidence(r *loop.Record, name, dir string) {
+	kept, left := outputs.KeepEvidence(dir, w.place(r.Number, r.Attempt).evidence(), name)
+	r.Evidence = append(r.Evidence, kept...)
+	if len(left) > 0 {
+		w.warn("not kept of the evidence of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d", sandbox.ProxyPort)
-	env := []string{"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY=1"}
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
-		env = append(env, name+"="+url)
-	}
-	return env
 }
 
 // caches are the variables of the tools' caches of agents.
@@ -138,74 +135,6 @@ func (w *worker) caches() []string {
 		return nil
 	}
 	return w.plan.Box.Caches
-}
-
-// maxNamed is how many connections that were refused a failure names.
-const maxNamed = 3
-
-// outsideOfBox are the failures that no box makes: what a provider answers, and what pawl ended.
-var outsideOfBox = []failure.Class{
-	failure.Auth, failure.QuotaExhausted, failure.RateLimit, failure.ServiceUnavailable, failure.ContextLength,
-	failure.RefusedByModel, failure.OutputLimit, failure.EmptyAnswer, failure.MalformedAnswer,
-	failure.LimitExceeded, failure.NoProgress, failure.Tampering,
-}
-
-// nameRefusals adds to a failure what the box refused, so that the next
-// attempt, and the person, know why the system said no.
-func nameRefusals(f *failure.Analysis, p *sandbox.Policy, output string, connections []string) {
-	if f == nil || p == nil {
-		return
-	}
-	connections = connections[:min(len(connections), maxNamed)]
-	lines := append(sandbox.Refused(*p, output), connections...)
-	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !local(f.Summary) {
-		lines = []string{f.Summary}
-	}
-	if len(lines) == 0 || slices.Contains(outsideOfBox, f.Class) {
-		return
-	}
-	closed := p.Closed || len(connections) > 0
-	offline := f.Class == failure.Network && closed
-	headline := f.Class == failure.Unknown && len(sandbox.Refused(*p, f.Summary)) > 0
-	if headline {
-		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")
-	}
-	if offline || headline || f.Class == failure.Permission {
-		// The same again is refused again, and neither owners of files nor more time help.
-		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false,
-			failure.Medium, nil
-	}
-	lift := allowance(*p, lines, connections, offline)
-	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)
-	f.Items = append(slices.Clone(f.Items), failure.Item{
-		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
-	})
-	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with "+
-			"safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
-}
-
-// local is true of a message about the box's own loopback, which is open.
-func local(s string) bool {
-	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
-}
-
-// allowance is what a person can set so that it is not refused any more.
-func allowance(p sandbox.Policy, lines, connections []string, offline bool) string {
-	switch {
-	case offline && len(connections) == 0:
-		return "only a lower --safety opens the network"
-	case len(connections) == len(lines):
-		return "agents.NAME.endpoints allows it"
-	case slices.ContainsFunc(lines, func(l string) bool { return sandbox.NamesKept(p, l) }):
-		return "it is a protected file; allow of the procedure lifts one"
-	}
-	for _, line := range lines {
-		if path := sandbox.NotShown(p, line); path != "" {
-			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
-		}
-	}
-	return "safety.write or --unsandboxed allows it"
 }
 
 // exposed are the sources that an agent or a gate can write.

@@ -42,7 +42,7 @@ func TestRefusalsAreNamed(t *testing.T) {
 			failure.Permission, false, "it is a protected file; allow of the procedure lifts one"},
 	} {
 		f := failure.Analyse(failure.Evidence{Source: "gate", ExitCode: 1, Output: c.output})
-		nameRefusals(&f, c.box, c.output, c.unreached)
+		c.box.NameRefusals(&f, c.output, c.unreached)
 		advice := strings.Join(f.Actions, " ")
 		wrong := c.class == failure.Auth && strings.Contains(f.Summary, "sandbox")
 		wrong = wrong || strings.Contains(advice, "owner and mode")

@@ -136,10 +136,11 @@ type worker struct {
 	red string // what was red before the first agent, as its prompt says it
 	// redAgain is what was red of the last iteration's work when it was judged again.
 	redAgain    string
-	weakTests   string        // for the next prompt: tests that show nothing of the work
-	triedChecks bool          // the checks of the task ran before its first agent
-	missing     bool          // the run's folder was gone when this process began
-	longest     time.Duration // what the wait that it began in was to last, at most; 0 is any time
+	weakTests   string            // for the next prompt: tests that show nothing of the work
+	triedChecks bool              // the checks of the task ran before its first agent
+	before      map[string]string // how each of them ended then: see [loop.Gate]
+	missing     bool              // the run's folder was gone when this process began
+	longest     time.Duration     // what the wait that it began in was to last, at most; 0 is any time
 }
 
 // ErrTaken is that another process took the run over while it was driven here.

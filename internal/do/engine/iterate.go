@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -245,6 +246,13 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		return job, nil, err
 	}
 	box := w.agentBox(c.Agent, state, call)
+	if !call.readOnly {
+		shows, err := sandbox.OpenEvidence(box, p.left())
+		if err != nil {
+			return job, nil, err
+		}
+		start.Env = append(start.Env, shows...)
+	}
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
 		a.toolsCount()
@@ -252,7 +260,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env: append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
-			throughProxy(box)...),
+			box.ProxyEnviron()...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
@@ -336,6 +344,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	w.snapshot(after, s, r, b)
 	w.findSecrets(after, r)
 	cancel()
+	w.keepEvidence(r, "", w.place(c.Iteration, c.Attempt).left())
 	if w.verifies(r) {
 		w.verify(ctx, c, r)
 	}
@@ -355,7 +364,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
 	}
 	nameLimit(r, limits)
-	nameRefusals(r.Failure, job.Box, agentOutput(res), res.Unreached)
+	job.Box.NameRefusals(r.Failure, agentOutput(res), res.Unreached)
 }
 
 // nameLimit says which limit on time ended the agent.

@@ -242,6 +242,9 @@ func (p place) reviewPrompt(try int) string { return p.review(try) + ".prompt.md
 func (p place) reviewBegun(try int) string  { return p.review(try) + ".begun.json" }
 func (p place) tools() string               { return filepath.Join(p.dir, "tools") }
 func (p place) caches() string              { return filepath.Join(p.dir, "caches") }
+func (p place) left() string                { return filepath.Join(p.dir, "caches", "agent") }
+func (p place) evidence() string            { return filepath.Join(p.dir, "evidence") }
+func (p place) shows(n int) string          { return filepath.Join(p.caches(), filepath.Base(p.gate(n))) }
 func (p place) gate(n int) string {
 	return filepath.Join(p.dir, fmt.Sprintf("gate-%d", n+1))
 }

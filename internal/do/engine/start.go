@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
 // NewID makes a run id of eight letters and digits, by chance: any few of its
@@ -218,7 +219,7 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 		return nil
 	}
 	w.baseSnapshot(ctx)
-	if tree := w.trees.base; tree != "" && ending(w.greenTree(), maxGreen) == tree {
+	if tree := w.trees.base; tree != "" && spool.ReadEnd(w.greenTree(), maxGreen) == tree {
 		return nil
 	}
 	w.notify(Notice{Kind: Note, Text: "the gates run once on the files as they are, before the first agent"})

@@ -284,7 +284,7 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: Zone,
 	})
-	nameRefusals(&a, job.Box, out, res.Unreached)
+	job.Box.NameRefusals(&a, out, res.Unreached)
 	return &a
 }
 

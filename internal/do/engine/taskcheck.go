@@ -177,6 +177,7 @@ func (w *worker) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 // greenChecks runs the checks of the task on the files as they are before the work, says how
 // each of them is red, and names those that are green.
 func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []string, err error) {
+	w.before = map[string]string{}
 	var judged workspace.Seen
 	if w.o.Tree != nil {
 		if judged, err = w.o.Tree.See(ctx, w.id); err != nil {
@@ -195,6 +196,10 @@ func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []st
 			written, e.Tampered = e.Added, nil // no work is judged
 			return e, err
 		}, time.Now)
+		w.before[s.Name] = "green"
+		if f := rep.Failure; f != nil {
+			w.before[s.Name] = "red: " + f.Summary
+		}
 		switch f := rep.Failure; {
 		case err != nil:
 			return nil, err

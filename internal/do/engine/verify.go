@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -89,6 +90,11 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 	for _, text := range rep.Warnings {
 		w.warn(text)
 	}
+	for n := range r.Gates {
+		g := &r.Gates[n]
+		g.Before = w.before[g.Name]
+		w.keepEvidence(r, g.Name, w.place(c.Iteration, c.Attempt).shows(n))
+	}
 	switch {
 	case err != nil:
 		w.warn(err.Error())
@@ -114,7 +120,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 		out := w.redOutput(c, rep)
 		if w.plan.Box != nil {
 			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch, w.judgedTop()) // the gates ran in it
-			nameRefusals(red, &box, out, nil)
+			box.NameRefusals(red, out, nil)
 		}
 		// What is red follows from the agent's own failure.
 		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) {
@@ -202,9 +208,9 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
 	}
-	e.Green = w.green(s.Command, e)
-	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: gateStatus(e),
-		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
+	ended := gate.Judge(s, e)
+	e.Green = w.green(s.Command, e, ended.Status)
+	w.notify(Notice{Kind: GateEnded, Gate: ended})
 	return e, nil
 }
 
@@ -235,31 +241,17 @@ const maxGreen = 64 << 10
 // green is what a gate's command printed when it last passed, in this run or in
 // an earlier one; what it printed now is kept when it passed. Nothing is lost
 // without it but a hint what is noise.
-func (w *worker) green(command string, e gate.Exec) string {
+func (w *worker) green(command string, e gate.Exec, status loop.GateStatus) string {
 	sum := sha256.Sum256([]byte(command))
 	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
-	if gateStatus(e) != loop.GatePassed {
-		return ending(path, maxGreen)
+	if status != loop.GatePassed {
+		return spool.ReadEnd(path, maxGreen)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		out := e.Output[max(0, len(e.Output)-maxGreen):]
 		_ = files.Replace(path, []byte(out), 0o600, false) // see above
 	}
 	return ""
-}
-
-func gateStatus(e gate.Exec) loop.GateStatus {
-	switch {
-	case e.NotStarted != "":
-		return loop.GateError
-	case e.TimedOut:
-		return loop.GateTimedOut
-	case e.Stopped:
-		return loop.GateNotRun
-	case e.ExitCode != 0 || e.Signal != "" || len(e.Changed) > 0:
-		return loop.GateFailed
-	}
-	return loop.GatePassed
 }
 
 // gateIn runs a gate on the files as they are, or on a copy of them.
@@ -284,10 +276,17 @@ func (w *worker) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	}
 	// A file that an agent left for gates to find would be believed.
 	box = box.TempIn(filepath.Join(p.caches(), "tmp"))
+	var shows []string
+	if s.Origin != loop.Sealed { // its files are in no place that an agent may come to see
+		var err error
+		if shows, err = sandbox.OpenEvidence(box, p.shows(n)); err != nil {
+			return supervisor.Result{}, err
+		}
+	}
 	return w.do(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
 		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: dir, Env: w.environ(w.plan.Environ, c.Iteration, caches, nil, nil), Merge: true,
+		Dir: dir, Env: w.environ(w.plan.Environ, c.Iteration, caches, shows, nil), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
 	}, nil)
 }
@@ -300,26 +299,10 @@ func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
 	p := w.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
-			return ending(p.gate(i)+".out", maxRedOutput)
+			return spool.ReadEnd(p.gate(i)+".out", maxRedOutput)
 		}
 	}
 	return ""
-}
-
-// ending is the last bytes of a file, as many as it has; "" when it cannot be read.
-func ending(path string, limit int64) string {
-	f, err := spool.OpenFile(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return ""
-	}
-	buf := make([]byte, min(size, limit))
-	n, _, _ := f.ReadAt(buf, size-int64(len(buf)))
-	return string(buf[:n])
 }
 
 // differs lists the protected paths that are not in the tree now as they were

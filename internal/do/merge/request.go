@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
@@ -106,6 +107,10 @@ func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) st
 			b.WriteString(", for " + cost)
 		}
 		b.WriteString("\n")
+	}
+	records, _ := q.o.Store.Iterations(ctx, e.Run) // none: the run is gone
+	for _, proof := range report.ProofsOf(c.Acceptance, records) {
+		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(report.Line(proof.String(), remarkMax), "`", "'"))
 	}
 	for _, g := range q.o.Gates {
 		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(q.target))

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -362,13 +363,19 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
 	}
 	defer pruneFolders(filepath.Dir(dir), keepRuns)
+	// What these commands write to the tools' caches counts for them alone.
+	scratch := filepath.Join(dir, "caches")
+	defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
+	var env []string
 	if ws.Box != nil {
-		// What these commands write to the tools' caches counts for them alone.
-		scratch := filepath.Join(dir, "caches")
-		box, env := ws.Box.WithCaches(ws.Caches, scratch)
-		ws.Box, ws.Environ = &box, slices.Concat(ws.Environ, env)
-		defer func() { _ = files.RemoveAll(scratch) }() // else it goes with the folder
+		box, caches := ws.Box.WithCaches(ws.Caches, scratch)
+		ws.Box, env = &box, caches
 	}
+	shows, err := sandbox.OpenEvidence(ws.Box, filepath.Join(scratch, "evidence"))
+	if err != nil {
+		return gate.Report{}, err
+	}
+	ws.Environ = slices.Concat(ws.Environ, env, shows)
 	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
 	client, err := q.startSupervisor(ctx, dir, ws.Box == nil)
 	if err != nil {

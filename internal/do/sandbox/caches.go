@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,6 +118,18 @@ func (p Policy) WithCaches(caches []Cache, scratch string) (Policy, []string) {
 		env = append(env, lists.Each(c.Names, func(name string) string { return name + "=" + dir })...)
 	}
 	return p, env
+}
+
+// OpenEvidence makes a folder in which a process leaves what shows the work, with the variable that names it, and
+// opens it in the process's box; where there is no box, box is nil.
+func OpenEvidence(box *Policy, dir string) (environ []string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of evidence: %w", err)
+	}
+	if box != nil {
+		box.Write = append(slices.Clone(box.Write), dir)
+	}
+	return []string{"PAWL_EVIDENCE=" + dir}, nil
 }
 
 // ownCache is the folder of the user's that a tool uses if nobody says otherwise.

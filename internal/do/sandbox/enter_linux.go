@@ -33,11 +33,11 @@ func Main(stderr io.Writer) int {
 	}
 	// Neither these are the command's, nor what pawl was started with.
 	if err := unix.CloseRange(policyFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		tell(failure{Message: fmt.Sprintf("cannot keep descriptors from it: %v", err)})
+		tell(startFailure{Message: fmt.Sprintf("cannot keep descriptors from it: %v", err)})
 		return 1
 	}
 	if err := enter(o); err != nil {
-		tell(failure{Message: err.Error()})
+		tell(startFailure{Message: err.Error()})
 		return 1
 	}
 	if o.Probe {
@@ -53,11 +53,11 @@ func Main(stderr io.Writer) int {
 func tellNotExecuted(err error) {
 	code := syscall.EINVAL
 	_ = errors.As(err, &code)
-	tell(failure{Message: err.Error(), Errno: int(code)})
+	tell(startFailure{Message: err.Error(), Errno: int(code)})
 }
 
 // tell reports to who started this.
-func tell(f failure) {
+func tell(f startFailure) {
 	data, err := json.Marshal(f)
 	if err == nil {
 		_, _ = unix.Write(statusFD, data)

@@ -22,7 +22,7 @@ import (
 func keep(o order) int {
 	// Nobody looks into it: what lies in /proc/1 is root's, outside of the box.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		tell(failure{Message: err.Error()})
+		tell(startFailure{Message: err.Error()})
 		return 1
 	}
 	debug.SetGCPercent(-1) // there is little garbage, and collecting it takes more room

@@ -37,8 +37,8 @@ type order struct {
 	Terminal bool `json:"terminal,omitempty"`
 }
 
-// failure is what the hidden command says when it does not become the command.
-type failure struct {
+// startFailure is what the hidden command says when it does not become the command.
+type startFailure struct {
 	Message string `json:"message"`
 	// Errno is set when the box is entered and the command could not be executed.
 	Errno int `json:"errno,omitempty"`
@@ -152,7 +152,7 @@ func (e *Entry) Wait() error {
 	case len(bytes.TrimSpace(said)) == 0:
 		return nil
 	}
-	var f failure
+	var f startFailure
 	if err := json.Unmarshal(said, &f); err != nil {
 		return e.fail("its sandbox said %q", said)
 	}

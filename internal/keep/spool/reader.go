@@ -83,6 +83,22 @@ func OpenFile(path string) (*Reader, error) {
 	return r, nil
 }
 
+// ReadEnd returns the last bytes of a file, as many as it has; "" when it cannot be read.
+func ReadEnd(path string, limit int64) string {
+	f, err := OpenFile(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return ""
+	}
+	buf := make([]byte, min(size, limit))
+	n, _, _ := f.ReadAt(buf, size-int64(len(buf)))
+	return string(buf[:n])
+}
+
 // Close closes what the reader has opened.
 func (r *Reader) Close() error { return errors.Join(r.head.Close(), r.close()) }
 

@@ -1,6 +1,7 @@
 // The checks of a task, as people write them: one a line.
 
-import type { CaseDetail } from './api';
+import type { CaseDetail, Gate } from './api';
+import { gateLook, type Look } from './status';
 
 type Check = NonNullable<CaseDetail['verify']>[number];
 
@@ -23,4 +24,15 @@ export function checkOfLine(line: string): Check | string {
   } catch {
     return line;
   }
+}
+
+/** proofOf says what the checks of an iteration show of a criterion: it is as the worst of those that name it. */
+export function proofOf(criterion: string, gates: readonly Gate[]): Look {
+  const same = (g: Gate) => g.criterion?.toLowerCase() === criterion.trim().toLowerCase();
+  const checks = gates.filter(same);
+  const worst = checks.find((g) => g.status !== 'passed') ?? checks[0];
+  if (!worst) return { tone: 'rest', sign: '○', word: 'nobody checked' };
+  const look = gateLook(worst.status);
+  const before = worst.before ? `; before the work ${worst.before}` : '';
+  return { ...look, word: `${worst.name}: ${look.word}${before}` };
 }

@@ -112,8 +112,8 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why,
 		StartedAt: r.StartedAt.Local(),
-		Now:       time.Now(),
-		Changes:   reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
+		Now:       time.Now(), Criteria: action.CriteriaOf(ctx, p.Store, r),
+		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
 	if in.State, err = engine.StateOf(r); err != nil {
 		return in, err

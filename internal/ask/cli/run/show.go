@@ -107,6 +107,7 @@ type document struct {
 	TokensOut     int64            `json:"tokens_out"`
 	Question      any              `json:"question,omitempty"`
 	Steps         []shownStep      `json:"steps,omitempty"` // of a workflow
+	Proof         []report.Proof   `json:"proof,omitempty"`
 	// Sandbox is the level, and what the operating system enforces of it.
 	Sandbox string `json:"sandbox,omitempty"`
 }
@@ -152,8 +153,9 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 		}
 		steps = append(steps, notBegun(r, steps)...)
 	}
+	proof := report.ProofsOf(action.CriteriaOf(ctx, p.Store, r), records)
 	if a.JSON {
-		return showJSON(a, l, r, state, records, steps)
+		return showJSON(a, l, r, state, records, steps, proof)
 	}
 	a.Result("Run %s of %s: %s", r.ID, r.Name, l.Status)
 	if l.Why != "" && l.Why != l.Status {
@@ -184,6 +186,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	}
 	a.Result("\n\n")
 	showIterations(a, records)
+	showProof(a, config.StateDir(r.Root, a.Env), r, records, proof)
 	showSteps(a, steps)
 	showModels(a, records)
 	showHarm(a, records)
@@ -405,8 +408,9 @@ func whatHappened(r loop.Record) string {
 }
 
 func showJSON(a *command.App, l listed, r store.Run, state loop.State, records []loop.Record,
-	steps []report.Execution) error {
+	steps []report.Execution, proof []report.Proof) error {
 	d := document{
+		Proof:  proof,
 		listed: l, Iterations: []console.Record{}, Success: r.Status == string(loop.Completed) && state.Changed,
 		Elapsed: console.Seconds(r.Elapsed), FinalStrategy: state.Strategy,
 		Checkpoints: []string{}, TokensIn: r.TokensIn, TokensOut: r.TokensOut,
@@ -474,26 +478,3 @@ func showReviews(a *command.App, records []loop.Record) {
 
 // showHarm lists what was refused, what looks like a secret, and what was
 // withheld, below the iterations.
-func showHarm(a *command.App, records []loop.Record) {
-	var lines []string
-	held := map[string]bool{}
-	for _, r := range records {
-		if f := r.Refused; f != nil {
-			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number,
-				report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
-		}
-		for _, s := range r.Secrets {
-			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number,
-				report.Line(s.File, 200), s.Line, s.Kind))
-		}
-		for _, n := range r.Withheld {
-			held[n] = true
-		}
-	}
-	if len(held) > 0 {
-		lines = append(lines, "Environment: "+session.WithheldWords(slices.Sorted(maps.Keys(held)), "the agent"))
-	}
-	if len(lines) > 0 {
-		a.Result("\n%s\n", strings.Join(lines, "\n"))
-	}
-}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// showProof shows what proves the criteria of a task, and where the files of evidence are.
+func showProof(a *command.App, state string, r store.Run, records []loop.Record, proof []report.Proof) {
+	if len(proof) > 0 {
+		a.Result("\nProof:\n")
+	}
+	for _, one := range proof {
+		a.Result("  - %s\n", report.Line(one.String(), 1000))
+	}
+	heading := "\nEvidence:\n"
+	for _, rec := range records {
+		for _, e := range rec.Evidence {
+			path := filepath.Join(state, "runs", r.ID, strconv.Itoa(rec.Number), "evidence", e.File)
+			a.Result("%s  - %s: %s\n", heading, report.Line(cmp.Or(e.Gate, rec.Agent), 100), path)
+			heading = ""
+		}
+	}
+}
+
+func showHarm(a *command.App, records []loop.Record) {
+	var lines []string
+	held := map[string]bool{}
+	for _, r := range records {
+		if f := r.Refused; f != nil {
+			lines = append(lines, fmt.Sprintf("Iteration %d was ended at: %s\n  %s: it %s (%s)", r.Number,
+				report.Line(f.Command, 200), f.Operation.Message(), f.Why, f.Pattern))
+		}
+		for _, s := range r.Secrets {
+			lines = append(lines, fmt.Sprintf("Iteration %d added what looks like a secret: %s:%d (%s)", r.Number,
+				report.Line(s.File, 200), s.Line, s.Kind))
+		}
+		for _, n := range r.Withheld {
+			held[n] = true
+		}
+	}
+	if len(held) > 0 {
+		lines = append(lines, "Environment: "+session.WithheldWords(slices.Sorted(maps.Keys(held)), "the agent"))
+	}
+	if len(lines) > 0 {
+		a.Result("\n%s\n", strings.Join(lines, "\n"))
+	}
+}

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+)
+
+// maxNamed is how many connections that were refused a failure names.
+const maxNamed = 3
+
+// outsideOfBox are the failures that no box makes: what a provider answers, and what pawl ended.
+var outsideOfBox = []failure.Class{
+	failure.Auth, failure.QuotaExhausted, failure.RateLimit, failure.ServiceUnavailable, failure.ContextLength,
+	failure.RefusedByModel, failure.OutputLimit, failure.EmptyAnswer, failure.MalformedAnswer,
+	failure.LimitExceeded, failure.NoProgress, failure.Tampering,
+}
+
+// NameRefusals adds to a failure what the box refused, so that the next
+// attempt, and the person, know why the system said no.
+func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []string) {
+	if f == nil || p == nil {
+		return
+	}
+	connections = connections[:min(len(connections), maxNamed)]
+	lines := append(Refused(*p, output), connections...)
+	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !isLocal(f.Summary) {
+		lines = []string{f.Summary}
+	}
+	if len(lines) == 0 || slices.Contains(outsideOfBox, f.Class) {
+		return
+	}
+	closed := p.Closed || len(connections) > 0
+	offline := f.Class == failure.Network && closed
+	headline := f.Class == failure.Unknown && len(Refused(*p, f.Summary)) > 0
+	if headline {
+		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")
+	}
+	if offline || headline || f.Class == failure.Permission {
+		// The same again is refused again, and neither owners of files nor more time help.
+		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false,
+			failure.Medium, nil
+	}
+	lift := wayToAllow(*p, lines, connections, offline)
+	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)
+	f.Items = append(slices.Clone(f.Items), failure.Item{
+		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
+	})
+	f.Actions = append(slices.Clone(f.Actions),
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with "+
+			"safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
+}
+
+// isLocal reports whether a message about the box's own loopback, which is open.
+func isLocal(s string) bool {
+	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
+}
+
+// wayToAllow says what a person can set so that it is not refused any more.
+func wayToAllow(p Policy, lines, connections []string, offline bool) string {
+	switch {
+	case offline && len(connections) == 0:
+		return "only a lower --safety opens the network"
+	case len(connections) == len(lines):
+		return "agents.NAME.endpoints allows it"
+	case slices.ContainsFunc(lines, func(l string) bool { return NamesKept(p, l) }):
+		return "it is a protected file; allow of the procedure lifts one"
+	}
+	for _, line := range lines {
+		if path := NotShown(p, line); path != "" {
+			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
+		}
+	}
+	return "safety.write or --unsandboxed allows it"
+}
