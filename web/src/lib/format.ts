@@ -135,3 +135,9 @@ export const titled = (run: { name: string; work?: string | undefined }) =>
 
 /** withoutTags is a text of an agent in which a signal is its words: "<promise>COMPLETE</promise>" is "COMPLETE". */
 export const withoutTags = (text: string) => text.replace(/<\/?promise>/g, '');
+
+/** causeFirst puts what failed last before the limit that it ran into: the first words are what a reader sees. */
+export function causeFirst(why: string): string {
+  const [limit, cause] = why.split('; last failure: ');
+  return cause ? `${cause} (${limit})` : why;
+}

@@ -1,0 +1,53 @@
+// The autopilot: how it is, and what can be asked of it. The bar on every page and the page of sprints share it.
+
+import { get, post } from './api';
+import { asking } from './ask.svelte';
+import { live } from './live.svelte';
+import { attempt, notes } from './notes.svelte';
+
+type Autopilot = Awaited<ReturnType<typeof ask>>;
+const ask = () => get('/api/v1/autopilot', {});
+
+const paths = {
+  pause: '/api/v1/autopilot/pause',
+  resume: '/api/v1/autopilot/resume',
+  stop: '/api/v1/autopilot/stop',
+} as const;
+
+class Pilot {
+  /** now is null until the server has answered. */
+  now = $state.raw<Autopilot | null>(null);
+  readonly load = live.loading(async () => void (this.now = await ask()), 800);
+
+  may = (what: string): boolean => this.now?.actions.includes(what) ?? false;
+
+  async ask(what: keyof typeof paths): Promise<void> {
+    if (what === 'stop') {
+      const sure = await asking.sure(
+        'Stop the autopilot?',
+        'Its agents are ended now, and what they said since their last answer is lost. Their tasks go back to pending with their work kept. To lose nothing, pause it instead.',
+        'Stop it',
+      );
+      if (!sure) return;
+    }
+    await this.tell(() => post(paths[what], { body: undefined }));
+  }
+
+  start = (slots?: number): Promise<void> =>
+    this.tell(() => post('/api/v1/autopilot/start', { body: slots ? { max_parallel: slots } : {} }));
+
+  /** next starts it, or pauses one that works, or has a paused one go on. */
+  next = (): Promise<void> => (this.may('start') ? this.start() : this.ask(this.may('resume') ? 'resume' : 'pause'));
+
+  async change(mode: 'auto' | 'semi-auto'): Promise<void> {
+    await this.tell(() => post('/api/v1/autopilot/mode', { body: { mode } }));
+  }
+
+  private async tell(send: () => Promise<{ message: string }>): Promise<void> {
+    const said = await attempt(send);
+    if (said) notes.done(said.message || 'Asked.');
+    this.load();
+  }
+}
+
+export const pilot = new Pilot();
