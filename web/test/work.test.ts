@@ -491,6 +491,19 @@ test('actions by key, while agents work', async (t) => {
     await press('Space', /^Pause/);
     await press('Space', /^Resume/);
     await page.getByRole('button', { name: /^Pause/ }).waitFor();
+    // It can be asked on every other page, too.
+    const bar = page.getByRole('region', { name: 'Autopilot', exact: true });
+    await key('g');
+    await key('b');
+    await bar.getByText('Autopilot works').waitFor();
+    await bar.getByRole('button', { name: 'Pause' }).click();
+    await bar.getByText('Autopilot paused').waitFor();
+    await bar.getByRole('button', { name: 'Resume' }).waitFor();
+    await key('g');
+    await key('a');
+    await bar.getByText('Autopilot works').waitFor();
+    await key('S');
+    await page.getByRole('button', { name: /^Pause/ }).waitFor();
     // The next one is planned while this one runs, changed, and dropped; after a stop it waits for a person.
     const next = page.getByRole('region', { name: 'The next sprint' });
     await press('p', /^Plan the next/);
