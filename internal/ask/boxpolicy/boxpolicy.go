@@ -92,7 +92,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	named := lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) })
-	secret := slices.Concat(secrets, sockets, m.hidden(), named)
+	secret := slices.Concat(secrets, sockets, m.hidden(), named, m.clusterFiles(place.Root))
+	place.Shut = m.clusterPorts(v.Means, level)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.lender()

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
+	"github.com/pawl-dev/pawl/internal/do/agent/command"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -551,5 +552,42 @@ func TestHomeAmongTemporaryFiles(t *testing.T) {
 				t.Errorf("mounts %v: agents %v, gates %v, written %v", mounts, box.Caches, env, box.Gates.Write)
 			}
 		}
+	}
+}
+
+// What opens the database and the engine that machines share does not exist in a box, also where a folder
+// above it is shown, and their ports are shut in an open one. The paths are those of docs/cluster.md.
+func TestTheClusterIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	pass := r.path("home/secrets/pass")
+	r.o.Env = append(r.o.Env, "PGPASSFILE="+pass, "PGSERVICEFILE="+r.path("home/services"))
+	r.o.Config.Safety.Show = []config.Path{config.Path(r.folder("home/secrets")), "/etc", "/srv"}
+	r.o.Config.Cluster = config.Cluster{
+		Store:  "postgres://pawl@db.example.com:6432/pawl?sslmode=verify-full&sslkey=/etc/pawl/db.key",
+		Engine: "temporal://temporal.example.com/pawl", Files: "file:///srv/pawl",
+		TLS: config.ClusterTLS{CA: config.Path(r.path("project/certs/engine-ca.pem")), Cert: "/etc/pawl/machine.pem", Key: "/etc/pawl/machine.key"},
+	}
+	means := sandbox.Means{Mounts: true, Landlock: 4, Seccomp: true}
+	r.o.Plan.Agents = map[string]engine.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", command.Traits{})}}
+	boxes := Make(t.Context(), r.o, sandbox.Verdict{Boxed: true, Means: means})
+	for name, p := range map[string]sandbox.Policy{"gates": boxes.Run.Gates, "set-up": boxes.Run.Setup, "agent": boxes.Run.Agents["one"]} {
+		for _, path := range []string{pass, r.path("home/services"), r.path("home/.pgpass"), r.path("home/.postgresql"),
+			r.path("home/.pg_service.conf"), "/etc/pawl/machine.pem", "/etc/pawl/machine.key", "/etc/pawl/db.key", "/srv/pawl"} {
+			if !slices.Contains(p.Hide, path) {
+				t.Errorf("%s: %s is not hidden", name, path)
+			}
+		}
+		if slices.Contains(p.Hide, r.path("project/certs/engine-ca.pem")) {
+			t.Errorf("%s: a committed certificate is missing", name)
+		}
+		if want := []int{6432, 7233}; !slices.Equal(p.Shut, want) {
+			t.Errorf("%s: the ports %v are shut", name, p.Shut)
+		}
+	}
+	r.make(true) // without Landlock
+	if said := strings.Join(r.said, "\n"); !strings.Contains(said, "reach port 6432 and 7233 on no machine") ||
+		!strings.Contains(said, "Warning: agents and gates reach the cluster's database and engine") {
+		t.Errorf("it says %q", r.said)
 	}
 }

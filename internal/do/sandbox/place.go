@@ -24,6 +24,7 @@ type Place struct {
 	Keep    []string // files that may not be changed, wherever they are
 	Write   []string // what the user adds
 	Hide    []string // further secrets: other agents' folders, sockets that variables name
+	Shut    []int    // TCP ports that the level normal reaches on no machine
 	UID     int
 	Spare   []int // pawl and what it depends on
 }
@@ -33,6 +34,9 @@ type Place struct {
 func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Policy {
 	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid,
 		Sockets: p.Sockets}
+	if !pol.Closed {
+		pol.Shut = p.Shut
+	}
 	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
 	temp := present(append([]string{"/dev/shm"}, p.Temp...))
 	shared := p.Share && !pol.Closed
@@ -105,7 +109,7 @@ func present(paths []string) []string {
 // shows a folder above them.
 var secrets = strings.Fields(`
 	.ssh .gnupg .aws .azure .config/gcloud .kube .docker .oci .netrc _netrc .git-credentials .config/git/credentials .config/gh
-	.config/glab-cli .pypirc .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d .vault-token .pgpass .my.cnf
+	.config/glab-cli .pypirc .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d .vault-token .pgpass .postgresql .pg_service.conf .my.cnf
 	.config/containers .config/doctl .config/hcloud .config/rclone .config/sops .config/age .cache/huggingface/token .password-store
 	.config/op .local/share/keyrings .local/share/kwalletd .bash_history .zsh_history .python_history .Xauthority .mozilla
 	.config/google-chrome .config/chromium .config/Code/User/globalStorage .thunderbird snap .var/app

@@ -49,6 +49,8 @@ type Policy struct {
 	// Doors are ports of a closed box's loopback that lead to the same ports of
 	// the machine's, besides ProxyPort: a model server of the user's own.
 	Doors []int `json:"doors,omitempty"`
+	// Shut are TCP ports that an open box reaches on no machine. It needs Landlock 4.
+	Shut []int `json:"shut,omitempty"`
 	// Reach is what the proxy lets through, for who serves it.
 	Reach  []string `json:"reach,omitempty"`
 	Limits Limits   `json:"limits"`

@@ -171,6 +171,12 @@ func gaps(o Offer) []string {
 	return out
 }
 
+// CanShut reports whether a box can be kept from ports that it reaches otherwise.
+func CanShut(m Means) bool { return m.Landlock >= landlockPorts && m.Seccomp }
+
+// landlockPorts is the ABI from which Landlock knows ports.
+const landlockPorts = 4
+
 // landlockScopes is the ABI from which Landlock keeps signals and abstract
 // sockets inside.
 const landlockScopes = 6

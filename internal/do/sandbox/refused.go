@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -44,11 +45,20 @@ func tellsRefusal(p Policy, line string) bool {
 	case has("read-only file system", "erofs"):
 		return true
 	case has("permission denied", "operation not permitted", "eacces", "eperm"):
+		if namesShut(p, line) {
+			return true
+		}
 		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
 	case has("resource busy", "ebusy"):
 		return NamesKept(p, line)
 	}
 	return NotShown(p, line) != ""
+}
+
+// namesShut reports whether a line names a port that the box does not reach.
+func namesShut(p Policy, line string) bool {
+	words := strings.FieldsFunc(line, func(r rune) bool { return r < '0' || r > '9' })
+	return slices.ContainsFunc(p.Shut, func(port int) bool { return slices.Contains(words, strconv.Itoa(port)) })
 }
 
 // missingWords are how programs say that something is not there.

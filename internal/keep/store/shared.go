@@ -171,6 +171,10 @@ func (s *Store) numberFrom(ctx context.Context, w *statements, table string) err
 	return err
 }
 
+// SharedAt finds the TCP ports of the servers at an address of a shared database, and what is on this
+// machine: sockets, and files that open it.
+func SharedAt(address string) (ports []int, paths []string) { return postgres.At(address) }
+
 // Inspection is what is found of a shared database.
 type Inspection struct {
 	Address  string   `json:"address"` // without its password

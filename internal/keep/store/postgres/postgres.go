@@ -23,6 +23,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -112,6 +113,41 @@ func split(address string) (without, board string) {
 	q.Del(Parameter)
 	u.RawQuery = q.Encode()
 	return u.String(), board
+}
+
+// At finds the TCP ports of the servers at an address, and what is on this machine: sockets, and files
+// that open it.
+func At(address string) (ports []int, paths []string) {
+	if address == "" {
+		return nil, nil
+	}
+	plain, _ := split(address)
+	if u, err := url.Parse(plain); err == nil {
+		q := u.Query()
+		for _, name := range []string{"passfile", "servicefile", "sslkey", "sslcert", "sslrootcert", "sslmode"} {
+			if filepath.IsAbs(q.Get(name)) {
+				paths = append(paths, q.Get(name))
+			}
+			if strings.HasPrefix(name, "ssl") { // they are looked for, and may be missing here
+				q.Del(name)
+			}
+		}
+		u.RawQuery = q.Encode()
+		plain = u.String()
+	}
+	c, err := pgx.ParseConfig(plain)
+	if err != nil { // who uses the address says so; the usual port is the best guess
+		return []int{5432}, paths
+	}
+	at := []*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}
+	for _, one := range append(at, c.Fallbacks...) {
+		if strings.HasPrefix(one.Host, "/") {
+			paths = append(paths, one.Host)
+		} else {
+			ports = append(ports, int(one.Port))
+		}
+	}
+	return ports, paths
 }
 
 // prepare sets what every connection has, and makes the pools. Nothing is dialled yet.
