@@ -237,6 +237,21 @@ func (f Flags) Paths() map[string]string {
 	return m
 }
 
+// OrderedPaths leaves of some keys those that an order for another machine may set: the four flags of an
+// autopilot. The level is never lower than the one of the configuration.
+func OrderedPaths(asked map[string]string, level string) map[string]string {
+	m := map[string]string{}
+	for _, path := range []string{"loop.max_iterations", "loop.max_cost", "agent", "loop.safety"} {
+		if v := asked[path]; v != "" {
+			m[path] = v
+		}
+	}
+	if m["loop.safety"] != "" {
+		m["loop.safety"] = StricterLevel(m["loop.safety"], level)
+	}
+	return m
+}
+
 // Merge takes newer flags over older ones.
 func (f Flags) Merge(newer Flags) Flags {
 	if newer.Agent != "" {

@@ -386,3 +386,18 @@ func TestContextBehindALink(t *testing.T) {
 		}
 	}
 }
+
+// An order carries the four flags of an autopilot and nothing else, and never lowers the level.
+func TestOrderedPaths(t *testing.T) {
+	t.Parallel()
+	asked := map[string]string{
+		"loop.max_iterations": "3", "loop.max_cost": "2", "agent": "codex", "loop.safety": "permissive", "loop.timeout": "1h",
+		"agents.codex.command": "sh -c evil", "cluster.store": "postgres://elsewhere/x",
+	}
+	for level, want := range map[string]string{"normal": "normal", "paranoid": "paranoid", "permissive": "permissive"} {
+		got := planner.OrderedPaths(asked, level)
+		if len(got) != 4 || got["loop.safety"] != want || got["agent"] != "codex" {
+			t.Errorf("at %s an order carries %v", level, got)
+		}
+	}
+}

@@ -106,8 +106,8 @@ func (pl *Planner) withSafety(level string) *config.Config {
 	return &c
 }
 
-// stricterLevel is the one of two levels that allows less.
-func stricterLevel(a, b string) string {
+// StricterLevel is the one of two levels that allows less.
+func StricterLevel(a, b string) string {
 	levels := []string{string(safety.Permissive), string(safety.Normal), string(safety.Paranoid)}
 	return levels[max(slices.Index(levels, a), slices.Index(levels, b), 0)]
 }
@@ -183,7 +183,7 @@ func (pl *Planner) TaskLevel(task board.Case) (string, error) {
 // levelOf is the safety level of a task. One from outside has the stricter of two.
 func (pl *Planner) levelOf(d draft, task board.Case) string {
 	if task.IsOutside() {
-		return stricterLevel(d.safetyLevel(), pl.Config.Forge.Issues.Safety)
+		return StricterLevel(d.safetyLevel(), pl.Config.Forge.Issues.Safety)
 	}
 	return d.safetyLevel()
 }

@@ -24,6 +24,7 @@ const (
 	HearName    = "hear"    // the update by which the worker passes on a request to the run
 	NoRoom      = "no room" // the error of a worker that cannot take the order
 	Unfit       = "unfit"   // the same where its machine lacks what the order needs; with its name
+	Refused     = "refused" // the error of a worker that was given an order which the board did not give
 	LookName    = "look"    // the signal that something was asked of a run that may be waiting
 )
 
@@ -63,15 +64,15 @@ func (q Queues) Worker(name string) string { return q.Slots + "@" + name }
 // Protocol is what workflows and workers agree on. It goes up when an order holds what an
 // older program does not understand, as labels are. It is in the names of the queues, so
 // that such a program gets no orders.
-const Protocol = 3
+const Protocol = 4
 
 // QueuesOf are the queues of a repository's board.
 func QueuesOf(repo string) Queues {
 	return Queues{fmt.Sprintf("%s/board.%d", repo, Protocol), fmt.Sprintf("%s/slots.%d", repo, Protocol)}
 }
 
-// TaskID is the id of a task's workflow. The engine refuses a second one.
-func TaskID(repo, task string) string { return "task:" + repo + ":" + task }
+// TaskID is the id of a workflow of a task. No other one ever has the token.
+func TaskID(repo, task, token string) string { return "task:" + repo + ":" + task + ":" + token }
 
 // Limits of a task's workflow.
 const (
@@ -94,23 +95,20 @@ type Begin struct {
 	Run    string         `json:"run,omitempty"`
 	Worker string         `json:"worker,omitempty"`
 	Last   *loop.Decision `json:"last,omitempty"`
-	// Base is the commit that the task's work begins at, as it is on the remote; "" is
-	// where the worker's checkout is.
-	Base string `json:"base,omitempty"`
-	// Asked are the keys of the configuration that hold for its plan.
-	Asked map[string]string `json:"asked,omitempty"`
+	Proof  string         `json:"proof,omitempty"` // of the event that Last follows from
 	// Heartbeat is how long a worker may be silent; 0 is [Heartbeat].
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 }
 
-// Order asks a worker to store a decision and to carry its command out.
+// Order asks a worker to store a decision and to carry its command out. Anybody who reaches the engine can
+// write one, so it has no settings, and the worker compares it with the board.
 type Order struct {
-	Case  string            `json:"case"`
-	Run   string            `json:"run,omitempty"` // "" until the task has one
-	Base  string            `json:"base,omitempty"`
-	Asked map[string]string `json:"asked,omitempty"`
+	Case string `json:"case"`
+	Run  string `json:"run,omitempty"` // "" until the task has one
 	// Decision is nil until something is decided: the worker takes the task up.
 	Decision *loop.Decision `json:"decision,omitempty"`
+	// Proof shows that a worker of the board has sent the event; a wait that is over has none.
+	Proof string `json:"proof,omitempty"`
 	// Unfit are workers that lacked what it needs. When one gets it again, no other took
 	// it: that one answers what it lacks.
 	Unfit []string `json:"unfit,omitempty"`
@@ -120,9 +118,9 @@ type Order struct {
 type Answer struct {
 	Worker string `json:"worker"`
 	Run    string `json:"run,omitempty"`
-	// Event is for the kernel. State is what it happened to; it counts while the
-	// workflow has none.
+	// Event is for the kernel. State is what it happened to; nil is what the workflow has.
 	Event *loop.Event `json:"event,omitempty"`
+	Proof string      `json:"proof,omitempty"` // of the event
 	State *loop.State `json:"state,omitempty"`
 	// Waits: the run waits, and no worker drives it.
 	Waits bool `json:"waits,omitempty"`
@@ -135,6 +133,7 @@ type Heard struct {
 	Run   string      `json:"run"`
 	State *loop.State `json:"state,omitempty"`
 	Event loop.Event  `json:"event"`
+	Proof string      `json:"proof,omitempty"` // of the event
 }
 
 // Result is what became of a task's run.
@@ -169,7 +168,7 @@ func Task(ctx workflow.Context, b Begin) (Result, error) {
 		if a.Waits {
 			t.waitForOrder(ctx, looks)
 		} else if a.Event != nil {
-			t.stepKernel(ctx, a.State, *a.Event)
+			t.stepKernel(ctx, a.State, *a.Event, a.Proof)
 		}
 	}
 	return Result{}, workflow.NewContinueAsNewError(ctx, TaskName, t.Begin)
@@ -189,7 +188,7 @@ func (t *task) performOrder(ctx workflow.Context) (a Answer, err error) {
 		if t.Worker != "" {
 			o.TaskQueue, o.ScheduleToStartTimeout = t.Queues.Worker(t.Worker), beat/2
 		}
-		order := Order{Case: t.Case, Run: t.Run, Base: t.Base, Asked: t.Asked, Decision: t.Last, Unfit: lacking}
+		order := Order{Case: t.Case, Run: t.Run, Decision: t.Last, Proof: t.Proof, Unfit: lacking}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
 		name, lacks := unfitWorker(err)
 		if !lacks && !isLost(err) {
@@ -242,14 +241,8 @@ func (t *task) failedResult(err error) Result {
 }
 
 // stepKernel asks the kernel, and records what it decided.
-func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event) {
-	var s loop.State
-	switch {
-	case t.Last != nil:
-		s = t.Last.State
-	case before != nil:
-		s = *before
-	}
+func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event, proof string) {
+	s := t.stateOr(before)
 	var d loop.Decision
 	recorded := workflow.SideEffect(ctx, func(workflow.Context) any {
 		d := loop.Decide(s, e)
@@ -260,13 +253,24 @@ func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event
 		panic(err) // our own structs always decode
 	}
 	d.Event = e
-	t.Last = &d
+	t.Last, t.Proof = &d, proof
+}
+
+// stateOr is the state that a worker sent, or else the one that the workflow has.
+func (t *task) stateOr(sent *loop.State) loop.State {
+	switch {
+	case sent != nil:
+		return *sent
+	case t.Last != nil:
+		return t.Last.State
+	}
+	return loop.State{}
 }
 
 // hearRequest takes what somebody asked of the run into account.
 func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error) {
 	t.Run = h.Run
-	t.stepKernel(ctx, h.State, h.Event)
+	t.stepKernel(ctx, h.State, h.Event, h.Proof)
 	d := *t.Last
 	d.Event = loop.Event{} // who asks has it
 	return d, nil
@@ -274,13 +278,7 @@ func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error)
 
 // checkUseful refuses what the kernel has no use for, before it is in the history.
 func (t *task) checkUseful(h Heard) error {
-	var s loop.State
-	switch {
-	case t.Last != nil:
-		s = t.Last.State
-	case h.State != nil:
-		s = *h.State
-	}
+	s := t.stateOr(h.State)
 	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
 		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)
 	}
@@ -306,6 +304,6 @@ func (t *task) waitForOrder(ctx workflow.Context, looks workflow.ReceiveChannel)
 	if over {
 		now := workflow.Now(ctx)
 		seed := uint64(now.UnixNano()) //nolint:gosec // any number will do
-		t.stepKernel(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq})
+		t.stepKernel(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq}, "")
 	}
 }

@@ -270,7 +270,7 @@ func TestQueuesHaveTheProtocol(t *testing.T) {
 	t.Parallel()
 	q := flow.QueuesOf("acme/shop")
 	names := []string{q.Board, q.For(nil), q.For([]string{"arm", "gpu"}), q.Worker("host-1")}
-	want := []string{"acme/shop/board.3", "acme/shop/slots.3", "acme/shop/slots.3+arm+gpu", "acme/shop/slots.3@host-1"}
+	want := []string{"acme/shop/board.4", "acme/shop/slots.4", "acme/shop/slots.4+arm+gpu", "acme/shop/slots.4@host-1"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the queues are %q", names)
 	}

@@ -258,7 +258,7 @@ func (p *pilot) storeOutcome(ctx context.Context, c schedule.Command) schedule.E
 	if l.gone {
 		p.freeIfDone(ctx, c.Case)
 	}
-	if err := p.o.Store.DropSlot(ctx, c.Case); err != nil {
+	if err := errors.Join(p.o.Store.DropSlot(ctx, c.Case), p.o.Store.DropOrder(ctx, c.Case)); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
 	p.addEvent(ctx, journal.Autopilot, journal.TaskSettled,

@@ -60,6 +60,10 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 	self, _ := process.Self() // none, where that is not known
 	for ctx.Err() == nil {
 		wait := standEvery
+		err := db.Same(ctx)
+		if errors.Is(err, store.ErrGone) {
+			return // the worker says so
+		}
 		a, _, err := db.Autopilot(ctx)
 		if driven := engine.Alive(a.Owner) && a.Owner != engine.OwnerOf(self); err == nil && a.On() && !driven {
 			err = goOn(ctx, open)

@@ -15,7 +15,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
@@ -35,12 +34,13 @@ type Program struct {
 
 // Join connects an autopilot to the engine: its tasks are worked by workers.
 func (p Program) Join(
-	ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
+	ctx context.Context, at autopilot.EngineAt, repo string, db *store.Store, log *slog.Logger,
 ) (autopilot.Elsewhere, func(), error) {
 	b, err := p.joinBoard(ctx, at, repo, log)
 	if err != nil {
 		return nil, nil, err
 	}
+	b.store = db
 	return b, b.client.Close, nil
 }
 
@@ -77,22 +77,29 @@ func (p Program) Work(
 	}
 	host, _ := os.Hostname()
 	w.Seen = seenIn(o, f)
-	w.Waits = func(why error) {
-		if o.Notify != nil {
-			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(),
-				Text: why.Error() + "; waits half a minute at most to see whether it is gone"})
-		}
-	}
+	w.Waits = func(why error) { w.Warn(why.Error() + "; waits half a minute at most to see whether it is gone") }
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)
 		p.Lease = w.agentLease()
 		return p, tree, err
 	}
-	w.Work = func(ctx context.Context, d flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+	w.Warn = func(text string) {
+		if o.Notify != nil {
+			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Text: text})
+		}
+	}
+	w.Same = o.Store.Same
+	w.Placed, w.Ended = o.Store.Order, o.Store.EndOrder
+	w.Believe = func(ctx context.Context, placed store.Order, d *flow.Order) error {
+		return believeOrder(ctx, o.Store, placed, d)
+	}
+	w.Work = func(
+		ctx context.Context, d flow.Order, placed store.Order, k engine.Kernel,
+	) (schedule.Outcome, queue.Entry) {
 		o := o
-		o.Asked = d.Asked
-		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, d.Base, k)
+		o.Asked = placed.Asked
+		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, placed.Base, k)
 		if isUnfit(out) && ctx.Err() == nil {
 			out.Why = host + ": " + out.Why
 			o.Log.Warn("this machine takes no new task for a minute", "task", d.Case, "error", out.Why)
@@ -124,8 +131,8 @@ func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, b
 			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
 			Used: used, Drains: drains,
 		})
-		if twin, ok := errors.AsType[*store.TwinError](err); ok {
-			return twin
+		if _, isTwin := errors.AsType[*store.TwinError](err); isTwin || errors.Is(err, store.ErrGone) {
+			return err
 		}
 		if err != nil && ctx.Err() == nil {
 			o.Log.Warn(err.Error())
@@ -139,11 +146,13 @@ type Board struct {
 	client    client.Client
 	repo      string
 	heartbeat time.Duration
+	log       *slog.Logger
+	store     *store.Store // nil where nothing is ordered
 }
 
 func (p Program) joinBoard(ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger) (*Board, error) {
 	c, err := Dial(ctx, at, log)
-	return &Board{c, repo, p.Heartbeat}, err
+	return &Board{client: c, repo: repo, heartbeat: p.Heartbeat, log: cmp.Or(log, slog.New(slog.DiscardHandler))}, err
 }
 
 // joinLater waits for an engine that cannot be reached, and says why, once for each
@@ -171,45 +180,27 @@ func (p Program) joinLater(
 	}
 }
 
-// Work starts the workflow of a task, or joins the one that is there, and waits
-// for its end.
-func (b *Board) Work(
-	ctx context.Context, task board.Case, base, last string, asked map[string]string,
-) (schedule.Outcome, queue.Entry, error) {
-	q := flow.QueuesOf(b.repo)
-	run, err := b.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: flow.TaskID(b.repo, task.ID), TaskQueue: q.Board,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, flow.TaskName, flow.Begin{
-		Queues: q, Case: task.ID, Labels: task.Labels(), Run: last, Base: base, Asked: asked,
-		Heartbeat: b.heartbeat,
-	})
-	var r flow.Result
-	if err == nil {
-		err = run.Get(ctx, &r)
-	}
-	for isUnanswered(err) && run != nil && ctx.Err() == nil { // it continues, and is not to be given back
-		drive.Sleep(ctx, time.Now().Add(dialAgain))
-		err = run.Get(ctx, &r)
-	}
-	if err != nil {
-		err = fmt.Errorf("cannot have %s worked on the engine: %v", task.ID, err)
-	}
-	return r.Outcome, r.Entry, err
-}
-
 // Look signals the workflow of a task that there is a request to its run.
 func (b *Board) Look(ctx context.Context, task string) error {
-	return unlessGone(b.client.SignalWorkflow(ctx, flow.TaskID(b.repo, task), "", flow.LookName, nil))
+	o, err := b.store.Order(ctx, task)
+	if err != nil {
+		return unlessGone(err)
+	}
+	return unlessGone(b.client.SignalWorkflow(ctx, o.Workflow, "", flow.LookName, nil))
 }
 
 // Works is true until the workflow of a task ends.
 func (b *Board) Works(ctx context.Context, task string) (bool, error) {
-	w, err := b.client.DescribeWorkflowExecution(ctx, flow.TaskID(b.repo, task), "")
+	o, err := b.store.Order(ctx, task)
+	if err != nil || o.Execution == "" {
+		return false, unlessGone(err)
+	}
+	w, err := b.client.DescribeWorkflowExecution(ctx, o.Workflow, "")
 	if err != nil {
 		return false, unlessGone(err)
 	}
-	return w.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	i := w.GetWorkflowExecutionInfo()
+	return i.GetFirstRunId() == o.Execution && i.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 // Workers is how many processes asked for orders in the last minutes.
@@ -223,7 +214,14 @@ func (b *Board) Workers(ctx context.Context) (int, error) {
 
 // Kill ends the workflow of a task. Its worker learns of it by its next beat.
 func (b *Board) Kill(ctx context.Context, task string) error {
-	return unlessGone(b.client.TerminateWorkflow(ctx, flow.TaskID(b.repo, task), "", "it was ended at once"))
+	o, err := b.store.Order(ctx, task)
+	if err == nil {
+		err = b.store.DropOrder(ctx, task) // else it would be ordered again
+	}
+	if err != nil {
+		return unlessGone(err)
+	}
+	return unlessGone(b.client.TerminateWorkflow(ctx, o.Workflow, "", "it was ended at once"))
 }
 
 // isUnanswered reports whether the error is no answer, as the engine is away.
@@ -235,8 +233,11 @@ func isUnanswered(err error) bool {
 	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
-// unlessGone forgets that there is no such workflow any more.
+// unlessGone forgets that there is no such order or workflow any more.
 func unlessGone(err error) error {
+	if errors.Is(err, store.ErrNoOrder) {
+		return nil
+	}
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return nil
 	}

@@ -101,7 +101,7 @@ func TestAnEngineThatIsNone(t *testing.T) {
 		}
 	}
 	at := autopilot.EngineAt{Address: strings.TrimSuffix(startEngine(t, t.TempDir()).at(), "/pawl") + "/elsewhere"}
-	if _, _, err := (cluster.Program{}).Join(t.Context(), at, "repo", nil); err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
+	if _, _, err := (cluster.Program{}).Join(t.Context(), at, "repo", nil, nil); err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
 	err := cluster.Program{}.Work(t.Context(), at, "repo", autopilot.Offer{Slots: 1}, autopilot.Options{StateDir: t.TempDir()})

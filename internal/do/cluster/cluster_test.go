@@ -36,6 +36,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
@@ -68,6 +69,7 @@ type site struct {
 	Lacks            string // the machine has no agent: the pipe that is told so; "" it has
 	Stands           bool   // the process goes on with the autopilot that is on
 	Files            string // the folder with what runs print, for all machines; "" is none
+	Told             string // the file that gets what the worker tells a person; "" is none
 }
 
 func (s site) offer() autopilot.Offer {
@@ -133,7 +135,7 @@ func (s site) another(ctx context.Context) (autopilot.Options, func(), error) {
 		return o, nil, err
 	}
 	var leave func()
-	o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", nil)
+	o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", o.Store, nil)
 	if err != nil {
 		return o, nil, errors.Join(err, o.Store.Close())
 	}
@@ -143,7 +145,7 @@ func (s site) another(ctx context.Context) (autopilot.Options, func(), error) {
 // pilot works the board as its autopilot.
 func (s site) pilot(ctx context.Context, o autopilot.Options) (res autopilot.Result, err error) {
 	var leave func()
-	if o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", nil); err != nil {
+	if o.Elsewhere, leave, err = (cluster.Program{Heartbeat: s.Heartbeat}).Join(ctx, s.at(), "repo", o.Store, nil); err != nil {
 		return res, err
 	}
 	defer leave()
@@ -155,6 +157,13 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 	o = autopilot.Options{Root: s.Repo, StateDir: s.State, Settings: schedule.Settings{MaxParallel: 1, ErrorThreshold: 5, Mode: schedule.Auto}}
 	if o.Store, err = s.open(ctx); err != nil {
 		return o, err
+	}
+	if s.Told != "" {
+		o.Notify = func(n autopilot.Notice) {
+			if n.Kind == autopilot.Warning {
+				_ = files.AppendBelow(filepath.Dir(s.Told), filepath.Base(s.Told), []byte(n.Text+"\n"), 1<<20)
+			}
+		}
 	}
 	if s.Store != "" {
 		o.Remote = "origin"
@@ -250,7 +259,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	_, err = d.store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "Greet"}}}, board.Person, time.Now())
 	must(t, err)
 	var leave func()
-	d.engine, leave, err = cluster.Program{}.Join(t.Context(), d.at(), "repo", nil)
+	d.engine, leave, err = cluster.Program{}.Join(t.Context(), d.at(), "repo", d.store, nil)
 	must(t, err)
 	t.Cleanup(leave)
 	return d

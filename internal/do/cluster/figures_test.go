@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/flow"
+	"go.temporal.io/api/workflowservice/v1"
+
 	"github.com/pawl-dev/pawl/internal/do/cluster"
 )
 
@@ -96,11 +97,11 @@ func (m *team) histories(tasks int) (events, bytes int) {
 	c, err := cluster.Dial(m.t.Context(), m.machines[0].at(), nil)
 	must(m.t, err)
 	defer c.Close()
-	for i := range tasks {
-		w, err := c.DescribeWorkflowExecution(m.t.Context(), flow.TaskID("repo", fmt.Sprintf("task-%03d", i+1)), "")
-		must(m.t, err)
-		events += int(w.GetWorkflowExecutionInfo().GetHistoryLength())
-		bytes += int(w.GetWorkflowExecutionInfo().GetHistorySizeBytes())
+	all, err := c.ListWorkflow(m.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{PageSize: int32(tasks)}) //nolint:gosec // few
+	must(m.t, err)
+	for _, w := range all.GetExecutions() {
+		events += int(w.GetHistoryLength())
+		bytes += int(w.GetHistorySizeBytes())
 	}
 	return events, bytes
 }

@@ -394,7 +394,7 @@ echo "<promise>COMPLETE</promise>"
 // done waits until a task that is worked is done.
 func (m *team) done(task string) {
 	m.t.Helper()
-	engine, leave, err := cluster.Program{}.Join(m.t.Context(), m.machines[0].at(), "repo", nil)
+	engine, leave, err := cluster.Program{}.Join(m.t.Context(), m.machines[0].at(), "repo", m.store, nil)
 	must(m.t, err)
 	defer leave()
 	_, _, err = engine.Work(m.t.Context(), board.Case{ID: task}, "", "", nil)

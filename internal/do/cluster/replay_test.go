@@ -30,7 +30,9 @@ func (d *desk) keepHistory() {
 	must(d.t, err)
 	defer c.Close()
 	var h history.History
-	events := c.GetWorkflowHistory(d.t.Context(), flow.TaskID("repo", "task-001"), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	o, err := d.store.Order(d.t.Context(), "task-001")
+	must(d.t, err)
+	events := c.GetWorkflowHistory(d.t.Context(), o.Workflow, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		must(d.t, err)

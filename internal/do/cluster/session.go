@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // session is one task's run in this worker. Its driver asks it as its kernel; it
@@ -30,6 +31,8 @@ import (
 type session struct {
 	w       *Worker
 	first   flow.Order // that it began with
+	placed  store.Order
+	of      string // the execution of the workflow that gave it
 	task    string
 	orders  chan flow.Order  // the next one
 	answers chan flow.Answer // to the order that is open
@@ -47,6 +50,7 @@ type session struct {
 	run     string
 	pending *loop.Decision // what was decided before the session began
 	known   bool           // the workflow has a state
+	strayed bool           // it has another one than the run
 	pushed  *loop.Pushed   // what other machines have of the work, and its tree
 	tree    string
 	waits   bool // the last command was to wait
@@ -101,12 +105,13 @@ var (
 // workSession drives the run until it waits or rests, and gives the last answer.
 func (s *session) workSession() {
 	defer close(s.ended)
-	outcome, entry := s.w.o.Work(s.ctx, s.first, s)
+	outcome, entry := s.w.o.Work(s.ctx, s.first, s.placed, s)
 	a := flow.Answer{Worker: s.w.name, Run: s.run}
 	if s.waits {
 		a.Waits = true
 	} else {
 		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
+		s.storeResult(a.Result)
 	}
 	if isUnfit(outcome) && !s.waits && s.ctx.Err() == nil {
 		s.w.slots.restUntil(time.Now().Add(unfitFor))
@@ -115,6 +120,19 @@ func (s *session) workSession() {
 	s.w.closeSession(s)
 	if !s.lost {
 		s.answerOrder(a)
+	}
+}
+
+// storeResult stores what the run came to: the autopilot believes no other. Without it the task is
+// ordered again, and the next session finds that the run rests.
+func (s *session) storeResult(r *flow.Result) {
+	if r.Outcome.NotStarted || r.Outcome.Taken || s.w.o.Ended == nil || s.ctx.Err() != nil {
+		return
+	}
+	o := s.placed
+	o.Result = encodeJSON(r)
+	if err := s.w.o.Ended(s.ctx, o); err != nil {
+		s.w.o.Log.Warn(err.Error(), "task", s.task)
 	}
 }
 
@@ -144,18 +162,14 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	if s.ctx.Err() != nil {
 		return st, loop.Command{}, context.Cause(s.ctx)
 	}
-	if p := s.pending; p != nil && e.Kind == loop.Started { // decided, and the worker died before it was stored
-		s.run = run
-		return s.followDecision(*p)
-	}
 	s.run, s.told = run, true
 	var before *loop.State
-	if !s.known {
+	if !s.known || s.strayed {
 		before = &st
 	}
 	switch e.Kind {
 	case loop.StopAsked, loop.PauseAsked, loop.Raised:
-		return s.forwardRequest(ctx, st, flow.Heard{Run: run, State: before, Event: e})
+		return s.forwardRequest(ctx, st, flow.Heard{Run: run, State: before, Event: e, Proof: proofOf(s.placed, e)})
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
@@ -166,17 +180,17 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 		e.Record = &r
 	}
 	for a := (asked{e.At, st.Seq}); ; {
-		if before != nil {
+		if !s.known {
 			a.seq = -1
 		}
 		s.w.setAsked(s, &a)
-		s.answerOrder(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before})
+		s.answerOrder(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before, Proof: proofOf(s.placed, e)})
 		o, err := s.nextOrder()
 		switch {
 		case err != nil:
 			return st, loop.Command{}, err
 		case a.answeredBy(o):
-			return s.followDecision(*o.Decision)
+			return s.decideAs(st, e, o.Decision)
 		}
 	}
 }
@@ -219,18 +233,18 @@ func (s *session) forwardRequest(ctx context.Context, st loop.State, h flow.Hear
 	var refused *temporal.ApplicationError
 	switch {
 	case errors.As(err, &refused):
-		return st, loop.Command{}, nil
+		return s.decideAs(st, h.Event, nil)
 	case err != nil:
 		return st, loop.Command{}, err
 	}
-	return s.followDecision(d)
+	return s.decideAs(st, h.Event, &d)
 }
 
 // updateWorkflow sends a request to the workflow. Sent again it counts once.
 func (s *session) updateWorkflow(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
 	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		UpdateID:   fmt.Sprintf("%s:%s:%d", h.Run, h.Event.Kind, h.Event.At.UnixNano()),
-		WorkflowID: flow.TaskID(s.w.o.Repo, s.task), UpdateName: flow.HearName, Args: []any{h},
+		WorkflowID: s.placed.Workflow, UpdateName: flow.HearName, Args: []any{h},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {

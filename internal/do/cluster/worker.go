@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
@@ -44,12 +42,23 @@ type Options struct {
 	// Dir is the worker's own folder: its open orders, one file a task.
 	Dir string
 	// Work does the work of a task; see autopilot.Work.
-	Work func(ctx context.Context, o flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry)
+	Work func(ctx context.Context, o flow.Order, placed store.Order, k engine.Kernel) (schedule.Outcome, queue.Entry)
+	// Placed is what the board has ordered for a task; else the error is [store.ErrNoOrder].
+	// Nil believes the engine.
+	Placed func(ctx context.Context, task string) (store.Order, error)
+	// Believe puts what the board knows in the place of what an order says, and refuses what cannot be.
+	Believe func(ctx context.Context, placed store.Order, o *flow.Order) error
+	// Ended stores the result of an order.
+	Ended func(ctx context.Context, o store.Order) error
+	// Warn gets a text for a person; nil is not called.
+	Warn func(text string)
 	// Push sends what an iteration left to other machines; nil where there are none.
 	Push func(ctx context.Context, task, run string) *loop.Pushed
 	// Seen gets now and then what the worker has. It must be quick. Its error ends the
 	// worker: a [store.TwinError].
 	Seen func(ctx context.Context, used int, drains bool) error
+	// Same is [store.ErrGone] once the board is another one, which ends the worker; nil is never asked.
+	Same func(ctx context.Context) error
 	// Waits gets the reason why the worker does not begin yet.
 	Waits func(why error)
 	// Gone is called when the worker of the folder has ended.
@@ -85,17 +94,21 @@ type Worker struct {
 	name  string
 	slots *slots
 
-	mu     sync.Mutex
-	open   map[string]*session // by task
-	drains bool                // nothing new is begun; set by its owner, the goroutine of Run
-	busy   sync.WaitGroup      // sessions, and answers to adopted orders
+	mu      sync.Mutex
+	open    map[string]*session // by task
+	refused map[string]bool     // tasks with orders that the board did not give
+	drains  bool                // nothing new is begun; set by its owner, the goroutine of Run
+	busy    sync.WaitGroup      // sessions, and answers to adopted orders
 }
 
 // openOrder is an order that is being carried out, as the next worker finds it.
 type openOrder struct {
-	Token []byte     `json:"token"`
-	Of    string     `json:"of,omitempty"` // the execution of the workflow that gave it
-	Order flow.Order `json:"order"`
+	Token    []byte     `json:"token"`
+	Workflow string     `json:"workflow,omitempty"`
+	Of       string     `json:"of,omitempty"` // the execution of the workflow that gave it
+	Order    flow.Order `json:"order"`
+
+	placed store.Order // as the board has it
 }
 
 // Run works until ctx is done. Then it begins nothing new, and returns when what runs
@@ -128,7 +141,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Offer.Begins != nil {
 		o.Offer.Begins()
 	}
-	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}}
+	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}, refused: map[string]bool{}}
 	if err := w.adoptOrders(ctx); err != nil {
 		return err
 	}
@@ -200,48 +213,6 @@ func (w *Worker) pollQueues(ctx context.Context) error {
 // sending is how long a worker that drained waits until the engine has its answers.
 const sending = 5 * time.Second
 
-// seenEvery is how often a worker says what it has.
-const seenEvery = 20 * time.Second
-
-// showWorker reports what the worker has until ctx is done, and while what it has begun ends.
-func (w *Worker) showWorker(ctx context.Context) error {
-	if err := w.showRepeatedly(ctx); err != nil {
-		return err
-	}
-	signal.Reset(syscall.SIGTERM, syscall.SIGINT) // the next one ends the process
-	w.slots.closeSlots()
-	w.mu.Lock()
-	w.drains = true
-	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.o.Offer.Drain)
-	defer cancel()
-	go func() {
-		w.busy.Wait()
-		cancel()
-	}()
-	return w.showRepeatedly(ctx)
-}
-
-// showRepeatedly reports what the worker has, again and again until ctx is done, or another
-// machine has the worker's name.
-func (w *Worker) showRepeatedly(ctx context.Context) error {
-	tick := time.NewTicker(seenEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		if w.o.Seen != nil {
-			err := w.o.Seen(ctx, w.slots.usedSlots(), w.drains)
-			if twin, ok := errors.AsType[*store.TwinError](err); ok {
-				return refuseTwin(twin)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
 // lockFolder makes this process the only worker of a folder.
 func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -270,7 +241,7 @@ func (w *Worker) performOwn(ctx context.Context, o flow.Order) (flow.Answer, err
 
 func orderOf(ctx context.Context, o flow.Order) openOrder {
 	i := activity.GetInfo(ctx)
-	return openOrder{i.TaskToken, i.WorkflowExecution.RunID, o}
+	return openOrder{Token: i.TaskToken, Workflow: i.WorkflowExecution.ID, Of: i.WorkflowExecution.RunID, Order: o}
 }
 
 // carryOut has the task's session carry an order out, which is written down
@@ -278,10 +249,13 @@ func orderOf(ctx context.Context, o flow.Order) openOrder {
 // With limited it is refused while there is no room for another task.
 func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.Answer, error) {
 	path := w.orderPath(o.Order.Case)
+	if err := w.checkOrder(ctx, &o); err != nil {
+		return flow.Answer{}, err
+	}
 	if err := files.Replace(path, encodeJSON(o), 0o600, true); err != nil {
 		return flow.Answer{}, fmt.Errorf("cannot write down the order: %v", err)
 	}
-	s, c := w.sessionFor(ctx, o.Order, limited)
+	s, c := w.sessionFor(ctx, o, limited)
 	if s == nil {
 		_ = os.Remove(path)
 		return flow.Answer{}, temporal.NewNonRetryableApplicationError("the worker has no room", flow.NoRoom, nil)
@@ -338,7 +312,7 @@ func (w *Worker) orderPath(task string) string {
 // is no room for it. The order that it is at may come again, since the engine does not know
 // of it: then it continues, and answers the new one. A session that is at work when another
 // order comes, or waits for another one, was lost to the engine: it ends first.
-func (w *Worker) sessionFor(ctx context.Context, o flow.Order, limited bool) (*session, *carrier) {
+func (w *Worker) sessionFor(ctx context.Context, o openOrder, limited bool) (*session, *carrier) {
 	for {
 		s, c, mine := w.handOver(ctx, o, limited)
 		switch {
@@ -356,9 +330,10 @@ func (w *Worker) sessionFor(ctx context.Context, o flow.Order, limited bool) (*s
 
 // handOver returns the session that takes the order, and who waits for its answer. Without
 // taken it returns who waits for the same order, or else a session that has to end before.
-func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *session, c *carrier, taken bool) {
+func (w *Worker) handOver(ctx context.Context, given openOrder, limited bool) (s *session, c *carrier, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	o := given.Order
 	if s = w.open[o.Case]; s != nil {
 		a, same := s.asks, o.Decision != nil && s.owes && s.seq == o.Decision.State.Seq
 		switch {
@@ -383,7 +358,7 @@ func (w *Worker) handOver(ctx context.Context, o flow.Order, limited bool) (s *s
 		return nil, nil, true
 	}
 	s = &session{
-		w: w, first: o, task: o.Case, run: o.Run, pending: o.Decision,
+		w: w, first: o, placed: given.placed, of: given.Of, task: o.Case, run: o.Run, pending: o.Decision,
 		orders: make(chan flow.Order, 1), answers: make(chan flow.Answer), ended: make(chan struct{}),
 	}
 	if o.Decision != nil {
@@ -457,7 +432,7 @@ func (w *Worker) mayComeAgain(ctx context.Context, o openOrder) bool {
 	if o.Order.Decision == nil {
 		return false
 	}
-	d, err := w.o.Engine.DescribeWorkflowExecution(ctx, flow.TaskID(w.o.Repo, o.Order.Case), o.Of)
+	d, err := w.o.Engine.DescribeWorkflowExecution(ctx, o.Workflow, o.Of)
 	var gone *serviceerror.NotFound
 	if err != nil {
 		return !errors.As(err, &gone)

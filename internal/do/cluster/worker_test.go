@@ -20,7 +20,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -62,11 +61,11 @@ func newDesk(t *testing.T) *desk {
 		Engine: beating{}, Offer: autopilot.Offer{Slots: 1}, Dir: t.TempDir(), Work: d.work, Heartbeat: time.Minute,
 		Log: slog.New(slog.DiscardHandler),
 	}
-	d.worker = &Worker{o: o, name: "m1", slots: newSlots(1), open: map[string]*session{}}
+	d.worker = &Worker{o: o, name: "m1", slots: newSlots(1), open: map[string]*session{}, refused: map[string]bool{}}
 	return d
 }
 
-func (d *desk) work(ctx context.Context, _ flow.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
+func (d *desk) work(ctx context.Context, _ flow.Order, _ store.Order, k engine.Kernel) (schedule.Outcome, queue.Entry) {
 	d.mu.Lock()
 	d.works++
 	lacks := d.lacks
@@ -259,7 +258,7 @@ func TestAnOrderIsNoMore(t *testing.T) {
 				d.worker.o.Engine = away{status: status}
 				d.become(80*time.Second, false) // the driver looks up only then
 				began := time.Now()
-				d.worker.sessionFor(t.Context(), order.Order, false)
+				d.worker.sessionFor(t.Context(), order, false)
 				d.worker.beatOrder(t.Context(), d.worker.open["task-001"], order)
 				if took := time.Since(began); took != want {
 					t.Errorf("it was given up after %s", took)
@@ -357,9 +356,7 @@ func (e *later) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions
 	return nil, cmp.Or(e.answer(), temporal.NewApplicationError("no use", "refused"))
 }
 
-func (e *later) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
-	return e, nil
-}
+func (e *later) GetWorkflow(context.Context, string, string) client.WorkflowRun { return e }
 
 func (e *later) Get(context.Context, any) error {
 	e.asked = append(e.asked, "")
@@ -378,8 +375,9 @@ func TestTheEngineAnswersLater(t *testing.T) {
 			t.Errorf("it was told as %q (%v)", e.asked, err)
 		}
 		e.asked = nil
-		if _, _, err := (&Board{client: e}).Work(t.Context(), board.Case{ID: "task-001"}, "", "", nil); err != nil {
-			t.Error(err)
+		b := &Board{client: e}
+		if _, err := b.awaitEnd(t.Context(), store.Order{Workflow: "one", Execution: "first"}); err != nil || len(e.asked) != 3 {
+			t.Errorf("it asked %d times for the end (%v)", len(e.asked), err)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 // isOurs is true for what the store itself found out.
 func isOurs(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
-		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty} {
+		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty, ErrNoOrder} {
 		if errors.Is(err, known) {
 			return true
 		}

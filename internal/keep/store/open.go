@@ -103,6 +103,9 @@ func opened(ctx context.Context, db database.Database, err error) (*Store, error
 	if err == nil {
 		err = s.migrate(ctx)
 	}
+	if board, shared := db.(*postgres.DB); shared && err == nil {
+		err = board.Identify(ctx)
+	}
 	if err != nil {
 		_ = s.Close() // the error that matters is the one at hand
 		return nil, s.explain(ctx, "open the database", err)

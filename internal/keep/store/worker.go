@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
 )
 
 // Worker is a process that works tasks of a board that several machines have, as it
@@ -61,6 +62,9 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 		w.Name, w.Host, w.PID, w.Version, joinTags(w.Labels), w.Slots, w.Used, w.Drains, ms(time.Now()), s.leases.boot,
 		s.leases.over.Seconds(),
 	}
+	if err := s.Same(ctx); err != nil {
+		return err
+	}
 	all, err := s.Workers(ctx)
 	if err != nil {
 		return err
@@ -68,6 +72,9 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 	i := slices.IndexFunc(all, func(o Worker) bool { return o.Name == w.Name })
 	if i >= 0 && !all[i].Silent && !slices.Contains([]string{"", s.leases.boot}, all[i].boot) {
 		return &TwinError{all[i]}
+	}
+	if err := s.compareBeat(all, i); err != nil {
+		return err
 	}
 	if i >= 0 && all[i].Drains == w.Drains && !all[i].Silent && slices.Equal(all[i].Labels, w.Labels) {
 		// nobody has to look, and nobody who writes is waited for
@@ -86,6 +93,40 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 		return s.SaveWorker(ctx, w)
 	}
 	return err
+}
+
+// Same is [ErrGone] once another board has taken the place of the one that was opened: it was put back
+// from a copy, dropped or made anew. On a board of one machine it is nil.
+func (s *Store) Same(ctx context.Context) error {
+	db, shared := s.db.(*postgres.DB)
+	if !shared {
+		return nil
+	}
+	return s.explain(ctx, "use the board", db.Same(ctx))
+}
+
+// mayLose is how much of the last time a server may have lost that has crashed, or whose place a copy took.
+const mayLose = time.Minute
+
+// compareBeat compares the beat that the board has of a worker with the last one that it had. All of a
+// server's disk may have been put back: then it is the same board by all else, and has an older beat or none.
+func (s *Store) compareBeat(all []Worker, i int) error {
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	last, began := s.leases.said, s.leases.began
+	isOlder := i >= 0 && all[i].BeatAt.Before(last.Add(-mayLose))
+	isMissing := i < 0 && last.Sub(began) > mayLose
+	isPutBack := isOlder || isMissing
+	if db, shared := s.db.(*postgres.DB); shared && !last.IsZero() && isPutBack {
+		return s.explain(context.Background(), "use the board", db.GiveUp())
+	}
+	if i >= 0 {
+		s.leases.said = all[i].BeatAt
+		if began.IsZero() {
+			s.leases.began = all[i].BeatAt
+		}
+	}
+	return nil
 }
 
 // DropWorker forgets a worker that has ended.
@@ -147,7 +188,9 @@ type leases struct {
 	over time.Duration
 	boot string             // see [Shared]
 	stop context.CancelFunc // nil until there is one
-	done chan struct{}
+	// When the worker of this process beat first and last, as the board had it.
+	began, said time.Time
+	done        chan struct{}
 }
 
 const beat = `INSERT INTO leases (pid, start, boot, host, beat_at) VALUES ($1, $2, $3, $4, clock_timestamp())
@@ -200,6 +243,9 @@ func (s *Store) beatLeases(ctx context.Context) {
 	s.leases.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.leases.every())
 	defer cancel()
+	if s.Same(ctx) != nil {
+		return
+	}
 	for _, o := range mine {
 		_, _ = s.db.Reader().ExecContext(ctx, beat, o.PID, o.Start, o.Boot, o.Host)
 	}

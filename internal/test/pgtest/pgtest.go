@@ -164,6 +164,27 @@ func (s *Server) SQL(t testing.TB, name, text string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// Dump is what a schema of a database holds, as a backup has it.
+func (s *Server) Dump(t testing.TB, name, schema string) string {
+	t.Helper()
+	out, err := s.command("pg_dump", "-h", s.dir, "-U", "pawl", "-d", name, "-n", schema, "--restrict-key", "x").Output()
+	if err != nil {
+		t.Fatalf("pg_dump: %v", err)
+	}
+	return string(out)
+}
+
+// PutBack puts a dump in the place of a schema, as a person does who restores a backup.
+func (s *Server) PutBack(t testing.TB, name, schema, dump string) {
+	t.Helper()
+	s.SQL(t, name, "DROP SCHEMA "+schema+" CASCADE")
+	cmd := s.command("psql", "-h", s.dir, "-U", "pawl", "-d", name, "-q", "-v", "ON_ERROR_STOP=1")
+	cmd.Stdin = strings.NewReader(dump)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
 // New makes a database and returns its address.
 func (s *Server) New(t testing.TB) string {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
@@ -243,11 +244,15 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.repository(), command.OpenLog(b.s.Config.Root))
+	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.repository(), b.s.Store, command.OpenLog(b.s.Config.Root))
 	if err != nil {
 		return nil, err
 	}
 	b.o.HandsOn, b.o.Asked = alone(b.s.Config) == "", b.asked
+	if err := b.checkAsked(); err != nil {
+		leave()
+		return nil, err
+	}
 	n, err := b.o.Elsewhere.Workers(ctx)
 	if err != nil {
 		leave()
@@ -258,6 +263,19 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 		b.tellOthers(ctx)
 	}
 	return leave, nil
+}
+
+// checkAsked refuses a level that no worker would work at.
+func (b *workplace) checkAsked() error {
+	own, err := b.s.App.Load(nil)
+	if err != nil {
+		return err
+	}
+	asked, level := b.asked["loop.safety"], own.Loop.Safety
+	if asked == planner.OrderedPaths(b.asked, level)["loop.safety"] {
+		return nil
+	}
+	return command.Usage("--safety %s is lower than loop.safety of pawl.yaml, %s: no worker goes below that", asked, level)
 }
 
 // tellOthers names the workers that are there and take no orders from this autopilot.

@@ -59,7 +59,7 @@ type App struct {
 type Cluster interface {
 	// Join connects an autopilot to the engine, until leave is called.
 	Join(
-		ctx context.Context, at autopilot.EngineAt, repo string, log *slog.Logger,
+		ctx context.Context, at autopilot.EngineAt, repo string, db *store.Store, log *slog.Logger,
 	) (e autopilot.Elsewhere, leave func(), err error)
 	// Work works tasks that the engine orders until ctx is done. The process has to
 	// end after it.

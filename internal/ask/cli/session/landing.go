@@ -270,8 +270,8 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 
 // Plan is the plan of a task in its workspace, and its tree.
 func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
-	if len(task.Asked) > 0 {
-		c, err := t.a.Load(task.Asked)
+	if asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety); len(asked) > 0 {
+		c, err := t.a.Load(asked)
 		if err != nil {
 			return engine.Plan{}, nil, err
 		}

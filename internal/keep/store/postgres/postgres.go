@@ -69,9 +69,12 @@ type DB struct {
 	worked   bool        // a connection was there before
 	began    string      // when the server was started
 	crashed  atomic.Bool // it said so
+	identity string      // of the board; "" while it is opened
+	gone     atomic.Bool // another one has taken its place
 	others   []string    // schemas of the other boards, where this one was just made
 
-	mu      sync.Mutex // guards the next two
+	mu      sync.Mutex // guards the next three
+	looked  time.Time  // whether it is the same board
 	watch   *pgx.Conn
 	version int64
 }
@@ -307,8 +310,11 @@ func (d *DB) Begin(ctx context.Context, c *sql.Conn, durable bool) error {
 	if durable {
 		durably = "on"
 	}
-	err := run(ctx, c, fmt.Sprintf(`BEGIN; SET LOCAL synchronous_commit TO %s; SELECT pg_advisory_xact_lock(%d)`,
-		durably, d.lock))
+	if d.gone.Load() {
+		return d.judgeIdentity(nil)
+	}
+	err := d.judgeIdentity(run(ctx, c, fmt.Sprintf(
+		`BEGIN; SET LOCAL synchronous_commit TO %s; SELECT pg_advisory_xact_lock(%d); %s`, durably, d.lock, d.sameBoard())))
 	if err != nil {
 		d.End(context.WithoutCancel(ctx), c, durable, false) // it may be begun again
 	}
@@ -392,6 +398,9 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
+// sameEvery is how often it is looked whether the board is the same.
+const sameEvery = time.Second
+
 // glance is how long it is looked for notices that have come.
 const glance = time.Millisecond
 
@@ -404,6 +413,12 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 		if err := d.listen(ctx); err != nil {
 			return d.version, err
 		}
+	}
+	if time.Since(d.looked) > sameEvery {
+		if err := d.sameAt(ctx, d.watch); err != nil {
+			return d.version, err
+		}
+		d.looked = time.Now()
 	}
 	for {
 		soon, cancel := context.WithTimeout(ctx, glance)
