@@ -56,8 +56,8 @@ func listOf(ports []int) string {
 func (m maker) clusterFiles(root string) []string {
 	c := m.Config.Cluster
 	_, named := store.SharedAt(c.Store)
-	out := append(named, string(c.TLS.Cert), string(c.TLS.Key), c.Folder(), m.getenv("PGPASSFILE"),
-		m.getenv("PGSERVICEFILE"), m.getenv("PGSSLKEY"), m.getenv("PGSSLCERT"))
+	out := slices.Concat(named, []string{string(c.TLS.Cert), string(c.TLS.Key), c.Folder(), m.getenv("PGPASSFILE"),
+		m.getenv("PGSERVICEFILE"), m.getenv("PGSSLKEY"), m.getenv("PGSSLCERT")})
 	if _, committed := files.Below(root, string(c.TLS.CA)); !committed {
 		out = append(out, string(c.TLS.CA))
 	}

@@ -49,21 +49,22 @@ func TestShutPorts(t *testing.T) {
 	}
 }
 
-func init() {
-	attempts["fast open"] = func(a []string) error {
-		s, to, err := socketTo(0, a[0])
-		if err == nil {
-			err = unix.Sendto(s, []byte("x"), unix.MSG_FASTOPEN, to)
-		}
-		return err
+// sendAtOnce connects with the first bytes, and by no call of connect.
+func sendAtOnce(a []string) error {
+	s, to, err := socketTo(0, a[0])
+	if err == nil {
+		err = unix.Sendto(s, []byte("x"), unix.MSG_FASTOPEN, to)
 	}
-	attempts["multipath"] = func(a []string) error {
-		s, to, err := socketTo(unix.IPPROTO_MPTCP, a[0])
-		if err == nil {
-			err = unix.Connect(s, to)
-		}
-		return err
+	return err
+}
+
+// connectByPaths connects with multipath TCP, which falls back to TCP.
+func connectByPaths(a []string) error {
+	s, to, err := socketTo(unix.IPPROTO_MPTCP, a[0])
+	if err == nil {
+		err = unix.Connect(s, to)
 	}
+	return err
 }
 
 func socketTo(protocol int, port string) (int, unix.Sockaddr, error) {

@@ -120,6 +120,8 @@ var attempts = map[string]func(a []string) error{
 		_ = c.Close()
 		return nil
 	},
+	"fast open": sendAtOnce,
+	"multipath": connectByPaths,
 	"own loopback": func([]string) error {
 		for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 			l, err := net.Listen("tcp", address)
