@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -62,7 +61,7 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := errors.Join(s.unserved(ctx, &of), s.keptOut(ctx, &of)); err != nil {
+	if err := s.keptOut(ctx, &of); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(of.needs, func(a, b Need) int {
@@ -74,30 +73,12 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	return of.needs, nil
 }
 
-// unserved adds the tasks that wait for a worker with their labels. Where no worker
-// ever was, labels have no meaning.
-func (s *Server) unserved(ctx context.Context, of *runNeeds) error {
-	workers, err := s.o.Store.Workers(ctx)
-	if err != nil || len(workers) == 0 {
-		return err
-	}
-	cases, err := s.o.Store.Unserved(ctx)
-	for i := range cases[:min(len(cases), maxNeeds)] {
-		c := showCase(&cases[i])
-		of.needs = append(of.needs, Need{
-			Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
-			Why: "no worker is there with " + strings.Join(cases[i].Labels(), ", "),
-		})
-	}
-	return err
-}
-
 // keptOut adds the tasks that the autopilot does not start until a person says so, and
 // those that show why it starts nothing.
 func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
 	idle, err := autopilot.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
-		if !k.Until.IsZero() && k.Why != idle.Held {
+		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
 			continue
 		}
 		one, cerr := s.o.Store.Case(ctx, k.Case)
@@ -107,7 +88,10 @@ func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
 		c := showCase(&one)
 		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
 			Why: "it is not started: " + k.Why}
-		if k.Why == idle.Held {
+		switch {
+		case k.Lacks:
+			n.Why = k.Why
+		case k.Why == idle.Held:
 			n.Why = "nothing is started for now: " + k.Why
 		}
 		of.needs = append(of.needs, n)

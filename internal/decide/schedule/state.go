@@ -87,9 +87,10 @@ type Slot struct {
 // Bench keeps a task out that could not be started, or that a person took out.
 type Bench struct {
 	Case  string    `json:"case"`
-	Tries int       `json:"tries"`          // that failed
-	Until time.Time `json:"until,omitzero"` // zero: until a person says otherwise
-	Seen  bool      `json:"seen,omitempty"` // Until is over, and the board was looked at since
+	Tries int       `json:"tries"`           // that failed
+	Until time.Time `json:"until,omitzero"`  // zero: until a person says otherwise
+	Seen  bool      `json:"seen,omitempty"`  // Until is over, and the board was looked at since
+	Lacks bool      `json:"lacks,omitempty"` // no machine has what it needs
 	Why   string    `json:"why"`
 }
 

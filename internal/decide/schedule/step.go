@@ -117,8 +117,10 @@ func (s *State) notStarted(e *Event) {
 		s.freeSlot(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.At.Add(boardPause), Why: e.Why})
 	case OfMachine:
-		l.End = &Outcome{Status: e.Outcome.Status, NotStarted: true, Machine: true, Why: e.Why}
-		s.holdStarts(e.Why)
+		l.End = &Outcome{Status: e.Outcome.Status, NotStarted: true, Machine: true, Lacks: e.Outcome.Lacks, Why: e.Why}
+		if !e.Outcome.Lacks { // others need something else
+			s.holdStarts(e.Why)
+		}
 	default:
 		l.End = &Outcome{NotStarted: true, Setup: e.Outcome.Setup, Why: e.Why}
 	}
@@ -129,6 +131,7 @@ const (
 	boardPause = time.Second     // before a task that was not ready is looked at again
 	firstWait  = time.Second     // before a start is tried again; doubles
 	longest    = 5 * time.Minute // of any such wait
+	lackPause  = time.Minute     // before the machines are asked again for what none had
 )
 
 func backoffAfter(tries int) time.Duration {
@@ -186,6 +189,9 @@ func (s *State) countSettled(e *Event) {
 	switch {
 	case end.NotStarted && !v.Bench && v.Action == board.Stop && v.Failed:
 		s.benchForStart(e.Case, end.Why)
+	case end.NotStarted && end.Lacks:
+		s.removeBench(e.Case)
+		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.At.Add(lackPause), Why: end.Why, Lacks: true})
 	case end.NotStarted && end.Machine: // another task goes first: it shows whether it is the machine
 		s.removeBench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})

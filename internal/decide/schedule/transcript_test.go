@@ -21,7 +21,7 @@ import (
 // autopilot rests. The notation:
 //
 //	begin [slots=N] [threshold=N] [wip=N] [mode=M] [count=N] [for=D] [keep] [review] [batch] [pause-on-error] [running=a,b]
-//	ready a b · gone a · end TASK STATUS [why] [guard] [empty] [hold] [secret] · cannot-start TASK [task|machine]
+//	ready a b · gone a · end TASK STATUS [why] [guard] [empty] [hold] [secret] · cannot-start TASK [task|machine|lacks]
 //	iteration TASK N [CLASS WORDS]: it ended, or failed in that way
 //	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
@@ -283,7 +283,11 @@ func (w *world) perform(c schedule.Command) (e schedule.Event, over bool) {
 			if fault != schedule.OfTask {
 				w.ready = append(w.ready, c.Case)
 			}
-			return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: fault, Why: "no room"}, false
+			e := schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Fault: fault, Why: "no room"}
+			if fault == "lacks" {
+				e.Fault, e.Outcome.Lacks = schedule.OfMachine, true
+			}
+			return e, false
 		}
 		return schedule.Event{Kind: schedule.Started, Case: c.Case}, false
 	case schedule.Settle:

@@ -202,7 +202,8 @@ func (p *pilot) startSlot(ctx context.Context, l *slot) {
 		o := p.workSlot(ctx, ready, l)
 		if o.NotStarted {
 			fault := schedule.OfTask
-			if o.Machine {
+			o.Lacks = o.Lacks && p.o.Elsewhere != nil
+			if o.Machine || o.Lacks {
 				fault = schedule.OfMachine
 			}
 			e := schedule.Event{Kind: schedule.NotStarted, Case: l.task.ID, Why: o.Why, Fault: fault, Outcome: o}

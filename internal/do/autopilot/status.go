@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -70,10 +71,24 @@ type KeptOut struct {
 	Case  string    `json:"case"`
 	Why   string    `json:"why"`
 	Until time.Time `json:"until,omitzero"`
+	// Lacks: it waits for a machine that has what it needs.
+	Lacks bool `json:"lacks,omitempty"`
 }
 
 // IdleOf reads why the autopilot that is on starts nothing, or not all.
 func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
+	workers, err := db.Workers(ctx)
+	if len(workers) > 0 { // where none ever was, labels have no meaning
+		cases, cerr := db.Unserved(ctx)
+		for _, c := range cases {
+			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "no worker is there with " + strings.Join(c.Labels(), ", "),
+				time.Time{}, true})
+		}
+		err = cerr
+	}
+	if err != nil {
+		return i, err
+	}
 	a, ok, err := db.Autopilot(ctx)
 	if isOn := a.On() || engine.Alive(a.Owner); err != nil || !ok || !isOn {
 		return i, err
@@ -89,13 +104,24 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 		}
 		c, err := db.Case(ctx, b.Case)
 		if err == nil && c.IsReady() {
-			i.KeptOut = append(i.KeptOut, KeptOut{b.Case, b.Why, b.Until})
+			i.KeptOut = append(i.KeptOut, KeptOut{b.Case, b.Why, b.Until, b.Lacks})
 		}
 		if err != nil && !errors.Is(err, store.ErrNoCase) {
 			return i, err
 		}
 	}
 	return i, nil
+}
+
+// LinesOf say in words why one task is not started.
+func (i *Idle) LinesOf(task string) []string {
+	one := Idle{}
+	for _, k := range i.KeptOut {
+		if k.Case == task {
+			one.KeptOut = append(one.KeptOut, k)
+		}
+	}
+	return one.Lines()
 }
 
 // Lines say it in words.
@@ -105,6 +131,8 @@ func (i *Idle) Lines() (lines []string) {
 	}
 	for _, k := range i.KeptOut {
 		switch {
+		case k.Lacks:
+			lines = append(lines, k.Case+" waits for a machine that has what it needs: "+k.Why)
 		case k.Until.IsZero():
 			lines = append(lines, k.Case+" is not started: "+k.Why+". Give it back: pawl case start "+k.Case)
 		case k.Why != i.Held:

@@ -102,10 +102,13 @@ func (p Program) Work(
 		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, placed.Base, k)
 		if isUnfit(out) && ctx.Err() == nil {
 			out.Why = host + ": " + out.Why
-			o.Log.Warn("this machine takes no new task for a minute", "task", d.Case, "error", out.Why)
+			text := out.Why + "; this worker takes no new task for a minute"
+			if out.Lacks {
+				text = out.Why + "; another worker may have it"
+			}
+			o.Log.Warn(text, "task", d.Case)
 			if o.Notify != nil {
-				o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Case: d.Case,
-					Text: out.Why + "; this worker takes no new task for a minute"})
+				o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Case: d.Case, Text: text})
 			}
 		}
 		return out, entry

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -67,6 +68,7 @@ type site struct {
 	Offer            autopilot.Offer
 	Pilot            bool   // the process is the autopilot, and no worker
 	Lacks            string // the machine has no agent: the pipe that is told so; "" it has
+	Absent           string // the task whose agent the machine does not have; "" is none
 	Stands           bool   // the process goes on with the autopilot that is on
 	Files            string // the folder with what runs print, for all machines; "" is none
 	Told             string // the file that gets what the worker tells a person; "" is none
@@ -189,6 +191,9 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			p.Agents["script"] = engine.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
 		}
 		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
+		if task.Case.ID == s.Absent {
+			return p, nil, fault.Of(fault.Refused, fmt.Errorf("agent %q %w", "absent", engine.ErrNoProgram))
+		}
 		if s.Lacks != "" {
 			return p, nil, errors.Join(engine.ErrNoProgram, os.WriteFile(s.Lacks, []byte("x\n"), 0o600))
 		}

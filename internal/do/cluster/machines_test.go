@@ -483,6 +483,42 @@ echo "<promise>COMPLETE</promise>"
 	m.landed(1)
 }
 
+// No machine has the agent of one task. It alone waits, which is shown with the reason; the others are worked as
+// if it was not there.
+func TestNoMachineHasTheAgent(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 3, 4, time.Minute, `
+date +%N > "done.$(date +%N)"
+echo "<promise>COMPLETE</promise>"
+`)
+	landed := make(chan string, 4)
+	for i := range m.machines {
+		m.machines[i].Absent = "task-001"
+	}
+	m.machines[1].start(t)
+	m.machines[2].start(t)
+	end := m.staying(0, func(task string) { landed <- task })
+	for range 3 {
+		if task := <-landed; task == "task-001" {
+			t.Fatal("it was worked")
+		}
+	}
+	idle, err := autopilot.IdleOf(t.Context(), m.store)
+	for err == nil && len(idle.KeptOut) == 0 { // it is ordered just now
+		idle, err = autopilot.IdleOf(t.Context(), m.store)
+	}
+	must(t, err)
+	line := strings.Join(idle.LinesOf("task-001"), "; ")
+	if idle.Held != "" || !strings.HasPrefix(line, "task-001 waits for a machine that has what it needs: ") ||
+		!strings.Contains(line, "absent") {
+		t.Errorf("nothing is started since %q, and %q", idle.Held, line)
+	}
+	end()
+	if c, err := m.store.Case(t.Context(), "task-001"); err != nil || c.Status != board.Pending {
+		t.Errorf("it is %s: %s (%v)", c.Status, c.Why, err)
+	}
+}
+
 // A worker that drains lets its iteration end, and hands the task to another one.
 func TestAWorkerDrains(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/hmac"
@@ -255,7 +256,7 @@ func (s *session) decideAs(st loop.State, e loop.Event, said *loop.Decision) (lo
 	if d.Command.Kind == loop.NoCommand {
 		return st, loop.Command{}, nil
 	}
-	s.strayed = said == nil || string(encodeJSON(said.State)) != string(encodeJSON(d.State))
+	s.strayed = said == nil || !bytes.Equal(encodeJSON(said.State), encodeJSON(d.State))
 	if s.strayed {
 		s.w.o.Log.Warn("the engine says otherwise what follows; it is decided here", "task", s.task, "event", e.Kind)
 	}

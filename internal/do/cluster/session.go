@@ -114,7 +114,11 @@ func (s *session) workSession() {
 		s.storeResult(a.Result)
 	}
 	if isUnfit(outcome) && !s.waits && s.ctx.Err() == nil {
-		s.w.slots.restUntil(time.Now().Add(unfitFor))
+		rest := unfitFor
+		if outcome.Lacks { // others need another agent
+			rest = lacksFor
+		}
+		s.w.slots.restUntil(time.Now().Add(rest))
 		s.refuses = !s.told && !slices.Contains(s.first.Unfit, s.w.name)
 	}
 	s.w.closeSession(s)
@@ -144,6 +148,9 @@ func isUnfit(o schedule.Outcome) bool {
 
 // unfitFor is how long a worker takes no new task after that.
 const unfitFor = time.Minute
+
+// lacksFor is the same where it lacks the agent of one task only: time for another worker to take that.
+const lacksFor = 2 * time.Second
 
 // answerOrder ends the order that is open.
 func (s *session) answerOrder(a flow.Answer) {

@@ -382,7 +382,7 @@ func TestTheEngineAnswersLater(t *testing.T) {
 	})
 }
 
-// A machine that lacks the agent refuses the task, and takes no other for a while. When
+// A machine that lacks the agent refuses the task, and takes no other for a moment. When
 // the order comes again nobody else took it: then what is lacking is the answer.
 func TestAMachineLacksTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestAMachineLacksTheAgent(t *testing.T) {
 			t.Errorf("at once it was answered by %v", err)
 		}
 		began := time.Now()
-		if _, err := d.worker.slots.ReserveSlot(t.Context(), nil); err != nil || time.Since(began) != time.Minute {
+		if _, err := d.worker.slots.ReserveSlot(t.Context(), nil); err != nil || time.Since(began) != lacksFor {
 			t.Errorf("the next task is asked for after %s (%v)", time.Since(began), err)
 		}
 		a, err := d.worker.carryOut(t.Context(), o, true)

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -74,6 +75,13 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
 	}
 	printCase(a, &c, needs, dependents)
+	idle, err := autopilot.IdleOf(ctx, db)
+	if err != nil {
+		return err
+	}
+	for _, line := range idle.LinesOf(id) {
+		a.Result("  waits       %s\n", report.Line(line, 300))
+	}
 	if landed != "" {
 		a.Result("  landed      %s\n", report.Line(landed, 300))
 	}

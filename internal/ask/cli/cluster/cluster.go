@@ -99,7 +99,7 @@ func status(ctx context.Context, a *command.App, _ *config.Config, db *store.Sto
 		return err
 	}
 	out := Status{Workers: append([]store.Worker{}, workers...), Work: all}
-	if out.Waiting, err = waiting(ctx, db, len(workers) > 0); err != nil {
+	if out.Waiting, err = waiting(ctx, db); err != nil {
 		return err
 	}
 	if a.JSON {
@@ -117,17 +117,8 @@ type Status struct {
 }
 
 // waiting says what waits for workers, and what for its turn to land.
-func waiting(ctx context.Context, db *store.Store, labels bool) ([]string, error) {
+func waiting(ctx context.Context, db *store.Store) ([]string, error) {
 	lines := []string{}
-	if labels {
-		cases, err := db.Unserved(ctx)
-		if err != nil {
-			return lines, err
-		}
-		for _, c := range cases {
-			lines = append(lines, fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", ")))
-		}
-	}
 	idle, err := autopilot.IdleOf(ctx, db)
 	if err != nil {
 		return lines, err
