@@ -26,7 +26,7 @@ const (
 
 func readFindings(text string, listed bool) []Finding {
 	text = text[max(0, len(text)-maxReviewed):]
-	r := reviewReader{lines: strings.Split(comment().ReplaceAllString(text, ""), "\n")}
+	r := reviewReader{lines: strings.Split(comment().ReplaceAllStringFunc(text, placesInComment), "\n")}
 	for r.i = 0; r.i < len(r.lines); r.i++ {
 		r.readLine(strings.TrimRight(r.lines[r.i], " \t\r"))
 	}
@@ -46,6 +46,17 @@ func readFindings(text string, listed bool) []Finding {
 	}
 	Sort(sure)
 	return sure[:min(len(sure), maxFindings)]
+}
+
+// placesInComment is what stays of a comment that no reader of the page sees: the places of the finding above it.
+func placesInComment(hidden string) string {
+	kept := ""
+	for l := range strings.Lines(hidden) {
+		if _, ok := placeAlone(strings.TrimSpace(l)); ok {
+			kept += "\n" + l
+		}
+	}
+	return kept
 }
 
 // draft is a finding while its lines are read.
@@ -89,30 +100,31 @@ type reviewReader struct {
 var (
 	comment   = lazy.Regexp(`(?s)<!--.*?-->`)
 	tags      = lazy.Regexp(`(?i)</?(?:sub|sup|br|b|i|u|em|strong|p|a|div|span|center|blockquote|code|kbd|picture|source|img)\b[^>]*>`)
+	htmlHead  = lazy.Regexp(`^<h([1-6])[^>]*>(.*?)</h[1-6]>$`)
 	images    = lazy.Regexp(`!\[([^\]]*)\]\([^)]*\)`)
 	links     = lazy.Regexp(`\[([^\]]+)\]\((?:https?:|/|#)[^)]*\)`)
 	linked    = lazy.Regexp(`^<?https?://\S+/blob/[^/]+/([^#\s]+)#L(\d+)\S*$`)
 	wrapped   = lazy.Regexp(`^</?[a-z]+_?[a-z_]*>\s*|\s*</?[a-z]+_[a-z_]*>$|\s*</location>$`)
 	signNames = lazy.Regexp(`(?:^|\s):[a-z][a-z_]{1,30}:|(?:^|\s):[+-]1:`)
-	rule      = lazy.Regexp(`^[-=*_~\s]{3,}$`)
-	divider   = lazy.Regexp(`^\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?$`)
+	rule      = lazy.Regexp(`^(?:[-=*_~\s]{3,}|[—–]+)$`)
+	divider   = lazy.Regexp(`^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$`)
 	bullet    = lazy.Regexp(`^([ \t]*)(?:[-*+•–‣▪]|\(?\d{1,3}[.)]|\(?[a-h][.)])[ \t]+(\S.*)$`)
 	box       = lazy.Regexp(`^\[([ xX~/-])\] +`)
 	machine   = lazy.Regexp(`(?i)prompt for (?:all )?(?:review|ai)|committable suggestion|additional context|review details|review info|configuration used|learnings|` +
-		`sequence diagram|walkthrough|files? (?:selected|processed|ignored)|commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
+		`sequence diagram|walkthrough|files? (?:not )?(?:selected|processed|ignored|reviewed)|\babout \w+ in |commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
 )
 
 func (r *reviewReader) readLine(l string) {
 	t := strings.TrimSpace(l)
 	quoted := strings.HasPrefix(t, ">")
-	t = strings.TrimSpace(strings.TrimLeft(t, "> "))
+	t = htmlHead().ReplaceAllString(strings.TrimSpace(strings.TrimLeft(t, "> ")), "### $2")
 	if alert := strings.HasPrefix(t, "[!"); alert || !quoted {
 		r.alert = quoted && alert
 		if alert {
 			return
 		}
 	}
-	if quoted && !r.alert { // somebody else's words
+	if quoted && !r.alert && r.in.severity == "" { // somebody else's words
 		weak := r.in.weak
 		r.in.weak = true
 		defer func() { r.in.weak = weak; r.open = nil }()
@@ -126,8 +138,12 @@ func (r *reviewReader) readLine(l string) {
 		r.blank, r.table = true, nil
 		return
 	case r.readRow(said):
+	case r.readThread(said):
 	case r.listedPoint(l, said):
 	case r.readHeading(said):
+	case boilerplate().MatchString(unmarkedText(said)):
+		r.blank = true
+		return
 	default:
 		r.readSentence(l, said)
 	}
@@ -149,6 +165,7 @@ func plainText(l string) string {
 func (r *reviewReader) readFence(t string) bool {
 	mark := words.Cut(t, 3)
 	switch {
+	case r.fence == "" && len(r.drafts) == 0 && (t == "```markdown" || t == "```md"): // the whole review stands in it
 	case r.fence != "" && strings.Trim(t, r.fence[:1]) == "" && strings.HasPrefix(t, r.fence):
 		r.fence = ""
 	case r.fence != "":
@@ -253,24 +270,44 @@ func (r *reviewReader) readSentence(l, said string) {
 		return
 	}
 	bare := unmarkedText(said)
-	if boilerplate().MatchString(bare) {
-		return
-	}
 	name, value, ok := splitField(bare)
 	at, alone := placeAlone(bare)
 	indented := words.Indent(l) > 0 && r.open != nil && r.indent >= 0
 	switch {
 	case ok && r.open != nil && r.open.setField(name, value, indented), ok && r.next.setField(name, value):
-	case alone && r.open != nil && r.open.File == "" && !r.blank:
+	case alone && r.open != nil && r.open.File == "" && (!r.blank || r.open.fields):
 		r.open.setPlace(at)
 	case alone:
 		r.next.file, r.next.line = at.File, at.Line
 	case r.severityAlone(said):
+	case r.explainsLabelled(bare):
+		r.open.addLine(bare)
 	case indented, r.open != nil && !r.blank && continuesSentence(r.lines[r.i-1], bare), r.open != nil && r.open.title != "":
 		r.open.addLine(bare)
 	default:
 		r.beginFinding(said, false)
 	}
+}
+
+// explainsLabelled reports whether a paragraph is of the comment that the one above begins with its label.
+func (r *reviewReader) explainsLabelled(said string) bool {
+	o := r.open
+	if !r.blank || o == nil || !o.labelled || o.praised || o.listed || o.title != "" || namedPlace().MatchString(said) {
+		return false
+	}
+	_, severity := labelOf(said)
+	return severity == "" && !another().MatchString(said)
+}
+
+// readThread reads what heads one file in a mail: "In a.go:", "Dana commented on a discussion on a.go:".
+func (r *reviewReader) readThread(said string) bool {
+	m := thread().FindStringSubmatch(said)
+	if m == nil || !places.IsFile(m[1]+m[3]) {
+		return false
+	}
+	r.in, r.next, r.open = section{file: m[1] + m[3]}, section{}, nil
+	r.in.line, _ = words.Number(m[2], 0)
+	return true
 }
 
 // severityAlone reads a line that only says how severe the finding below it is.
@@ -418,7 +455,13 @@ func placeAlone(said string) (places.Place, bool) {
 }
 
 // trimJoint takes off what joined a place to its sentence.
-func trimJoint(text string) string { return strings.TrimLeft(text, " \t:,*_`)]-–—") }
+func trimJoint(text string) string {
+	rest := strings.TrimLeft(text, " \t:,*_`)]-–—")
+	if strings.Count(rest, "`")%2 == 1 && strings.HasSuffix(text, "`"+rest) { // it opened what is quoted
+		return "`" + rest
+	}
+	return rest
+}
 
 // unmarkedText is said without the marks of bold letters.
 func unmarkedText(said string) string { return strings.TrimSpace(strings.ReplaceAll(said, "**", "")) }
@@ -428,61 +471,4 @@ func plainWords(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789'", r)
 	}), " ")
-}
-
-// fieldNames are the names of what a record says of a finding.
-var fieldNames = lazy.Regexp(`^(?i)(file|path|location|where|lines?|severity|priority|level|issue|problem|finding|description|details|title|impact|risk|why|` +
-	`fix|suggestion|suggested fix|recommendation|recommended fix|proposed fix|solution|action|rationale|reason|evidence|category|type|confidence|expected|actual|current|example|note)s?`)
-
-// splitField reads "Severity: high" and the like.
-func splitField(said string) (name, value string, ok bool) {
-	name, value, ok = strings.Cut(said, ":")
-	if !ok || strings.TrimSpace(value) == "" || fieldNames().FindString(name) != name {
-		return "", "", false
-	}
-	return strings.TrimSuffix(strings.ToLower(name), "s"), strings.TrimSpace(value), true
-}
-
-func (in *section) setField(name, value string) bool {
-	d := draft{}
-	switch name {
-	case "severity", "priority", "level":
-		in.severity = severities()[plainWords(value)]
-		return in.severity != ""
-	case "file", "path", "location", "where":
-		d.setField(name, value, true)
-		in.file, in.line = d.File, d.Line
-		return in.file != ""
-	}
-	return false
-}
-
-// setField takes what a record says; false for what is a finding itself. What stands below a finding is none.
-func (d *draft) setField(name, value string, below bool) bool {
-	value = strings.Trim(value, "`* ")
-	switch name {
-	case "severity", "priority", "level":
-		if s, ok := severities()[plainWords(value)]; ok {
-			d.Severity, d.labelled = s, true
-		}
-	case "file", "path", "location", "where":
-		if at, ok := placeAlone(value); ok {
-			d.setPlace(at)
-		} else if file, _, _ := strings.Cut(value, " "); places.IsFile(strings.Trim(file, "`,")) {
-			d.File = strings.Trim(file, "`,")
-		}
-	case "line":
-		d.Line, _ = words.Number(strings.TrimLeft(value, "L"), 0)
-	case "category", "type", "confidence":
-	default:
-		if !below && d.title == "" && !d.fields {
-			return false // a label of the next one
-		}
-		if name != "issue" && name != "problem" && name != "finding" && name != "title" && name != "description" {
-			value = name + ": " + value
-		}
-		d.addLine(value)
-	}
-	d.fields = true
-	return true
 }

@@ -25,8 +25,8 @@ var severities = sync.OnceValue(func() map[string]failure.Severity {
 		failure.Critical: "critical|crit|blocker|blockers|blocking|security|p0|p0 badge|s0|sev0|sev 0|sev1|sev 1|severe|fatal|urgent|issue blocking|blocking issue|security issue|critical severity|critical priority",
 		failure.High: "high|major|bug|p1|p1 badge|s1|sev2|sev 2|important|must|must fix|required|high severity|high priority|high priority issue|error|todo blocking|" +
 			"should fix before merge|request changes|changes requested",
-		failure.Medium: "medium|moderate|minor|p2|p2 badge|s2|sev3|sev 3|medium severity|medium priority|med|should fix|should|warning|issue|todo|chore|refactor|concern|correctness|performance|reject|rejected",
-		failure.Low: "low|nit|nits|nitpick|nitpicks|nitpick comment|style|suggestion|suggestions|typo|typos|p3|p3 badge|p4|s3|trivial|info|optional|low severity|low priority|question|thought|note|" +
+		failure.Medium: "medium|moderate|minor|p2|p2 badge|s2|sev3|sev 3|medium severity|medium priority|med|should fix|should|warning|issue|todo|task|chore|refactor|concern|correctness|performance|reject|rejected",
+		failure.Low: "low|nit|nits|nitpick|nitpicks|nitpick comment|style|suggestion|suggestions|typo|typos|p3|p3 badge|p4|s3|trivial|info|optional|low severity|low priority|nice to haves|question|thought|note|" +
 			"polish|quibble|non blocking|nonblocking|could|cosmetic|naming|formatting|minor nit|nice to have|fyi",
 		praiseLabel: "praise|kudos",
 	} {
@@ -91,6 +91,8 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 	rest = strings.TrimSpace(said[len(m[0]):])
 	s, known := severities()[plainWords(m[1]+m[2]+m[4])]
 	switch decoration := plainWords(m[3]); {
+	case !known && rest != "" && begins().MatchString(m[2]) && len(strings.Fields(m[2])) == 1: // "Good: the tests"
+		s = praiseLabel
 	case !known, rest == "", m[3] == "" && strings.Contains(said[:len(m[0])], "`") && s == "":
 		return said, ""
 	case strings.Contains(decoration, "non blocking") || strings.Contains(decoration, "if minor"):
@@ -107,13 +109,19 @@ var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
 	// boilerplate is what services and tools add.
 	boilerplate = lazy.Regexp(`(?i)^\W*(?:hey there - i've reviewed|actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
-		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|/[a-z]+\b(?: |$)|cc @|@[\w-]+$)`)
+		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|(?:reply to|you(?:'re| are) receiving) this (?:e?mail|because)|@?[\w -]+ (?:requested changes|approved|commented) on this [\w ]+\.?$|let me know (?:if|when|once|what)|last reviewed commit|(?:fix|open|view) in \w+\b[\w ]*$|\[[\w -]+\]? reported by|` +
+		`[\w ]+ finished @[\w-]+'s |resolved by |my (?:review|feedback|comments?) (?:focus|concentrate|cover)|(?:i|we)(?:'ve| have)? (?:found|identified|left|noted|flagged) ` +
+		`(?:an?|one|two|three|a few|some|several|a couple of|\d+)(?: [\w-]+){0,3}? (?:issues?|comments?|suggestions?|points|notes|nits|findings|ones?)(?: and (?:an?|one|two|some|\d+)[\w -]*)?\W*$|/[a-z]+\b(?: |$)|cc @|@[\w-]+(?: (?:please )?review)?$)`)
+	// thread heads what a mail tells of one file.
+	thread = lazy.Regexp(`^(?:In|.{1,60} (?:commented on|started a (?:new )?(?:discussion|thread) on)(?: a discussion on)?) ([^\s:]+)(?: <?https?:\S+)?:$|(?i)^comment on lines? \+?(\d+)(?: to \+?\d+)?(?: in|:) (\S+)$`)
+	// another begins a point of its own.
+	another = lazy.Regexp(`(?i)^(?:also|and|another|finally|secondly|besides|one more|in addition)\b`)
 	// courtesy are sentences that ask for nothing.
-	courtesy = lazy.Regexp(`(?i)^\W*(?:hi|hey|hello|thanks?|thank you|thx|cheers|regards|best|cc|ping|let me know|happy to|feel free|hope (?:this|that)|looking forward|otherwise(?:$|,? (?:good|fine|lgtm))|` +
-		`great (?:work|job|stuff)|(?:nice|good|well) (?:work|job|done|one)|see (?:my |the )?(?:comments?|inline|below|notes)|(?:a )?few (?:comments|thoughts|notes|things)|here (?:is|are)|here's|` +
+	courtesy = lazy.Regexp(`(?i)^\W*(?:hi|hey|hello|thanks?|thank you|thx|\+1\b|cheers|regards|best|cc|ping|let me know|happy to|feel free|hope (?:this|that)|looking forward|otherwise(?:$|,? (?:good|fine|lgtm))|` +
+		`great (?:work|job|stuff)|(?:nice|good|well) (?:work|job|done|one)|see (?:my |the )?(?:comments?|inline|below|above|notes|["“*])|(?:a )?few (?:comments|thoughts|notes|things)|here (?:is|are)|here's|` +
 		`overall|in summary|to summarize|reviewed|found \d+ |i (?:found|have|left|see) (?:a few|some|several|\d+|two|three|one) |` +
 		`\d+ (?:issues?|comments?|findings?)(?: found)?$|no action|nothing (?:else|to|more)|ready (?:to|for)|ship it|merging|` +
-		`(?:my )?(?:verdict|decision|recommendation|review|status)[: ]+(?:request|changes|reject|approve)\w*|request(?:ing)? changes|changes requested|reject(?:ed)?$|approved?$)`)
+		`(?:my )?(?:verdict|decision|recommendation|review|status)[^\w]+(?:request|changes|reject|approve)\w*|request(?:ing)? changes|changes requested|reject(?:ed)?$|approved?$)`)
 	// narration is what a reviewer did, and what the change does.
 	narration = lazy.Regexp(`(?i)^\W*(?:(?:i|we)(?:'ve| have)? (?:\w+ly )?(?:reviewed|looked|read|tested|checked|ran|verified|went|examined|compared|pulled|tried|inspected)\b|` +
 		`(?:this|the) (?:pr|pull request|mr|merge request|change|patch|commit|diff|branch|changeset)s? (?:\w+ly )?(?:adds?|implements?|introduces?|updates?|refactors?|fixes|improves?|replaces|moves|changes|extends|does|refines|migrates|removes|renames)\b)`)
@@ -121,7 +129,7 @@ var (
 	nothingWrong = lazy.Regexp(`(?i)\b(?:no|without|zero|0|any|free of) (?:\w+ ){0,2}(?:issues?|problems?|concerns?|errors?|bugs?|blockers?|comments?|complaints?|regressions?|findings|failures|vulnerabilities|objections)\b|` +
 		`\b(?:not|n't) (?:see|find|found|spot|have|break|notice)\b(?: \w+)*|nothing (?:blocking|wrong|major|else)|\bonly nits\b`)
 	// good are words of praise, begins where praise for a thing that might be wrong begins.
-	good = lazy.Regexp(`(?i)(?:\b(?:lgtm|good|great|nice(?:ly)?|solid|clean(?:ly)?|clear(?:ly)?|well|excellent|elegant|love|thanks?|impressive|awesome|perfect|works(?: well| fine| great| nicely| as (?:expected|intended))|correct(?:ly)?|thorough|readable|` +
+	good = lazy.Regexp(`(?i)(?:\b(?:lgtm|kudos|bravo|good|great|nice(?:ly)?|solid|clean(?:ly)?|clear(?:ly)?|well|excellent|elegant|love|thanks?|impressive|awesome|perfect|works(?: well| fine| great| nicely| as (?:expected|intended))|correct(?:ly)?|thorough|readable|` +
 		`comprehensive|approved?|fine|ok|okay|pass(?:es|ed|ing)?|green|happy|appreciate|impressed|beautiful|neat|robust|strong|consistent|sensible|reasonable|tidy|ship|helpful|simple|fantastic|wonderful|easy)\b|[👍🎉✅🚀💯❤👏🙌🔥])`)
 	begins = lazy.Regexp(`(?i)^\W*(?:(?:the|overall|really|very|such|this is|it's|i|is|has|and|also|are) )*(?:(?:\w+ )?(?:error handling|test coverage|tests?|code|implementation|naming|logic|api|docs?|documentation|structure|approach|design|change)s? (?:is|are|looks?|seems?) )?` +
 		`(?:very |really |quite |pretty |so |a )*(?:good|great|nice(?:ly)?|excellent|solid|clean|clear|love|like|well|proper(?:ly)?|comprehensive|thorough|strong|robust|elegant|correct(?:ly)?|impressive|awesome|perfect|appreciate|sensible|thoughtful|smart|fantastic)\b`)
@@ -196,9 +204,9 @@ var (
 	// strengths and telling are heads of what no one has to act on, and of what only sums up.
 	strengths = lazy.Regexp(`\b(?:strengths?|positives?|highlights?|pros|praises?|kudos|liked?|well done|what works|works well|went well|good (?:parts|points|things)|` +
 		`(?:what|what's|what is|looks?|the) good|great stuff|done well|thanks?|acknowledge?ments?|no issues|passed checks|strong points|resolved|already (?:fixed|addressed))\b`)
-	telling = lazy.Regexp(`^(?:pr |pull request |merge request |code |overall |review |change |executive |quick |high level )*(?:summary|overview|walkthrough|description|context|background|introduction|` +
+	telling = lazy.Regexp(`^(?:(?:code )?review(?:ed)? (?:by|of|for)|(?:pr |pull request |merge request |code |overall |review |change |executive |quick |high level )*(?:summary|overview|walkthrough|description|context|background|introduction|` +
 		`verdict|conclusion|assessment|changes(?: made)?|what changed|change summary|status|decision|overall|rating|score|confidence(?: score)?|tl ?dr|scope|files?(?: changed| reviewed)?|` +
-		`test plan|how (?:it was|i) tested|recommendation|final (?:verdict|thoughts|recommendation)|result|impact|reviewed changes|important files changed|reviewer(?:'s)? guide)\b`)
+		`test plan|how (?:it was|i) tested|recommendation|final (?:verdict|thoughts|recommendation)|result|impact|reviewed changes|important files changed|reviewer(?:'s)? guide))\b`)
 	asking = lazy.Regexp(`\b(?:issues|findings?|concerns|problems|bugs|comments?|suggestions?|feedback|required changes|todos?|action items?|improvements?|` +
 		`recommendations|weakness\w*|cons|risks|remarks|notes|nits|violations|next steps|questions|nitpicks)\b`)
 )
@@ -210,7 +218,16 @@ func (r *reviewReader) readHeading(said string) bool {
 	marked := level > 0 && strings.HasPrefix(said[level:], " ")
 	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") &&
 		strings.Count(said, "**") == 2
+	if bare, place, ok := strings.Cut(strings.TrimPrefix(said, "**"), "** "); ok && len(said)-len(bare)-len(place) == 5 && !strings.HasSuffix(bare, ":") {
+		place = strings.Trim(place, " -–—()`:") // "**1. It panics** - `a.go:12`"
+		_, alone := placeAlone(place)
+		bold = alone || places.IsFile(place)
+	}
 	colon := strings.HasSuffix(said, ":")
+	if colon && !marked && !bold && r.open != nil && r.open.title != "" && r.codeFollows() {
+		r.open.addLine(unmarkedText(said))
+		return true
+	}
 	if !marked && !bold && !colon {
 		return false
 	}
@@ -250,6 +267,16 @@ func (r *reviewReader) readHeading(said string) bool {
 		r.in, r.open = section{file: r.in.file}, nil
 	}
 	return true
+}
+
+// codeFollows reports whether the next line that is not blank begins code.
+func (r *reviewReader) codeFollows() bool {
+	for _, l := range r.lines[r.i+1:] {
+		if l = strings.TrimSpace(l); l != "" {
+			return strings.HasPrefix(l, "```") || strings.HasPrefix(l, "~~~")
+		}
+	}
+	return false
 }
 
 // headSeverity is how severe a heading says that all below it is: "Critical issues", "🟡 Nits"; plain is whether it says
@@ -340,7 +367,10 @@ func (r *reviewReader) cellsSay(cells []string) {
 	d := draft{}
 	var said []string
 	for i, c := range cells {
-		head, bare := "", strings.Trim(unmarkedText(c), "` ")
+		head, bare := "", strings.TrimSpace(unmarkedText(c))
+		if strings.Count(bare, "`") == 2 && bare[0] == '`' {
+			bare = strings.Trim(bare, "`")
+		}
 		if i < len(r.table) {
 			head = r.table[i]
 		}

@@ -96,7 +96,7 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 	case Failed:
 		g.Failures++
 		if changed {
-			g.Files = countAll(g.Files, s.Files, maxFiles)
+			g.Files = countAll(g.Files, eachFileOnce(s.Files), maxFiles)
 		}
 		if s.Fingerprint != "" {
 			g.Prints = countAll(g.Prints, []string{s.Fingerprint}, maxFingerprints)
@@ -109,6 +109,14 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 			}
 		}
 	}
+}
+
+// eachFileOnce is files without the absolute paths of files that are named by their path in the repository too.
+func eachFileOnce(files []string) []string {
+	return lists.Pick(files, func(f string) (string, bool) {
+		return f, !strings.HasPrefix(f, "/") ||
+			!slices.ContainsFunc(files, func(other string) bool { return other != f && strings.HasSuffix(f, "/"+other) })
+	})
 }
 
 // observeScore counts declines: a score below the one before, or one that

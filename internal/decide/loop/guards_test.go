@@ -117,6 +117,14 @@ func TestThrashing(t *testing.T) {
 	if trip.Message != "Thrashing detected: 4 file(s) modified 5+ times without progress: /src/api.ts, a, b..." {
 		t.Errorf("four files: %q", trip.Message)
 	}
+	var twice loop.Guards // what failed names the whole path
+	for range 5 {
+		twice = failed(twice, "/src/api.ts", "src/api.ts")
+	}
+	trip, _ = twice.Thrash(5)
+	if trip.Message != "Thrashing detected: 1 file(s) modified 5+ times without progress: src/api.ts" {
+		t.Errorf("a file by two names: %q", trip.Message)
+	}
 	var spread loop.Guards
 	for _, f := range []string{"a", "b", "c", "d", "e", "f"} {
 		spread = failed(spread, f)
