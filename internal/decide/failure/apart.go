@@ -257,7 +257,7 @@ func (b *body) add(l string) {
 		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|;")), words.Indent(l))
 	}
 	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
-	if ok && p.From == 0 && p.Rest == "" {                                            // nothing but a place
+	if ok && onlyPlace().MatchString(said[:p.From]+"…"+p.Rest) {
 		return
 	}
 	if b.silent || panics || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
@@ -271,6 +271,9 @@ func (b *body) add(l string) {
 	}
 	b.item.Message += said
 }
+
+// onlyPlace is what stands around a place in a line that says nothing else.
+var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
 
 // sourceLine shows a line of a file with its number in front: it names no place,
 // and nobody said it.
@@ -392,11 +395,31 @@ func (o *outline) explainLoads(items []Item) []Item {
 		it.Message, it.File, it.Line, it.Column = o.said(i), file, 0, 0
 		if p, ok := o.thrownAt(i); ok {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
-		} else if _, from, ok := strings.Cut(it.Message, " imported from "); ok {
-			it.File = places.Tidy(strings.Trim(from, `"'`))
+		} else if from := importer(it.Message); from != "" {
+			it.File = from
 		}
 	}
 	return items
+}
+
+// importer is the file that imports what is missing, where the message names it.
+func importer(said string) string {
+	_, from, _ := strings.Cut(said, " imported from ")
+	return places.Tidy(strings.Trim(from, `"'`))
+}
+
+// aloneAbove is the place that ends the line above line i, where the source stands between the two.
+func (o *outline) aloneAbove(i int) (places.Place, bool) {
+	for j := i - 1; j >= max(0, i-6); j-- {
+		p, ok := places.In(o.said(j))
+		if ok && p.Rest == "" && !stackFrame().MatchString(o.said(j)) {
+			return p, !places.Foreign(p.File)
+		}
+		if stackFrame().MatchString(o.said(j)) || exception().MatchString(o.said(j)) {
+			break
+		}
+	}
+	return places.Place{}, false
 }
 
 // thrownIn is the line of the first exception beside which a file is named; -1 for none.
@@ -414,9 +437,13 @@ func (o *outline) thrownIn(file string) int {
 	return -1
 }
 
-// thrownAt is the first place of the project below line i, at which an exception was thrown.
+// thrownAt is the place of the project at which an exception of line i was thrown: alone above it, as for what
+// could not be parsed, or the first of the calls below it.
 func (o *outline) thrownAt(i int) (places.Place, bool) {
-	for j := i + 1; j < min(o.t.len(), i+2*aroundMax); j++ {
+	if p, ok := o.aloneAbove(i); ok {
+		return p, true
+	}
+	for j := i + 1; j < min(o.t.len(), i+2*aroundMax) && o.said(j) != ""; j++ {
 		if p, ok := places.In(o.said(j)); ok && !places.Foreign(p.File) {
 			return p, true
 		}

@@ -223,7 +223,7 @@ func counted(p spot) bool {
 	return s != "" && strings.IndexByte(":=(!0123456789", s[0]) >= 0
 }
 
-var exception = lazy.Regexp(`^[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
+var exception = lazy.Regexp(`^(?:E )?[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException holds where the line begins with the name of an exception:
 // "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".

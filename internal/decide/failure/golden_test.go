@@ -83,7 +83,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 			"surefire 1 1 0\n:12 [CartTest.adds] CartTest.adds:12 expected: <3> but was: <2> | 3 | 2"},
 		{"  Failed Cart.Adds [12 ms]\n  Error Message:\n   Assert.Equal() Failure\n   Expected: 3\n   Actual: 2\nFailed!  - Failed:     1, Passed:     2, Skipped:     3, Total:     6\n",
 			"dotnet 2 1 3\n:0 [Cart.Adds] Assert.Equal() Failure | 3 | 2"},
-		{"1..3\nok 1 - fine\nnot ok 2 - adds\n# (in test file a.bats, line 3)\nok 3 later # SKIP\n", "tap 1 1 1\na.bats:3 [adds] (in test file a.bats, line 3)"},
+		{"1..3\nok 1 - fine\nnot ok 2 - adds\n# (in test file a.bats, line 3)\n#   [ 1 = 2 ] failed\nok 3 later # SKIP\n", "tap 1 1 1\na.bats:3 [adds] [ 1 = 2 ] failed"},
 		{"1..0\n", "tap 0 0 0"},
 		{`<testsuite tests="3"><testcase classname="Cart" name="adds" file="c.py" line="3"><failure message="want 3, got 2">x</failure></testcase><testcase name="fine"/><testcase name="later"><skipped/></testcase></testsuite>`,
 			"junit 1 1 1\nc.py:3 [Cart.adds] want 3, got 2 | 3 | 2"},

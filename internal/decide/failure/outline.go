@@ -106,7 +106,7 @@ func (o *outline) look(h *hits, i int) {
 
 // frameForm begins a frame of a stack that stands below its message.
 const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
-	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|\d+: +(?:0x|std::|core::|\w+::|\()|#\d+ +\S.* \(\S+:\d+:\d+\)$|(?:Raised|Called|Re-raised) (?:at|from) |\[\d+\] .*\)$|\S+\.nim\(\d+\) \w+$`
+	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|(?:#\d+ +)?/\S+\.php\(\d+\): |\d+: +(?:0x|std::|core::|\w+::|\()|#\d+ +\S.* \(\S+:\d+:\d+\)$|(?:Raised|Called|Re-raised) (?:at|from) |\[\d+\] .*\)$|\S+\.nim\(\d+\) \w+$`
 
 var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
 
@@ -118,11 +118,12 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 // forms begin lines that say nothing of what went wrong, whatever they hold.
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
-		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
+		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
 		`> |\$ |\+\+? `, // what a runner is about to run
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
 		noticeForm,
+		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`, // fields of TAP and of node's errors
 		`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
@@ -256,7 +257,11 @@ func (o *outline) headline() int {
 		if p == aside {
 			continue
 		}
-		if w := weights[p] - behind; best < 0 || w > most {
+		w := weights[p] - behind
+		if strings.Trim(o.said(i), "0123456789 .,:_-") == "" { // a bare number names nothing
+			w -= 8
+		}
+		if best < 0 || w > most {
 			best, most = i, w
 		}
 		behind++

@@ -75,7 +75,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	case Timeout, Dependency, Crash:
 		if h.last(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
 			parsed, _ := parseTests(t)
-			items = parsed.Items
+			items = o.explainLoads(parsed.Items)
 		}
 	case Tampering, LimitExceeded:
 		return nil, tests
@@ -113,7 +113,12 @@ func informative(items []Item) bool {
 // fit bounds items and drops those that say the same again, in their place.
 func fit(items []Item) []Item {
 	out := items[:0]
-	for _, i := range items {
+	for n, i := range items {
+		if at := slices.IndexFunc(items[n:], func(o Item) bool { // what says the same and where
+			return i.Line == 0 && i.Test == "" && i.Message != "" && o.Line > 0 && strings.HasPrefix(o.Message, i.Message)
+		}); at > 0 {
+			i = items[n+at]
+		}
 		i.File = words.Cut(i.File, 300)
 		i.Test = ellipsis(i.Test, 300)
 		i.Message = ellipsis(i.Message, maxMessage)
@@ -191,9 +196,12 @@ var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was
 func (o *outline) note(i int) Item {
 	t := o.t
 	l := strings.TrimSpace(t.line(i))
-	it := Item{Message: l}
+	it := Item{Message: strings.TrimPrefix(l, "E   ")}
 	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
+	}
+	if from := importer(l); places.IsFile(from) {
+		it.File = from
 	}
 	it.inProject()
 	if want, got := places.Values(l); want != "" && got != "" {
@@ -246,6 +254,9 @@ func (o *outline) complete(it *Item, i int) {
 		it.Expected, it.Received = b.item.Expected, b.item.Received
 	}
 	if p, ok := o.apart(i); ok && it.Line == 0 {
+		it.File, it.Line, it.Column = p.File, p.Line, p.Col
+	}
+	if p, ok := o.aloneAbove(i); ok && it.Line == 0 && exception().MatchString(it.Message) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {

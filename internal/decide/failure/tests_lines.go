@@ -200,7 +200,7 @@ var runners = sync.OnceValue(func() []runner {
 		},
 		{
 			name: "vitest", words: []string{"Test Files  ", "      Tests  "},
-			fails: lazy.Regexp(`^ *FAIL  (?:(?P<file>.+?)(?: \[.*?\])? > )?(?P<test>.+)`),
+			fails: lazy.Regexp(`^ *FAIL  (?:(?P<file>.+?)(?: \[.*?\])? > )?(?P<test>.+?)(?: \[ \S+ \])?$`),
 			at:    lazy.Regexp(`^ *❯ `),
 			ends:  lazy.Regexp(`^ *⎯⎯|^ *Test Files `),
 			sum: lazy.Regexp(`^ +Tests  (?:(?P<failed>\d+) failed)?(?: \| )?(?:(?P<passed>\d+) passed)?(?: \| )?` +
@@ -220,7 +220,7 @@ var runners = sync.OnceValue(func() []runner {
 			name: "unittest", words: []string{"Ran ", "NO TESTS RAN"},
 			fails: lazy.Regexp(`^(?:FAIL|ERROR): (?P<test>.*?)(?: \(|$)`),
 			calls: lazy.Regexp(`^  File "`),
-			noise: lazy.Regexp(`^Traceback|^-----|^    `),
+			noise: lazy.Regexp(`^Traceback|^-----|^    |^ImportError: Failed to import test module`),
 			ends:  lazy.Regexp(`^Ran |^=====`),
 			sum: lazy.Regexp(`^Ran (?P<all>\d+) tests? in |^OK \(skipped=(?P<skipped2>\d+)` +
 				`|^FAILED \((?:failures=(?P<failed>\d+))?(?:, )?(?:errors=(?P<failed2>\d+))?(?:, )?(?:skipped=(?P<skipped>\d+))?`),
