@@ -271,6 +271,7 @@ func TestFreshSet(t *testing.T) {
 	}
 	t.Run("loads", func(t *testing.T) {
 		t.Parallel()
+		holds(t, "tools.jsonl", floors{headline: 95, class: 95, transient: 97, fault: 95, places: 95})
 		holds(t, "loads.jsonl", floors{headline: 95, class: 95, transient: 97, fault: 95, places: 95})
 	})
 	t.Run("loops", func(t *testing.T) {
@@ -323,7 +324,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl", "eighth.jsonl",
-		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "loads.jsonl"} {
+		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "loads.jsonl", "tools.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)

@@ -220,28 +220,36 @@ func told(raw json.RawMessage) string {
 	return strings.TrimSpace(strings.Join([]string{o.Name, o.Type, o.Message, o.Data.Message}, " "))
 }
 
-// A CI system's time stamp, "2026-01-01T00:00:00.0000000Z "; GitLab puts "00O "
+// A CI system's time stamp, "2026-01-01T00:00:00.0000000Z ", in Jenkins in brackets; GitLab puts "00O "
 // behind it.
-const stampForm = `2\d..-.{5}T..:[0-9:.]+Z (?:\d\d[OE][ +])?`
+const stampForm = `(?:2\d..-.{5}T..:[0-9:.]+Z |\[2\d..-.{5}T..:[0-9:.]+Z\] )(?:\d\d[OE][ +])?`
 
 // clockForms begin each line of logs with a time: Jenkins, TeamCity, and many more. A single line with one is a line
 // of a program's log.
-const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?|[ \t]{1,2}|$)`
+const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?|[ \t](?:\d\d[OE][ +])?|$)`
 
 var clock = lazy.Regexp(`^` + clockForms)
 
-// clocked tells whether nearly all lines of s begin with a time.
-func clocked(s string) bool {
-	with, all := 0, 0
+// clocked tells whether nearly all lines of s begin with a time, and how many blanks more than one stand behind
+// each of these times.
+func clocked(s string) (timed bool, blanks int) {
+	with, all, near := 0, 0, 0
 	for l := range strings.SplitSeq(words.Cut(s, 64<<10), "\n") {
 		if strings.TrimSpace(l) == "" {
 			continue
 		}
-		if all++; clock().MatchString(l[:min(len(l), 80)]) {
+		all++
+		if at := clock().FindStringIndex(l[:min(len(l), 80)]); at != nil {
 			with++
+			if rest := l[at[1]:]; rest != "" && rest[0] != ' ' {
+				near++
+			}
 		}
 	}
-	return with > 2 && with*10 >= all*8
+	if near == 0 {
+		blanks = 1
+	}
+	return with > 2 && with*10 >= all*8, blanks
 }
 
 // prefix is what systems put before each line of a program's output.

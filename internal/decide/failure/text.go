@@ -38,18 +38,21 @@ func newText(output string) text {
 
 func split(s string) text {
 	t := text{s: s}
-	start, owners, timed := 0, ownersIn(s), clocked(s)
-	node := strings.Contains(s, "\n  failureType: ") // what a file of tests printed is a comment in node's TAP
+	start, owners := 0, ownersIn(s)
+	timed, blanks := clocked(s)
+	node := strings.Contains(s, "  failureType: '") // what a file of tests printed is a comment in node's TAP
 	for l := range strings.SplitSeq(s, "\n") {
 		own := 0
 		if timed {
 			own = len(clock().FindString(l[:min(len(l), 80)]))
-		}
-		if node && !tapCount().MatchString(l) {
-			own = len(l) - len(strings.TrimPrefix(l, "# "))
+			own += len(l[own:]) - len(strings.TrimPrefix(l[own:], strings.Repeat(" ", blanks)))
 		}
 		own += prefixOf(l[own:])
 		own += owners.before(l[own:])
+		if node && !tapCount().MatchString(l[own:]) {
+			own = len(l) - len(strings.TrimPrefix(l[own:], "# "))
+			own += prefixOf(l[own:])
+		}
 		t.lines = append(t.lines, textLine{start, start + own, start + len(l)})
 		start += len(l) + 1
 	}
