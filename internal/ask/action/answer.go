@@ -174,7 +174,7 @@ func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 		p.Say("Run %s is stopped, and the work is yours, as the last iteration left it.", r.ID)
 		err := p.applyAfter(ctx, r)
 		p.Say("  What happened:         pawl show %s, pawl show %s --diff", r.ID, r.ID)
-		p.Say("  Give it back to pawl:  pawl resume %s --max-iterations %d", r.ID, r.Iteration+3)
+		p.Say("  Give it back to pawl:  pawl resume %s", r.ID)
 		return err
 	case control.GiveUp:
 		p.Say("Run %s is given up.", r.ID)

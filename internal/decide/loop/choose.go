@@ -44,6 +44,9 @@ func (s *State) chooseStrategy(r *Record) (why string, rewind int) {
 	f, name, elsewhere := r.Failure, s.Strategy, s.fallbackCures(r.Failure)
 	switch {
 	case s.Policy.Strategy != "":
+	case r.Exit.Ended == EndedDestructive, f.Class == failure.LimitExceeded:
+		s.Trial = Trial{}
+		return "no strategy helps against what pawl ended: the next prompt says what is not allowed", 0
 	case elsewhere:
 		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
 	default:

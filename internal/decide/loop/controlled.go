@@ -118,6 +118,9 @@ func (s *State) boundFeedback(f *Feedback, r *Record) {
 // GivenUp is the reason of a run that a person let fail: it does not wait.
 const GivenUp = "given up by a person"
 
+// takenOver is the reason of a run whose work a person took. It may go on with what they did.
+const takenOver = "taken over by a person"
+
 // carryOutChoice carries out an option of the question that was asked, and reports
 // false when that is to try again.
 func (s *State) carryOutChoice(choice control.Choice) bool {
@@ -126,7 +129,7 @@ func (s *State) carryOutChoice(choice control.Choice) bool {
 	case control.Accept:
 		c.Status, c.Why = Completed, "accepted by a person"
 	case control.TakeOver:
-		c.Status, c.Why = Stopped, "taken over by a person"
+		c.Status, c.Why = Stopped, takenOver
 	case control.GiveUp:
 		c.Status, c.Why = FailedRun, GivenUp
 	default:

@@ -307,11 +307,11 @@ func (s *State) rearmGuards() {
 	}
 }
 
-// renewPolicy takes the policy of now; after an end that a person had to look at
+// renewPolicy takes the policy of now; after an end that a person had to look at, and what they did themselves,
 // the run is armed anew first, so that a maximum that was named holds. A maximum
 // that is not used up holds too: only a run that has reached it gets more.
 func (s *State) renewPolicy(p *Policy) {
-	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun {
+	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun || s.Why == takenOver {
 		limit := s.Limit
 		s.rearmGuards()
 		if limit > s.Iteration {
