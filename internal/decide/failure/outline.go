@@ -123,7 +123,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
 		noticeForm,
-		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`, // fields of TAP and of node's errors
+		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`,                                                           // fields of TAP and of node's errors
 		`(?:Bash|PowerShell|Cmd\.exe|Process|Script|script|The (?:process|command)\b.{0,99}|Exited) .{0,20}with (?:exit )?(?:code|status)`, // CI
 		`script returned exit code|Build step '.*' marked build as|Finished: [A-Z]+$|The (?:build could not read|project  ?\S* ?\(.*\) has) \d+`,
 		`ELIFECYCLE| ELIFECYCLE|ninja: build stopped|Node\.js v\d|info Visit `,

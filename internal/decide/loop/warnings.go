@@ -81,6 +81,33 @@ func (s *State) TimesNear() (list []TimeNear) {
 	return list
 }
 
+// UseNear is the cost, and the number of calls, of the iteration of the open command from which on 80 % of a limit is
+// used: the iteration's, or the run's unless a person was warned of that before. 0 for none.
+func (s *State) UseNear() (cost MicroUSD, calls int) {
+	p := &s.Policy
+	cost, calls = max(0, p.MaxIterationCost)*4/5, max(0, p.MaxIterationCalls)*4/5
+	if left := p.MaxCost*4/5 - s.Spent.Cost; left > 0 && !s.Warned && (cost == 0 || left < cost) {
+		cost = left
+	}
+	return cost, calls
+}
+
+// NearUse says which limit an iteration comes near that has used so much; ofRun where it is the run's.
+func (s *State) NearUse(cost MicroUSD, calls int) (text string, ofRun bool) {
+	p := &s.Policy
+	if total := s.Spent.Cost + cost; !s.Warned && safety.Near(int64(total), int64(p.MaxCost)) {
+		return fmt.Sprintf("cost %s is over 80 %% of the limit %s", total, p.MaxCost.limitText()), true
+	}
+	const one = "iteration %d %s, over 80 %% of the limit %s for one"
+	if safety.Near(int64(calls), int64(p.MaxIterationCalls)) {
+		return fmt.Sprintf(one, s.Command.Iteration, fmt.Sprintf("made %d model calls", calls), fmt.Sprint(p.MaxIterationCalls)), false
+	}
+	if safety.Near(int64(cost), int64(p.MaxIterationCost)) {
+		return fmt.Sprintf(one, s.Command.Iteration, "cost "+cost.String(), p.MaxIterationCost.limitText()), false
+	}
+	return "", false
+}
+
 // nearIteration is said of an iteration that came near one of its own limits
 // and did not pass it: the next one may.
 func (s *State) nearIteration(r *Record) []string {
@@ -94,9 +121,11 @@ func (s *State) nearIteration(r *Record) []string {
 			w = append(w, fmt.Sprintf("iteration %d %s, over 80 %% of the limit %s for one", r.Number, did, most))
 		}
 	}
-	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.limitText())
-	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
-		fmt.Sprint(p.MaxIterationCalls))
+	if !r.WarnedUse {
+		near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.limitText())
+		near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
+			fmt.Sprint(p.MaxIterationCalls))
+	}
 	if most := p.Tokens.Iteration; most != nil {
 		used := r.TokensIn + r.TokensOut
 		near(used, *most, fmt.Sprintf("used %d tokens", used), fmt.Sprint(*most))

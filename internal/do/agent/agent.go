@@ -36,6 +36,7 @@ const (
 	RateLimit EventKind = "rate_limit" // Error with ResetAt
 	PlanSeen  EventKind = "plan"       // Plan: how much of a subscription is used
 	Error     EventKind = "error"      // Error: of the provider or the program
+	NearLimit EventKind = "near_limit" // Cost, Calls so far: 80 % of a limit on one of them is used; the supervisor's
 	End       EventKind = "end"        // Terminal, Text: the final message if the event carries one
 	Unknown   EventKind = "unknown"    // Raw type in Text; kept, never fatal
 )

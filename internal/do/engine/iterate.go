@@ -99,6 +99,7 @@ func (w *worker) runAgent(
 		return b, res, err
 	}
 	if c.Kind == loop.Run {
+		b.Job.Limits.NearCost, b.Job.Limits.NearCalls = s.UseNear()
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
 	kept := w.place(c.Iteration, c.Attempt).begunBy(c)

@@ -96,7 +96,25 @@ func (w *worker) onEvent(ctx context.Context, e agent.Event) {
 		w.logLimit(w.o.Accounts.Clear(ctx, w.probe.key, w.probe.began))
 		w.probe = probe{}
 	}
+	if e.Kind == agent.NearLimit {
+		w.tellNearUse(e)
+		return
+	}
 	w.notify(Notice{Kind: AgentEvent, Event: e})
+}
+
+// tellNearUse tells a person that an agent comes near a limit on cost or calls while it works.
+func (w *worker) tellNearUse(e agent.Event) {
+	if w.near == nil {
+		return
+	}
+	if text, ofRun := w.near.state.NearUse(e.Cost, e.Calls); text != "" {
+		w.near.mu.Lock()
+		w.near.use, w.near.cost = w.near.use || !ofRun, w.near.cost || ofRun
+		w.near.mu.Unlock()
+		w.o.Log.Warn(text, "run", w.id)
+		w.notify(Notice{Kind: Warning, Text: text, NearCost: ofRun})
+	}
 }
 
 // wait carries out a wait. It ends early when what is known of the limit
@@ -236,6 +254,8 @@ type nearTime struct {
 	mu         sync.Mutex
 	over       bool
 	own, ofRun bool
+	use, cost  bool       // of the iteration's and of the run's limit on cost and calls
+	state      loop.State // as the iteration began
 }
 
 // watchTime tells a person when 80 % of a limit on time is used, from an iteration's
@@ -244,7 +264,7 @@ func (w *worker) watchTime(s loop.State, since time.Time) (stop func()) {
 	if s.Command.Kind != loop.Run {
 		return func() {}
 	}
-	told := &nearTime{}
+	told := &nearTime{state: s}
 	w.near = told
 	var timers []*time.Timer
 	for _, near := range s.TimesNear() {

@@ -226,6 +226,8 @@ type Notice struct {
 	Text    string
 	// NearTime: the warning is that 80 % of the run's time is used.
 	NearTime bool
+	// NearCost: the warning is that 80 % of what the run may cost is used.
+	NearCost bool
 	// Step is the workflow's step; with an agent's event, which step's agent it is.
 	Step *StepNotice
 	// Summary is one line for a red verification.

@@ -304,8 +304,8 @@ func (w *watcher) eventsOf(n engine.Notice) []Event {
 		}
 		return append(out, e)
 	case engine.Warning:
-		if n.NearTime && !w.late {
-			w.late = true
+		if n.NearTime && !w.late || n.NearCost && !w.warned {
+			w.late, w.warned = w.late || n.NearTime, w.warned || n.NearCost
 			e := w.newEvent(Budget, n)
 			e.Why = n.Text
 			return append(out, e)

@@ -185,6 +185,24 @@ func (m *meter) onEvent(e agent.Event) {
 		return
 	}
 	m.dog.countTools(e)
+	m.tellNear()
+}
+
+// tellNear says once that the cost, or the calls, come near a limit.
+func (m *meter) tellNear() {
+	l := &m.limits
+	cost, _ := m.totals.Cost()
+	ofCost := l.NearCost > 0 && cost >= l.NearCost
+	ofCalls := l.NearCalls > 0 && m.totals.Calls() >= l.NearCalls
+	if ofCost {
+		l.NearCost = 0
+	}
+	if ofCalls {
+		l.NearCalls = 0
+	}
+	if ofCost || ofCalls {
+		m.publishEvent(agent.Event{Kind: agent.NearLimit, Cost: cost, Calls: m.totals.Calls()})
+	}
 }
 
 // lastWord is the result that the program has printed, after which it may yet begin anew with a message.

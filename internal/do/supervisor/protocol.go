@@ -129,6 +129,9 @@ type Limits struct {
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
+	// NearCost and NearCalls: from there on a person is to be told, once; 0 tells nobody.
+	NearCost  loop.MicroUSD `json:"near_cost_micro_usd,omitempty"`
+	NearCalls int           `json:"near_calls,omitempty"`
 	// Priced: money is limited, so that a model without a price is not called (again).
 	Priced bool  `json:"priced,omitempty"`
 	Output int64 `json:"output,omitempty"` // bytes kept per stream; 0 is 64 MiB, of an agent 128 MiB
