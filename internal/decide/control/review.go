@@ -292,7 +292,10 @@ func (r *reviewReader) readSentence(l, said string) {
 // explainsLabelled reports whether a paragraph is of the comment that the one above begins with its label.
 func (r *reviewReader) explainsLabelled(said string) bool {
 	o := r.open
-	if !r.blank || o == nil || !o.labelled || o.praised || o.listed || o.title != "" || namedPlace().MatchString(said) {
+	if !r.blank || o == nil || namedPlace().MatchString(said) {
+		return false
+	}
+	if !o.labelled || o.praised || o.listed || o.title != "" {
 		return false
 	}
 	_, severity := labelOf(said)

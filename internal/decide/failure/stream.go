@@ -230,7 +230,7 @@ const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?
 
 var clock = lazy.Regexp(`^` + clockForms)
 
-// clocked tells whether nearly all lines of s begin with a time, and how many blanks more than one stand behind
+// clocked reports whether nearly all lines of s begin with a time, and how many blanks more than one stand behind
 // each of these times.
 func clocked(s string) (timed bool, blanks int) {
 	with, all, near := 0, 0, 0

@@ -466,8 +466,8 @@ func (s *State) warningsAfter(r *Record) []string {
 	} else if t, idles := s.Guards.Idling(s.Policy.Stuck, r.reasonUncounted()); idles && s.Guards.Idle == s.Policy.Stuck {
 		w = append(w, t.Message)
 	}
-	if s.nearCost() && !s.Warned && !r.WarnedCost {
-		w = append(w, fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.limitText()))
+	if s.nearCost() && !s.Warned {
+		w = append(w, s.nearCostText())
 	}
 	if near := s.NearTime(); near != "" && !s.Late && !r.WarnedRunTime {
 		w = append(w, near)

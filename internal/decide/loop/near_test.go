@@ -22,7 +22,7 @@ func TestUseNear(t *testing.T) {
 		said  string
 	}{
 		{"the run's cost comes first", run, 600_000, 8, "cost $1.60 is over 80 % of the limit $2"},
-		{"a person knows of that", warned, 800_000, 8, "iteration 2 made 8 model calls, over 80 % of the limit 10 for one"},
+		{"a person knows of that", warned, 800_000, 8, "iteration 2 cost $0.80, over 80 % of the limit $1 for one; iteration 2 made 8 model calls, over 80 % of the limit 10 for one"},
 		{"no limit", loop.State{Policy: loop.Policy{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}}, 0, 0, ""},
 	} {
 		cost, calls := c.state.UseNear()

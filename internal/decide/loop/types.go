@@ -197,9 +197,6 @@ type Record struct {
 	// the iteration's time, or of the run's, was used.
 	WarnedTime    bool `json:"warned_time,omitempty"`
 	WarnedRunTime bool `json:"warned_run_time,omitempty"`
-	// WarnedUse and WarnedCost: the same of what the iteration, or the run, may cost, or of its calls.
-	WarnedUse  bool `json:"warned_use,omitempty"`
-	WarnedCost bool `json:"warned_cost,omitempty"`
 
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".

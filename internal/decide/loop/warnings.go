@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -85,27 +86,26 @@ func (s *State) TimesNear() (list []TimeNear) {
 // used: the iteration's, or the run's unless a person was warned of that before. 0 for none.
 func (s *State) UseNear() (cost MicroUSD, calls int) {
 	p := &s.Policy
-	cost, calls = max(0, p.MaxIterationCost)*4/5, max(0, p.MaxIterationCalls)*4/5
-	if left := p.MaxCost*4/5 - s.Spent.Cost; left > 0 && !s.Warned && (cost == 0 || left < cost) {
-		cost = left
+	cost, calls = max(0, p.MaxIterationCost), max(0, p.MaxIterationCalls)
+	cost, calls = cost-cost/5, calls-calls/5
+	if left := p.MaxCost - p.MaxCost/5 - s.Spent.Cost; left > 0 && !s.Warned {
+		cost = min(cmp.Or(cost, left), left)
 	}
 	return cost, calls
 }
 
 // NearUse says which limit an iteration comes near that has used so much; ofRun where it is the run's.
 func (s *State) NearUse(cost MicroUSD, calls int) (text string, ofRun bool) {
-	p := &s.Policy
-	if total := s.Spent.Cost + cost; !s.Warned && safety.Near(int64(total), int64(p.MaxCost)) {
-		return fmt.Sprintf("cost %s is over 80 %% of the limit %s", total, p.MaxCost.limitText()), true
+	spent := State{Policy: s.Policy, Spent: Spent{Cost: s.Spent.Cost + cost}}
+	if spent.nearCost() && !s.Warned {
+		return spent.nearCostText(), true
 	}
-	const one = "iteration %d %s, over 80 %% of the limit %s for one"
-	if safety.Near(int64(calls), int64(p.MaxIterationCalls)) {
-		return fmt.Sprintf(one, s.Command.Iteration, fmt.Sprintf("made %d model calls", calls), fmt.Sprint(p.MaxIterationCalls)), false
-	}
-	if safety.Near(int64(cost), int64(p.MaxIterationCost)) {
-		return fmt.Sprintf(one, s.Command.Iteration, "cost "+cost.String(), p.MaxIterationCost.limitText()), false
-	}
-	return "", false
+	near := s.nearIteration(&Record{Number: s.Command.Iteration, Cost: cost, Calls: calls})
+	return strings.Join(near, "; "), false
+}
+
+func (s *State) nearCostText() string {
+	return fmt.Sprintf("cost %s is over 80 %% of the limit %s", s.Spent.Cost, s.Policy.MaxCost.limitText())
 }
 
 // nearIteration is said of an iteration that came near one of its own limits
@@ -121,11 +121,9 @@ func (s *State) nearIteration(r *Record) []string {
 			w = append(w, fmt.Sprintf("iteration %d %s, over 80 %% of the limit %s for one", r.Number, did, most))
 		}
 	}
-	if !r.WarnedUse {
-		near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.limitText())
-		near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
-			fmt.Sprint(p.MaxIterationCalls))
-	}
+	near(int64(r.Cost), int64(p.MaxIterationCost), "cost "+r.Cost.String(), p.MaxIterationCost.limitText())
+	near(int64(r.Calls), int64(p.MaxIterationCalls), fmt.Sprintf("made %d model calls", r.Calls),
+		fmt.Sprint(p.MaxIterationCalls))
 	if most := p.Tokens.Iteration; most != nil {
 		used := r.TokensIn + r.TokensOut
 		near(used, *most, fmt.Sprintf("used %d tokens", used), fmt.Sprint(*most))

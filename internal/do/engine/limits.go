@@ -96,25 +96,12 @@ func (w *worker) onEvent(ctx context.Context, e agent.Event) {
 		w.logLimit(w.o.Accounts.Clear(ctx, w.probe.key, w.probe.began))
 		w.probe = probe{}
 	}
-	if e.Kind == agent.NearLimit {
-		w.tellNearUse(e)
-		return
+	n := Notice{Kind: AgentEvent, Event: e}
+	if e.Kind == agent.NearLimit && w.near != nil {
+		n = Notice{Kind: Warning}
+		n.Text, n.NearCost = w.near.state.NearUse(e.Cost, e.Calls)
 	}
-	w.notify(Notice{Kind: AgentEvent, Event: e})
-}
-
-// tellNearUse tells a person that an agent comes near a limit on cost or calls while it works.
-func (w *worker) tellNearUse(e agent.Event) {
-	if w.near == nil {
-		return
-	}
-	if text, ofRun := w.near.state.NearUse(e.Cost, e.Calls); text != "" {
-		w.near.mu.Lock()
-		w.near.use, w.near.cost = w.near.use || !ofRun, w.near.cost || ofRun
-		w.near.mu.Unlock()
-		w.o.Log.Warn(text, "run", w.id)
-		w.notify(Notice{Kind: Warning, Text: text, NearCost: ofRun})
-	}
+	w.notify(n)
 }
 
 // wait carries out a wait. It ends early when what is known of the limit
@@ -254,7 +241,6 @@ type nearTime struct {
 	mu         sync.Mutex
 	over       bool
 	own, ofRun bool
-	use, cost  bool       // of the iteration's and of the run's limit on cost and calls
 	state      loop.State // as the iteration began
 }
 
@@ -276,7 +262,9 @@ func (w *worker) watchTime(s loop.State, since time.Time) (stop func()) {
 		}))
 	}
 	return func() {
-		told.end()
+		told.mu.Lock()
+		told.over = true
+		told.mu.Unlock()
 		for _, t := range timers {
 			t.Stop()
 		}
@@ -292,12 +280,6 @@ func (n *nearTime) tell(ofRun bool) bool {
 	}
 	n.own, n.ofRun = n.own || !ofRun, n.ofRun || ofRun
 	return true
-}
-
-func (n *nearTime) end() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.over = true
 }
 
 // The limits of a day: the gateway counts its own calls and refuses them. For all other

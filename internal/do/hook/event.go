@@ -304,7 +304,8 @@ func (w *watcher) eventsOf(n engine.Notice) []Event {
 		}
 		return append(out, e)
 	case engine.Warning:
-		if n.NearTime && !w.late || n.NearCost && !w.warned {
+		late, near := n.NearTime && !w.late, n.NearCost && !w.warned
+		if late || near {
 			w.late, w.warned = w.late || n.NearTime, w.warned || n.NearCost
 			e := w.newEvent(Budget, n)
 			e.Why = n.Text

@@ -129,7 +129,7 @@ type Limits struct {
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
 	Calls  int           `json:"calls,omitempty"`
 	Turns  int           `json:"turns,omitempty"`
-	// NearCost and NearCalls: from there on a person is to be told, once; 0 tells nobody.
+	// NearCost and NearCalls: there the client gets an event, once; 0 for none.
 	NearCost  loop.MicroUSD `json:"near_cost_micro_usd,omitempty"`
 	NearCalls int           `json:"near_calls,omitempty"`
 	// Priced: money is limited, so that a model without a price is not called (again).
