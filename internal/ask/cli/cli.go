@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/run"
 	"github.com/pawl-dev/pawl/internal/ask/cli/serve"
 	"github.com/pawl-dev/pawl/internal/ask/cli/setup"
+	"github.com/pawl-dev/pawl/internal/ask/cli/trial"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/gateway"
@@ -134,7 +135,7 @@ func commands(a *command.App) *cobra.Command {
 	}
 	root.AddCommand(board.Command(a), cluster.Command(a), queue.Command(a), queue.ForgeCommand(a))
 	root.AddCommand(queue.RevertCommand(a), queue.BisectCommand(a), serve.Command(a), serve.MCPCommand(a),
-		demoCommand(a))
+		trial.Command(a), demoCommand(a))
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("pawl {{.Version}}\n")
@@ -174,7 +175,7 @@ func describe(root *cobra.Command) {
 
 // groups are the commands as help shows them; those in none come last.
 var groups = [][2]string{
-	{"Begin here:", "demo init doctor config"},
+	{"Begin here:", "demo init doctor config trial"},
 	{"One piece of work:", "run ps logs show answer message pause stop resume apply discard rollback settle workflow"},
 	{"A board of tasks:", "case plan autopilot sprint top serve queue forge cluster stats"},
 	{"Loops and logs of your own:", "check explain mcp"},

@@ -21,6 +21,8 @@ type Options struct {
 	// File is used instead of the root's pawl.yaml, relative to Dir. It must
 	// exist, while pawl.yaml need not.
 	File string
+	// Over is a file that is laid over it: the keys that it has are its own.
+	Over string
 	// Env is the environment, K=V.
 	Env []string
 	// Pinned are used instead of the files of their paths.
@@ -105,6 +107,10 @@ func (l *loader) loadLayers() {
 		}
 	}
 	l.addLayer(l.readLayer(path, project, named))
+	if file := l.config.File; l.Over != "" {
+		l.addLayer(l.readLayer(l.Over, project, true))
+		l.config.File = file
+	}
 	all, warnings := fromEnvironment(l.vars, l.Agents, l.dir, reflect.ValueOf(*l.config))
 	l.config.Warnings = warnings
 	flags, errs := fromFlags(l.Flags, l.dir)

@@ -51,12 +51,15 @@ type draft struct {
 	p    config.Procedure // of a workflow without anything but its purpose
 }
 
-// Procedure is the plan of a procedure, or of [Proposal] and [Sealing].
+// Procedure is the plan of a procedure, or one of pawl's own: [Proposal], [Sealing], [Describing], [Trial].
 func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 	if pl.isOwn(name) {
 		return pl.ownPlan(name)
 	}
 	p, err := Lookup(pl.Config, name)
+	if name == Trial {
+		p, err = trialProcedure(), nil
+	}
 	if err != nil {
 		return engine.Plan{}, err
 	}

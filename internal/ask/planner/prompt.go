@@ -183,13 +183,26 @@ func promptFragments(list []config.Fragment) []prompt.Fragment {
 
 // Proposal is the name of the procedure that proposes tasks for a goal, and ProposalFile
 // the file in the repository that its agent writes. Sealing and SealFile are the same for
-// sealed checks of a task.
+// sealed checks of a task, Describing and DescribeFile for the words of a task.
 const (
 	Proposal     = "pawl-plan"
 	ProposalFile = "pawl-plan.jsonl"
 	Sealing      = "pawl-seal"
 	SealFile     = "pawl-seal.json"
+	Describing   = "pawl-describe"
+	DescribeFile = "task.md"
 )
+
+// Trial is the name of the procedure that works on a task of the history. It is an ordinary one, with the gates and
+// limits of the configuration.
+const Trial = "pawl-trial"
+
+func trialProcedure() config.Procedure {
+	const fragment = "act/edit-and-test"
+	text, _ := prompt.Builtin(fragment) // it is there
+	return config.Procedure{Summary: "Work on a task of the history",
+		Act: []config.Fragment{{Name: "builtin:" + fragment, Text: text}}}
+}
 
 // Such an agent gets three tries, and one of them so long.
 const (
@@ -203,10 +216,17 @@ var proposalText string
 //go:embed seal.md
 var sealText string
 
-// ownProcedures write one file, which a command of pawl checks.
+const describeText = `The text above is the message of a commit. Write it anew as a task for somebody who has the repository as it was
+before that commit, and who has seen nothing else, into the file task.md: first a line that says what is to be
+done, then what it has to do or be. Leave out what only tells how it was done. Add nothing that the message does
+not say.
+`
+
+// ownProcedures write one file, which a command checks.
 var ownProcedures = map[string]struct{ summary, file, check, text string }{
-	Proposal: {"Propose tasks for a goal", ProposalFile, "plan --check", proposalText},
-	Sealing:  {"Write sealed checks of a task", SealFile, "seal --check", sealText},
+	Proposal:   {"Propose tasks for a goal", ProposalFile, "pawl plan --check", proposalText},
+	Sealing:    {"Write sealed checks of a task", SealFile, "pawl seal --check", sealText},
+	Describing: {"Write a task of a commit's message", DescribeFile, "test -s " + DescribeFile, describeText},
 }
 
 // isOwn reports whether a procedure is pawl's own, which the configuration does not have.
@@ -227,8 +247,13 @@ func (pl *Planner) ownPlan(name string) (engine.Plan, error) {
 		tries = c.Loop.MaxIterations
 	}
 	c.Verification.Protect, c.Verification.ProtectNew = []string{"**"}, true
-	c.Verification.Commands = []config.Gate{{Name: own.check, Required: true, Timeout: config.Duration(checkTime),
-		Command: fault.QuoteShell(exe) + " " + own.check}}
+	check, isPawl := strings.CutPrefix(own.check, "pawl ")
+	command := check
+	if isPawl {
+		command = fault.QuoteShell(exe) + " " + check
+	}
+	c.Verification.Commands = []config.Gate{{Name: check, Required: true, Timeout: config.Duration(checkTime),
+		Command: command}}
 	c.Review.Mode = "skip"
 	p := config.Procedure{Summary: own.summary, MaxIterations: &tries, Allow: []string{own.file},
 		Act: []config.Fragment{{Name: name, Text: own.text}}}

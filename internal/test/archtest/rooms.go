@@ -56,7 +56,7 @@ func placeOf(dir string) (Floor, string) {
 // that has no line of its own.
 var uses = map[string][]string{
 	// asking
-	"cli":           {"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "console"},
+	"cli":           {"cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "cli/trial", "console"},
 	"cli/command":   {"action", "config", "console", "planner"},
 	"cli/session":   {"action", "boxpolicy", "cli/command", "config", "console", "planner", "survey", "telemetry"},
 	"cli/run":       {"action", "cli/command", "cli/session", "config", "console", "planner"},
@@ -67,6 +67,7 @@ var uses = map[string][]string{
 	"cli/check":     {"cli/command", "config", "console", "planner"},
 	"cli/cluster":   {"cli/command", "config"},
 	"cli/setup":     {"action", "cli/command", "cli/session", "config", "console", "planner", "survey"},
+	"cli/trial":     {"cli/command", "cli/session", "config", "planner"},
 	"boxpolicy":     {"config"},
 	"planner":       {"config"},
 	"action":        {"config", "planner"},
@@ -117,7 +118,7 @@ var modules = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "scripts/release"}, "flags and completion belong to the command line"},
+	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "cli/trial", "scripts/release"}, "flags and completion belong to the command line"},
 	"github.com/spf13/pflag":                 {[]string{"cli/command"}, "cobra's flags"},
 	"github.com/danielgtaylor/huma":          {[]string{"web"}, "the API and its description are made of the same Go types"},
 	"github.com/coder/websocket":             {[]string{"web/shell"}, "keys and output of a terminal in a browser"},

@@ -41,6 +41,7 @@ type App struct {
 	Env            []string
 
 	Dir, File   string
+	Over        string // a file that is laid over File
 	JSON, Quiet bool
 	Verbose     bool
 	Color       string

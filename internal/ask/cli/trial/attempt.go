@@ -1,0 +1,325 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// loadIn is pawl in a scratch repository, with the person's configuration. What would reach other people, or wait for
+// one, is left out of it.
+func (b *bench) loadIn(repo *git.Repo, over string, flags map[string]string) (*command.App, *config.Config, error) {
+	app := *b.app
+	below, err := filepath.Rel(b.repo.Top, b.config.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	app.Dir, app.File, app.Over = filepath.Join(repo.Top, below), b.config.File, over
+	app.Stdin, app.Stdout, app.Stderr, app.JSON, app.Quiet = strings.NewReader(""), io.Discard, io.Discard, false, true
+	app.TrustConfig = true                              // these files were judged when the trial began
+	if err := os.MkdirAll(app.Dir, 0o755); err != nil { //nolint:gosec // as git makes folders
+		return nil, nil, err
+	}
+	// The file makes the folder the root; what counts is the person's.
+	err = config.WriteNew(filepath.Join(app.Dir, config.FileName), []byte("# see --config\n"))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, nil, err
+	}
+	c, err := app.Load(flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Cluster, c.Hooks, c.Notify, c.Run.Deliver = config.Cluster{}, config.Hooks{}, nil, "each"
+	return &app, c, nil
+}
+
+// ran is a run in a scratch repository, come to rest.
+type ran struct {
+	store.Run
+	iterations []loop.Record
+	objects    *git.Repo     // that has the trees of its iterations
+	limit      loop.MicroUSD // of its cost
+}
+
+// driveRun runs a procedure in a scratch repository, or resumes the run that was cut off there.
+func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string, f planner.Flags) (r ran, err error) {
+	app, c, err := b.loadIn(repo, over, f.Paths())
+	if err != nil {
+		return r, err
+	}
+	plan, err := app.Planner(c, f).Procedure(name)
+	if err != nil {
+		return r, err
+	}
+	plan.SetUp = c.Workspace.Setup
+	if plan.Policy.Reviewer == loop.Person { // none is there
+		plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
+	}
+	s, err := session.Open(ctx, app, c, plan, b.unsandboxed)
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	last, err := s.Store.Latest(ctx, c.Root, name)
+	rests := !loop.Status(last.Status).Active() && !isCutOff(last) && !endedByCost(last)
+	if errors.Is(err, store.ErrNotFound) {
+		err = s.Drive(ctx, engine.Start)
+	} else if err == nil && !rests {
+		err = s.DriveOn(ctx, last.ID, loop.Event{Kind: loop.Resumed, Policy: &s.Plan.Policy})
+	}
+	_, isStatus := errors.AsType[command.StatusError](err)
+	ended := isStatus || errors.Is(err, loop.ErrAtLimit) // there is no more money now
+	if err != nil && !ended {
+		return r, err
+	}
+	if r.Run, err = s.Store.Latest(ctx, c.Root, name); err == nil {
+		r.iterations, err = s.Store.Iterations(ctx, r.ID)
+	}
+	r.objects, r.limit = s.Tree.Store, plan.Policy.MaxCost
+	return r, err
+}
+
+func endedByCost(r store.Run) bool {
+	return r.Status == string(loop.TimedOut) && strings.Contains(strings.ToLower(r.Why), "cost")
+}
+
+// isCutOff reports whether a person ended the trial, or paused its run.
+func isCutOff(r store.Run) bool {
+	return slices.Contains([]loop.Status{loop.Interrupted, loop.Stopped, loop.Paused}, loop.Status(r.Status))
+}
+
+// makeAttempt makes one attempt, or resumes it, and stores its outcome. The error is a status where the trial rests
+// before that: the next one resumes it.
+func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.MicroUSD) error {
+	dir := b.attemptDir(p.Key)
+	repo, err := b.scratchAt(ctx, dir, p.Task.Parent, false)
+	if err != nil {
+		return err
+	}
+	f := planner.Flags{Agent: p.Agent, Work: p.Task.Words}
+	isOwnLimit := p.MaxCost > 0 && p.MaxCost <= most
+	isShort := most >= 0 && !isOwnLimit
+	if isShort {
+		f.MaxCost = fmt.Sprintf("%d.%06d", most/1e6, most%1e6)
+	}
+	r, err := b.driveRun(ctx, repo, p.Over, planner.Trial, f)
+	switch {
+	case err != nil:
+		return err
+	case isCutOff(r.Run):
+		return command.StatusError(command.ExitInterrupted)
+	case isShort && r.limit == most && endedByCost(r.Run): // the next trial may have more money
+		return command.StatusError(command.ExitLimit)
+	}
+	tree, err := repo.TreeOf(ctx, p.Task.Parent)
+	if n := len(r.iterations); n > 0 && err == nil {
+		tree = cmp.Or(r.iterations[n-1].TreeAfter, tree)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := j.judgeWork(ctx, r.objects, tree, p.Task.Commit)
+	if err != nil {
+		return err
+	}
+	a := trial.Attempt{
+		Variant: p.Variant, Task: p.Task.Commit, Repeat: p.Repeat, Solved: v == green,
+		Completed: r.Status == string(loop.Completed), Status: r.Status, Why: report.Line(r.Why, 200),
+		Cost: r.Cost, CostKnown: r.CostKnown && !r.CostPartial, Iterations: len(r.iterations),
+		Millis: r.Elapsed.Milliseconds(),
+	}
+	for _, it := range r.iterations {
+		if it.Strategy != strategy.Default && !slices.Contains(a.Strategies, it.Strategy) {
+			a.Strategies = append(a.Strategies, it.Strategy)
+		}
+	}
+	if err := storeJSON(b.attemptFile(p.Key), a); err != nil {
+		return err
+	}
+	b.app.Say("  %s", a.Outcome())
+	return b.dropScratch(dir)
+}
+
+func (b *bench) attemptDir(key string) string { return filepath.Join(b.dir, "attempts", key, "repo") }
+
+func (b *bench) attemptFile(key string) string { return filepath.Join(b.dir, "attempts", key+".json") }
+
+// scratchAt is a scratch repository with a commit; see [git.Repo.NewScratch].
+func (b *bench) scratchAt(ctx context.Context, dir, commit string, borrow bool) (*git.Repo, error) {
+	return b.scratchOf(ctx, dir, func() (*git.Repo, error) { return b.repo.NewScratch(ctx, dir, commit, borrow) })
+}
+
+// scratchOf is a scratch repository: one that was made whole before of this repository, or a new one.
+func (b *bench) scratchOf(ctx context.Context, dir string, create func() (*git.Repo, error)) (*git.Repo, error) {
+	var of string
+	if err := files.ReadJSON(dir+".made", &of); err == nil && of == b.repo.Objects {
+		return git.Open(ctx, dir)
+	}
+	if err := b.dropScratch(dir); err != nil {
+		return nil, err
+	}
+	repo, err := create()
+	if err == nil {
+		err = storeJSON(dir+".made", b.repo.Objects)
+	}
+	return repo, err
+}
+
+// dropScratch removes a scratch repository with the state that pawl has of it.
+func (b *bench) dropScratch(dir string) error {
+	below, err := filepath.Rel(b.repo.Top, b.config.Root)
+	if err == nil {
+		err = files.RemoveAll(config.StateDir(filepath.Join(dir, below), b.app.Env))
+	}
+	return errors.Join(err, files.RemoveAll(filepath.Dir(dir)))
+}
+
+// makeAttempts makes those that are missing, as far as the money reaches: first those that were begun.
+func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
+	isBegun := func(a planned) bool { return files.IsFile(b.attemptDir(a.Key) + ".made") }
+	order := slices.DeleteFunc(slices.Clone(p.Attempts), func(a planned) bool { return !isBegun(a) })
+	for _, next := range append(order, p.Attempts...) {
+		made, err := b.attemptsOf(p)
+		if err != nil {
+			return err
+		}
+		if files.IsFile(b.attemptFile(next.Key)) {
+			continue
+		}
+		most, ok := b.mostFor(made, next, isBegun(next))
+		if ok {
+			b.sayNext(p, made, next)
+			err = b.makeAttempt(ctx, j, next, most)
+		} else {
+			err = command.StatusError(command.ExitLimit)
+		}
+		switch status, isStatus := errors.AsType[command.StatusError](err); {
+		case isStatus && status == command.ExitLimit:
+			b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
+				"The same command with more goes on.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
+			return err
+		case isStatus:
+			b.app.Say("The trial rests. The same command goes on with it, and nothing is paid twice.")
+			return err
+		case err != nil:
+			return fmt.Errorf("%s at %.10s: %w", next.Variant, next.Task.Commit, err)
+		}
+	}
+	return nil
+}
+
+// mostFor is the most that an attempt may cost; ok is false where what is left of the trial's money does not reach for
+// it. It reaches where loop.max_cost fits in, or else as much as the dearest attempt took.
+func (b *bench) mostFor(made []trial.Attempt, next planned, isBegun bool) (most loop.MicroUSD, ok bool) {
+	if b.maxCost < 0 {
+		return -1, true
+	}
+	left, need := b.maxCost-b.described, loop.MicroUSD(1)
+	for _, a := range made {
+		left -= loop.MicroUSD(a.Cost)
+		need = max(need, loop.MicroUSD(a.Cost))
+	}
+	need = cmp.Or(next.MaxCost, need)
+	if isBegun {
+		need = 1 // it was paid for in part
+	}
+	return left, left >= need
+}
+
+// sayNext names an attempt that begins, the money that is spent, and what the rest may take.
+func (b *bench) sayNext(p plan, made []trial.Attempt, next planned) {
+	var cost, millis int64
+	for _, a := range made {
+		cost, millis = cost+a.Cost, millis+a.Millis
+	}
+	n, left := int64(len(made)), int64(len(p.Attempts)-len(made))
+	b.app.Say("Attempt %d of %d: %s at %.10s %s", n+1, len(p.Attempts), next.Variant, next.Task.Commit,
+		report.Line(next.Task.Title, 60))
+	if n > 0 {
+		b.app.Say("  spent %s; this and the rest may take %s and %s", loop.MicroUSD(cost), loop.MicroUSD(cost/n*left),
+			(time.Duration(millis/n*left) * time.Millisecond).Round(time.Second))
+	}
+}
+
+// words are those that an agent wrote of a commit's message.
+type words struct {
+	Text string `json:"text"`
+	Cost int64  `json:"cost_micro_usd"`
+}
+
+// describeTask has an agent write the words of a task anew.
+func (b *bench) describeTask(ctx context.Context, t *trial.Task) error {
+	var w words
+	file := filepath.Join(b.dir, "words", b.describer+"-"+t.Commit+".json")
+	err := files.ReadJSON(file, &w)
+	if errors.Is(err, fs.ErrNotExist) {
+		if w, err = b.askForWords(ctx, t); err == nil {
+			err = storeJSON(file, w)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.described += loop.MicroUSD(w.Cost)
+	if w.Text == "" {
+		b.app.Say("Warning: %s wrote no words for %.10s; its message is the task.", b.describer, t.Commit)
+	}
+	t.Edited, t.Words = w.Text != "", cmp.Or(w.Text, t.Words)
+	return nil
+}
+
+// askForWords runs the agent in a repository that has nothing but the message of the commit.
+func (b *bench) askForWords(ctx context.Context, t *trial.Task) (w words, err error) {
+	dir := b.attemptDir("words-" + t.Commit)
+	repo, err := b.scratchOf(ctx, dir, func() (*git.Repo, error) {
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = config.WriteNew(filepath.Join(dir, "message.txt"), []byte(t.Words))
+		}
+		if err == nil {
+			err = git.Init(ctx, dir, "the message")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return git.Open(ctx, dir)
+	})
+	if err != nil {
+		return w, err
+	}
+	r, err := b.driveRun(ctx, repo, "", planner.Describing, planner.Flags{Agent: b.describer, Work: t.Words})
+	switch {
+	case err != nil:
+		return w, err
+	case isCutOff(r.Run):
+		return w, command.StatusError(command.ExitInterrupted)
+	}
+	w.Cost = r.Cost
+	text, _ := files.ReadBelow(dir, planner.DescribeFile, 64<<10) // without it the message stays
+	if _, text, ok := trial.Words(string(text)); ok && r.Status == string(loop.Completed) {
+		w.Text = text
+	}
+	return w, b.dropScratch(dir)
+}

@@ -1,0 +1,157 @@
+package trial
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// tried is what trying a commit showed. It is stored by commit and gates, so that nothing is tried twice.
+type tried struct {
+	Task trial.Task `json:"task"`
+	Why  string     `json:"why,omitempty"` // it is no task; "" where it is
+}
+
+// findTasks goes back through the history until it has so many tasks.
+func (b *bench) findTasks(ctx context.Context, j *judge) ([]trial.Task, error) {
+	head, err := b.repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	line, err := b.repo.Landings(ctx, "", head.Commit, nil, b.last)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []trial.Task
+	why := map[string]int{}
+	for _, one := range line {
+		if len(tasks) == b.most {
+			break
+		}
+		t, err := b.tryCommit(ctx, j, one)
+		if err != nil {
+			return nil, err
+		}
+		if t.Why != "" {
+			kind, _, _ := strings.Cut(t.Why, ":")
+			why[kind]++
+			continue
+		}
+		tasks = append(tasks, t.Task)
+	}
+	b.app.Say("%s found in %s of the history.", fault.Numbered(len(tasks), "task"), fault.Numbered(len(line), "commit"))
+	for _, kind := range reasons {
+		if why[kind] > 0 {
+			b.app.Say("  %s left out: %s.", fault.Numbered(why[kind], "commit"), kind)
+		}
+	}
+	return tasks, nil
+}
+
+// Why a commit is no task, in the order in which that is found out.
+const (
+	changesNoBoth = "changes no tests, or nothing but tests"
+	saysTooLittle = "its message says too little to begin work"
+	notGreen      = "its gates are not green here"
+	notRed        = "its tests are green without it"
+	unstable      = "its tests are not green each time"
+	notJudged     = "its gates could not judge"
+)
+
+var reasons = []string{changesNoBoth, saysTooLittle, notGreen, notRed, unstable, notJudged}
+
+func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tried, err error) {
+	parent, err := b.repo.Find(ctx, one.Commit+"^1")
+	if err != nil || parent == "" {
+		return tried{Why: changesNoBoth}, err // the first one
+	}
+	t.Task = trial.Task{Commit: one.Commit, Parent: parent}
+	changes, err := b.repo.Changes(ctx, parent, one.Commit)
+	if err != nil {
+		return t, err
+	}
+	for _, c := range changes {
+		if !j.isTest(c.Path) {
+			t.Task.Files++
+		} else if c.Status != 'D' {
+			t.Task.Tests = append(t.Task.Tests, c.Path)
+		}
+	}
+	if t.Task.Files == 0 || len(t.Task.Tests) == 0 {
+		t.Why = changesNoBoth
+		return t, nil
+	}
+	var saysEnough bool
+	if t.Task.Title, t.Task.Words, saysEnough = trial.Words(one.Message); !saysEnough {
+		t.Why = saysTooLittle
+		return t, nil
+	}
+	file := filepath.Join(b.dir, "tried", b.gateKey(j)+"-"+one.Commit+".json")
+	if err := files.ReadJSON(file, &t); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return t, err
+	}
+	stat, err := b.repo.DiffStat(ctx, parent, one.Commit)
+	if err != nil {
+		return t, err
+	}
+	t.Task.Lines = stat.Added + stat.Deleted
+	if t.Why, err = j.reasonNoTask(ctx, t.Task); err != nil {
+		return t, err
+	}
+	b.app.Say("%.10s %s: %s", one.Commit, report.Line(t.Task.Title, 60), orTask(t.Why))
+	if strings.HasPrefix(t.Why, notJudged) {
+		return t, nil // it may be judged another time
+	}
+	return t, storeJSON(file, t)
+}
+
+func orTask(why string) string {
+	if why == "" {
+		return "a task: red without it, green with it, twice"
+	}
+	return "no task: " + why
+}
+
+// reasonNoTask tries a commit: red without it, green with it, and once more green. "" is a task.
+func (j *judge) reasonNoTask(ctx context.Context, t trial.Task) (string, error) {
+	tree, err := j.withTests(ctx, t.Parent, t.Commit)
+	if err != nil {
+		return "", err
+	}
+	for _, try := range []struct {
+		tree, else_ string
+		want        verdict
+	}{{t.Commit + "^{tree}", notGreen, green}, {tree, notRed, red}, {t.Commit + "^{tree}", unstable, green}} {
+		v, why, err := j.judgeTree(ctx, try.tree)
+		switch {
+		case err != nil:
+			return "", err
+		case v == unclear:
+			return notJudged + ": " + why, nil
+		case v != try.want:
+			return strings.TrimSuffix(try.else_+": "+why, ": "), nil
+		}
+	}
+	return "", nil
+}
+
+// gateKey is another one for other gates, and other preparations for them.
+func (b *bench) gateKey(j *judge) string {
+	h := sha256.New()
+	for _, g := range j.gates {
+		h.Write([]byte(g.Key()))
+	}
+	fmt.Fprintf(h, "%q", b.config.Workspace.Setup)
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}

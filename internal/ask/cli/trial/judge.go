@@ -1,0 +1,161 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/keep/store"
+)
+
+// judge runs the gates of the person's configuration on trees, in a repository of its own that no agent sees. What it
+// makes is stored there: the person's repository is read only.
+type judge struct {
+	queue   *merge.Queue
+	repo    *git.Repo
+	shadow  *git.Shadow
+	index   *git.Index
+	gates   []gate.Spec
+	protect gate.Protect
+	scratch string
+	db      *store.Store
+}
+
+// verdict is how the gates judged a tree.
+type verdict string
+
+const (
+	green   verdict = "green"
+	red     verdict = "red"
+	unclear verdict = "unclear" // red for what no work would change, such as a program that is missing
+)
+
+func (b *bench) openJudge(ctx context.Context) (*judge, error) {
+	head, err := b.repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j, dir := &judge{scratch: b.dir}, filepath.Join(b.dir, "judge", "repo")
+	if j.repo, err = b.scratchAt(ctx, dir, head.Commit, true); err != nil {
+		return nil, err
+	}
+	if j.shadow, err = git.OpenShadow(ctx, j.repo, j.repo, filepath.Join(b.dir, "judge.git")); err != nil {
+		return nil, err
+	}
+	j.index = j.shadow.Index(filepath.Join(b.dir, "judge.index"), nil)
+	app, c, err := b.loadIn(j.repo, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	if j.db, err = app.LocalDatabase(ctx, c.Root); err != nil {
+		return nil, err
+	}
+	if err := j.openQueue(ctx, app, c, b.unsandboxed); err != nil {
+		return nil, errors.Join(err, j.db.Close())
+	}
+	return j, nil
+}
+
+func (j *judge) openQueue(ctx context.Context, app *command.App, c *config.Config, unsandboxed bool) error {
+	l, err := session.OpenLanding(ctx, app, c, j.db)
+	if err == nil {
+		err = l.Box(ctx, unsandboxed)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return err
+	}
+	clones, err := app.Pool(ctx, c, j.db)
+	if err != nil {
+		return err
+	}
+	l.UseWorkspaces(&o, clones)
+	o.Local = true
+	j.gates, j.protect = o.Gates, o.Protect
+	j.queue, err = merge.Open(ctx, o)
+	return err
+}
+
+// isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
+func (j *judge) isTest(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
+
+// withTests is a tree whose tests are all as they are in a commit.
+func (j *judge) withTests(ctx context.Context, tree, commit string) (string, error) {
+	theirs, err := j.testsOf(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	has := map[string]bool{}
+	for _, e := range theirs {
+		has[e.Path] = true
+	}
+	own, err := j.testsOf(ctx, tree)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range own {
+		if !has[e.Path] {
+			theirs = append(theirs, git.Entry{Path: e.Path})
+		}
+	}
+	return j.index.TreeWith(ctx, tree, theirs)
+}
+
+func (j *judge) testsOf(ctx context.Context, tree string) (tests []git.Entry, err error) {
+	if err := j.index.ReadTree(ctx, tree); err != nil {
+		return nil, err
+	}
+	all, err := j.index.Entries(ctx)
+	for _, e := range all {
+		if j.isTest(e.Path) {
+			tests = append(tests, e)
+		}
+	}
+	return tests, err
+}
+
+// judgeTree runs the gates on a tree, on a fresh copy. why is the red one's summary.
+func (j *judge) judgeTree(ctx context.Context, tree string) (v verdict, why string, err error) {
+	commit, err := j.shadow.Commit(ctx, tree, "a tree of a trial")
+	if err != nil {
+		return "", "", err
+	}
+	r, err := j.queue.Judge(ctx, commit, j.gates)
+	refused, isRefused := errors.AsType[*fault.Error](err)
+	switch {
+	case isRefused: // the set-up failed
+		return unclear, report.Line(refused.Error(), 200), nil
+	case err != nil:
+		return "", "", err
+	case r.Passed():
+		return green, "", nil
+	case r.Failure == nil, gate.IsOfItsOwn(r.Failure):
+		return unclear, report.Line(r.Summary, 200), nil
+	}
+	return red, report.Line(r.Summary, 200), nil
+}
+
+// judgeWork judges what an agent left, a tree in the objects of another repository, by the tests of a commit.
+func (j *judge) judgeWork(ctx context.Context, of *git.Repo, tree, commit string) (verdict, error) {
+	done, err := j.repo.TakeHeld(ctx, of, j.scratch, "", tree)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	if tree, err = j.withTests(ctx, tree, commit); err != nil {
+		return "", err
+	}
+	v, _, err := j.judgeTree(ctx, tree)
+	return v, err
+}

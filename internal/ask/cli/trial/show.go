@@ -1,0 +1,150 @@
+package trial
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// output is where a report goes beside the terminal.
+type output struct{ markdown, html string }
+
+func (o *output) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.markdown, "markdown", "", "write the report to `FILE`, as Markdown")
+	cmd.Flags().StringVar(&o.html, "html", "", "write the report to `FILE`, as a page with charts")
+}
+
+func (o *output) showReport(a *command.App, r trial.Report) error {
+	page, err := r.HTML()
+	for _, f := range []struct{ name, text string }{{o.markdown, r.Markdown()}, {o.html, page}} {
+		if f.name != "" && err == nil {
+			err = files.Replace(filepath.Join(a.Dir, f.name), []byte(f.text), 0o644, false)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case a.JSON:
+		return a.Document(r)
+	}
+	a.Result("%s", r.Markdown())
+	return nil
+}
+
+// lastTrial is the trial that was asked for last.
+func lastTrial(a *command.App) (p plan, r trial.Report, err error) {
+	root, err := a.Root()
+	if err != nil {
+		return p, r, err
+	}
+	b := &bench{app: a, dir: trialDir(a, root)}
+	err = files.ReadJSON(filepath.Join(b.dir, "last.json"), &p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, r, command.Usage("there was no trial here yet").Hint("Begin one: pawl trial --max-cost 5")
+	}
+	if err != nil {
+		return p, r, fmt.Errorf("cannot read the last trial: %w", err)
+	}
+	made, err := b.attemptsOf(p)
+	return p, trial.Build(p.Tasks, made, len(p.Attempts)), err
+}
+
+func reportCommand(a *command.App) *cobra.Command {
+	var out output
+	cmd := command.Leaf("report", "Show what the last trial came to", command.AtMost(0),
+		func(context.Context, []string) error {
+			_, r, err := lastTrial(a)
+			if err != nil {
+				return err
+			}
+			return out.showReport(a, r)
+		})
+	out.addFlags(cmd)
+	return cmd
+}
+
+func applyCommand(a *command.App) *cobra.Command {
+	var yes bool
+	cmd := command.Leaf("apply", "Propose settings that the last trial shows to be better, and write them after a yes",
+		command.AtMost(0), func(context.Context, []string) error { return applyLast(a, yes) })
+	cmd.Flags().BoolVar(&yes, "yes", false, "write them without a question")
+	return cmd
+}
+
+func applyLast(a *command.App, yes bool) error {
+	p, r, err := lastTrial(a)
+	if err != nil {
+		return err
+	}
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	best, why := trial.Propose(r.Attempts, trial.Variant{Agent: c.Agent, Setting: trial.AsIs})
+	name := filepath.Base(c.File)
+	switch {
+	case a.JSON:
+		err = a.Document(struct {
+			trial.Proposal
+			Why string `json:"why_none,omitempty"`
+		}{best, why})
+	case why != "":
+		a.Result("Nothing is proposed: %s.\n", why)
+	default:
+		a.Result("Proposed for %s: %s, instead of %s.\n", name, best.Variant, best.Instead)
+		for _, line := range best.Evidence {
+			a.Result("  %s\n", line)
+		}
+	}
+	onlyShown := a.JSON && !yes
+	if err != nil || why != "" || onlyShown {
+		return err
+	}
+	text, err := proposedText(c, p, best)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		if !a.Interactive() {
+			a.Say("Write it: pawl trial apply --yes")
+			return command.StatusError(command.ExitPerson)
+		}
+		_, _ = fmt.Fprintf(a.Stderr, "Write it to %s? [y/N] ", name)
+		answer, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+			return command.StatusError(command.ExitPerson)
+		}
+	}
+	if err := files.Replace(c.File, text, 0o644, true); err != nil {
+		return fmt.Errorf("cannot write %s: %w", c.File, err)
+	}
+	a.Say("Written to %s. See what changed: git diff", name)
+	return nil
+}
+
+// proposedText is pawl.yaml with the proposed settings, and the agent over them.
+func proposedText(c *config.Config, p plan, best trial.Proposal) ([]byte, error) {
+	text, err := os.ReadFile(c.File)
+	if over := p.Settings[best.Setting]; over != "" && err == nil {
+		text, err = config.LayOver(text, []byte(over))
+	}
+	if err == nil && best.Agent != c.Agent {
+		text, err = config.LayOver(text, []byte("agent: "+best.Agent+"\n"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the settings into %s: %w", c.Name(), err)
+	}
+	return text, nil
+}

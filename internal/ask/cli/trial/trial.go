@@ -1,0 +1,300 @@
+// Package trial has the commands that try agents and settings on tasks of the repository's own history: find them,
+// work on them, report, and apply what the evidence shows. What the evidence shows is decided by decide/trial.
+//
+// Each attempt is an ordinary private run in a scratch repository below pawl's state, which ends with the parent of the
+// commit: nothing of what came later is there. What a trial knows lies in files beside it, each written once.
+package trial
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// bench is one trial in this process.
+type bench struct {
+	app         *command.App
+	config      *config.Config // of the person, as it is
+	repo        *git.Repo
+	dir         string
+	unsandboxed bool
+
+	last, most int // commits that are looked at, tasks that are wanted
+	repeat     int
+	agents     []string
+	overs      []string // files that are laid over pawl.yaml
+	maxCost    loop.MicroUSD
+	describer  string
+	described  loop.MicroUSD // cost of the words
+}
+
+// planned is an attempt that is to be made. Its key is another one for whatever would make it another.
+type planned struct {
+	trial.Variant
+	Task    trial.Task    `json:"task"`
+	Repeat  int           `json:"repeat"`
+	Over    string        `json:"over,omitempty"`     // the file of the setting, absolute
+	MaxCost loop.MicroUSD `json:"max_cost,omitempty"` // loop.max_cost; 0 is none
+	Key     string        `json:"key"`
+}
+
+// plan is a trial as it was asked for last. What is stored outlives the code.
+type plan struct {
+	Tasks    []trial.Task `json:"tasks"`
+	Attempts []planned    `json:"attempts"`
+	// Settings are the texts of the files that were laid over pawl.yaml, by name.
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// Command tries agents and settings on this repository's history.
+func Command(a *command.App) *cobra.Command {
+	b := &bench{app: a}
+	var usd string
+	var out output
+	cmd := command.Group("trial", "Try agents and settings on tasks of this repository's own history",
+		func(ctx context.Context) error {
+			err := b.prepareBench(ctx, usd)
+			if err == nil {
+				err = b.tryAll(ctx, out)
+			}
+			return err
+		})
+	find := command.Leaf("find", "Find the tasks of a trial, and pay nothing", command.AtMost(0),
+		func(ctx context.Context, _ []string) error {
+			err := b.prepareBench(ctx, "")
+			if err == nil {
+				err = b.showTasks(ctx)
+			}
+			return err
+		})
+	for _, c := range []*cobra.Command{cmd, find} {
+		fl := c.Flags()
+		fl.IntVar(&b.last, "last", 200, "look at the last `N` commits")
+		fl.IntVar(&b.most, "tasks", 20, "take `N` tasks, the newest")
+		fl.BoolVar(&b.unsandboxed, "unsandboxed", false, "run without a sandbox; then agents can find later commits")
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&b.agents, "agent", nil, "try the agent `NAME`; may be repeated (default: that of pawl.yaml)")
+	fl.StringArrayVar(&b.overs, "with", nil,
+		"try the settings of `FILE`, laid over pawl.yaml, beside pawl.yaml as it is; may be repeated")
+	fl.IntVar(&b.repeat, "repeat", 1, "try each task `N` times")
+	fl.StringVar(&usd, "max-cost", "", "begin no attempt that `USD`, for the whole trial, does not pay for")
+	fl.StringVar(&b.describer, "describe", "", "the agent `NAME` writes the words of each task, from the message alone")
+	out.addFlags(cmd)
+	cmd.AddCommand(find, reportCommand(a), applyCommand(a))
+	return cmd
+}
+
+// prepareBench reads what a trial is about, and refuses what cannot be tried.
+func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
+	if err := session.NotInside(b.app); err != nil {
+		return err
+	}
+	if b.last < 1 || b.most < 1 || b.repeat < 0 {
+		return command.Usage("--last, --tasks and --repeat count from 1")
+	}
+	b.maxCost = -1
+	if usd != "" {
+		if b.maxCost, err = config.ParseUSD(usd); err != nil {
+			return command.Usage("--max-cost: %v", err)
+		}
+	}
+	if b.config, err = b.app.Load(nil); err != nil {
+		return err
+	}
+	if len(b.config.Verification.Commands) == 0 {
+		return command.Usage("%s has no gate that could judge a task", b.config.Name()).
+			Hint("Add the command that runs your tests: verification: [make test]")
+	}
+	if b.repo, err = git.Open(ctx, b.config.Root); errors.Is(err, git.ErrNotRepository) {
+		return command.Usage("a trial takes its tasks from the history of a git repository, and this is none")
+	} else if err != nil {
+		return err
+	}
+	if err := config.MakeState(b.config.Root, b.app.Env); err != nil {
+		return err
+	}
+	b.dir = trialDir(b.app, b.config.Root)
+	return os.MkdirAll(b.dir, 0o700)
+}
+
+func trialDir(a *command.App, root string) string {
+	return filepath.Join(config.StateDir(root, a.Env), "trial")
+}
+
+// lockWait is how long another trial of the repository is waited for.
+const lockWait = 2 * time.Second
+
+// withJudge finds the tasks, and hands them on with who judges.
+func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) error) error {
+	short, cancel := context.WithTimeout(ctx, lockWait)
+	lock, err := files.Lock(short, filepath.Join(b.dir, "lock"))
+	cancel()
+	if err != nil {
+		return fault.Of(fault.Refused, fmt.Errorf("another trial of this repository is under way: %w", err))
+	}
+	defer lock.Close()
+	j, err := b.openJudge(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.db.Close()
+	tasks, err := b.findTasks(ctx, j)
+	if err != nil {
+		return err
+	}
+	return do(j, tasks)
+}
+
+func (b *bench) showTasks(ctx context.Context) error {
+	return b.withJudge(ctx, func(_ *judge, tasks []trial.Task) error {
+		r := trial.Build(tasks, nil, 0)
+		if b.app.JSON {
+			return b.app.Document(r)
+		}
+		for _, t := range tasks {
+			b.app.Result("%.10s  %s, %d lines  %s\n", t.Commit, fault.Numbered(t.Files, "file"), t.Lines, t.Title)
+		}
+		return nil
+	})
+}
+
+// tryAll finds tasks, makes the attempts that are missing, and reports.
+func (b *bench) tryAll(ctx context.Context, out output) error {
+	return b.withJudge(ctx, func(j *judge, tasks []trial.Task) error {
+		if len(tasks) == 0 {
+			return fault.Of(fault.Failed, errors.New("no commit is a task, so nothing was tried")).
+				Hint("Look further back: pawl trial --last %d", 4*b.last)
+		}
+		if b.describer != "" {
+			for i := range tasks {
+				if err := b.describeTask(ctx, &tasks[i]); err != nil {
+					return err
+				}
+			}
+		}
+		p, err := b.planAttempts(j, tasks)
+		if err == nil {
+			err = storeJSON(filepath.Join(b.dir, "last.json"), p)
+		}
+		if err != nil {
+			return err
+		}
+		ended := b.makeAttempts(ctx, j, p)
+		if _, isStatus := errors.AsType[command.StatusError](ended); ended != nil && !isStatus {
+			return ended
+		}
+		made, err := b.attemptsOf(p)
+		if err == nil {
+			err = out.showReport(b.app, trial.Build(tasks, made, len(p.Attempts)))
+		}
+		return errors.Join(err, ended)
+	})
+}
+
+// planAttempts lists all attempts so that a trial that ends early has the same tasks for each.
+func (b *bench) planAttempts(j *judge, tasks []trial.Task) (p plan, err error) {
+	agents := b.agents
+	if len(agents) == 0 {
+		agents = []string{b.config.Agent}
+	}
+	p.Tasks, p.Settings = tasks, map[string]string{}
+	for _, over := range b.overs {
+		text, err := os.ReadFile(filepath.Join(b.app.Dir, over))
+		if err != nil {
+			return p, command.Usage("--with: %v", err)
+		}
+		p.Settings[over] = string(text)
+	}
+	for repeat := range max(1, b.repeat) {
+		for _, t := range tasks {
+			for _, over := range append([]string{""}, b.overs...) {
+				for _, agent := range agents {
+					one := planned{Task: t, Repeat: repeat + 1, Over: over}
+					one.Agent, one.Setting = agent, cmp.Or(over, trial.AsIs)
+					if err := b.completePlan(j, &one); err != nil {
+						return p, err
+					}
+					p.Attempts = append(p.Attempts, one)
+				}
+			}
+		}
+	}
+	return p, nil
+}
+
+// completePlan reads the settings of an attempt, and makes its key.
+func (b *bench) completePlan(j *judge, one *planned) error {
+	if one.Over != "" {
+		path, err := filepath.Abs(filepath.Join(b.app.Dir, one.Over))
+		if err != nil {
+			return err
+		}
+		one.Over = path
+	}
+	app := *b.app
+	app.Over, app.Quiet = one.Over, true
+	c, err := app.Load(planner.Flags{Agent: one.Agent}.Paths())
+	if err != nil {
+		return err
+	}
+	if own := c.Loop.MaxCost; own != nil {
+		one.MaxCost = *own
+	}
+	plain := *c
+	plain.Files, plain.File, plain.Warnings = nil, "", nil
+	settings, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s %d %q\n", one.Task.Commit, one.Agent, one.Repeat, one.Task.Words)
+	fmt.Fprintf(h, "%s\n%s", b.gateKey(j), settings)
+	one.Key = hex.EncodeToString(h.Sum(nil)[:8])
+	return nil
+}
+
+// attemptsOf are the attempts of a plan that were made.
+func (b *bench) attemptsOf(p plan) (made []trial.Attempt, err error) {
+	for _, one := range p.Attempts {
+		var a trial.Attempt
+		err := files.ReadJSON(b.attemptFile(one.Key), &a)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read an attempt: %w", err)
+		}
+		a.Variant = one.Variant // a setting may have another name now
+		made = append(made, a)
+	}
+	return made, nil
+}
+
+// storeJSON stores what must not be lost, with the folder that it is in.
+func storeJSON(path string, v any) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return files.ReplaceJSON(path, v, true)
+}

@@ -1,0 +1,61 @@
+package trial
+
+import (
+	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
+)
+
+// Task is a commit of the history as a task. What is stored outlives the code.
+type Task struct {
+	Commit string   `json:"commit"`
+	Parent string   `json:"parent"` // where work on it begins
+	Title  string   `json:"title"`
+	Words  string   `json:"words"`            // for the agent
+	Tests  []string `json:"tests"`            // files of tests that the commit changed
+	Files  int      `json:"files"`            // other files that it changed
+	Lines  int      `json:"lines"`            // added and deleted, in all files
+	Edited bool     `json:"edited,omitempty"` // an agent wrote the words anew
+}
+
+// leastWords is how many words say enough to begin work.
+const leastWords = 3
+
+var (
+	trailer = lazy.Regexp(`^(?:[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*: \S|\(cherry picked from )`)
+	// A trailer of these stands in the middle of a text, too.
+	knownTrailer = lazy.Regexp(`(?i)^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|change-id|pawl-task|` +
+		`git-svn-id|reviewed-on|tested-by): `)
+	mergeLine = lazy.Regexp(`^Merge (?:pull request|branch|remote-tracking branch|commit|tag)\b`)
+)
+
+// Words are the title and the text of a commit's message for who is to do the same work: without trailers and without
+// the line that git writes for a merge. ok is false for a message that says too little.
+func Words(message string) (title, text string, ok bool) {
+	lines := strings.Split(strings.ReplaceAll(message, "\r\n", "\n"), "\n")
+	if mergeLine().MatchString(lines[0]) {
+		lines = lines[1:]
+	}
+	kept := lines[:0:0]
+	for _, line := range lines {
+		if !knownTrailer().MatchString(line) {
+			kept = append(kept, strings.TrimRight(line, " \t"))
+		}
+	}
+	paragraphs := strings.Split(strings.TrimSpace(strings.Join(kept, "\n")), "\n\n")
+	if last := len(paragraphs) - 1; last > 0 && onlyTrailers(paragraphs[last]) {
+		paragraphs = paragraphs[:last]
+	}
+	text = strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
+	title, _, _ = strings.Cut(text, "\n")
+	return title, text, len(strings.Fields(text)) >= leastWords
+}
+
+func onlyTrailers(paragraph string) bool {
+	for line := range strings.Lines(paragraph) {
+		if !trailer().MatchString(line) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,41 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// NewScratch makes a repository of its own in dir, which it makes, with a commit of r checked out on the branch main.
+// It has the history of that commit and nothing else: what came later is in none of its objects, refs and files.
+// With borrow it reads all objects of r instead. Who commits is as in r.
+func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) (*Repo, error) {
+	made, err := r.borrowed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made.head, made.refs = "ref: refs/heads/main", packedRefs(CloneRefs{Branch: "main", Commit: commit}, nil)
+	if borrow {
+		made.objects = r.Objects
+	}
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = r.lay(filepath.Join(dir, ".git"), made)
+	}
+	if err == nil && !borrow {
+		to := filepath.Join(dir, ".git", "objects", "pack", "pack")
+		pack := r.call("pack-objects", "-q", "--revs", "--delta-base-offset", to)
+		pack.stdin = strings.NewReader(commit + "\n")
+		_, err = run(ctx, pack)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a repository of %.10s: %w", commit, err)
+	}
+	scratch, err := Open(ctx, dir)
+	if err == nil {
+		_, err = run(ctx, scratch.call("reset", "--quiet", "--hard", commit))
+	}
+	return scratch, err
+}
