@@ -213,7 +213,8 @@ func (p *Operator) settledTask(ctx context.Context, r store.Run, chosen control.
 // giveUpTask takes the work of a blocked task back and puts the task off.
 func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
 	if err := p.takeBack(ctx, r, to); err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w", r.Name, err)).
+		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w",
+			r.Name, err)).
 			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
 	}
 	if _, err := p.move(ctx, r.Name, board.Defer, "given up by a person"); err != nil {

@@ -29,7 +29,8 @@ func Works(r store.Run) bool {
 func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) error {
 	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate ||
 		f.Unsandboxed || len(f.Context) > 0 {
-		return fault.Refuse("run %s works: only --max-iterations, --max-cost and --timeout can change while it does", r.ID).
+		return fault.Refuse("run %s works: only --max-iterations, --max-cost and --timeout can change while it does",
+			r.ID).
 			Hint("For the others, pause it first: pawl pause %s", r.Name)
 	}
 	pol, err := p.policyOf(r, f)

@@ -60,7 +60,8 @@ func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 // rollback takes back what iterations after a number delivered, or undoes that.
 func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return Back{}, fault.Refuse("run %s is running: what it delivers next would be on top of what is taken back", r.ID).
+		return Back{}, fault.Refuse("run %s is running: what it delivers next would be on top of what is taken back",
+			r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	person, err := p.RootTree(ctx, r.Root)

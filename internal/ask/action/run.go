@@ -178,7 +178,8 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
 		return nil
 	case late:
-		return fault.Refuse("run %s was asked to stop %s ago and has not ended; it is at work in %v", r.ID, stopWait, r.Owner).
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; it is at work in %v", r.ID, stopWait,
+			r.Owner).
 			Hint("See what it does: pawl logs %s -f", r.ID)
 	}
 	return err

@@ -56,7 +56,8 @@ func (p *Operator) SealRun(ctx context.Context, work string) (r store.Run, ok bo
 func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case, error) {
 	r, has := p.SealRun(ctx, work)
 	if !has {
-		return board.Case{}, fault.Refuse("the checks of %s are gone: another run of %s came after", id, planner.Sealing)
+		return board.Case{}, fault.Refuse("the checks of %s are gone: another run of %s came after", id,
+			planner.Sealing)
 	}
 	w, err := p.workspaceOf(ctx, r)
 	if err != nil {

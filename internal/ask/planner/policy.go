@@ -108,7 +108,8 @@ func (d draft) iterationControl() config.IterationControl {
 // ControlSettings of the configuration, as iteration control takes them.
 func ControlSettings(c config.IterationControl) control.Settings {
 	return control.Settings{
-		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail, RetryReviewReject: c.AutoRetryOnReviewReject,
+		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail,
+		RetryReviewReject: c.AutoRetryOnReviewReject,
 		IncludeDiff: c.EscalationIncludesDiff, FeedbackMax: c.FeedbackMaxLength,
 	}
 }

@@ -256,7 +256,8 @@ func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
 	}
 	if file == nil {
 		problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",
-			in.Number, in.Run, fault.Cut(name, 100)).suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").write(w)
+			in.Number, in.Run, fault.Cut(name, 100)).
+			suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").write(w)
 		return
 	}
 	defer func() { _ = file.Close() }()

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -160,12 +161,22 @@ func plainText(l string) string {
 	return strings.TrimSpace(l)
 }
 
+// lacksPlace reports whether the open finding takes a place that stands alone.
+func (r *reviewReader) lacksPlace() bool {
+	if r.open == nil || r.open.File != "" {
+		return false
+	}
+	return !r.blank || r.open.fields
+}
+
+var markdownFences = []string{"```markdown", "```md"}
+
 // readFence reads code. A suggestion is part of the finding that it stands in; other code is what the
 // finding is about.
 func (r *reviewReader) readFence(t string) bool {
 	mark := words.Cut(t, 3)
 	switch {
-	case r.fence == "" && len(r.drafts) == 0 && (t == "```markdown" || t == "```md"): // the whole review stands in it
+	case r.fence == "" && len(r.drafts) == 0 && slices.Contains(markdownFences, t): // the whole review stands in it
 	case r.fence != "" && strings.Trim(t, r.fence[:1]) == "" && strings.HasPrefix(t, r.fence):
 		r.fence = ""
 	case r.fence != "":
@@ -275,7 +286,7 @@ func (r *reviewReader) readSentence(l, said string) {
 	indented := words.Indent(l) > 0 && r.open != nil && r.indent >= 0
 	switch {
 	case ok && r.open != nil && r.open.setField(name, value, indented), ok && r.next.setField(name, value):
-	case alone && r.open != nil && r.open.File == "" && (!r.blank || r.open.fields):
+	case alone && r.lacksPlace():
 		r.open.setPlace(at)
 	case alone:
 		r.next.file, r.next.line = at.File, at.Line

@@ -218,7 +218,9 @@ func (r *reviewReader) readHeading(said string) bool {
 	marked := level > 0 && strings.HasPrefix(said[level:], " ")
 	bold := strings.HasPrefix(said, "**") && strings.HasSuffix(strings.TrimRight(said, ":"), "**") &&
 		strings.Count(said, "**") == 2
-	if bare, place, ok := strings.Cut(strings.TrimPrefix(said, "**"), "** "); ok && len(said)-len(bare)-len(place) == 5 && !strings.HasSuffix(bare, ":") {
+	bare, place, isHead := strings.Cut(strings.TrimPrefix(said, "**"), "** ")
+	beginsBold := len(said)-len(bare)-len(place) == len("**** ")
+	if isHead && beginsBold && !strings.HasSuffix(bare, ":") {
 		place = strings.Trim(place, " -–—()`:") // "**1. It panics** - `a.go:12`"
 		_, alone := placeAlone(place)
 		bold = alone || places.IsFile(place)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
@@ -96,7 +97,7 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 	case Failed:
 		g.Failures++
 		if changed {
-			g.Files = countAll(g.Files, eachFileOnce(s.Files), maxFiles)
+			g.Files = countAll(g.Files, places.EachFileOnce(s.Files), maxFiles)
 		}
 		if s.Fingerprint != "" {
 			g.Prints = countAll(g.Prints, []string{s.Fingerprint}, maxFingerprints)
@@ -109,14 +110,6 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 			}
 		}
 	}
-}
-
-// eachFileOnce is files without the absolute paths of files that are named by their path in the repository too.
-func eachFileOnce(files []string) []string {
-	return lists.Pick(files, func(f string) (string, bool) {
-		return f, !strings.HasPrefix(f, "/") ||
-			!slices.ContainsFunc(files, func(other string) bool { return other != f && strings.HasSuffix(f, "/"+other) })
-	})
 }
 
 // observeScore counts declines: a score below the one before, or one that
@@ -315,21 +308,14 @@ func (g *Guards) nudge(threshold int) string {
 // countAll adds one to each name once, on a copy. When there are more than
 // limit names, those with the smallest count go first.
 func countAll(counts []Count, names []string, limit int) []Count {
-	out := append(make([]Count, 0, len(counts)+len(names)), counts...)
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			continue
-		}
+	out := slices.Clone(counts)
+	for _, name := range lists.Union(nil, names...) {
 		out = countOne(out, name)
 	}
 	for len(out) > limit {
-		least := 0
-		for i, c := range out {
-			if c.N < out[least].N {
-				least = i
-			}
-		}
-		out = append(out[:least], out[least+1:]...)
+		least := slices.MinFunc(out, func(a, b Count) int { return a.N - b.N })
+		at := slices.Index(out, least)
+		out = slices.Delete(out, at, at+1)
 	}
 	return out
 }

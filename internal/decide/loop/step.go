@@ -439,11 +439,8 @@ func remainingTime(limit, spent time.Duration) time.Duration {
 
 // leastTime is the smaller of two limits of which 0 is none.
 func leastTime(a, b time.Duration) time.Duration {
-	switch {
-	case a <= 0:
-		return b
-	case b <= 0:
-		return a
+	if a <= 0 || b <= 0 {
+		return max(a, b)
 	}
 	return min(a, b)
 }

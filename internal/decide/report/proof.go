@@ -13,7 +13,7 @@ import (
 type Proof struct {
 	Criterion string          `json:"criterion,omitempty"`
 	Check     string          `json:"check,omitempty" doc:"Its name; without it nobody checked the criterion."`
-	Before    string          `json:"before,omitempty" doc:"How it ended before the work; empty where it was not tried."`
+	Before    string          `json:"before,omitempty" doc:"How it ended before the work."`
 	After     loop.GateStatus `json:"after,omitempty" doc:"How it ended last."`
 	Note      string          `json:"note,omitempty" doc:"What explains that."`
 	Iteration int             `json:"iteration,omitempty" doc:"The one that it ended in."`
@@ -41,8 +41,8 @@ func ProofsOf(criteria []string, records []loop.Record) (list []Proof) {
 			}
 			found = true
 			isOther := func(e loop.Evidence) bool { return e.Gate != g.Name }
-			list = append(list, Proof{cmp.Or(criterion, g.Criterion), g.Name, before[g.Name], g.Status, g.Note, last.Number,
-				slices.DeleteFunc(slices.Clone(last.Evidence), isOther)})
+			list = append(list, Proof{cmp.Or(criterion, g.Criterion), g.Name, before[g.Name], g.Status, g.Note,
+				last.Number, slices.DeleteFunc(slices.Clone(last.Evidence), isOther)})
 		}
 		return found
 	}

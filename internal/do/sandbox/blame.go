@@ -49,8 +49,8 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
 	f.Actions = append(slices.Clone(f.Actions),
-		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add folders with "+
-			"safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
+		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add "+
+			"folders with safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
 }
 
 // isLocal reports whether a message about the box's own loopback, which is open.
@@ -70,7 +70,8 @@ func wayToAllow(p Policy, lines, connections []string, offline bool) string {
 	}
 	for _, line := range lines {
 		if path := NotShown(p, line); path != "" {
-			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there", path)
+			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there",
+				path)
 		}
 	}
 	return "safety.write or --unsandboxed allows it"

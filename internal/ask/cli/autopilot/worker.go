@@ -275,7 +275,8 @@ func (b *workplace) checkAsked() error {
 	if asked == planner.OrderedPaths(b.asked, level)["loop.safety"] {
 		return nil
 	}
-	return command.Usage("--safety %s is lower than loop.safety of pawl.yaml, %s: no worker goes below that", asked, level)
+	return command.Usage("--safety %s is lower than loop.safety of pawl.yaml, %s: no worker goes below that", asked,
+		level)
 }
 
 // tellOthers names the workers that are there and take no orders from this autopilot.

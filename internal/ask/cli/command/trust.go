@@ -37,7 +37,8 @@ func (a *App) Peek() (*config.Config, error) {
 
 func (a *App) load(flags map[string]string) (c *config.Config, read []trust.File, err error) {
 	c, err = config.Load(config.Options{
-		Dir: a.Dir, File: a.File, Over: a.Over, Env: a.Env, Flags: flags, Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
+		Dir: a.Dir, File: a.File, Over: a.Over, Env: a.Env, Flags: flags,
+		Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
 		CheckTemplate: prompt.CheckTemplate, Agents: agents.Names(), Strategies: strategy.Names(),
 		Pinned: a.pinned, Read: &read,
 	})
