@@ -110,7 +110,7 @@ func ControlSettings(c config.IterationControl) control.Settings {
 	return control.Settings{
 		MaxIterations: c.MaxIterations, RetryTestFail: c.AutoRetryOnTestFail,
 		RetryReviewReject: c.AutoRetryOnReviewReject,
-		IncludeDiff: c.EscalationIncludesDiff, FeedbackMax: c.FeedbackMaxLength,
+		IncludeDiff:       c.EscalationIncludesDiff, FeedbackMax: c.FeedbackMaxLength,
 	}
 }
 
