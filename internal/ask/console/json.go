@@ -154,6 +154,7 @@ type Record struct {
 	Refused  *safety.Finding `json:"refused,omitempty"`
 	Secrets  []safety.Secret `json:"secrets,omitempty"`
 	Withheld []string        `json:"withheld,omitempty"`
+	Evidence []loop.Evidence `json:"evidence,omitempty"`
 	Review   *shownReview    `json:"review,omitempty"`
 }
 
@@ -196,7 +197,7 @@ func Shown(r loop.Record) Record {
 		Gates:    []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),
 		Commits: r.Commits, Snapshot: r.Snapshot, CostSource: cmp.Or(r.CostSource, "none"),
-		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld, Models: report.Models(r.Models),
+		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld, Evidence: r.Evidence, Models: report.Models(r.Models),
 	}
 	out.Review = showReview(r.Review)
 	out.Complete, _ = r.Completes()

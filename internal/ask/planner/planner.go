@@ -58,7 +58,7 @@ func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 	}
 	p, err := Lookup(pl.Config, name)
 	if name == Trial {
-		p, err = trialProcedure(), nil
+		p, err = trialProcedure(pl.Config), nil
 	}
 	if err != nil {
 		return engine.Plan{}, err

@@ -194,13 +194,14 @@ const (
 )
 
 // Trial is the name of the procedure that works on a task of the history. It is an ordinary one, with the gates and
-// limits of the configuration.
+// limits of the configuration, and without a maximum of iterations with that of tasks.
 const Trial = "pawl-trial"
 
-func trialProcedure() config.Procedure {
+func trialProcedure(c *config.Config) config.Procedure {
 	const fragment = "act/edit-and-test"
 	text, _ := prompt.Builtin(fragment) // it is there
-	return config.Procedure{Summary: "Work on a task of the history",
+	most := cmp.Or(c.Loop.MaxIterations, c.Autopilot.MaxIterations)
+	return config.Procedure{Summary: "Work on a task of the history", Policy: string(loop.Procedure), MaxIterations: &most,
 		Act: []config.Fragment{{Name: "builtin:" + fragment, Text: text}}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -74,6 +75,10 @@ func (p Proof) String() string {
 	}
 	if p.Before != "" {
 		text += "; before the work " + p.Before
+	}
+	if len(p.Evidence) > 0 {
+		names := lists.Each(p.Evidence, func(e loop.Evidence) string { return e.File })
+		text += "; it left " + strings.Join(names, ", ")
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,6 +61,9 @@ func KeepEvidence(from, to, gate string) (kept []loop.Evidence, left []string) {
 		}
 		as := filepath.Base(from) + "." + strings.ReplaceAll(name, "/", ".")
 		data, why := readEvidence(from, name)
+		if slices.ContainsFunc(kept, func(e loop.Evidence) bool { return e.File == as }) {
+			why = errors.New("another file is kept as " + as)
+		}
 		if why == nil {
 			why = errors.Join(os.MkdirAll(to, 0o700), files.ReplaceBelow(to, as, data, 0o600, false))
 		}
@@ -86,6 +90,9 @@ func readEvidence(dir, name string) ([]byte, error) {
 		return nil, errors.New("it is no picture, text or report (" + kindsOfEvidence + ")")
 	}
 	data, err := files.ReadBelow(dir, name, MaxEvidenceBytes)
+	if errors.Is(err, files.ErrLink) {
+		return nil, errors.New("it is a symbolic link")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func TestEvidenceIsKept(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.txt")
 	for name, text := range map[string]string{
 		"shot.png": smallPNG, "pages/report.html": "<b>it works</b>", "a.sh": "rm -rf /", "fake.png": "<script>",
-		"text.txt": "\xff\xfe", "big.log": strings.Repeat("x", MaxEvidenceBytes+1), "new\nline.txt": "x",
+		"text.txt": "\xff\xfe", "pages.report.html": "another", "big.log": strings.Repeat("x", MaxEvidenceBytes+1), "new\nline.txt": "x",
 	} {
 		writeFile(t, filepath.Join(from, name), text)
 	}
@@ -32,7 +32,7 @@ func TestEvidenceIsKept(t *testing.T) {
 	for _, e := range kept {
 		names = append(names, e.File)
 	}
-	if strings.Join(names, " ") != "gate-1.pages.report.html gate-1.shot.png" || len(left) != 7 {
+	if strings.Join(names, " ") != "gate-1.pages.report.html gate-1.shot.png" || len(left) != 8 {
 		t.Errorf("kept %v and left %q", names, left)
 	}
 	if data, err := os.ReadFile(filepath.Join(to, "gate-1.shot.png")); err != nil || string(data) != smallPNG {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +15,15 @@ import (
 const identity = `id || ' ' || tableoid || ' ' || xmin`
 
 // Identify notes which board this is. From then on nothing is written to another one that takes its place.
+// It has a connection of its own: one that is kept is dead once the server is restarted, and the first who reads
+// then hears of it.
 func (d *DB) Identify(ctx context.Context) error {
-	return d.reader.QueryRowContext(ctx, `SELECT `+identity+` FROM identity`).Scan(&d.identity)
+	conn, err := pgx.ConnectConfig(ctx, d.config.Copy())
+	if err != nil {
+		return err
+	}
+	err = conn.QueryRow(ctx, `SELECT `+identity+` FROM identity`).Scan(&d.identity)
+	return errors.Join(err, conn.Close(ctx))
 }
 
 // Same is [database.ErrGone] once another board has taken the place of this one.

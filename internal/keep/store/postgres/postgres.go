@@ -415,7 +415,8 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 		}
 	}
 	if time.Since(d.looked) > sameEvery {
-		if err := d.sameAt(ctx, d.watch); err != nil {
+		if err := d.sameAt(ctx, d.watch); err != nil { // the next call opens another connection
+			d.unwatch()
 			return d.version, err
 		}
 		d.looked = time.Now()
