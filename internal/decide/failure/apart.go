@@ -408,20 +408,6 @@ func importer(said string) string {
 	return places.Tidy(strings.Trim(from, `"'`))
 }
 
-// aloneAbove is the place that ends the line above line i, where the source stands between the two.
-func (o *outline) aloneAbove(i int) (places.Place, bool) {
-	for j := i - 1; j >= max(0, i-6); j-- {
-		p, ok := places.In(o.said(j))
-		if ok && p.Rest == "" && !stackFrame().MatchString(o.said(j)) {
-			return p, !places.Foreign(p.File)
-		}
-		if stackFrame().MatchString(o.said(j)) || exception().MatchString(o.said(j)) {
-			break
-		}
-	}
-	return places.Place{}, false
-}
-
 // thrownIn is the line of the first exception beside which a file is named; -1 for none.
 func (o *outline) thrownIn(file string) int {
 	for i := range o.parts {
@@ -437,12 +423,8 @@ func (o *outline) thrownIn(file string) int {
 	return -1
 }
 
-// thrownAt is the place of the project at which an exception of line i was thrown: alone above it, as for what
-// could not be parsed, or the first of the calls below it.
+// thrownAt is the place of the project at which an exception of line i was thrown: the first of the calls below it.
 func (o *outline) thrownAt(i int) (places.Place, bool) {
-	if p, ok := o.aloneAbove(i); ok {
-		return p, true
-	}
 	for j := i + 1; j < min(o.t.len(), i+2*aroundMax) && o.said(j) != ""; j++ {
 		if p, ok := places.In(o.said(j)); ok && !places.Foreign(p.File) {
 			return p, true

@@ -256,9 +256,6 @@ func (o *outline) complete(it *Item, i int) {
 	if p, ok := o.apart(i); ok && it.Line == 0 {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
-	if p, ok := o.aloneAbove(i); ok && it.Line == 0 && exception().MatchString(it.Message) {
-		it.File, it.Line, it.Column = p.File, p.Line, p.Col
-	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
 		if p, ok := places.In(o.t.line(j)); ok && !places.Foreign(p.File) && !runnerLine().MatchString(o.t.line(j)) {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
