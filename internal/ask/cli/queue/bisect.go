@@ -8,11 +8,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/gate"
-	"github.com/pawl-dev/pawl/internal/do/merge"
 )
 
 // BisectCommand finds the landing that made a command red.
@@ -38,20 +38,11 @@ func BisectCommand(a *command.App) *cobra.Command {
 }
 
 func findCulprit(ctx context.Context, a *command.App, p *action.Operator, line, good string, unsandboxed bool) error {
-	c, l, err := openBoxed(ctx, a, p, unsandboxed)
+	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
-	o, err := l.Options(ctx, nil)
-	if err != nil {
-		return err
-	}
-	clones, err := a.Pool(ctx, c, p.Store)
-	if err != nil {
-		return err
-	}
-	l.UseWorkspaces(&o, clones)
-	q, err := merge.Open(ctx, o)
+	l, q, err := session.OpenJudge(ctx, a, c, p.Store, unsandboxed, nil)
 	if err != nil {
 		return err
 	}

@@ -263,7 +263,14 @@ func RevertCommand(a *command.App) *cobra.Command {
 // landNow lands until all that is left waits for a person or another time.
 func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string,
 	unsandboxed bool) error {
-	c, l, err := openBoxed(ctx, a, p, unsandboxed)
+	c, err := a.Load(nil)
+	if err != nil {
+		return err
+	}
+	l, err := session.OpenLanding(ctx, a, c, p.Store)
+	if err == nil {
+		err = l.Box(ctx, unsandboxed)
+	}
 	if err != nil {
 		return err
 	}
@@ -293,20 +300,6 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 		}
 	}
 	return drain(ctx, a, q)
-}
-
-// openBoxed opens what the target's queue works with, and asks for the box of its gates.
-func openBoxed(ctx context.Context, a *command.App, p *action.Operator, unsandboxed bool,
-) (*config.Config, *session.Landing, error) {
-	c, err := a.Load(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := session.OpenLanding(ctx, a, c, p.Store)
-	if err == nil {
-		err = l.Box(ctx, unsandboxed)
-	}
-	return c, l, err
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on

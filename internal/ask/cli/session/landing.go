@@ -160,6 +160,33 @@ func (l *Landing) regenerations() []merge.Regeneration {
 	return list
 }
 
+// OpenJudge opens a queue that runs gates, in boxed workspaces of the pool, on commits of the repository. What prepare
+// changes of its options counts; nil changes nothing.
+func OpenJudge(ctx context.Context, a *command.App, c *config.Config, db *store.Store, unsandboxed bool,
+	prepare func(*merge.Options)) (*Landing, *merge.Queue, error) {
+	l, err := OpenLanding(ctx, a, c, db)
+	if err == nil {
+		err = l.Box(ctx, unsandboxed)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := l.Options(ctx, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	clones, err := a.Pool(ctx, c, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.UseWorkspaces(&o, clones)
+	if prepare != nil {
+		prepare(&o)
+	}
+	q, err := merge.Open(ctx, o)
+	return l, q, err
+}
+
 // UseWorkspaces makes the pool's integration clones those of the queue.
 func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 	o.Integration = func(ctx context.Context, commit string) (merge.Workspace, error) {

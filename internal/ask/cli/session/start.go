@@ -285,24 +285,7 @@ func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func
 		return t, err
 	}
 	defer func() { _ = db.Close() }() // the verdict is stored
-	l, err := OpenLanding(ctx, a, c, db)
-	if err != nil {
-		return t, err
-	}
-	if err := l.Box(ctx, false); err != nil {
-		return t, err
-	}
-	o, err := l.Options(ctx, nil)
-	if err != nil {
-		return t, err
-	}
-	clones, err := a.Pool(ctx, c, db)
-	if err != nil {
-		return t, err
-	}
-	l.UseWorkspaces(&o, clones)
-	o.Begins, o.Local = begins, true
-	q, err := merge.Open(ctx, o)
+	l, q, err := OpenJudge(ctx, a, c, db, false, func(o *merge.Options) { o.Begins, o.Local = begins, true })
 	if err != nil {
 		return t, err
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -58,33 +56,14 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 	if j.db, err = app.LocalDatabase(ctx, c.Root); err != nil {
 		return nil, err
 	}
-	if err := j.openQueue(ctx, app, c, b.unsandboxed); err != nil {
+	_, j.queue, err = session.OpenJudge(ctx, app, c, j.db, b.unsandboxed, func(o *merge.Options) {
+		o.Local = true
+		j.gates, j.protect = o.Gates, o.Protect
+	})
+	if err != nil {
 		return nil, errors.Join(err, j.db.Close())
 	}
 	return j, nil
-}
-
-func (j *judge) openQueue(ctx context.Context, app *command.App, c *config.Config, unsandboxed bool) error {
-	l, err := session.OpenLanding(ctx, app, c, j.db)
-	if err == nil {
-		err = l.Box(ctx, unsandboxed)
-	}
-	if err != nil {
-		return err
-	}
-	o, err := l.Options(ctx, nil)
-	if err != nil {
-		return err
-	}
-	clones, err := app.Pool(ctx, c, j.db)
-	if err != nil {
-		return err
-	}
-	l.UseWorkspaces(&o, clones)
-	o.Local = true
-	j.gates, j.protect = o.Gates, o.Protect
-	j.queue, err = merge.Open(ctx, o)
-	return err
 }
 
 // isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
