@@ -246,11 +246,11 @@ func keyLines(a Analysis, o *outline, at int) []string {
 			key = append(key, s)
 		}
 	}
-	add := func(s string) { keep(stable(o.varies.Replace(s))) }
+	add := func(s string) { keep(stable(s)) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
 		if a.Transient {
-			return []string{steady(o.varies.Replace(first))}
+			return []string{steady(first)}
 		}
 		if a.Class == CompileError || a.Class == Lint {
 			add(i.File + " " + first) // the same in another file is another failure
@@ -264,7 +264,7 @@ func keyLines(a Analysis, o *outline, at int) []string {
 				said = p.File + " " + said
 			}
 		}
-		keep(stableBut(o.varies.Replace(said), o.usual.countedBy(o.parts[i])))
+		keep(stableBut(said, o.usual.countedBy(o.parts[i])))
 	}
 	if above := o.above(at); above != "" {
 		add(above)

@@ -37,8 +37,7 @@ type outline struct {
 	t      text
 	parts  []part
 	usual  usual
-	strict bool              // warnings are errors here
-	varies *strings.Replacer // of names that each run makes anew, see [usual.made]
+	strict bool // warnings are errors here
 }
 
 // outlineOf looks at the last lines, and at the last ones before that with a
@@ -48,7 +47,6 @@ func outlineOf(h *hits, green string) *outline {
 	t := h.t
 	end := max(0, t.len()-outlineLines)
 	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
-	o.varies = o.usual.made(t, end)
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
 		o.look(h, i)

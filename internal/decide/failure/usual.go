@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -133,33 +132,6 @@ func namedIn(line string) iter.Seq2[string, string] {
 			steadied[i] = w
 		}
 	}
-}
-
-// made finds the names that each run makes anew: of a pod, a runner, a temporary folder. They
-// stand in a line that the green output has with another name; a number or a version is none.
-func (u usual) made(t text, from int) *strings.Replacer {
-	var names []string
-	for i := from; i < t.len() && len(u.lines) > 0; i++ {
-		line := strings.TrimSpace(t.line(i))
-		if line == "" || u.lines[stable(line)] || !u.like(line) {
-			continue
-		}
-		for w := range strings.FieldsSeq(line) {
-			name := strings.Trim(w, ".,:;!?()[]{}\"'")
-			if !u.words[w] && len(names) < 2*maxNames && madeName(name) {
-				names = append(names, name, "#")
-			}
-		}
-	}
-	return strings.NewReplacer(names...)
-}
-
-const maxNames = 20
-
-// madeName tells whether a name is long, and of letters and digits.
-func madeName(s string) bool {
-	return len(s) >= 8 && strings.ContainsAny(s, "0123456789") &&
-		strings.ContainsFunc(strings.TrimLeft(s, "vV"), unicode.IsLetter)
 }
 
 // frameOf is a line without its names: what a check says of each file alike.
