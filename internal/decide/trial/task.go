@@ -11,11 +11,10 @@ type Task struct {
 	Commit string   `json:"commit"`
 	Parent string   `json:"parent"` // where work on it begins
 	Title  string   `json:"title"`
-	Words  string   `json:"words"`            // for the agent
-	Tests  []string `json:"tests"`            // files of tests that the commit changed
-	Files  int      `json:"files"`            // other files that it changed
-	Lines  int      `json:"lines"`            // added and deleted, in all files
-	Edited bool     `json:"edited,omitempty"` // an agent wrote the words anew
+	Words  string   `json:"words"` // for the agent
+	Tests  []string `json:"tests"` // files of tests that the commit changed
+	Files  int      `json:"files"` // other files that it changed
+	Lines  int      `json:"lines"` // added and deleted, in all files
 }
 
 // leastWords is how many words say enough to begin work.

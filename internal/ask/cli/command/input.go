@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -245,6 +246,16 @@ func (a *App) Table(header string, rows [][]any, width int) {
 		a.Result("%s\n", strings.TrimRight(b.String()+last, " "))
 	}
 }
+
+// Ask asks on a terminal, and returns the answer in small letters; the end of input is no answer.
+func (a *App) Ask(format string, args ...any) string {
+	_, _ = fmt.Fprintf(a.Stderr, format, args...)
+	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
+	return strings.ToLower(strings.TrimSpace(line))
+}
+
+// IsYes reports whether an answer is a yes; no answer is none.
+func IsYes(answer string) bool { return answer == "y" || answer == "yes" }
 
 // JSONLine prints v as one line of JSON.
 func (a *App) JSONLine(v any) error {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"path/filepath"
@@ -116,7 +115,11 @@ func (a *App) trusted(read []trust.File) error {
 			a.Say("  %s", line)
 		}
 	}
-	if !a.TrustConfig && !a.agrees() {
+	isTrusted := a.TrustConfig
+	if !isTrusted && a.Interactive() {
+		isTrusted = IsYes(a.Ask("Take commands from it as it is now? [y/N] "))
+	}
+	if !isTrusted {
 		return Usage("cannot take commands from %s: changed while an agent had the tree", strings.Join(names, ", ")).
 			Hint("Put it back as it was, or take it as it is: --trust-config")
 	}
@@ -135,16 +138,6 @@ func (a *App) outside(root string) error {
 	}
 	return Usage("cannot take commands from the files in %s: agents write there", report.Line(root, 200)).
 		Hint("Start pawl in your own repository, or take it as it is: --trust-config")
-}
-
-// agrees asks on a terminal.
-func (a *App) agrees() bool {
-	if !a.Interactive() {
-		return false
-	}
-	_, _ = fmt.Fprint(a.Stderr, "Take commands from it as it is now? [y/N] ")
-	line, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
 }
 
 // shortly is a path as seen from the root, if it lies there.

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -265,7 +264,7 @@ func reviewProposal(ctx context.Context, a *command.App, p *action.Operator, yes
 			a.Say("Nothing is added yet. Add them: pawl plan --yes")
 			return nil
 		}
-		switch askAdd(a) {
+		switch a.Ask("Add them to the board? [y]es, [e]dit first, [N]o: ") {
 		case "y", "yes":
 			return action.Explain(p.AddProposal(ctx, version))
 		case "e", "edit":
@@ -277,12 +276,6 @@ func reviewProposal(ctx context.Context, a *command.App, p *action.Operator, yes
 			return nil
 		}
 	}
-}
-
-func askAdd(a *command.App) string {
-	_, _ = fmt.Fprint(a.Stderr, "Add them to the board? [y]es, [e]dit first, [N]o: ")
-	line, _ := bufio.NewReader(a.Stdin).ReadString('\n') // its end is a no
-	return strings.ToLower(strings.TrimSpace(line))
 }
 
 // showProposal prints the tasks, and in which order they can be worked on.

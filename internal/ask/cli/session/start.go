@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -184,10 +183,8 @@ func (s *Session) anew() string {
 
 // offer asks on a terminal whether to go on with the run that waits.
 func (s *Session) offer(ctx context.Context, last store.Run, st loop.Status) error {
-	_, _ = fmt.Fprintf(s.App.Stderr, "Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
-		last.ID, s.Plan.Name, st, last.Iteration)
-	line, _ := bufio.NewReader(s.App.Stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
+	switch s.App.Ask("Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
+		last.ID, s.Plan.Name, st, last.Iteration) {
 	case "r", "resume":
 		return ErrResumeInstead
 	case "f", "fresh":

@@ -286,7 +286,7 @@ func (b *bench) describeTask(ctx context.Context, t *trial.Task) error {
 	if w.Text == "" {
 		b.app.Say("Warning: %s wrote no words for %.10s; its message is the task.", b.describer, t.Commit)
 	}
-	t.Edited, t.Words = w.Text != "", cmp.Or(w.Text, t.Words)
+	t.Words = cmp.Or(w.Text, t.Words)
 	return nil
 }
 

@@ -1,14 +1,12 @@
 package trial
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -121,9 +119,7 @@ func applyLast(a *command.App, yes bool) error {
 			a.Say("Write it: pawl trial apply --yes")
 			return command.StatusError(command.ExitPerson)
 		}
-		_, _ = fmt.Fprintf(a.Stderr, "Write it to %s? [y/N] ", name)
-		answer, _ := bufio.NewReader(a.Stdin).ReadString('\n')
-		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+		if !command.IsYes(a.Ask("Write it to %s? [y/N] ", name)) {
 			return command.StatusError(command.ExitPerson)
 		}
 	}
