@@ -201,8 +201,9 @@ func trialProcedure(c *config.Config) config.Procedure {
 	const fragment = "act/edit-and-test"
 	text, _ := prompt.Builtin(fragment) // it is there
 	most := cmp.Or(c.Loop.MaxIterations, c.Autopilot.MaxIterations)
-	return config.Procedure{Summary: "Work on a task of the history", Policy: string(loop.Procedure), MaxIterations: &most,
-		Act: []config.Fragment{{Name: "builtin:" + fragment, Text: text}}}
+	return config.Procedure{Summary: "Work on a task of the history", Policy: string(loop.Procedure),
+		MaxIterations: &most,
+		Act:           []config.Fragment{{Name: "builtin:" + fragment, Text: text}}}
 }
 
 // Such an agent gets three tries, and one of them so long.

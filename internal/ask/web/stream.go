@@ -252,7 +252,7 @@ func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
 	var file *os.File
 	kind := outputs.EvidenceType(name)
 	if err == nil && kind != "" && filepath.IsLocal(name) {
-		file, err = root.Open(filepath.Join("evidence", name))
+		file, _ = root.Open(filepath.Join("evidence", name))
 	}
 	if file == nil {
 		problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",

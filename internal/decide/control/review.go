@@ -316,7 +316,7 @@ func (r *reviewReader) explainsLabelled(said string) bool {
 // readThread reads what heads one file in a mail: "In a.go:", "Dana commented on a discussion on a.go:".
 func (r *reviewReader) readThread(said string) bool {
 	m := thread().FindStringSubmatch(said)
-	if m == nil || !places.IsFile(m[1]+m[3]) {
+	if len(m) == 0 || !places.IsFile(m[1]+m[3]) {
 		return false
 	}
 	r.in, r.next, r.open = section{file: m[1] + m[3]}, section{}, nil

@@ -141,7 +141,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Offer.Begins != nil {
 		o.Offer.Begins()
 	}
-	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{}, refused: map[string]bool{}}
+	w := &Worker{o: o, name: name, slots: newSlots(o.Offer.Slots), open: map[string]*session{},
+		refused: map[string]bool{}}
 	if err := w.adoptOrders(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -24,11 +25,24 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.html, "html", "", "write the report to `FILE`, as a page with charts")
 }
 
+// checkFiles refuses a file that cannot be written before anything is paid.
+func (o *output) checkFiles(a *command.App) error {
+	for _, name := range lists.NonEmpty(o.markdown, o.html) {
+		if info, err := os.Stat(a.InDir(name)); err == nil && info.IsDir() {
+			return command.Usage("%s is a folder: name the file of the report", name)
+		}
+		if _, err := os.Stat(filepath.Dir(a.InDir(name))); err != nil {
+			return command.Usage("the report cannot be written: %v", err)
+		}
+	}
+	return nil
+}
+
 func (o *output) showReport(a *command.App, r trial.Report) error {
 	page, err := r.HTML()
 	for _, f := range []struct{ name, text string }{{o.markdown, r.Markdown()}, {o.html, page}} {
 		if f.name != "" && err == nil {
-			err = files.Replace(filepath.Join(a.Dir, f.name), []byte(f.text), 0o644, false)
+			err = files.Replace(a.InDir(f.name), []byte(f.text), 0o644, false)
 		}
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -73,7 +76,10 @@ func Command(a *command.App) *cobra.Command {
 	var out output
 	cmd := command.Group("trial", "Try agents and settings on tasks of this repository's own history",
 		func(ctx context.Context) error {
-			err := b.prepareBench(ctx, usd)
+			err := out.checkFiles(a)
+			if err == nil {
+				err = b.prepareBench(ctx, usd)
+			}
 			if err == nil {
 				err = b.tryAll(ctx, out)
 			}
@@ -122,6 +128,17 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 	if b.config, err = b.app.Load(nil); err != nil {
 		return err
 	}
+	if len(b.agents) == 0 {
+		b.agents = []string{b.config.Agent}
+	}
+	b.agents, b.overs = lists.Union(nil, b.agents...), lists.Union(nil, b.overs...)
+	for _, name := range append(lists.NonEmpty(b.describer), b.agents...) {
+		_, known := b.config.Agents.Named[name]
+		mayBe := known || len(b.overs) > 0 || slices.Contains(agents.Names(), name)
+		if !mayBe {
+			return command.Usage("agent %q is not known", name).Hint("See which there are: pawl agents")
+		}
+	}
 	if len(b.config.Verification.Commands) == 0 {
 		return command.Usage("%s has no gate that could judge a task", b.config.Name()).
 			Hint("Add the command that runs your tests: verification: [make test]")
@@ -151,7 +168,7 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 	lock, err := files.Lock(short, filepath.Join(b.dir, "lock"))
 	cancel()
 	if err != nil {
-		return fault.Of(fault.Refused, fmt.Errorf("another trial of this repository is under way: %w", err))
+		return fault.Refuse("another trial of this repository is under way").Hint("Wait for it, or stop it with Ctrl+C")
 	}
 	defer lock.Close()
 	j, err := b.openJudge(ctx)
@@ -214,10 +231,6 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 
 // planAttempts lists all attempts so that a trial that ends early has the same tasks for each.
 func (b *bench) planAttempts(j *judge, tasks []trial.Task) (p plan, err error) {
-	agents := b.agents
-	if len(agents) == 0 {
-		agents = []string{b.config.Agent}
-	}
 	p.Tasks, p.Settings = tasks, map[string]string{}
 	for _, over := range b.overs {
 		text, err := os.ReadFile(filepath.Join(b.app.Dir, over))
@@ -229,7 +242,7 @@ func (b *bench) planAttempts(j *judge, tasks []trial.Task) (p plan, err error) {
 	for repeat := range max(1, b.repeat) {
 		for _, t := range tasks {
 			for _, over := range append([]string{""}, b.overs...) {
-				for _, agent := range agents {
+				for _, agent := range b.agents {
 					one := planned{Task: t, Repeat: repeat + 1, Over: over}
 					one.Agent, one.Setting = agent, cmp.Or(over, trial.AsIs)
 					if err := b.completePlan(j, &one); err != nil {

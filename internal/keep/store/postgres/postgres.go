@@ -314,7 +314,8 @@ func (d *DB) Begin(ctx context.Context, c *sql.Conn, durable bool) error {
 		return d.judgeIdentity(nil)
 	}
 	err := d.judgeIdentity(run(ctx, c, fmt.Sprintf(
-		`BEGIN; SET LOCAL synchronous_commit TO %s; SELECT pg_advisory_xact_lock(%d); %s`, durably, d.lock, d.sameBoard())))
+		`BEGIN; SET LOCAL synchronous_commit TO %s; SELECT pg_advisory_xact_lock(%d); %s`, durably, d.lock,
+		d.sameBoard())))
 	if err != nil {
 		d.End(context.WithoutCancel(ctx), c, durable, false) // it may be begun again
 	}
