@@ -473,8 +473,11 @@ echo "<promise>COMPLETE</promise>"
 	m.pipes("tried")
 	m.machines[1].Lacks = filepath.Join(m.dir, "tried")
 	m.machines[1].start(t)
+	tried, err := os.OpenFile(m.machines[1].Lacks, os.O_RDWR, 0) // stays open: it may try more often
+	must(t, err)
+	defer func() { _ = tried.Close() }()
 	ended := m.pilot(0)
-	_, err := os.ReadFile(m.machines[1].Lacks)
+	_, err = tried.Read(make([]byte, 1))
 	must(t, err)
 	m.machines[2].start(t)
 	if res := ended(); res.Tally.Landed != 1 || res.Tally.Started != 1 {
