@@ -586,8 +586,8 @@ func TestTheClusterIsOutOfReach(t *testing.T) {
 		}
 	}
 	r.make(true) // without Landlock
-	if said := strings.Join(r.said, "\n"); !strings.Contains(said, "reach port 6432 and 7233 on no machine") ||
-		!strings.Contains(said, "Warning: agents and gates reach the cluster's database and engine") {
+	if said := strings.Join(r.said, "\n"); !strings.Contains(said, "cannot reach port 6432 and 7233, on any machine") ||
+		!strings.Contains(said, "Warning: agents and gates can reach the cluster's database and engine") {
 		t.Errorf("it says %q", r.said)
 	}
 }

@@ -1,12 +1,14 @@
 package boxpolicy
 
 import (
-	"fmt"
+	"cmp"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -21,34 +23,21 @@ func (m maker) clusterPorts(means sandbox.Means, level string) []int {
 	c := m.Config.Cluster
 	ports, _ := store.SharedAt(c.Store)
 	if u, err := url.Parse(c.Engine); err == nil && c.Engine != "" {
-		port := enginePort
-		if n, err := strconv.Atoi(u.Port()); err == nil {
-			port = n
-		}
-		ports = append(ports, port)
+		port, _ := strconv.Atoi(u.Port())
+		ports = append(ports, cmp.Or(port, enginePort))
 	}
 	slices.Sort(ports)
 	ports = slices.Compact(ports)
+	named := strings.Join(lists.Each(ports, strconv.Itoa), " and ")
 	switch isOpen := level != sandbox.Paranoid; {
 	case len(ports) > 0 && isOpen && !sandbox.CanShut(means):
-		m.Say("Warning: agents and gates reach the cluster's database and engine (port %s): to shut that needs "+
-			"Landlock 4, Linux 6.7. Have both ask who calls, or use paranoid", listOf(ports))
+		m.Say("Warning: agents and gates can reach the cluster's database and engine (port %s): closing these ports "+
+			"needs Landlock 4 (Linux 6.7). Protect both with passwords or certificates, or use --safety paranoid", named)
 	case len(ports) > 0 && isOpen:
-		m.Say("Note: agents and gates reach port %s on no machine: the cluster's database and engine are there",
-			listOf(ports))
+		m.Say("Note: agents and gates cannot reach port %s, on any machine: the cluster's database and engine are there",
+			named)
 	}
 	return ports
-}
-
-func listOf(ports []int) string {
-	text := ""
-	for i, port := range ports {
-		if i > 0 {
-			text += " and "
-		}
-		text += fmt.Sprint(port)
-	}
-	return text
 }
 
 // clusterFiles lists the files that open the database and the engine, and the folder that machines share. Of the

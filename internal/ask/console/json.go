@@ -197,7 +197,8 @@ func Shown(r loop.Record) Record {
 		Gates:    []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),
 		Commits: r.Commits, Snapshot: r.Snapshot, CostSource: cmp.Or(r.CostSource, "none"),
-		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld, Evidence: r.Evidence, Models: report.Models(r.Models),
+		Refused: r.Refused, Secrets: r.Secrets, Withheld: r.Withheld, Evidence: r.Evidence,
+		Models: report.Models(r.Models),
 	}
 	out.Review = showReview(r.Review)
 	out.Complete, _ = r.Completes()

@@ -128,9 +128,7 @@ func (d draft) resolveAgent(name string) (engine.Agent, error) {
 		return ag, err
 	}
 	if !named || len(own.Command) == 0 {
-		return ag, fault.Refuse("agent %q is not known", name).
-			Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml",
-				strings.Join(agents.Names(), ", "), name)
+		return ag, UnknownAgent(name)
 	}
 	if ag.Adapter, err = agents.Custom(name, own.Command, own.Output); err != nil {
 		return ag, fault.Refuse("agent %q: %v", name, err)
@@ -420,4 +418,11 @@ func Accounts(c *config.Config, env []string) *ratelimit.Store {
 	s := ratelimit.NewStore(config.LimitsDir(env))
 	s.Plan = int(c.Limits.Plan)
 	return s
+}
+
+// UnknownAgent refuses a name that neither pawl nor the configuration has, with the names that it may be.
+func UnknownAgent(name string) error {
+	return fault.Refuse("agent %q is not known", name).
+		Hint("Built-in agents: %s. Your own: agents: {%s: {command: [...]}} in pawl.yaml",
+			strings.Join(agents.Names(), ", "), name)
 }

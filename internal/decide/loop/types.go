@@ -150,7 +150,8 @@ type Record struct {
 	// Tampered lists protected paths that the iteration changed.
 	Tampered []string `json:"tampered,omitempty"`
 	// Score is the quality, 0 to 1000 per mille; -1 when there is none.
-	Score    int        `json:"score"`
+	Score int `json:"score"`
+	// Evidence are the files that the agent and the gates left.
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Review is nil when none was asked for in this iteration.
 	Review *Review `json:"review,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Variant is an agent with settings: what is compared.
@@ -118,13 +119,8 @@ func Summarize(attempts []Attempt) []Result {
 	return results
 }
 
-func variantsOf(attempts []Attempt) (all []Variant) {
-	for _, a := range attempts {
-		if !slices.Contains(all, a.Variant) {
-			all = append(all, a.Variant)
-		}
-	}
-	return all
+func variantsOf(attempts []Attempt) []Variant {
+	return lists.Union(nil, lists.Each(attempts, func(a Attempt) Variant { return a.Variant })...)
 }
 
 func countIf(is bool) int {

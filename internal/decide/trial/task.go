@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -51,10 +52,6 @@ func Words(message string) (title, text string, ok bool) {
 }
 
 func onlyTrailers(paragraph string) bool {
-	for line := range strings.Lines(paragraph) {
-		if !trailer().MatchString(line) {
-			return false
-		}
-	}
-	return true
+	isWords := func(line string) bool { return !trailer().MatchString(line) }
+	return !slices.ContainsFunc(strings.Split(paragraph, "\n"), isWords)
 }

@@ -208,9 +208,9 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
 	}
-	ended := gate.Judge(s, e)
-	e.Green = w.green(s.Command, e, ended.Status)
-	w.notify(Notice{Kind: GateEnded, Gate: ended})
+	e.Green = w.green(s.Command, e)
+	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
+		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil
 }
 
@@ -241,10 +241,10 @@ const maxGreen = 64 << 10
 // green is what a gate's command printed when it last passed, in this run or in
 // an earlier one; what it printed now is kept when it passed. Nothing is lost
 // without it but a hint what is noise.
-func (w *worker) green(command string, e gate.Exec, status loop.GateStatus) string {
+func (w *worker) green(command string, e gate.Exec) string {
 	sum := sha256.Sum256([]byte(command))
 	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
-	if status != loop.GatePassed {
+	if e.Status() != loop.GatePassed {
 		return spool.ReadEnd(path, maxGreen)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {

@@ -67,25 +67,6 @@ func (s Spec) labelOf() string {
 	return cmp.Or(s.Name, s.Command)
 }
 
-// Exec is how one command ended.
-type Exec struct {
-	ExitCode   int    // -1 when it did not exit by itself
-	Signal     string // that ended it; empty when none
-	TimedOut   bool   // ended at its time limit
-	Stopped    bool   // ended because a person or pawl stopped
-	NotStarted string // why it could not be started; empty when it was
-	Elapsed    time.Duration
-	Output     string // stdout and stderr together, head and tail
-	// Green is what the command printed when it last passed; empty when that is
-	// not known.
-	Green string
-	// Tampered are the protected files that were changed while it ran.
-	Tampered []Violation
-	// Changed are the files that are judged and that it changed, Added those that it
-	// made beside them. All are as they were again.
-	Changed, Added []string
-}
-
 // Run executes command number n (from 0) on the files that are judged and waits for its
 // end. An error means that pawl itself could not do its part; how the command ended is
 // no error.
@@ -239,21 +220,19 @@ func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	if known {
 		g.Passed, g.Total = tests.Passed, tests.Passed+tests.Failed
 	}
+	g.Status = e.Status()
+	mustTest := g.Status == loop.GatePassed && !s.AllowEmpty
 	switch {
-	case e.NotStarted != "":
-		g.Status, g.Note = loop.GateError, e.NotStarted
-	case e.TimedOut:
-		g.Status, g.Note = loop.GateTimedOut, "timed out after "+limitOf(s, e).String()
-	case e.ExitCode != 0 || e.Signal != "":
-		g.Status = loop.GateFailed
-	case len(e.Changed) > 0:
-		g.Status, g.Note = loop.GateFailed, "the gate changed "+deliver.Some(e.Changed)+", which it judges"
-	case g.Test && !s.AllowEmpty && known && tests.Passed+tests.Failed == 0:
+	case g.Status == loop.GateError:
+		g.Note = e.NotStarted
+	case g.Status == loop.GateTimedOut:
+		g.Note = "timed out after " + limitOf(s, e).String()
+	case g.Status == loop.GateFailed && e.ExitCode == 0 && e.Signal == "":
+		g.Note = "the gate changed " + deliver.Some(e.Changed) + ", which it judges"
+	case mustTest && known && g.Total == 0:
 		g.Status, g.Note = loop.GateFailed, "no tests ran"
-	case s.Kind == KindTest && !s.AllowEmpty && !known && strings.TrimSpace(e.Output) == "":
+	case mustTest && s.Kind == KindTest && !known && strings.TrimSpace(e.Output) == "":
 		g.Status, g.Note = loop.GateFailed, "no tests ran: the command printed nothing"
-	default:
-		g.Status = loop.GatePassed
 	}
 	return tests, known
 }

@@ -138,6 +138,7 @@ export const withoutTags = (text: string) => text.replace(/<\/?promise>/g, '');
 
 /** causeFirst puts what failed last before the limit that it ran into: the first words are what a reader sees. */
 export function causeFirst(why: string): string {
-  const [limit, cause] = why.split('; last failure: ');
-  return cause ? `${cause} (${limit})` : why;
+  const between = '; last failure: ';
+  const at = why.indexOf(between);
+  return at < 0 ? why : `${why.slice(at + between.length)} (${why.slice(0, at)})`;
 }

@@ -34,6 +34,8 @@ func showProof(a *command.App, state string, r store.Run, records []loop.Record,
 	}
 }
 
+// showHarm lists what was refused, what looks like a secret, and what was
+// withheld, below the iterations.
 func showHarm(a *command.App, records []loop.Record) {
 	var lines []string
 	held := map[string]bool{}

@@ -475,6 +475,3 @@ func showReviews(a *command.App, records []loop.Record) {
 		}
 	}
 }
-
-// showHarm lists what was refused, what looks like a secret, and what was
-// withheld, below the iterations.

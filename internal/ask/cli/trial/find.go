@@ -130,8 +130,8 @@ func (j *judge) reasonNoTask(ctx context.Context, t trial.Task) (string, error) 
 		return "", err
 	}
 	for _, try := range []struct {
-		tree, else_ string
-		want        verdict
+		tree, otherwise string
+		want            verdict
 	}{{t.Commit + "^{tree}", notGreen, green}, {tree, notRed, red}, {t.Commit + "^{tree}", unstable, green}} {
 		v, why, err := j.judgeTree(ctx, try.tree)
 		switch {
@@ -141,7 +141,7 @@ func (j *judge) reasonNoTask(ctx context.Context, t trial.Task) (string, error) 
 		case v == unclear:
 			return notJudged + ": " + why, nil
 		case v != try.want:
-			return strings.TrimSuffix(try.else_+": "+why, ": "), nil
+			return strings.TrimSuffix(try.otherwise+": "+why, ": "), nil
 		}
 	}
 	return "", nil

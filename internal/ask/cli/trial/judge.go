@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -75,10 +77,7 @@ func (j *judge) withTests(ctx context.Context, tree, commit string) (string, err
 	if err != nil {
 		return "", err
 	}
-	has := map[string]bool{}
-	for _, e := range theirs {
-		has[e.Path] = true
-	}
+	has := lists.Set(lists.Each(theirs, func(e git.Entry) string { return e.Path }))
 	own, err := j.testsOf(ctx, tree)
 	if err != nil {
 		return "", err
@@ -91,17 +90,12 @@ func (j *judge) withTests(ctx context.Context, tree, commit string) (string, err
 	return j.index.TreeWith(ctx, tree, theirs)
 }
 
-func (j *judge) testsOf(ctx context.Context, tree string) (tests []git.Entry, err error) {
+func (j *judge) testsOf(ctx context.Context, tree string) ([]git.Entry, error) {
 	if err := j.index.ReadTree(ctx, tree); err != nil {
 		return nil, err
 	}
 	all, err := j.index.Entries(ctx)
-	for _, e := range all {
-		if j.isTest(e.Path) {
-			tests = append(tests, e)
-		}
-	}
-	return tests, err
+	return slices.DeleteFunc(all, func(e git.Entry) bool { return !j.isTest(e.Path) }), err
 }
 
 // judgeTree runs the gates on a tree, on a fresh copy. why is the red one's summary.

@@ -134,9 +134,10 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 	b.agents, b.overs = lists.Union(nil, b.agents...), lists.Union(nil, b.overs...)
 	for _, name := range append(lists.NonEmpty(b.describer), b.agents...) {
 		_, known := b.config.Agents.Named[name]
-		mayBe := known || len(b.overs) > 0 || slices.Contains(agents.Names(), name)
-		if !mayBe {
-			return command.Usage("agent %q is not known", name).Hint("See which there are: pawl agents")
+		mayDefineIt := len(b.overs) > 0
+		isDefined := known || mayDefineIt || slices.Contains(agents.Names(), name)
+		if !isDefined {
+			return planner.UnknownAgent(name)
 		}
 	}
 	if len(b.config.Verification.Commands) == 0 {
@@ -167,8 +168,11 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 	short, cancel := context.WithTimeout(ctx, lockWait)
 	lock, err := files.Lock(short, filepath.Join(b.dir, "lock"))
 	cancel()
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return fault.Refuse("another trial of this repository is under way").Hint("Wait for it, or stop it with Ctrl+C")
+	case err != nil:
+		return fmt.Errorf("cannot begin a trial: %w", err)
 	}
 	defer lock.Close()
 	j, err := b.openJudge(ctx)
@@ -233,7 +237,7 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 func (b *bench) planAttempts(j *judge, tasks []trial.Task) (p plan, err error) {
 	p.Tasks, p.Settings = tasks, map[string]string{}
 	for _, over := range b.overs {
-		text, err := os.ReadFile(filepath.Join(b.app.Dir, over))
+		text, err := os.ReadFile(b.app.InDir(over))
 		if err != nil {
 			return p, command.Usage("--with: %v", err)
 		}
@@ -259,7 +263,7 @@ func (b *bench) planAttempts(j *judge, tasks []trial.Task) (p plan, err error) {
 // completePlan reads the settings of an attempt, and makes its key.
 func (b *bench) completePlan(j *judge, one *planned) error {
 	if one.Over != "" {
-		path, err := filepath.Abs(filepath.Join(b.app.Dir, one.Over))
+		path, err := filepath.Abs(b.app.InDir(one.Over))
 		if err != nil {
 			return err
 		}
