@@ -18,15 +18,18 @@ func TestShutPorts(t *testing.T) {
 	listen := func(address string) (string, int) {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			t.Skip(err)
+			return "", 0
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		return l.Addr().String(), l.Addr().(*net.TCPAddr).Port
 	}
 	open, _ := listen("127.0.0.1:0")
 	shut, port := listen("127.0.0.1:0")
-	_, other := listen("[::]:0")
-	everywhere := []string{shut, "127.0.0.1:" + strconv.Itoa(other), "[::1]:" + strconv.Itoa(other)}
+	everywhere, ports := []string{shut}, []int{port}
+	if _, other := listen("[::]:0"); other > 0 { // a machine without IPv6 has none
+		everywhere = append(everywhere, "127.0.0.1:"+strconv.Itoa(other), "[::1]:"+strconv.Itoa(other))
+		ports = append(ports, other)
+	}
 	for _, tier := range tiers(t) {
 		if !CanShut(tier.Means) {
 			continue
@@ -34,7 +37,7 @@ func TestShutPorts(t *testing.T) {
 		t.Run(tier.name, func(t *testing.T) {
 			p := newPlace(t)
 			pol := p.policy(tier.Means)
-			pol.Shut = []int{port, other}
+			pol.Shut = ports
 			for _, address := range everywhere {
 				control(t, "", "dial", "tcp", address)
 				p.try(t, pol, "dial", "tcp", address)
