@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // signed is a forge's call, signed with a secret.
@@ -55,14 +56,14 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan bool)
-	go func() { r.s.answerRings(ctx); close(ended) }()
-	<-looks
-	end()
-	<-ended
-	if len(looks) > 0 || !strings.Contains(r.log.String(), "the forge does not answer") {
-		t.Errorf("it looked %d times more: %s", len(looks), r.log)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go r.s.answerRings(ctx)
+		synctest.Wait() // it has looked, and rests
+	})
+	if len(looks) != 1 || !strings.Contains(r.log.String(), "the forge does not answer") {
+		t.Errorf("it looked %d times: %s", len(looks), r.log)
 	}
 }
 
