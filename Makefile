@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos soak powercut fuzz mutate size schema release web web-check web-browse clean
+.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos proof soak powercut fuzz mutate size schema release web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -68,6 +68,9 @@ chaos: ## kill pawl hundreds of times while agents work a board or deliver, and 
 	@$(GO) test ./cmd/pawl -run TestKilledDelivery -count=1 -v -timeout 60m -delivery-kills 300
 	@$(GO) test ./internal/do/merge ./internal/do/workspace -run 'FullDisk|DiskIsFull' -count=1 -full-disk-all
 	@$(GO) test ./internal/do/merge -run TestGitIsKilled -count=1 -timeout 30m -kill-step 1
+
+proof: ## work a board of forty tasks: ten are cheats, and three landings turn a later gate red
+	@$(GO) test ./cmd/pawl -run 'TestScripts$$/^proof_board$$' -count=1 -v -timeout 20m -proof-tasks 40
 
 soak: ## work a board that is filled again and again while things go wrong, for an hour; SOAK=10m is shorter
 	@$(GO) test ./cmd/pawl -run 'TestSoak$$' -count=1 -v -timeout 3h -soak $(SOAK)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -76,6 +77,8 @@ var programs = map[string]func(){"pawl": func() {
 	os.Exit(code)
 }, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly, "nolinks": noLinks}
 
+var proofTasks = flag.Int("proof-tasks", 8, "how many tasks the board of the script proof_board has; 'make proof' gives it 40")
+
 func TestScripts(t *testing.T) { scripts(t, "script") }
 
 // The scripts about boards that several machines share have a server of PostgreSQL.
@@ -145,6 +148,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PAWL", pawl)
+	env.Setenv("TASKS", strconv.Itoa(*proofTasks))
 	if server := os.Getenv("PAWL_TEST_STORE_SERVER"); server != "" { // a board of its own, in PostgreSQL
 		env.Setenv("PAWL_CLUSTER_STORE", server+"&repository="+url.QueryEscape(home))
 	}

@@ -29,7 +29,7 @@ type Culprit struct {
 var ErrGreen = errors.New("is green")
 
 // Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
-// other. good is a commit of the target in which they are known to be green; with "" it is looked for. tried
+// other, each without what was taken back since. good is a commit of the target in which they are known to be green; with "" it is looked for. tried
 // is called after each try.
 func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
 ) (Culprit, error) {
@@ -45,6 +45,9 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		line = append(line, git.Landing{Commit: good})
 	}
 	b := bisection{q: q, gates: gates, tried: tried, seen: map[string]gate.Report{}}
+	if b.reverted, err = q.revertedLandings(ctx); err != nil {
+		return Culprit{}, err
+	}
 	red, err := b.isRed(ctx, tip)
 	switch {
 	case err != nil:
@@ -105,10 +108,65 @@ func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (ga
 
 // bisection is one search.
 type bisection struct {
-	q     *Queue
-	gates []gate.Spec
-	tried func(string, gate.Report)
-	seen  map[string]gate.Report
+	q        *Queue
+	gates    []gate.Spec
+	tried    func(string, gate.Report)
+	seen     map[string]gate.Report
+	reverted []revertedLanding
+}
+
+// revertedLanding is a landing that was taken back; both are commits.
+type revertedLanding struct{ landing, revert string }
+
+// revertedLandings lists what was taken back from the target, the last first.
+func (q *Queue) revertedLandings(ctx context.Context) (all []revertedLanding, err error) {
+	list, err := q.o.Store.Landings(ctx, q.target, "", maxStates)
+	reverts := map[string]string{} // by task, until the landing before it is seen
+	for _, l := range list {
+		switch revert := reverts[l.Task]; {
+		case l.Revert:
+			reverts[l.Task] = l.Commit
+		case revert != "" && !l.Empty:
+			all = append(all, revertedLanding{l.Commit, revert})
+			delete(reverts, l.Task)
+		}
+	}
+	return all, err
+}
+
+// withoutReverted returns a commit with the files of a state of the target, less what was taken back after it.
+// What made that state red is known already, and would hide what else does. A landing that cannot be taken out
+// without a conflict stays in.
+func (b *bisection) withoutReverted(ctx context.Context, commit string) (string, error) {
+	repo, shadow := b.q.o.Repo, b.q.shadow
+	for _, r := range b.reverted {
+		has, err := repo.IsAncestor(ctx, r.landing, commit)
+		if err != nil || !has { // an error: the target was rewritten, and the landing is gone
+			continue
+		}
+		if gone, err := repo.IsAncestor(ctx, r.revert, commit); err != nil || gone {
+			continue
+		}
+		before, err := repo.TreeOf(ctx, r.landing+"^1")
+		if err != nil {
+			return "", err
+		}
+		undo, err := shadow.CommitTree(ctx, shadow.Who, before, "Revert "+r.landing, r.landing)
+		if err != nil {
+			return "", err
+		}
+		m, err := repo.MergeTree(ctx, commit, undo)
+		if err != nil {
+			return "", err
+		}
+		if m.Clean {
+			commit, err = shadow.CommitTree(ctx, shadow.Who, m.Tree, "Without "+r.landing, commit)
+			if err != nil {
+				return "", err
+			}
+		}
+	}
+	return commit, nil
 }
 
 // isRed runs the gates on a commit, once.
@@ -117,7 +175,11 @@ func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
 	if ok {
 		return r.Failure != nil, nil
 	}
-	r, err := b.q.Judge(ctx, commit, b.gates)
+	state, err := b.withoutReverted(ctx, commit)
+	if err != nil {
+		return false, err
+	}
+	r, err = b.q.Judge(ctx, state, b.gates)
 	if err != nil {
 		return false, err
 	}
