@@ -251,15 +251,19 @@ func (b *bench) mostFor(made []trial.Attempt, next planned, isBegun bool) (most 
 // sayNext names an attempt that begins, the money that is spent, and what the rest may take.
 func (b *bench) sayNext(p plan, made []trial.Attempt, next planned) {
 	var cost, millis int64
+	known := true
 	for _, a := range made {
-		cost, millis = cost+a.Cost, millis+a.Millis
+		cost, millis, known = cost+a.Cost, millis+a.Millis, known && a.CostKnown
 	}
 	n, left := int64(len(made)), int64(len(p.Attempts)-len(made))
 	b.app.Say("Attempt %d of %d: %s at %.10s %s", n+1, len(p.Attempts), next.Variant, next.Task.Commit,
 		report.Line(next.Task.Title, 60))
 	if n > 0 {
-		b.app.Say("  spent %s; this and the rest may take %s and %s", loop.MicroUSD(cost), loop.MicroUSD(cost/n*left),
-			(time.Duration(millis/n*left) * time.Millisecond).Round(time.Second))
+		money := fmt.Sprintf("spent %s; this and the rest may take %s and", loop.MicroUSD(cost), loop.MicroUSD(cost/n*left))
+		if !known {
+			money = "what it costs is unknown; this and the rest may take"
+		}
+		b.app.Say("  %s %s", money, (time.Duration(millis/n*left) * time.Millisecond).Round(time.Second))
 	}
 }
 
