@@ -222,7 +222,7 @@ func TestReadReply(t *testing.T) {
 	} {
 		got, err := action.ReadReply(asked, c.words)
 		if err == nil {
-			err = got.Complete()
+			err = got.CheckWords()
 		}
 		if c.wrong != "" {
 			refused(t, err, c.wrong)

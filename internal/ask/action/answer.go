@@ -64,8 +64,8 @@ func inWords(s *loop.State, text string) (Reply, error) {
 		"or the number of an option", report.Line(text, 100))
 }
 
-// Complete says what is missing of an option that needs words.
-func (r Reply) Complete() error {
+// CheckWords returns an error if the chosen option needs a text and there is none.
+func (r Reply) CheckWords() error {
 	if r.Number == 0 || !r.Choice.Needs || r.Text != "" {
 		return nil
 	}
@@ -73,8 +73,7 @@ func (r Reply) Complete() error {
 		Hint("pawl answer RUN %d \"what must change\"", r.Number)
 }
 
-// Ends is true for an option after which no agent works.
-func (r Reply) Ends() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
+func (r Reply) EndsRun() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
 
 // Event is the reply as the kernel takes it.
 func (r Reply) Event(p *loop.Policy) loop.Event {
@@ -118,12 +117,12 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	}
 	rep, err := ReadReply(&s, words)
 	if err == nil {
-		err = rep.Complete()
+		err = rep.CheckWords()
 	}
 	if err != nil {
 		return false, err
 	}
-	if rep.Ends() {
+	if rep.EndsRun() {
 		return false, p.Settle(ctx, r, rep)
 	}
 	kind, text := rep.row()
@@ -235,7 +234,7 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	if err != nil {
 		return err
 	}
-	point, where, err := p.pointOf(ctx, clones, r.Name, BackTo{N: to})
+	point, where, err := p.rollbackTarget(ctx, clones, r.Name, BackTo{N: to})
 	if err != nil {
 		return err
 	}

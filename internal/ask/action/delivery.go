@@ -404,8 +404,10 @@ type Clash struct {
 	Why  string `json:"why,omitempty"`  // there is no text
 }
 
-// Conflicts are what both a person and an agent changed, for which a run rests.
-func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) {
+// ListConflicts returns the files that both the user and an agent changed, because of
+// which the run's work was not delivered. It returns nil if the workspace of the run is
+// gone.
+func (p *Operator) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil

@@ -127,7 +127,7 @@ func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why 
 	if err := s.comment(ctx, n, working(c)); err != nil {
 		return "", err
 	}
-	said, err := s.talk(ctx, &forge.Issue{Number: n, Said: 1}, "")
+	said, err := s.trustedComments(ctx, &forge.Issue{Number: n, Said: 1}, "")
 	if err != nil || !s.isElsewhere(said) {
 		return "", err
 	}
@@ -196,13 +196,13 @@ func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
 	if begun {
 		since = seen.Since
 	}
-	said, err := s.talk(ctx, i, since)
+	said, err := s.trustedComments(ctx, i, since)
 	if err != nil {
 		return err
 	}
 	switch {
 	case begun:
-		if hears(old.Status) {
+		if agentGetsComments(old.Status) {
 			err = s.deliver(ctx, i, run, said)
 			seen.Since = i.Updated
 		}
@@ -219,8 +219,9 @@ func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
 	return s.save()
 }
 
-// hears is true for a task whose agent is given what is said now.
-func hears(status board.Status) bool {
+// agentGetsComments reports whether new comments on the issue reach the agent of a task
+// with that status.
+func agentGetsComments(status board.Status) bool {
 	return status == board.Active || status == board.Pending || status == board.Blocked
 }
 
@@ -236,8 +237,9 @@ func (s *issueSync) runOf(ctx context.Context, id string) (r store.Run, begun bo
 	return r, err == nil, err
 }
 
-// talk is what was said of an issue by people who may write, and by pawl.
-func (s *issueSync) talk(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
+// trustedComments returns the comments since then by people who may write to the
+// repository, pawl's own included. An empty comment is left out.
+func (s *issueSync) trustedComments(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
 	if i.Said == 0 {
 		return nil, nil
 	}
@@ -323,7 +325,7 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 		return nil
 	}
 	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
-		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
+		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isTaskOfIssue)
 		checks := append(slices.DeleteFunc(slices.Clone(to.Verify), board.TaskCheck.OfIssue), c.Verify...)
 		now := board.Checks{Verify: checks, Sealed: to.Sealed}
 		confirm = confirm && !now.Same(to.Checks)
@@ -362,8 +364,7 @@ func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) 
 	return s.writers[i.Author], nil
 }
 
-// isIssue is true for the id of a task that an issue is.
-func (s *issueSync) isIssue(id string) bool {
+func (s *issueSync) isTaskOfIssue(id string) bool {
 	for _, c := range s.tasks {
 		if c.ID == id {
 			return true

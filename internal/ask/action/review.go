@@ -107,7 +107,7 @@ func (p *Operator) openQueue(ctx context.Context) (*merge.Queue, error) {
 	}
 	o := merge.Options{Store: p.Store, Repo: repo, Target: target,
 		Dir: filepath.Join(config.StateDir(pl.Config.Root, p.Env), "queue")}
-	if p.Store.Board() != "" && pl.Config.Cluster.Engine != "" {
+	if p.Store.BoardName() != "" && pl.Config.Cluster.Engine != "" {
 		o.Travel = pl.Config.Cluster.Remote
 	}
 	return merge.Open(ctx, o)
@@ -178,14 +178,14 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 	}
 	became := ""
 	if len(list) > 0 && list[len(list)-1].Decision != "" {
-		became = decided(&list[len(list)-1]) + ", and "
+		became = describeDecision(&list[len(list)-1]) + ", and "
 	}
 	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).
 		Hint("See what needs you: pawl autopilot status")
 }
 
-// decided is what became of a review, as the middle of a sentence.
-func decided(r *store.CaseReview) string {
+// describeDecision returns the middle of a sentence: "it was approved at …".
+func describeDecision(r *store.CaseReview) string {
 	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back to be done again",
 		store.Rejected: "it was rejected"}
 	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)

@@ -51,9 +51,9 @@ func (p *Operator) Pause(ctx context.Context, r store.Run) error {
 	return nil
 }
 
-// OfRemoved is true for the run of a task that was taken off the board: it waits
-// for nobody.
-func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
+// IsOfRemovedTask reports whether the task of the run was removed from the board: then
+// nothing waits for the run. It is false while the run is active.
+func IsOfRemovedTask(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}
@@ -78,7 +78,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 	case !CanDiscard(r):
 		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
 	}
-	if waits(r) {
+	if needsAttention(r) {
 		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
 			return err
 		}
@@ -112,8 +112,9 @@ func (p *Operator) Undelivered(ctx context.Context) (found []store.Run, err erro
 	return found, err
 }
 
-// WhyNotDelivered says what is to be done about such a run; "" is that it is none.
-func WhyNotDelivered(r store.Run) string {
+// ReasonNotDelivered also names the command that delivers the work. It is "" if the run
+// does not wait for delivery.
+func ReasonNotDelivered(r store.Run) string {
 	if !engine.WaitsForDelivery(r) {
 		return ""
 	}
@@ -122,13 +123,14 @@ func WhyNotDelivered(r store.Run) string {
 
 // CanDiscard reports whether a run that no process drives leaves something that can be given up.
 func CanDiscard(r store.Run) bool {
-	left := waits(r) || SetupOf(r).Undelivered != ""
+	left := needsAttention(r) || SetupOf(r).Undelivered != ""
 	return left && r.Kind != "task"
 }
 
-// waits is whether a person or the next run of the same name would be told of r: it has not
-// ended, a guard ended it, it failed with a question, or it was stopped and its state file is there.
-func waits(r store.Run) bool {
+// needsAttention reports whether a person has to be shown r, or the next run of the same
+// name has to refuse: r has not ended, a guard ended it, it failed with a question, or it
+// was stopped and its state file still exists.
+func needsAttention(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
@@ -247,7 +249,7 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 		return r
 	}
 	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
-	if p.goesOn(ctx, r) {
+	if p.autopilotResumes(ctx, r) {
 		r.Why = "its worker is gone; the autopilot has another one go on with it"
 		return r
 	}
@@ -257,9 +259,10 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 	return r
 }
 
-// goesOn is true for a run of a task that the autopilot has worked on some machine.
-func (p *Operator) goesOn(ctx context.Context, r store.Run) bool {
-	if p.Store.Board() == "" || r.Kind != string(loop.Task) {
+// autopilotResumes reports whether an autopilot, here or on another machine, will
+// continue the run: it is of a task, and the task is active.
+func (p *Operator) autopilotResumes(ctx context.Context, r store.Run) bool {
+	if p.Store.BoardName() == "" || r.Kind != string(loop.Task) {
 		return false
 	}
 	pilot, ok, err := p.Store.Autopilot(ctx)
@@ -379,8 +382,9 @@ func StartCommand(r store.Run) string {
 	return "pawl run " + fault.QuoteShell(cmp.Or(SetupOf(r).Flags.File, r.Name))
 }
 
-// Executions are those of a workflow's steps, in the order in which they began.
-func Executions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
+// ListExecutions returns the executions of a workflow's steps in the order of their
+// start.
+func ListExecutions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
 	rows, err := st.StepsWithOutput(ctx, run)
 	if err != nil {
 		return nil, err

@@ -124,13 +124,14 @@ func (p *Operator) move(ctx context.Context, id string, action board.Action, why
 	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, err
 }
 
-// stays is true for a task that is rolled back and stays as it is.
-func stays(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
+func keepsStatusAfterRollback(c board.Case) bool {
+	return c.Status == board.Pending && c.Type == board.Task
+}
 
-// MayRollBack is why a task cannot be rolled back, or nil.
-func (p *Operator) MayRollBack(ctx context.Context, id string) error {
+// CheckRollback returns an error if the task cannot be rolled back in its present status.
+func (p *Operator) CheckRollback(ctx context.Context, id string) error {
 	c, err := p.Store.Case(ctx, id)
-	if err != nil || stays(c) {
+	if err != nil || keepsStatusAfterRollback(c) {
 		return err
 	}
 	_, _, err = board.Move(c, board.Change{Action: board.Rollback, By: board.Person, At: time.Now()})
@@ -145,7 +146,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 		return Done{}, err
 	}
 	ch := board.Change{Action: board.Rollback, By: board.Person, At: time.Now()}
-	open := stays(c)
+	open := keepsStatusAfterRollback(c)
 	if !open {
 		if _, _, err := board.Move(c, ch); err != nil {
 			return Done{}, err
@@ -154,7 +155,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 	if err := p.taskHere(ctx, id, "pawl case rollback "+id); err != nil {
 		return Done{}, err
 	}
-	point, where, err := p.pointOf(ctx, clones, id, to)
+	point, where, err := p.rollbackTarget(ctx, clones, id, to)
 	if err != nil {
 		return Done{}, err
 	}
@@ -179,8 +180,8 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 	return p.isNow(ctx, id)
 }
 
-// pointOf is where a rollback goes, in data and in words.
-func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to BackTo) (pool.Point, string, error) {
+// rollbackTarget returns the target of a task's rollback, and its description for people.
+func (p *Operator) rollbackTarget(ctx context.Context, clones *pool.Pool, id string, to BackTo) (pool.Point, string, error) {
 	if to.Undo {
 		point, r, err := clones.Recovered(ctx, id)
 		if err == nil && r.Ref == "" {

@@ -129,7 +129,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		if place.Home != home {
 			binds = slices.Concat(sums, m.settings(place.Home, settings, place.Asked))
 		}
-		place.Keep = slices.Concat(place.Keep, below(own, path))
+		place.Keep = slices.Concat(place.Keep, pathsBelow(own, path))
 		own, ownOver := m.throughOwn(own, v.Means.Mounts)
 		policy := place.Policy(level, v, limits, own, lender)
 		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
@@ -271,9 +271,9 @@ var replaced = []string{
 	".cline/data/settings/providers.json",
 }
 
-// namesIn are those of some names that are meant for a folder: with the folder before them, or
-// any names where all folders may have them.
-func namesIn(folder string, names []string, anyFolder bool) (out []string) {
+// namesForFolder returns the names that have the base name of the folder as their prefix,
+// without the prefix. With anyFolder it also returns names that have no prefix.
+func namesForFolder(folder string, names []string, anyFolder bool) (out []string) {
 	for _, name := range names {
 		if rest, ok := strings.CutPrefix(name, filepath.Base(folder)+"/"); ok {
 			out = append(out, rest)
@@ -299,12 +299,12 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 		if err != nil {
 			continue // the box's own home folder gets it
 		}
-		back := namesIn(dir, replaced, false)
+		back := namesForFolder(dir, replaced, false)
 		over = append(over, sandbox.Over{To: dir, Whole: true, Back: back})
 		if !info.IsDir() {
 			continue
 		}
-		for _, name := range namesIn(dir, through, true) {
+		for _, name := range namesForFolder(dir, through, true) {
 			path := filepath.Join(dir, name)
 			if slices.Contains(back, name) {
 				continue
@@ -317,9 +317,8 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 	return write, over
 }
 
-// below are those of the paths that lie in one of the folders: programs that the
-// person runs, too.
-func below(folders, paths []string) []string {
+// pathsBelow returns the paths that lie in one of the folders.
+func pathsBelow(folders, paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 		return !slices.ContainsFunc(folders, func(folder string) bool {
 			_, inside := files.Below(folder, path)

@@ -54,7 +54,7 @@ func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stder
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
-		err = out.failed()
+		err = out.writeError()
 	}
 	return a.Exit(err)
 }
@@ -76,8 +76,8 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// failed is why results are lost; nil where nobody wanted more of them.
-func (r *results) failed() error {
+// writeError returns the first error of writing results. A closed pipe is none.
+func (r *results) writeError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil || errors.Is(r.err, syscall.EPIPE) {

@@ -105,7 +105,7 @@ func visible(text []byte, colors bool) (safe string, n int) {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, rest[0])
 		case r == '\r' && rest[1] == '\n':
-		case obeyed(r):
+		case isTerminalControl(r):
 			b.WriteString(shown(r))
 		default:
 			b.WriteRune(r)
@@ -115,9 +115,9 @@ func visible(text []byte, colors bool) (safe string, n int) {
 	return b.String(), n
 }
 
-// obeyed is whether a terminal takes a character for a command, or shows others
-// in another order, or nothing, for it.
-func obeyed(r rune) bool {
+// isTerminalControl reports whether a terminal treats r as a command, reorders other
+// characters for it, or shows nothing.
+func isTerminalControl(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\u200c', r == '\u200d': // these join letters and emoji
 		return false

@@ -107,7 +107,7 @@ func (s *Screen) Notice(n engine.Notice) {
 		s.reviewEnded(n)
 	case engine.WaitStarted:
 		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
-		s.begins(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
+		s.startLiveLine(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
 	case engine.LimitsRaised:
 		s.line(n.At, "Limits raised: %s", n.Text)
 	case engine.Delivered:
@@ -122,7 +122,7 @@ func (s *Screen) Notice(n engine.Notice) {
 	s.draw(n)
 }
 
-// kindWord is what is run.
+// kindWord returns "workflow" or "procedure".
 func kindWord(s loop.State) string {
 	if s.Policy.Kind == loop.Workflow {
 		return "workflow"
@@ -164,7 +164,7 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
 	}
 	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
-	s.begins(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	s.startLiveLine(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 	if c.Agent != "" {
 		s.note("agent %s", c.Agent)
 	}
@@ -179,8 +179,8 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 	}
 }
 
-// begins is what the live line shows from now on.
-func (s *Screen) begins(at time.Time, title, said string) {
+// startLiveLine replaces what the live line shows.
+func (s *Screen) startLiveLine(at time.Time, title, said string) {
 	s.began, s.title, s.steps, s.doing = at, title, steps{}, doing{said: said}
 }
 
@@ -246,7 +246,7 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		return
 	}
 	if r.Outcome == loop.Failed {
-		s.line(n.At, "WARNING: %s%s", why(r), failures(n.State))
+		s.line(n.At, "WARNING: %s%s", failureReason(r), failures(n.State))
 	}
 	defer s.report(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
@@ -265,19 +265,19 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
 }
 
-// wasCutOff is true for an iteration that ended with its pawl.
+// wasCutOff reports whether the iteration ended because its pawl process did.
 func wasCutOff(r *loop.Record) bool {
 	return r.Exit.Ended == loop.EndedLost || r.Exit.Ended == loop.EndedLease
 }
 
-// agentFailed is true for an agent that ended with an exit status of its own. Its
-// iteration reads completed, as the third document has it.
+// agentFailed reports whether the agent exited with a nonzero status. The iteration is
+// still called completed, as the third document has it.
 func agentFailed(r *loop.Record) bool {
 	return r.Exit.Ended == loop.NotEnded && !r.RedGate() && r.Exit.Signal == "" && r.Exit.Code > 0
 }
 
-// why says what made an iteration fail.
-func why(r *loop.Record) string {
+// failureReason returns "" if the iteration did not fail.
+func failureReason(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {
 		summary = report.Line(r.Failure.Summary, 200)

@@ -116,7 +116,7 @@ func (s *Screen) passEnded(n engine.Notice) {
 	case r.Outcome == loop.Failed && r.Failure != nil:
 		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed),
 			stepFailure(r))
-		s.line(n.At, "Analysis: %s", analysis(r.Failure))
+		s.line(n.At, "Analysis: %s", describeFailure(r.Failure))
 	case wasCutOff(r):
 		s.line(n.At, "Iteration %s was cut off: pawl was ended in it", Of(r.Number, n.State.Limit))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
@@ -144,8 +144,8 @@ func stepFailure(r *loop.Record) string {
 	return report.Line(r.Failure.Summary, 300)
 }
 
-// analysis is what is known of a failure, in a line.
-func analysis(f *failure.Analysis) string {
+// describeFailure returns class, kind and the first proposed action in one line.
+func describeFailure(f *failure.Analysis) string {
 	text := fmt.Sprintf("%s, %s", f.Class, f.Kind)
 	if len(f.Actions) > 0 {
 		text += "; " + report.Line(f.Actions[0], 200)
@@ -198,7 +198,7 @@ func (s *Screen) reviewStarted(n engine.Notice) {
 		again = fmt.Sprintf(" (try %d)", c.Review)
 	}
 	s.line(n.At, "Review of iteration %s by %s starting...%s", Of(c.Iteration, n.State.Limit), c.Agent, again)
-	s.begins(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	s.startLiveLine(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 }
 
 func (s *Screen) reviewEnded(n engine.Notice) {
@@ -390,12 +390,12 @@ func (s *Screen) draw(n engine.Notice) {
 		return
 	}
 	s.drawn = n.At
-	line := ansi.Truncate(s.liveLine(n.At), Width(s.to.Progress)-1, "…")
+	line := ansi.Truncate(s.formatLiveLine(n.At), Width(s.to.Progress)-1, "…")
 	_, _ = io.WriteString(Raw(s.to.Progress), "\r"+Visible(line)+"\x1b[J")
 }
 
-// liveLine is what happens now, since when, and its tokens and cost.
-func (s *Screen) liveLine(now time.Time) string {
+// formatLiveLine combines what runs now, for how long, and its tokens and cost.
+func (s *Screen) formatLiveLine(now time.Time) string {
 	said, tokens, cost, costs := s.said, s.tokens, s.cost, s.costs
 	for _, d := range s.steps.agents {
 		tokens, cost, costs = tokens+d.tokens, cost+d.cost, costs || d.costs

@@ -168,7 +168,7 @@ func (d draft) procedurePlan() (engine.Plan, error) {
 	return plan, err
 }
 
-// basePlan has what plans of all kinds take from the configuration.
+// basePlan returns the part of a plan that all kinds take from the configuration.
 func (d draft) basePlan(kind string) (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {

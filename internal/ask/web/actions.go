@@ -127,7 +127,7 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
 	return s.act(ctx, func(p *action.Operator) (run string, err error) {
-		what, name, err := s.startable(in.Body)
+		what, name, err := s.resolveStart(in.Body)
 		if err != nil {
 			return "", err
 		}
@@ -144,13 +144,13 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 	})
 }
 
-// startable is what 'pawl run' takes for a wish, and the name that its run has.
-func (s *Server) startable(wish StartWish) (what, name string, err error) {
+// resolveStart returns the argument for 'pawl run', and the name that the run will have.
+func (s *Server) resolveStart(wish StartWish) (what, name string, err error) {
 	if wish.Goal != "" {
 		return wish.Goal, planner.Proposal, nil
 	}
 	if wish.Workflow != "" {
-		for _, w := range s.workflowFiles() {
+		for _, w := range s.findWorkflowFiles() {
 			if w.File == wish.Workflow {
 				return filepath.Join(s.o.Root, w.File), w.Name, nil
 			}
@@ -309,9 +309,9 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	})
 }
 
-// mayRollBack is why the run of a task cannot be rolled back with the task, or nil: it is the
-// last one, and the task is one that may be.
-func (s *Server) mayRollBack(ctx context.Context, r store.Run) error {
+// checkRollback returns an error if the task cannot be rolled back, or if the run is not
+// the task's last.
+func (s *Server) checkRollback(ctx context.Context, r store.Run) error {
 	last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
 	if err != nil {
 		return err
@@ -319,12 +319,12 @@ func (s *Server) mayRollBack(ctx context.Context, r store.Run) error {
 	if last.ID != r.ID {
 		return fault.Refuse("run %s has worked on %s since", last.ID, r.Name).Hint("Roll that run back, or the task")
 	}
-	return s.o.MayRollBack(ctx, r.Name)
+	return s.o.CheckRollback(ctx, r.Name)
 }
 
 // rollbackTaskRun rolls the workspace of a task back, where its last run is meant.
 func (s *Server) rollbackTaskRun(ctx context.Context, p *action.Operator, r store.Run, to action.BackTo) error {
-	if err := s.mayRollBack(ctx, r); err != nil {
+	if err := s.checkRollback(ctx, r); err != nil {
 		return err
 	}
 	clones, err := s.o.Pool(ctx)
@@ -366,7 +366,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if r.Kind == string(loop.Task) {
-		if err := s.mayRollBack(ctx, r); err != nil {
+		if err := s.checkRollback(ctx, r); err != nil {
 			return nil, err
 		}
 	}

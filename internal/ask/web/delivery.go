@@ -95,7 +95,7 @@ type Clash struct {
 func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
 	var all []action.Clash
 	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
-		all, err = p.Conflicts(ctx, r)
+		all, err = p.ListConflicts(ctx, r)
 		return err
 	})
 	return answer(Clashes{lists.Each(all, func(c action.Clash) Clash {

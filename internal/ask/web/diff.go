@@ -174,7 +174,7 @@ func (s *Server) states(ctx context.Context, run string, of Span) (c compared, e
 		snaps, err = c.tree.Snapshots(ctx, r.ID)
 	}
 	whole := of == Span{To: -1}
-	shared := s.o.Store.Board() != ""
+	shared := s.o.Store.BoardName() != ""
 	other := r.Kind == string(loop.Task) || shared
 	if len(snaps) == 0 && other && whole && s.o.Tree != nil {
 		w, werr := s.o.WorkOf(ctx, r)

@@ -86,7 +86,7 @@ func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store
 
 // outputs opens the folder of an iteration, on this machine or in the shared folder.
 func (s *Server) outputs(r store.Run, number int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.Files(), r.ID, strconv.Itoa(number))
+	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.OutputsFolder(), r.ID, strconv.Itoa(number))
 }
 
 // isAttempt is true when the folder's files are those of the attempt.
@@ -300,7 +300,7 @@ type conversationQuery struct {
 func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
 	out := Conversation{Events: []AgentEvent{}}
 	root, r, err := s.folder(ctx, &in.IterationPath)
-	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && speechless(r, in.Number) {
+	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {
 		return answer(out), nil
 	}
 	if err != nil {
@@ -329,9 +329,9 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
 }
 
-// speechless is whether an iteration has no conversation yet, or never has one: each
-// step of a workflow has its own.
-func speechless(r store.Run, number int) bool {
+// lacksConversation reports whether an iteration has just begun, or is of a workflow,
+// whose steps have a conversation each.
+func lacksConversation(r store.Run, number int) bool {
 	begins := loop.Status(r.Status).Active() && number == r.Iteration
 	return begins || r.Kind == "workflow" && number <= r.Iteration
 }

@@ -48,12 +48,12 @@ var terminalPolicy = strings.Replace(policy, "style-src 'self'", "style-src 'sel
 // guard lets through what may be asked.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.previews != nil && s.previews.Serves(r.Host) {
+		if s.previews != nil && s.previews.IsPreviewHost(r.Host) {
 			s.previews.ServeHTTP(w, r) // another origin, with rules of its own
 			return
 		}
 		s.headers(w.Header(), r)
-		if p := s.refuse(r); p != nil {
+		if p := s.checkOrigin(r); p != nil {
 			p.write(w)
 			return
 		}
@@ -106,14 +106,17 @@ func isAPI(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == toolsPath
 }
 
-// changes is true for methods that may have an effect.
-func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+// hasEffect reports whether the method of the request may change something.
+func hasEffect(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead
+}
 
 // ownPages is the advice for a person whose browser another site sent here.
 const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 
-// refuse says why a request is not looked at any further; nil when it is.
-func (s *Server) refuse(r *http.Request) *ProblemError {
+// checkOrigin returns a problem if the request is for another host, or comes from the
+// page of another site; nil if it may be handled.
+func (s *Server) checkOrigin(r *http.Request) *ProblemError {
 	if !s.listener.answers(r.Host) {
 		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
 			fault.Cut(r.Host, 100)).
@@ -125,7 +128,7 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
 			fault.Cut(origin, 100)).suggest(ownPages)
 	}
-	if s.foreign(r) {
+	if s.isCrossSite(r) {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
 	}
 	switch r.Method {
@@ -143,14 +146,14 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 	return nil
 }
 
-// foreign is what browsers say about a request in Sec-Fetch-Site. A person may
-// follow a link to a page; everything else comes from our own pages.
-func (s *Server) foreign(r *http.Request) bool {
+// isCrossSite checks Sec-Fetch-Site. A link on another site may lead to a page of ours;
+// all other requests must come from our own pages.
+func (s *Server) isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
 	}
-	return changes(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	return hasEffect(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
@@ -158,7 +161,8 @@ func (s *Server) cookieName() string { return cookieName(s.listener.port) }
 
 func cookieName(port string) string { return "pawl_" + port }
 
-// entryCookie is what a browser that has the token gets at the server of a port.
+// entryCookie returns the cookie that proves that a browser has the token; it is valid
+// for the server of that port only.
 func entryCookie(port, token string, secure bool) http.Cookie {
 	return http.Cookie{Name: cookieName(port), Value: derived("cookie", token), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure}
@@ -188,7 +192,7 @@ func (s *Server) authenticated(r *http.Request) bool {
 // everything else looks for it.
 func takeKey(r *http.Request) {
 	query := r.URL.Query()
-	if changes(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
+	if hasEffect(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
 		return
 	}
 	r.Header.Set(pageKeyHeader, query.Get(pageKeyQuery))
@@ -240,7 +244,7 @@ func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") 
 // unauthorized answers a request without a token.
 func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if isAPI(r) || changes(r) {
+	if isAPI(r) || hasEffect(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
 			suggest("Open the address that 'pawl serve --url' prints",

@@ -268,7 +268,7 @@ type history struct {
 // failures before the first iteration of a page.
 func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*history, error) {
 	t := &history{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
-	for _, c := range s.checks(r) {
+	for _, c := range s.checksOfRun(r) {
 		t.timeouts[c.Name] = c.Timeout
 	}
 	events, err := s.o.Store.EventsOfKind(ctx, r.ID, journal.IterationEnded, journal.IterationReviewed)

@@ -107,7 +107,7 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	if out.Next, err = s.planned(); err != nil {
 		return nil, err
 	}
-	if s.o.Store.Board() != "" {
+	if s.o.Store.BoardName() != "" {
 		out.Host = v.Host
 	}
 	if v.Running {

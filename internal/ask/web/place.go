@@ -123,7 +123,7 @@ func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], erro
 			out.Active = append(out.Active, v)
 		}
 	}
-	needs, err := s.needs(ctx)
+	needs, err := s.listNeeds(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -100,8 +100,8 @@ func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsk
 	return out, nil
 }
 
-// work is what a task came to: two commits in the repository.
-func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
+// findWork returns the work of a task as two commits in the repository.
+func (s *Server) findWork(ctx context.Context, in *CasePath) (compared, error) {
 	if s.o.Tree == nil {
 		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
@@ -144,12 +144,12 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 }
 
 func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
-	return answerDiff(ctx)(s.work(ctx, in))
+	return answerDiff(ctx)(s.findWork(ctx, in))
 }
 
 func (s *Server) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return answerFileDiff(ctx, in.FilePath)(s.work(ctx, &in.CasePath))
+	return answerFileDiff(ctx, in.FilePath)(s.findWork(ctx, &in.CasePath))
 }

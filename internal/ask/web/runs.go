@@ -172,7 +172,7 @@ func (s *Server) view(ctx context.Context, r store.Run) Run {
 	if v.Live {
 		v.PID = r.Owner.PID
 	}
-	v.Actions, v.Coming = actions(v), s.coming(ctx, r)
+	v.Actions, v.Coming = allowedActions(v), s.coming(ctx, r)
 	return v
 }
 
@@ -185,7 +185,7 @@ func (s *Server) coming(ctx context.Context, r store.Run) []string {
 	rows, _ := s.o.Store.Controls(ctx, r.ID) // they only show that something is on its way
 	for _, row := range rows {
 		kind := row.Kind
-		if row.Answers() {
+		if row.IsAnswer() {
 			kind = store.ControlAnswer
 		}
 		kinds = lists.Union(kinds, kind)
@@ -193,8 +193,8 @@ func (s *Server) coming(ctx context.Context, r store.Run) []string {
 	return kinds
 }
 
-// actions are what a run's status allows.
-func actions(v Run) []string {
+// allowedActions returns what a person can do with a run of this status.
+func allowedActions(v Run) []string {
 	list := []string{}
 	status := loop.Status(v.Status)
 	switch {
@@ -242,7 +242,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		},
 		Spent: Spent{CostUSD: state.Spent.Cost.Dollars(state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
-		Gates: s.checks(r),
+		Gates: s.checksOfRun(r),
 		Asked: lists.Each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
 	out.GatesSeen = len(out.Gates) > 0
@@ -270,9 +270,9 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	return answer(out), nil
 }
 
-// checks are those that the work of a run goes through; where that is not
-// stored, the configuration's.
-func (s *Server) checks(r store.Run) []GateSpec {
+// checksOfRun returns the checks stored with the run. If there are none, it returns those
+// of the configuration.
+func (s *Server) checksOfRun(r store.Run) []GateSpec {
 	stored := action.SetupOf(r).Checks
 	if stored == nil {
 		c, err := s.config()
@@ -296,7 +296,7 @@ func (s *Server) checksOf(ctx context.Context, id string) []GateSpec {
 	if err != nil {
 		return []GateSpec{} // the hub says so
 	}
-	return s.checks(r)
+	return s.checksOfRun(r)
 }
 
 // showQuestion is nil when nothing is asked. rows are what a person has asked of

@@ -234,7 +234,7 @@ var types = map[string]string{
 // pages serves the browser's side. An address without a file of its own is a
 // place in the application, which finds its way by itself.
 func pages(w http.ResponseWriter, r *http.Request) {
-	if changes(r) {
+	if hasEffect(r) {
 		problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
 			"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").write(w)
 		return

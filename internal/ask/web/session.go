@@ -27,8 +27,8 @@ type Session struct {
 // ErrNoSession is that no server was started here.
 var ErrNoSession = errors.New("no server was started here")
 
-// SessionDir is where the session is kept, below the state folder of a
-// repository. No agent may read it.
+// SessionDir returns the folder of the session, below the state folder of a repository.
+// No agent may read it.
 func SessionDir(stateDir string) string { return filepath.Join(stateDir, "serve") }
 
 func sessionFile(stateDir string) string { return filepath.Join(SessionDir(stateDir), "session.json") }
@@ -70,8 +70,8 @@ func NewToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ValidToken is true for what NewToken makes.
-func ValidToken(token string) bool {
+// IsToken reports whether the token has the form of those that NewToken makes.
+func IsToken(token string) bool {
 	b, err := hex.DecodeString(token)
 	return err == nil && len(b) == 32
 }

@@ -74,7 +74,7 @@ func (s *Server) listSteps(ctx context.Context, in *RunPath) (*body[Steps], erro
 	if err != nil {
 		return nil, err
 	}
-	begun, err := action.Executions(ctx, s.o.Store, r.ID)
+	begun, err := action.ListExecutions(ctx, s.o.Store, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +155,12 @@ func (o *Steps) took(e report.Execution) {
 }
 
 func (s *Server) listWorkflows(context.Context, *nothing) (*body[Workflows], error) {
-	return answer(Workflows{Workflows: list(s.workflowFiles())}), nil
+	return answer(Workflows{Workflows: list(s.findWorkflowFiles())}), nil
 }
 
-// workflowFiles are those that can be read and planned. What is below a link that
-// leads out of the project is not among them.
-func (s *Server) workflowFiles() (found []WorkflowFile) {
+// findWorkflowFiles returns the workflow files that can be read and planned. It skips
+// what is below a link that leads out of the project.
+func (s *Server) findWorkflowFiles() (found []WorkflowFile) {
 	root, err := os.OpenRoot(s.o.Root)
 	if err != nil {
 		return nil
@@ -170,7 +170,7 @@ func (s *Server) workflowFiles() (found []WorkflowFile) {
 		names, _ := filepath.Glob(filepath.Join(s.o.Root, pattern)) // the patterns are right
 		for _, name := range names[:min(len(names), maxWorkflowFiles)] {
 			file, err := filepath.Rel(s.o.Root, name)
-			if err != nil || !saysSteps(root, file) {
+			if err != nil || !hasSteps(root, file) {
 				continue
 			}
 			if w, err := config.LoadWorkflow(s.o.Root, file); err == nil {
@@ -182,8 +182,8 @@ func (s *Server) workflowFiles() (found []WorkflowFile) {
 	return found
 }
 
-// saysSteps is true for a regular file that has steps at its top level.
-func saysSteps(root *os.Root, name string) bool {
+// hasSteps reports whether name is a regular file with a top-level key "steps".
+func hasSteps(root *os.Root, name string) bool {
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return false
 	}

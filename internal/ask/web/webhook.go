@@ -19,7 +19,7 @@ const (
 	ringEvery  = 10 * time.Second // that pawl looks, at most
 )
 
-// WebhookSecret is what a forge signs its calls with.
+// WebhookSecret returns the secret by which the calls of a forge are signed.
 func (s Session) WebhookSecret() string { return derived("webhook", s.Token) }
 
 // webhook takes one call of a forge. Both kinds sign in the same way.

@@ -203,7 +203,7 @@ func (d *Driver) drive(ctx context.Context) error {
 	if err := d.keepSources(); err != nil {
 		d.warn(err.Error())
 	}
-	defer outputs.Share(d.runDir, d.o.Store.Files(), d.id, d.warn)()
+	defer outputs.Share(d.runDir, d.o.Store.OutputsFolder(), d.id, d.warn)()
 	defer d.jobs.close(d.warn)
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err

@@ -185,7 +185,7 @@ func (s *Store) DropSlot(ctx context.Context, id string) error {
 	return s.store(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
 }
 
-// Slots are those that are taken, the oldest first.
+// Slots returns the occupied slots, the oldest first.
 func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
 	return read(ctx, s, "read the slots", func(l *Slot) []any {
 		return []any{&l.Case, &l.Run, when(&l.Since), &l.Activity, when(&l.ActivityAt)}

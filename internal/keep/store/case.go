@@ -281,8 +281,8 @@ func joinTags(tags []string) string {
 	return "\n" + strings.Join(tags, "\n") + "\n"
 }
 
-// missing is what of a is not in b.
-func missing(a, b []string) []string {
+// without returns the strings of a that are not in b.
+func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
@@ -308,7 +308,7 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 	})
 }
 
-// CaseLimits are those of a task; zero when it has none of its own.
+// CaseLimits returns the limits of a task; they are zero if it has none of its own.
 func (s *Store) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
 	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
 		&l.MaxIterations, took(&l.Timeout), when(&l.At))
@@ -387,13 +387,13 @@ func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error
 	return ok && err == nil, s.explain(ctx, "decide about "+v.Case, err)
 }
 
-// OpenReviews are those that wait for a person, the oldest first.
+// OpenReviews returns the reviews that have no decision yet, the oldest first.
 func (s *Store) OpenReviews(ctx context.Context, limit int) ([]CaseReview, error) {
 	found, err := reviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
 	return found, s.explain(ctx, "list what waits for a review", err)
 }
 
-// CaseReviews are those of a task, the oldest first.
+// CaseReviews returns the reviews of a task, the oldest first.
 func (s *Store) CaseReviews(ctx context.Context, id string) ([]CaseReview, error) {
 	found, err := reviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
 	return found, s.explain(ctx, "read the reviews of "+id, err)

@@ -85,7 +85,7 @@ func (b *cases) names(ctx context.Context, c *board.Case) error {
 
 // relink stores an edited case with its links, and refuses a cycle.
 func (b *cases) relink(ctx context.Context, before, after board.Case) error {
-	gone, come := missing(before.Needs, after.Needs), missing(after.Needs, before.Needs)
+	gone, come := without(before.Needs, after.Needs), without(after.Needs, before.Needs)
 	for _, need := range gone {
 		if _, err := b.w.exec(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need); err != nil {
 			return err

@@ -125,7 +125,8 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 // frees is true when nobody owns the run after the step.
 func (step Step) frees() bool { return step.Release || !step.Run.EndedAt.IsZero() }
 
-// explainRefusal says why the row did not move: nil when the step is stored already.
+// explainRefusal returns the error of a commit that changed no row. It is nil if the step
+// is stored already.
 func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	row, ok, err := head(ctx, w, step.Run.ID)
 	if err != nil {

@@ -89,11 +89,11 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return err // the board itself says it to a person
 	}
 	// A context that ended is the caller's own doing, however the driver puts it.
-	ended := s.db.Ended(err) || errors.Is(err, ctx.Err())
+	ended := s.db.IsCanceled(err) || errors.Is(err, ctx.Err())
 	if ended && ctx.Err() != nil {
 		return fmt.Errorf("cannot %s: %w", what, ctx.Err())
 	}
-	if isOurs(err) {
+	if isStoreError(err) {
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}
 	text, kind := s.db.Diagnose(err)
@@ -103,8 +103,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("cannot %s: %w: %s", what, kind, text)
 }
 
-// isOurs is true for what the store itself found out.
-func isOurs(err error) bool {
+// isStoreError reports whether the store itself made err, and not the database.
+func isStoreError(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
 		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty, ErrNoOrder} {
 		if errors.Is(err, known) {

@@ -133,8 +133,8 @@ func (s *Store) Close() error {
 // Path is the absolute path of the database file, or the address of the database.
 func (s *Store) Path() string { return s.db.Name() }
 
-// Board is what a board that several machines share is called there; "" is a file.
-func (s *Store) Board() string {
+// BoardName returns the name of a board in a shared database; "" if the board is a file.
+func (s *Store) BoardName() string {
 	name := ""
 	if db, shared := s.db.(*postgres.DB); shared {
 		name, _ = db.Board()
@@ -142,8 +142,9 @@ func (s *Store) Board() string {
 	return name
 }
 
-// Files is where all machines of the board find what runs print; nil is nowhere.
-func (s *Store) Files() *outputs.Folder {
+// OutputsFolder returns the folder in which all machines of the board find the output of
+// runs. It is nil if they share none.
+func (s *Store) OutputsFolder() *outputs.Folder {
 	if s == nil {
 		return nil
 	}
@@ -191,7 +192,7 @@ func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error
 		if err != nil {
 			return err
 		}
-		if err := s.compare(steps, applied); err != nil {
+		if err := s.checkMigrations(steps, applied); err != nil {
 			return err
 		}
 		if len(applied) == len(steps) {
@@ -235,8 +236,9 @@ func (s *Store) transactRead(ctx context.Context, do func(w *statements) error) 
 	return do(&s.write.stmts)
 }
 
-// compare holds what the database has against what this pawl knows.
-func (s *Store) compare(steps []database.Migration, applied []string) error {
+// checkMigrations compares the applied steps of the schema with those that this build
+// knows.
+func (s *Store) checkMigrations(steps []database.Migration, applied []string) error {
 	for i, sum := range applied[:min(len(applied), len(steps))] {
 		if sum != steps[i].Checksum {
 			return fmt.Errorf("step %s of %s was made by another build of pawl; use that build, "+

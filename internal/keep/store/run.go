@@ -293,8 +293,8 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	return r, s.explain(ctx, what, err)
 }
 
-// TaskUse is what all runs of a task have used but one, as far as it is known: those of
-// racers and of conflicts included.
+// TaskUse adds up the known usage of all runs of a task except one, those of racers and
+// of conflicts included.
 func (s *Store) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
 	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
 		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
@@ -412,8 +412,7 @@ type Control struct {
 	At   time.Time
 }
 
-// Answers is true for a person's answer, of whatever kind.
-func (c Control) Answers() bool {
+func (c Control) IsAnswer() bool {
 	return c.Kind == ControlAnswer || c.Kind == ControlChoice || c.Kind == ControlReply
 }
 
@@ -422,7 +421,7 @@ func (c Control) Answers() bool {
 // [ErrNotFound] when there is no such run.
 func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
 	d := crashSafe
-	if c.Answers() {
+	if c.IsAnswer() {
 		d = powerSafe
 	}
 	err = s.transact(ctx, d, func(ctx context.Context, w *statements) (err error) {

@@ -323,7 +323,7 @@ type StrategyStat struct {
 	LastUsed  time.Time `json:"last_used"`
 }
 
-// Stat is what programs read of it.
+// Stat returns the form that `pawl stats --json` and the API print.
 func (l Learned) Stat(now time.Time) StrategyStat {
 	one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
 		LastUsed: l.UsedAt}

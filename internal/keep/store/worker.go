@@ -140,7 +140,7 @@ func (s *Store) DropWorker(ctx context.Context, name string) error {
 	})
 }
 
-// Workers are those that were heard of within a day, by name.
+// Workers returns the workers that sent a sign of life within a day, sorted by name.
 func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 	if !s.shared {
 		return nil, nil
@@ -276,7 +276,7 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 	}
 	return func(o Owner) bool {
 		switch {
-		case s.seen(o):
+		case s.isVisible(o):
 			return alive(o)
 		case !beaten[o]:
 			return false
@@ -288,15 +288,16 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 // afar is an owner as who looks at processes has to take it: one that cannot be seen from here,
 // on a machine that is called as this one, has another host.
 func (s *Store) afar(o Owner) Owner {
-	if here, _ := os.Hostname(); o.Host == here && !s.seen(o) {
+	if here, _ := os.Hostname(); o.Host == here && !s.isVisible(o) {
 		o.Host += " (another one)"
 	}
 	return o
 }
 
-// seen is true for an owner whose process can be seen from here if it lives. A container that
-// was started again, and another machine that is called the same, have another boot.
-func (s *Store) seen(o Owner) bool {
+// isVisible reports whether the owner's process could be seen from here if it lives. A
+// container that was started again, and another machine with the same name, have another
+// boot.
+func (s *Store) isVisible(o Owner) bool {
 	if o.Host == "" {
 		return true
 	}
@@ -308,7 +309,7 @@ func (s *Store) seen(o Owner) bool {
 // called as this one.
 func (s *Store) see(ctx context.Context, owners ...*Owner) error {
 	for _, o := range owners {
-		if !s.shared || o.PID == 0 || s.seen(*o) {
+		if !s.shared || o.PID == 0 || s.isVisible(*o) {
 			continue
 		}
 		lives, err := s.living(ctx, &s.reads, func(Owner) bool { return true })

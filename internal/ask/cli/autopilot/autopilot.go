@@ -175,7 +175,7 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 	}
 	b.t.Store = s.Store
 	session.Adapt(ctx, a, c, s.Store, &s.Plan.Policy)
-	b.o, err = autopilotOptions(ctx, s, f, b.t, repo)
+	b.o, err = buildOptions(ctx, s, f, b.t, repo)
 	return b, err
 }
 
@@ -193,8 +193,8 @@ func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict,
 	}
 }
 
-// autopilotOptions are what the configuration and the flags come to.
-func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
+// buildOptions combines the configuration and the flags.
+func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
 	repo *git.Repo) (o autopilot.Options, err error) {
 	c, target := s.Config, s.Target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})

@@ -108,12 +108,13 @@ func printNeeds(v autopilot.View, line func(format string, args ...any)) {
 	}
 	for _, n := range v.NeedsYou {
 		line("  %s %s: %s%s", n.Case, n.What, report.Line(n.Title, 80), command.Aside(n.Why))
-		line("    %s", nextStep(n))
+		line("    %s", suggestCommands(n))
 	}
 }
 
-// nextStep is what a person can do about an entry. Each command works as printed.
-func nextStep(n autopilot.Need) string {
+// suggestCommands returns the commands by which a person can handle an entry. They can be
+// pasted as they are.
+func suggestCommands(n autopilot.Need) string {
 	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
 	switch {
 	case n.What == board.Review:
@@ -267,14 +268,13 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 		o.Sprint.Checkpoint = f.checkpoint
 	}
 	o.Filter = store.CaseFilter{
-		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags),
-		NotTags: given(f.excluded, set.Filters.ExcludeTags),
+		Within: flagsOr(f.ops, set.Filters.IncludeOperations), Tags: flagsOr(f.tags, set.Filters.IncludeTags),
+		NotTags: flagsOr(f.excluded, set.Filters.ExcludeTags),
 	}
 	return knownCases(ctx, s, o.Filter.Within)
 }
 
-// given is what flags say, else what the configuration does.
-func given(flags, configured []string) []string {
+func flagsOr(flags, configured []string) []string {
 	if len(flags) > 0 {
 		return flags
 	}

@@ -60,10 +60,10 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	if s.a.JSON {
 		s.printJSON(n)
 	}
-	if s.a.Quiet && !urgent(n) {
+	if s.a.Quiet && !needsAction(n) {
 		return
 	}
-	if s.repeats(n) {
+	if s.shouldSuppress(n) {
 		return
 	}
 	switch n.Kind {
@@ -104,8 +104,8 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	}
 }
 
-// urgent is true for what a person has to act on.
-func urgent(n autopilot.Notice) bool {
+// needsAction reports whether a person has to act on the notice.
+func needsAction(n autopilot.Notice) bool {
 	switch n.Kind {
 	case autopilot.Alert, autopilot.TargetRed:
 		return true
@@ -132,16 +132,16 @@ const (
 	restsTold = 2
 )
 
-// repeats is true for what a person was told just now, and for what a task does whose
-// provider does not answer, once it is known.
-func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
+// shouldSuppress reports whether the notice repeats what was printed a short time ago, or
+// is about a task whose provider is known not to answer.
+func (s *autopilotScreen) shouldSuppress(n autopilot.Notice) bool {
 	if s.rests == nil {
 		s.rests, s.said = map[string]int{}, map[string]said{}
 	}
 	switch n.Kind {
 	case autopilot.TaskEnded:
 		if v := n.Settlement; v.Later.IsZero() {
-			if v.Action == board.Stop && s.saidNow(n.Case+v.Why, n.At) { // it cannot be started, still
+			if v.Action == board.Stop && s.printedLately(n.Case+v.Why, n.At) { // it cannot be started, still
 				s.rests[n.Case] = restsTold
 				return !s.a.Verbose
 			}
@@ -156,20 +156,21 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 		} else if e.Kind == engine.RunResumed {
 			return !s.a.Verbose && s.rests[n.Case] >= restsTold
 		}
-		return n.Engine.Kind == engine.Warning && s.saidNow(n.Case+n.Engine.Text, n.At)
+		return n.Engine.Kind == engine.Warning && s.printedLately(n.Case+n.Engine.Text, n.At)
 	case autopilot.TaskBegan:
 		return !s.a.Verbose && s.rests[n.Case] >= restsTold
 	case autopilot.Alert, autopilot.Warning, autopilot.TargetRed:
-		return s.saidNow(n.Case+n.Text, n.At)
+		return s.printedLately(n.Case+n.Text, n.At)
 	case autopilot.QueueNote:
 		trouble := n.Note.Kind == queue.NoteTrouble || n.Note.Kind == queue.NoteWarning
-		return trouble && s.saidNow(n.Case+n.Text, n.At)
+		return trouble && s.printedLately(n.Case+n.Text, n.At)
 	}
 	return false
 }
 
-// saidNow is true for a text that was printed lately, and takes note of it.
-func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
+// printedLately reports whether the text was printed a short time ago, and records it.
+// The interval grows while the same text keeps coming.
+func (s *autopilotScreen) printedLately(text string, at time.Time) bool {
 	last, wait := s.said[text], sayAgain
 	switch since := at.Sub(last.at); {
 	case since >= 0 && since < last.wait:
@@ -211,7 +212,7 @@ func (s *autopilotScreen) run(n autopilot.Notice) {
 	if n.Agent != "" {
 		n.Case += " (" + n.Agent + ")"
 	}
-	if !s.a.Verbose && tries(e) {
+	if !s.a.Verbose && isLimitedAttempt(e) {
 		return // it is told once for all tasks
 	}
 	switch e.Kind {
@@ -237,8 +238,9 @@ func (s *autopilotScreen) run(n autopilot.Notice) {
 	}
 }
 
-// tries is true for what a run does while its provider is limited.
-func tries(e engine.Notice) bool {
+// isLimitedAttempt reports whether the run retries, or waits, while its provider is
+// limited.
+func isLimitedAttempt(e engine.Notice) bool {
 	switch e.Kind {
 	case engine.IterationStarted:
 		return e.Command.Attempt > 1
@@ -360,6 +362,6 @@ func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Op
 		Look: func(ctx context.Context) (autopilot.View, error) {
 			return autopilot.Status(ctx, db, root)
 		},
-		Next: nextStep, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
+		Next: suggestCommands, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
 	}
 }

@@ -53,8 +53,8 @@ type workerFlags struct {
 // maxLabels bounds the queues that a worker asks: one for each choice of labels.
 const maxLabels = 4
 
-// offer is what the flags come to; without --slots it has none.
-func (f *workerFlags) offer() (o autopilot.Offer, err error) {
+// parseOffer returns what this machine offers; without --slots that is no slot.
+func (f *workerFlags) parseOffer() (o autopilot.Offer, err error) {
 	o = autopilot.Offer{Drain: f.drain, Version: command.Version}
 	if f.slots != "" {
 		if o.Slots, err = strconv.Atoi(f.slots); err != nil || o.Slots < 1 {
@@ -81,7 +81,7 @@ func (f *workerFlags) offer() (o autopilot.Offer, err error) {
 var label = lazy.Regexp(`^[A-Za-z0-9._-]{1,40}$`)
 
 func work(ctx context.Context, a *command.App, f workerFlags) error {
-	offer, err := f.offer() // what was typed wrong is told before anything is opened
+	offer, err := f.parseOffer() // what was typed wrong is told before anything is opened
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	defer b.s.Close()
 	c := b.s.Config
 	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
-	if len(offer.Labels) > 0 && b.s.Store.Board() == "" {
+	if len(offer.Labels) > 0 && b.s.Store.BoardName() == "" {
 		return command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
 	}
 	if c.Cluster.Engine == "" {
@@ -116,10 +116,10 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	wait := func() {}
 	offer.Begins = func() {
 		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
-		switch why := alone(c); {
+		switch why := reasonNoStandby(c); {
 		case why == "":
 			wait = b.standBy(ctx)
-		case b.s.Store.Board() != "":
+		case b.s.Store.BoardName() != "":
 			a.Say("Works tasks, but goes on with no autopilot whose process ended: %s", why)
 		}
 	}
@@ -155,8 +155,9 @@ func killWorker(ctx context.Context, a *command.App) error {
 	return nil
 }
 
-// alone says why no other process can go on with an autopilot; "" one can.
-func alone(c *config.Config) string {
+// reasonNoStandby returns why no other process could continue this autopilot; "" if one
+// can.
+func reasonNoStandby(c *config.Config) string {
 	switch {
 	case c.Cluster.Store == "":
 		return "the board is this machine's: cluster.store is not set"
@@ -169,7 +170,7 @@ func alone(c *config.Config) string {
 }
 
 func mayDetach(c *config.Config) error {
-	if why := alone(c); why != "" {
+	if why := reasonNoStandby(c); why != "" {
 		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why).
 			Hint("Set it in pawl.yaml, and see that all is there: pawl cluster check")
 	}
@@ -248,7 +249,7 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.o.HandsOn, b.o.Asked = alone(b.s.Config) == "", b.asked
+	b.o.HandsOn, b.o.Asked = reasonNoStandby(b.s.Config) == "", b.asked
 	if err := b.checkAsked(); err != nil {
 		leave()
 		return nil, err
@@ -293,7 +294,7 @@ func (b *workplace) tellOthers(ctx context.Context) {
 // repository names the board on the engine: as its database calls it, or that of
 // this checkout on this machine.
 func (b *workplace) repository() string {
-	if name := b.s.Store.Board(); name != "" {
+	if name := b.s.Store.BoardName(); name != "" {
 		return name
 	}
 	host, _ := os.Hostname()
@@ -304,7 +305,7 @@ func (b *workplace) repository() string {
 // is shared by several.
 func (b *workplace) travel(ctx context.Context) error {
 	c := b.s.Config.Cluster
-	if b.s.Store.Board() == "" {
+	if b.s.Store.BoardName() == "" {
 		return nil
 	}
 	if _, err := b.o.Repo.RemoteURL(ctx, c.Remote); err != nil {

@@ -82,7 +82,7 @@ func listCases(ctx context.Context, a *command.App, db *store.Store, f store.Cas
 		return err
 	}
 	if len(list) == 0 {
-		sayNoCases(a, f, counts, ready)
+		explainEmptyList(a, f, counts, ready)
 		return nil
 	}
 	more := limit > 0 && len(list) > limit
@@ -97,8 +97,7 @@ func listCases(ctx context.Context, a *command.App, db *store.Store, f store.Cas
 	return nil
 }
 
-// sayNoCases says why nothing was listed.
-func sayNoCases(a *command.App, f store.CaseFilter, counts map[board.Status]int, ready int) {
+func explainEmptyList(a *command.App, f store.CaseFilter, counts map[board.Status]int, ready int) {
 	narrowed := f.Ready || f.Tag != "" || f.Parent != ""
 	switch {
 	case len(counts) == 0:
@@ -238,7 +237,7 @@ func caseSyncCommand(a *command.App) *cobra.Command {
 }
 
 func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
-	c, repo, target, err := session.Repository(ctx, a)
+	c, repo, target, err := session.OpenRepository(ctx, a)
 	if err != nil {
 		return err
 	}

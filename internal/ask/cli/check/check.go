@@ -62,7 +62,7 @@ func checkCommand(a *command.App) *cobra.Command {
 }
 
 func decide(ctx context.Context, a *command.App, from string, reset bool) error {
-	if reset && from != "" && from != "-" && !isInput(a, from) {
+	if reset && from != "" && from != "-" && !isInputFile(a, from) {
 		return forget(ctx, a, from)
 	}
 	name, data, err := input(a, from)
@@ -81,9 +81,9 @@ func decide(ctx context.Context, a *command.App, from string, reset bool) error 
 	return k.run(ctx, reset)
 }
 
-// isInput is true for a file that is there, or that is meant as one.
-func isInput(a *command.App, name string) bool {
-	return command.IsFile(name) || strings.HasSuffix(name, ".json") || files.IsFile(a.InDir(name))
+// isInputFile reports whether the file exists, or the name looks like one.
+func isInputFile(a *command.App, name string) bool {
+	return command.LooksLikeFile(name) || strings.HasSuffix(name, ".json") || files.IsFile(a.InDir(name))
 }
 
 // input reads FILE, or stdin for "-" and "".
@@ -337,8 +337,8 @@ func forget(ctx context.Context, a *command.App, task string) error {
 	return nil
 }
 
-// attempts are those that an escalation lists, oldest first.
-func (k *check) attempts() (lines []string, past []control.Past) {
+// listAttempts returns the attempts of an escalation, oldest first.
+func (k *check) listAttempts() (lines []string, past []control.Past) {
 	if k.in.Attempts != nil {
 		return k.given()
 	}

@@ -61,7 +61,7 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		}
 	case control.Escalate:
 		d.Iteration = o.Number
-		lines, past := k.attempts()
+		lines, past := k.listAttempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		d.Context.Pattern = cmp.Or(d.Context.Pattern, "none in "+fault.Numbered(len(past), "attempt"))
 		if k.set.IncludeDiff {

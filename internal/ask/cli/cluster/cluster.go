@@ -99,7 +99,7 @@ func status(ctx context.Context, a *command.App, _ *config.Config, db *store.Sto
 		return err
 	}
 	out := Status{Workers: append([]store.Worker{}, workers...), Work: all}
-	if out.Waiting, err = waiting(ctx, db); err != nil {
+	if out.Waiting, err = listWaiting(ctx, db); err != nil {
 		return err
 	}
 	if a.JSON {
@@ -116,8 +116,9 @@ type Status struct {
 	Waiting []string       `json:"waiting"` // what waits, and for what
 }
 
-// waiting says what waits for workers, and what for its turn to land.
-func waiting(ctx context.Context, db *store.Store) ([]string, error) {
+// listWaiting returns a line for each kind of task that waits for a worker, and for each
+// queue in which work waits to land.
+func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 	lines := []string{}
 	idle, err := autopilot.IdleOf(ctx, db)
 	if err != nil {

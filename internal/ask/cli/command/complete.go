@@ -41,7 +41,7 @@ func (a *App) Complete(root *cobra.Command) {
 			}
 			_ = root.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string,
 				cobra.ShellCompDirective) {
-				return a.offers(cmd, what)
+				return a.completeWord(cmd, what)
 			})
 		})
 	}
@@ -55,12 +55,12 @@ func (a *App) Complete(root *cobra.Command) {
 		if len(given) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.offers(cmd, what)
+		return a.completeWord(cmd, what)
 	}
 }
 
-// offers are what may stand for a word of a usage.
-func (a *App) offers(cmd *cobra.Command, what string) ([]string, cobra.ShellCompDirective) {
+// completeWord returns the completions of a placeholder in a command's usage line.
+func (a *App) completeWord(cmd *cobra.Command, what string) ([]string, cobra.ShellCompDirective) {
 	const inOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch what {
 	case "NAME":
@@ -177,7 +177,7 @@ func (a *App) runs(ctx context.Context, verb string) (list []string) {
 		}
 		var ids []string
 		for _, r := range found {
-			if !takes(verb, loop.Status(r.Status)) {
+			if !commandApplies(verb, loop.Status(r.Status)) {
 				continue
 			}
 			about := r.Status
@@ -204,8 +204,8 @@ func plain(name string) bool {
 	})
 }
 
-// takes is whether a command has something to do with a run of a status.
-func takes(verb string, st loop.Status) bool {
+// commandApplies reports whether a command has an effect on a run of that status.
+func commandApplies(verb string, st loop.Status) bool {
 	switch verb {
 	case "stop", "pause":
 		return st.Active()

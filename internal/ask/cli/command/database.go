@@ -56,7 +56,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 		if others := db.OthersWhenMade(); len(others) > 0 {
 			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
-				db.Board(), fault.Numbered(len(others), "other board"), others[0])
+				db.BoardName(), fault.Numbered(len(others), "other board"), others[0])
 		}
 		_ = config.KeepRoot(c.Root, a.Env, FindCommit(ctx, c.Root)) // without it another server does not list it
 	}
@@ -67,7 +67,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 // used with it, and that would be told their password: who just looks at a fresh clone
 // gives no stranger's server one.
 func (a *App) KnowsShared(c *config.Config) error {
-	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.tellsPassword() {
+	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.sendsPasswordToAnyServer() {
 		return nil
 	}
 	if _, err := os.Stat(a.usedShared(c)); err == nil {
@@ -81,9 +81,9 @@ func (a *App) KnowsShared(c *config.Config) error {
 		Hint("If you know it: pawl cluster check")
 }
 
-// tellsPassword is whether any server gets the person's password: one in the environment,
-// or one that ~/.pgpass has for all hosts.
-func (a *App) tellsPassword() bool {
+// sendsPasswordToAnyServer reports whether the user's password is in the environment, or
+// ~/.pgpass has one for all hosts.
+func (a *App) sendsPasswordToAnyServer() bool {
 	if a.Getenv("PGPASSWORD") != "" {
 		return true
 	}
@@ -210,8 +210,9 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 	return a.Database(ctx, c)
 }
 
-// Retention is what the configuration says about what is over, now.
-func Retention(
+// RetentionOptions takes the limits from the configuration and the current time from the
+// clock. Outside of git there is no tree, since there are no refs to remove.
+func RetentionOptions(
 	ctx context.Context, c *config.Config, stateDir string, db *store.Store,
 ) (o retention.Options, err error) {
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: stateDir})
@@ -274,7 +275,7 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 		name = a.RunName(name)
 		run, err := FindRun(ctx, p.Store, p.Root, name)
 		if err != nil {
-			return a.LookupError(err, name)
+			return a.ExplainNotFound(err, name)
 		}
 		if run, err = p.LetGo(ctx, run); err != nil {
 			return err
@@ -288,7 +289,7 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 // the board has that task.
 func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run, error) {
 	run, err := db.Latest(ctx, root, name)
-	if errors.Is(err, store.ErrNotFound) && db.Board() != "" {
+	if errors.Is(err, store.ErrNotFound) && db.BoardName() != "" {
 		run, err = db.Latest(ctx, "", name) // of another machine's clone
 	}
 	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, store.ErrNotFound) {
@@ -306,11 +307,12 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 // Outputs opens the folder with what a run printed in an iteration: on this machine, or
 // as the board's machines share it.
 func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, strconv.Itoa(iteration))
+	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID, strconv.Itoa(iteration))
 }
 
-// LookupError says what a person can do when a run is not found.
-func (a *App) LookupError(err error, name string) error {
+// ExplainNotFound adds hints to the error of a run that is not found. Other errors are
+// returned as they are.
+func (a *App) ExplainNotFound(err error, name string) error {
 	var known *fault.Error
 	switch {
 	case errors.As(err, &known):
@@ -327,7 +329,7 @@ func (a *App) LookupError(err error, name string) error {
 	return err
 }
 
-// RunName is what a run is looked up by: of a workflow file, its name.
+// RunName returns the name to look a run up by: that of the workflow in a file, else arg.
 func (a *App) RunName(arg string) string {
 	if !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
 		return arg

@@ -128,8 +128,9 @@ func CannotRead(name string, err error) error {
 	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
 }
 
-// IsFile is true for an argument that means a file and not a procedure.
-func IsFile(arg string) bool {
+// LooksLikeFile reports whether an argument is a path, and not the name of a procedure.
+// The file need not exist.
+func LooksLikeFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
 }
 

@@ -111,7 +111,7 @@ func (a *App) trusted(read []trust.File) error {
 		now = append(now, c.Now)
 		names = append(names, shortly(root, c.Now.Path))
 		a.Say("%s changed while an agent had it (run %s of %s):", shortly(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
-		for _, line := range difference(c.Was, c.Now) {
+		for _, line := range changedLines(c.Was, c.Now) {
 			a.Say("  %s", line)
 		}
 	}
@@ -151,9 +151,9 @@ func shortly(root, path string) string {
 // maxDifference bounds the lines that are shown of a change.
 const maxDifference = 60
 
-// difference is what changed between two texts, in lines: the part between their
-// common beginning and their common end.
-func difference(was, now trust.File) []string {
+// changedLines drops the common beginning and the common end of two texts, and returns
+// the lines between, marked as removed or added.
+func changedLines(was, now trust.File) []string {
 	before, after := linesOf(was), linesOf(now)
 	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
 		before, after = before[1:], after[1:]

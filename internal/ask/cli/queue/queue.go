@@ -71,7 +71,7 @@ func openQueue(ctx context.Context, a *command.App, c *config.Config, db *store.
 	if err != nil {
 		return nil, err
 	}
-	o, err := l.Options(ctx, func(n queue.Note) { session.SayNote(a, n) })
+	o, err := l.QueueOptions(ctx, func(n queue.Note) { session.SayNote(a, n) })
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	}
 	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
 	defer s.Close()
-	o, err := l.Options(ctx, s.QueueNotes(ctx))
+	o, err := l.QueueOptions(ctx, s.QueueNotes(ctx))
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func settleCommand(a *command.App) *cobra.Command {
 
 // showConflicts prints both sides of each file.
 func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
-	all, err := p.Conflicts(ctx, r)
+	all, err := p.ListConflicts(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func gc(ctx context.Context, a *command.App, dry bool) error {
 		return err
 	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		o, err := command.Retention(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
+		o, err := command.RetentionOptions(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) err
 			return err
 		}
 		if s.run.ID != "" {
-			rests, err := s.look(ctx, follow)
+			rests, err := s.printNew(ctx, follow)
 			if err != nil || !follow || rests {
 				return err
 			}
@@ -85,11 +85,12 @@ func (s *story) find(ctx context.Context, name string, mayCome bool) error {
 	s.run, s.state.Limit = r, r.MaxIterations
 	s.screen = console.New(console.Terminal{Progress: s.a.Stdout, Verbose: true, Thinking: s.a.Verbose,
 		Color: s.a.Painted("1", "") != ""}, r.Name)
-	return s.a.LookupError(err, name)
+	return s.a.ExplainNotFound(err, name)
 }
 
-// look tells what is new; rests is whether no more will come.
-func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
+// printNew prints what is new since the last call; rests is true if nothing more will
+// come.
+func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err error) {
 	s.open = map[attempt]*os.Root{}
 	defer func() {
 		for _, dir := range s.open {
@@ -123,7 +124,7 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 			over && e.N == 0 // beside its story
 	}
 	if !s.raw {
-		s.live(ctx)
+		s.printLive(ctx)
 	}
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
 	rests = over || !drives && !loop.Status(now.Status).Active()
@@ -135,13 +136,13 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 	return rests, nil
 }
 
-// live tells what an agent, a gate or the steps do now.
-func (s *story) live(ctx context.Context) {
+// printLive prints the new output of the agent, the gate or the steps that run now.
+func (s *story) printLive(ctx context.Context) {
 	if !loop.Status(s.run.Status).Active() {
 		return
 	}
 	if s.run.Kind == "workflow" {
-		s.liveSteps(ctx)
+		s.printStepOutputs(ctx)
 		return
 	}
 	now, at, ok := s.underWay()
@@ -151,13 +152,13 @@ func (s *story) live(ctx context.Context) {
 	if now != s.ended {
 		s.begin(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
 	}
-	s.drain(now)
+	s.printAgentEvents(now)
 	s.gates(now)
 }
 
 // underWay is the attempt whose files are there now.
 func (s *story) underWay() (now attempt, at time.Time, ok bool) {
-	dir := s.folder(attempt{number: s.run.Iteration})
+	dir := s.openOutputs(attempt{number: s.run.Iteration})
 	if dir == nil {
 		return now, at, false
 	}
@@ -166,13 +167,14 @@ func (s *story) underWay() (now attempt, at time.Time, ok bool) {
 }
 
 func (s *story) reviews(at attempt) bool {
-	dir := s.folder(at)
-	return dir != nil && there(dir, "review.begun.json")
+	dir := s.openOutputs(at)
+	return dir != nil && fileExists(dir, "review.begun.json")
 }
 
-// folder is where the files of an attempt are: those of one that was cut off are kept
-// aside. It is nil where there is none, and stays open until the look is over.
-func (s *story) folder(at attempt) *os.Root {
+// openOutputs opens the folder with the files of an attempt; an attempt that was cut off
+// has a folder of its own. It returns nil if there is none. The folder stays open until
+// printNew returns.
+func (s *story) openOutputs(at attempt) *os.Root {
 	if dir := s.open[at]; dir != nil {
 		return dir
 	}
@@ -188,31 +190,30 @@ func (s *story) folder(at attempt) *os.Root {
 	return dir
 }
 
-// there is true for a file that is in a folder.
-func there(dir *os.Root, name string) bool {
+func fileExists(dir *os.Root, name string) bool {
 	info, err := dir.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
-// drain tells what the agent of an attempt, and those of its reviews, said and did
-// since the last time.
-func (s *story) drain(at attempt) {
-	dir := s.folder(at)
+// printAgentEvents prints the new events of the attempt's agent and of its reviewers.
+func (s *story) printAgentEvents(at attempt) {
+	dir := s.openOutputs(at)
 	key := fmt.Sprintf("%d.%d", at.number, at.try)
-	s.agentEvents(key+"agent", dir, "agent.events.jsonl", "agent")
+	s.printEventFile(key+"agent", dir, "agent.events.jsonl", "agent")
 	for try := 1; ; try++ {
 		name := "review"
 		if try > 1 {
 			name = fmt.Sprintf("review-%d", try)
 		}
-		if !s.agentEvents(key+name, dir, name+".events.jsonl", "reviewer") {
+		if !s.printEventFile(key+name, dir, name+".events.jsonl", "reviewer") {
 			return
 		}
 	}
 }
 
-// agentEvents tells what is new in a file of events; false where there is none.
-func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
+// printEventFile prints the new events in a file. It returns false if the file does not
+// exist.
+func (s *story) printEventFile(key string, dir *os.Root, name, who string) bool {
 	f := opened(dir, name)
 	if f == nil {
 		return false
@@ -258,7 +259,7 @@ func (s *story) gates(now attempt) {
 	if err != nil || now == s.ended {
 		return
 	}
-	n, dir := 0, s.folder(now)
+	n, dir := 0, s.openOutputs(now)
 	var last engine.Check
 	if dir == nil {
 		return
@@ -269,7 +270,7 @@ func (s *story) gates(now attempt) {
 		}
 		n++
 		file := fmt.Sprintf("gate-%d", n)
-		nothing := !there(dir, file+".result.json.tmp") && !there(dir, file+".result.json")
+		nothing := !fileExists(dir, file+".result.json.tmp") && !fileExists(dir, file+".result.json")
 		key := gateKey(now, n)
 		if _, seen := s.seen[key]; nothing || seen {
 			last = check
@@ -285,37 +286,36 @@ func (s *story) gates(now attempt) {
 
 func gateKey(now attempt, n int) string { return fmt.Sprintf("%d.%d gate %d", now.number, now.try, n) }
 
-// liveSteps tells what the steps of a workflow print.
-func (s *story) liveSteps(ctx context.Context) {
+func (s *story) printStepOutputs(ctx context.Context) {
 	rows, err := s.p.Store.Steps(ctx, s.run.ID)
 	if err != nil {
 		return // the journal says it with the next look
 	}
 	for _, row := range rows {
-		s.stepFiles(row)
+		s.printStepOutput(row)
 	}
 }
 
-// stepFiles tells what is new of an execution.
-func (s *story) stepFiles(row store.StepRun) {
+// printStepOutput prints the new output of one execution of a step.
+func (s *story) printStepOutput(row store.StepRun) {
 	files, err := flow.Files(row)
 	if err != nil || files == "" {
 		return
 	}
 	key := fmt.Sprintf("%s %d", row.Step, row.N)
-	dir := s.folder(attempt{number: row.Iteration})
-	if s.agentEvents(key, dir, files+".events.jsonl", row.Step) {
+	dir := s.openOutputs(attempt{number: row.Iteration})
+	if s.printEventFile(key, dir, files+".events.jsonl", row.Step) {
 		return
 	}
 	over := row.Status != store.StepRunning
 	for _, end := range []string{".out", ".err"} {
-		s.output(key+end, dir, files+end, row.Step, over)
+		s.printOutputFile(key+end, dir, files+end, row.Step, over)
 	}
 }
 
-// output tells what is new in a file of output, by whole lines; a last one without its
-// end when over is set.
-func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
+// printOutputFile prints the new whole lines of a file of output. With over it also
+// prints a last line without a newline.
+func (s *story) printOutputFile(key string, dir *os.Root, name, who string, over bool) {
 	f := opened(dir, name)
 	if f == nil {
 		return
@@ -341,8 +341,9 @@ func (s *story) outputLine(step string, line []byte) {
 		Step: &engine.StepNotice{Step: step, Line: report.Line(string(line), 500)}})
 }
 
-// mayBegin is whether a name can have a run that has not begun.
-func (s *story) mayBegin(ctx context.Context, name string) bool {
+// canHaveRun reports whether the name is a procedure or a task, of which a run can begin
+// later.
+func (s *story) canHaveRun(ctx context.Context, name string) bool {
 	if c, err := s.a.Peek(); err == nil {
 		if _, known := c.Procedures[name]; known {
 			return true

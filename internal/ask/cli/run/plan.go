@@ -163,7 +163,7 @@ func planCommand(a *command.App) *cobra.Command {
 		"added until you say so. Without a GOAL it shows the last list again: " + planner.ProposalFile + "."
 	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
 		"  pawl plan --yes"
-	startFlags(cmd, &f)
+	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")
 	fl.BoolVar(&check, "check", false, "only say whether the list in "+planner.ProposalFile+" is in order")

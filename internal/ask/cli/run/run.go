@@ -48,7 +48,7 @@ func resumeCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
 		command.ExactlyOne("a procedure or a run", command.SeeRuns),
 		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
-	limitFlags(cmd, &f)
+	addLimitFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
 	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
@@ -77,7 +77,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 		if err == nil {
 			f, err = action.StoredFlags(run, f)
 		}
-		return a.LookupError(err, name)
+		return a.ExplainNotFound(err, name)
 	})
 	if err != nil || elsewhere {
 		return err
@@ -137,7 +137,7 @@ func runCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow",
 		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
-			isWorkflow := len(args) > 0 && command.IsFile(args[0])
+			isWorkflow := len(args) > 0 && command.LooksLikeFile(args[0])
 			var name string
 			var err error
 			if isWorkflow {
@@ -168,7 +168,7 @@ func runCommand(a *command.App) *cobra.Command {
 		dry = true
 		return cmd.RunE(cmd, args)
 	}
-	startFlags(cmd, &f)
+	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.Verify, "verify", nil, "a `CHECK` of this run beside the gates: a command (repeatable)")
 	fl.StringVar(&f.Strategy, "strategy", "",
@@ -181,17 +181,17 @@ func runCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// startFlags are those that run and plan share.
-func startFlags(cmd *cobra.Command, f *planner.Flags) {
-	limitFlags(cmd, f)
+// addStartFlags adds the flags that run and plan share.
+func addStartFlags(cmd *cobra.Command, f *planner.Flags) {
+	addLimitFlags(cmd, f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
 	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 }
 
-// limitFlags are those that run and resume share.
-func limitFlags(cmd *cobra.Command, f *planner.Flags) {
+// addLimitFlags adds the flags that run and resume share.
+func addLimitFlags(cmd *cobra.Command, f *planner.Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
@@ -274,7 +274,7 @@ func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool)
 	case err != nil:
 		return err
 	}
-	s.Preamble()
+	s.PrintPreamble()
 	return s.Drive(ctx, engine.Start)
 }
 

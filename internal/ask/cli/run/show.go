@@ -56,7 +56,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 		return err
 	}
 	if !all {
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.IsOfRemovedTask(ctx, p.Store, r) })
 		waiting, err := p.Undelivered(ctx)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	err = command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
-		l.Why = cmp.Or(action.WhyNotDelivered(r), l.Why)
+		l.Why = cmp.Or(action.ReasonNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
@@ -148,7 +148,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	l := listRun(ctx, p, r)
 	var steps []report.Execution
 	if r.Kind == "workflow" {
-		if steps, err = action.Executions(ctx, p.Store, r.ID); err != nil {
+		if steps, err = action.ListExecutions(ctx, p.Store, r.ID); err != nil {
 			return err
 		}
 		steps = append(steps, notBegun(r, steps)...)
@@ -173,7 +173,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	switch {
 	case state.Spent.Money() != "":
 		a.Result(", %s", state.Spent.Money())
-	case free(&state):
+	case usedNoAgent(&state):
 		a.Result(", no cost")
 	default:
 		a.Result(", cost unknown")
@@ -439,9 +439,9 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 	return a.Document(d)
 }
 
-// free is true for a run on which no agent has worked: the steps of a workflow
-// were commands.
-func free(s *loop.State) bool {
+// usedNoAgent reports whether a workflow had only commands as its steps, and so cost
+// nothing.
+func usedNoAgent(s *loop.State) bool {
 	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
 }
 

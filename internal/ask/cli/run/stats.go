@@ -235,7 +235,7 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 			return command.Row{JSON: t.Line(), Cells: []any{
 				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
 				helped(t), t.Conflicts,
-				brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
+				brief(t.Elapsed), brief(t.Waited + t.Asked), formatCost(t),
 			}}
 		})
 }
@@ -261,7 +261,7 @@ func statsTotal(a *command.App, t stats.Tally) {
 	a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
 	a.Result("Waited      %s for providers, %s for answers\n", brief(t.Waited), brief(t.Asked))
 	a.Result("Guards      %d tripped\n", t.Guards)
-	a.Result("Cost        %s; %d tokens in, %d out\n", cost(t), t.TokensIn, t.TokensOut)
+	a.Result("Cost        %s; %d tokens in, %d out\n", formatCost(t), t.TokensIn, t.TokensOut)
 }
 
 // brief is a duration to the second, or finer where a second is much.
@@ -288,7 +288,7 @@ func helped(t stats.Tally) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// cost is what is known of it.
-func cost(t stats.Tally) string {
+// formatCost returns "unknown" if no iteration has a known cost.
+func formatCost(t stats.Tally) string {
 	return cmp.Or(loop.Money(loop.MicroUSD(t.Cost), t.CostKnown > 0, t.CostKnown < t.Iterations), "unknown")
 }

@@ -35,7 +35,7 @@ func (s *story) event(ctx context.Context, e journal.Event) {
 		s.iterationEnded(e)
 	case journal.IterationReviewed:
 		v := decode[journal.Review](e)
-		s.drain(attempt{v.Number, max(v.Attempt, 1)})
+		s.printAgentEvents(attempt{v.Number, max(v.Attempt, 1)})
 		r := loop.Record{Number: v.Number, Outcome: v.Outcome, Review: &v.Review}
 		s.notice(e.At, engine.Notice{Kind: engine.ReviewEnded, Record: &r})
 		s.next(e.At, v.Next)
@@ -141,10 +141,10 @@ func (s *story) iterationEnded(e journal.Event) {
 	}](e)
 	r, now := &end.Record, attempt{end.Number, max(end.Attempt, 1)}
 	s.begin(r.StartedAt, loop.Command{Iteration: r.Number, Attempt: r.Attempt, Agent: r.Agent})
-	s.drain(now)
+	s.printAgentEvents(now)
 	s.ended = now
-	if s.folder(now) == nil && s.run.Kind != "workflow" {
-		s.screen.Note("what its agent printed is %s", s.printed(r.Pushed))
+	if s.openOutputs(now) == nil && s.run.Kind != "workflow" {
+		s.screen.Note("what its agent printed is %s", s.reasonNoOutput(r.Pushed))
 	}
 	for i, g := range r.Gates {
 		s.gate(now, i+1, g)
@@ -154,9 +154,9 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.next(e.At, &end.Next)
 }
 
-// printed is where what an agent printed is, which cannot be had here.
-func (s *story) printed(left *loop.Pushed) string {
-	if left == nil || s.p.Store.Files() != nil {
+// reasonNoOutput returns why the agent's output cannot be shown, or where it is.
+func (s *story) reasonNoOutput(left *loop.Pushed) string {
+	if left == nil || s.p.Store.OutputsFolder() != nil {
 		return "not kept any longer"
 	}
 	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
@@ -209,7 +209,7 @@ func (s *story) stepEvent(ctx context.Context, e journal.Event) {
 	rows, err := s.p.Store.Steps(ctx, s.run.ID)
 	for _, row := range rows {
 		if err == nil && row.Step == st.Step && row.N == st.N {
-			s.stepFiles(row)
+			s.printStepOutput(row)
 		}
 	}
 	n.Kind = engine.StepEnded

@@ -100,8 +100,8 @@ func (c *children) line(root string, flags ...string) (exe string, args []string
 	return exe, args, nil
 }
 
-// shell is what a person types to get a shell in the workspace of a task.
-func (c *children) shell(task string) (process.Command, error) {
+// shellCommand returns the command that opens a shell in the workspace of a task.
+func (c *children) shellCommand(task string) (process.Command, error) {
 	exe, line, err := c.line(c.root)
 	return process.Command{Path: exe, Args: append(line, "case", "shell", task), Dir: c.root,
 		Env: append(slices.Clone(c.a.Env), "TERM=xterm-256color")}, err
@@ -121,8 +121,9 @@ func (c *children) tidy() {
 	c.list = kept
 }
 
-// said is what the child said last; it is an error when it has ended at once.
-func (c *child) said() string {
+// lastMessage returns the end of the child's stderr. If the child has exited at once,
+// that is its error.
+func (c *child) lastMessage() string {
 	data, err := os.ReadFile(c.errs)
 	if err != nil {
 		return ""
@@ -198,7 +199,7 @@ func (c *children) launchAt(ctx context.Context, root string, args []string, beg
 			return id, err
 		}
 		if ended {
-			if said := child.said(); said != "" {
+			if said := child.lastMessage(); said != "" {
 				return "", fault.Refuse("%s", said)
 			}
 			return "", fault.Of(fault.Refused, web.ErrEnded)
@@ -249,7 +250,7 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	defer stop()
 	runs := &children{a: a, root: root}
 	defer runs.end()
-	server, err := tools(web.New(nil, options(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
+	server, err := buildTools(web.New(nil, options(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
 	if err != nil {
 		return err
 	}
@@ -258,8 +259,8 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	return err
 }
 
-// tools are those of the API, and a few more.
-func tools(api *web.Server, db *store.Store, stateDir string) (*mcp.Server, error) {
+// buildTools makes MCP tools of the API's operations, and adds the iteration tools.
+func buildTools(api *web.Server, db *store.Store, stateDir string) (*mcp.Server, error) {
 	text, err := api.Description()
 	if err != nil {
 		return nil, err

@@ -178,7 +178,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		return nil, listenError(err)
 	}
 	session := web.Session{URL: door.URL(), Token: before.Token}
-	if f.newToken || !web.ValidToken(session.Token) {
+	if f.newToken || !web.IsToken(session.Token) {
 		session.Token = web.NewToken()
 	}
 	if session.Owner, err = process.Self(); err == nil {
@@ -196,7 +196,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL, session.WebhookSecret())
 	}
 	server := web.New(door, o)
-	t, err := tools(server, db, dir)
+	t, err := buildTools(server, db, dir)
 	if err != nil {
 		_ = door.Close() // the error that matters is the one at hand
 		return nil, err
@@ -219,7 +219,7 @@ func options(ctx context.Context, a *command.App, db *store.Store, root string, 
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
 		Operator: silent.Operator(db, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
-		Launch: runs.launch, ServeRoot: runs.serveRoot, Shell: runs.shell,
+		Launch: runs.launch, ServeRoot: runs.serveRoot, Shell: runs.shellCommand,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})

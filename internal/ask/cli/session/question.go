@@ -41,7 +41,7 @@ func askPerson(a *command.App, run string, s loop.State) (rep action.Reply, ok b
 				more = "What must change? "
 			}
 			rep.Text, _ = readLine(a, in, more)
-			err = rep.Complete()
+			err = rep.CheckWords()
 		}
 		if err == nil {
 			return rep, true
@@ -79,7 +79,7 @@ func readLine(a *command.App, in *bufio.Reader, prompt string) (string, error) {
 // answered resumes a run whose question was answered on the terminal, and
 // makes the exit status of how it ended then.
 func (s *Session) answered(ctx context.Context, run string, rep action.Reply) error {
-	if !rep.Ends() {
+	if !rep.EndsRun() {
 		s.showing.Lock()
 		s.Screen = console.New(s.App.Terminal(), s.Plan.Name)
 		s.showing.Unlock()
@@ -90,7 +90,7 @@ func (s *Session) answered(ctx context.Context, run string, rep action.Reply) er
 		err = s.App.Operator(s.Store, r.Root).Settle(ctx, r, rep)
 	}
 	if err != nil {
-		return s.App.LookupError(err, run)
+		return s.App.ExplainNotFound(err, run)
 	}
 	switch rep.Choice.Do {
 	case control.TakeOver:
@@ -215,8 +215,8 @@ func (s *Session) changes(run string) string {
 	return b.String()
 }
 
-// setupOf is what is stored of a run beside its state.
-func (s *Session) setupOf(ctx context.Context, run string) action.Setup {
+// readSetup returns the stored setup of a run; it is empty if the run cannot be read.
+func (s *Session) readSetup(ctx context.Context, run string) action.Setup {
 	r, err := s.Store.Run(ctx, run)
 	if err != nil {
 		return action.Setup{}

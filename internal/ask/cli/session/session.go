@@ -101,8 +101,8 @@ func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	return boxes.Run
 }
 
-// warnFixedStrategy says that a strategy that was fixed for the run changes
-// nothing, before money is spent.
+// warnFixedStrategy warns, before money is spent, that the strategy fixed for the run has
+// no effect with this plan.
 func (s *Session) warnFixedStrategy(pol *loop.Policy) {
 	if pol.Strategy == "" {
 		return
@@ -244,8 +244,8 @@ func (s *Session) Close() {
 	}
 }
 
-// Preamble says what a person should know before money is spent.
-func (s *Session) Preamble() {
+// PrintPreamble prints the task and the warnings before money is spent.
+func (s *Session) PrintPreamble() {
 	plan := &s.Plan
 	if work := plan.Prompt.Work; work != "" {
 		s.App.Say("Task: %s", report.Line(work, 300))
@@ -275,7 +275,8 @@ func (s *Session) Preamble() {
 	}
 }
 
-// WarnNoGates says that nothing is verified; completes is who or what then completes.
+// WarnNoGates warns if the plan has no gates, so that nothing is verified. completes
+// begins the sentence: it names who or what then completes on the agent's word.
 func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 	if len(plan.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
@@ -383,7 +384,7 @@ func (s *Session) driveError(err error) error {
 func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	code := exitCode(st, cause)
-	setup := s.setupOf(ctx, d.ID())
+	setup := s.readSetup(ctx, d.ID())
 	if code == command.ExitOK && setup.UndeliveredNeeds {
 		code = command.ExitPerson
 	}
@@ -405,7 +406,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 		s.sayLimit(d.ID(), st)
 	}
 	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {
-		for _, line := range setup.WhatWaits(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
+		for _, line := range setup.DescribeUndelivered(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
 			s.App.Say("%s", line)
 		}
 	}

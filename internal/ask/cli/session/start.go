@@ -73,7 +73,7 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 	if err == nil {
 		err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
 	} else if errors.Is(err, store.ErrNotFound) {
-		worked, err = s.worked(ctx)
+		worked, err = s.hasEarlierRun(ctx)
 	}
 	known := last.ID != ""
 	if err != nil || known && !foreign(file, last) {
@@ -89,9 +89,9 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 	return s.mayFollowFile(file, path)
 }
 
-// worked is whether any run of the root is known: then an agent may have written what
-// lies there.
-func (s *Session) worked(ctx context.Context) (bool, error) {
+// hasEarlierRun reports whether the database has a run of this root: then an agent may
+// have written its files.
+func (s *Session) hasEarlierRun(ctx context.Context) (bool, error) {
 	known, _, _, err := s.Store.RunPage(ctx, store.RunQuery{Root: s.Plan.Root}, store.RunMark{}, 1)
 	return len(known) > 0, err
 }
@@ -108,11 +108,12 @@ func (s *Session) setAside(path string) error {
 	return nil
 }
 
-// elsewhere is true for a run of another machine: its clone at this path is not this one.
-func (s *Session) elsewhere(r store.Run) bool {
+// isFromOtherMachine reports whether another machine made the run: its clone at the same
+// path is not this one.
+func (s *Session) isFromOtherMachine(r store.Run) bool {
 	self, err := process.Self()
 	host := cmp.Or(r.Owner.Host, action.SetupOf(r).Host)
-	return err == nil && s.Store.Board() != "" && host != "" && host != self.Host
+	return err == nil && s.Store.BoardName() != "" && host != "" && host != self.Host
 }
 
 const (
@@ -134,7 +135,7 @@ func (s *Session) awaitEnd(ctx context.Context, r store.Run) (store.Run, error) 
 
 // mayFollow decides by the last run of this procedure.
 func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
-	if s.elsewhere(last) {
+	if s.isFromOtherMachine(last) {
 		return nil
 	}
 	last, err := s.awaitEnd(ctx, last)
@@ -301,7 +302,7 @@ func (s *Session) Sweep(ctx context.Context) error {
 	if !retention.Due(s.StateDir, time.Now()) {
 		return nil
 	}
-	o, err := command.Retention(ctx, s.Config, s.StateDir, s.Store)
+	o, err := command.RetentionOptions(ctx, s.Config, s.StateDir, s.Store)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 			s.Installed = err == nil
 		}
 		if s.Installed {
-			s.Version = versionOf(ctx, a, root, s.Path)
+			s.Version = askVersion(ctx, a, root, s.Path)
 			s.Login, _ = loggedIn(a, row.Name)
 		}
 		all = append(all, s)
@@ -67,8 +67,8 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 	return all
 }
 
-// versionOf is what a program says to --version; "" when it says nothing.
-func versionOf(ctx context.Context, a *command.App, root, path string) string {
+// askVersion runs path --version. It returns "" if that prints nothing.
+func askVersion(ctx context.Context, a *command.App, root, path string) string {
 	if _, below := files.ProgramPath(path, root); len(below) > 0 { // an agent may have written it
 		return "not asked, as it is in the work tree"
 	}

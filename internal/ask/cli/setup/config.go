@@ -124,7 +124,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		return err
 	}
 	a.Result("Wrote %s\n", path)
-	sayProposal(a, &p)
+	printProposal(a, &p)
 	red := false
 	switch {
 	case len(p.Gates) == 0:
@@ -139,15 +139,15 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' begins with your files as they are: "+
 			"set them up, too.", strings.Join(p.Setup, " && "))
 	}
-	sayNext(ctx, a, root, p.Agent != "")
+	printNextSteps(ctx, a, root, p.Agent != "")
 	if red && try {
 		return command.ExitWith(command.ExitFailed)
 	}
 	return nil
 }
 
-// sayNext says what to do after init, in order.
-func sayNext(ctx context.Context, a *command.App, root string, agent bool) {
+// printNextSteps prints what to do after init, in order.
+func printNextSteps(ctx context.Context, a *command.App, root string, agent bool) {
 	next := "read pawl.yaml and commit it"
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
 		next = "read pawl.yaml, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
@@ -176,8 +176,7 @@ func agentOfUser(a *command.App) (name, from string) {
 	return "", ""
 }
 
-// sayProposal says what was found, and where.
-func sayProposal(a *command.App, p *survey.Proposal) {
+func printProposal(a *command.App, p *survey.Proposal) {
 	switch {
 	case p.Agent == "":
 		a.Say("No agent program was found on this machine; 'pawl doctor -v' says how to get one.")

@@ -47,7 +47,7 @@ type finding struct {
 }
 
 func doctor(ctx context.Context, a *command.App, quick bool) error {
-	machine, err := findings(ctx, a)
+	machine, err := inspectMachine(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 	return err
 }
 
-// findings are what is found beside agents.
-func findings(ctx context.Context, a *command.App) ([]finding, error) {
+// inspectMachine collects all findings except those about agents.
+func inspectMachine(ctx context.Context, a *command.App) ([]finding, error) {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return nil, fault.Of(fault.Refused, err)
@@ -96,8 +96,8 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		database = sharedFound(ctx, a, c)
-		conf, environment, told = configFound(c), environmentFound(a, c), notificationsFound(a, c)
+		database = checkSharedDatabase(ctx, a, c)
+		conf, environment, told = configFound(c), describeEnvironment(a, c), notificationsFound(a, c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
@@ -144,8 +144,8 @@ func snapshotsPossible(ctx context.Context, a *command.App) string {
 	return "; snapshots are taken here"
 }
 
-// sharedFound is what is found of a database that several people share; "" without one.
-func sharedFound(ctx context.Context, a *command.App, c *config.Config) string {
+// checkSharedDatabase describes the shared database, or the error; "" without one.
+func checkSharedDatabase(ctx context.Context, a *command.App, c *config.Config) string {
 	if c.Cluster.Store == "" {
 		return ""
 	}
@@ -239,8 +239,9 @@ func sandboxFound(ctx context.Context) []finding {
 	return out
 }
 
-// environmentFound says what the configured level withholds here.
-func environmentFound(a *command.App, c *config.Config) string {
+// describeEnvironment names the variables that the configured level withholds from
+// agents.
+func describeEnvironment(a *command.App, c *config.Config) string {
 	level := safety.Level(c.Loop.Safety)
 	if level == safety.Permissive {
 		return "permissive: agents get all of your environment"

@@ -49,7 +49,7 @@ func scheduleCommand(a *command.App) *cobra.Command {
 				return err
 			}
 			a.Result("%s\n", t.crontab())
-			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", typedLine(a, args))
+			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", repeatCommand(a, args))
 			if len(t.keys) > 0 {
 				a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
 					strings.Join(t.keys, ", "))
@@ -92,8 +92,8 @@ func checkLine(a *command.App, root *cobra.Command, project string, line []strin
 	return err
 }
 
-// typedLine is what a person types to have the line printed again.
-func typedLine(a *command.App, args []string) string {
+// repeatCommand returns the command that prints the line again, quoted for a shell.
+func repeatCommand(a *command.App, args []string) string {
 	words := []string{"pawl"}
 	if a.Dir != "" {
 		words = append(words, "-C", a.Dir)

@@ -116,8 +116,7 @@ func (s *Server) read(host string) (t target, ok bool) {
 	return t, name == t.name()
 }
 
-// Serves is true for a Host header that names a preview.
-func (s *Server) Serves(host string) bool {
+func (s *Server) IsPreviewHost(host string) bool {
 	_, ok := s.read(host)
 	return ok
 }
@@ -213,7 +212,7 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request) {
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	if name, ok := s.tickets.Take(r.URL.Query().Get("ticket")); !ok || name != t.name() || r.Method != http.MethodGet {
+	if name, ok := s.tickets.Redeem(r.URL.Query().Get("ticket")); !ok || name != t.name() || r.Method != http.MethodGet {
 		say(w, http.StatusForbidden, "This link is used, or too old", "Open the preview again from the task's page.")
 		return
 	}

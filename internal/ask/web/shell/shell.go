@@ -117,7 +117,7 @@ func (s *Server) leave() {
 
 // ServeHTTP opens a terminal for who has a ticket.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	task, ok := s.tickets.Take(r.URL.Query().Get("ticket"))
+	task, ok := s.tickets.Redeem(r.URL.Query().Get("ticket"))
 	if !ok {
 		http.Error(w, "the ticket is used, or too old: open the terminal again", http.StatusForbidden)
 		return

@@ -35,8 +35,9 @@ func (d *Desk) Issue(opens string) string {
 	return t.secret
 }
 
-// Take says what a ticket opens. The ticket is used up, also when it is late: then ok is false.
-func (d *Desk) Take(secret string) (opens string, ok bool) {
+// Redeem uses a ticket up and returns what it opens. ok is false if there is no such
+// ticket, or if it has expired.
+func (d *Desk) Redeem(secret string) (opens string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, t := range d.out {

@@ -35,8 +35,8 @@ func (d *DB) Passing(err error) bool {
 // Lost is true when the connection ended.
 func (d *DB) Lost(err error) bool { return errors.Is(kindOf(err), database.ErrAway) }
 
-// Ended is true for a call that its context ended.
-func (d *DB) Ended(err error) bool { return pgconn.Timeout(err) || errors.Is(err, context.Canceled) }
+// IsCanceled reports whether the call failed because its context was done.
+func (d *DB) IsCanceled(err error) bool { return pgconn.Timeout(err) || errors.Is(err, context.Canceled) }
 
 // kindOf is one of the kinds of errors; nil is none of them.
 func kindOf(err error) error {
@@ -111,8 +111,9 @@ func (d *DB) masked(text string) string {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// reason says why an address is none, unless it could show what is secret.
-func reason(address string, err error) string {
+// reasonInvalid returns ": " and the reason why an address cannot be parsed. It is "" if
+// the reason might show a password.
+func reasonInvalid(address string, err error) string {
 	if strings.Contains(address, "@") {
 		if user, _, _ := strings.Cut(address, "@"); strings.Count(user, ":") > 1 {
 			return ""

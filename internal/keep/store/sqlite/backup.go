@@ -37,8 +37,9 @@ func (d *DB) lost() error {
 	return fmt.Errorf("%w: %s is gone or empty; %s", database.ErrDamaged, d.path, d.restoring())
 }
 
-// removed is that somebody took the open database away: what is written to it is lost.
-func (d *DB) removed(log written) error {
+// errorRemoved returns [database.ErrGone] if the file was removed while the database is
+// open: what is written then is lost.
+func (d *DB) errorRemoved(log written) error {
 	if _, err := os.Stat(d.path); log != (written{}) || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

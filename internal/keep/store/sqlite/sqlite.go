@@ -198,8 +198,8 @@ func (d *DB) Passing(err error) bool { return errors.Is(err, sqlite3.BUSY) }
 // Lost is never true: a file stays.
 func (d *DB) Lost(error) bool { return false }
 
-// Ended is true for a call that was interrupted.
-func (d *DB) Ended(err error) bool { return errors.Is(err, sqlite3.INTERRUPT) }
+// IsCanceled reports whether the call failed because its context was done.
+func (d *DB) IsCanceled(err error) bool { return errors.Is(err, sqlite3.INTERRUPT) }
 
 // Diagnose says which error it is, and what the person can do about it.
 func (d *DB) Diagnose(err error) (text string, kind error) {
@@ -267,7 +267,7 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 	}
 	// What is written in the tick of the clock in which it was asked would look the same.
 	settled := now.at.Before(time.Now().Add(-settling))
-	if err := d.removed(now); err != nil {
+	if err := d.errorRemoved(now); err != nil {
 		return 0, err
 	}
 	version, err := d.dataVersion(ctx)
