@@ -135,8 +135,8 @@ func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOpti
 	return out
 }
 
-// workspaceOf takes the private workspace of a run that nobody works on; the error is
-// [delivery.ErrGone] when the run has none any more.
+// workspaceOf opens the private workspace of a run that no process works on. The error is
+// [delivery.ErrGone] if the run has none any more.
 func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspace, error) {
 	id := SetupOf(r).Private
 	if id == "" {

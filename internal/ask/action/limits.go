@@ -106,7 +106,7 @@ func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits,
 	if err != nil {
 		return err
 	}
-	err = until(ctx, raiseWait, func() (bool, error) {
+	err = pollUntil(ctx, raiseWait, func() (bool, error) {
 		rows, err := p.Store.Controls(ctx, r.ID)
 		if err != nil || !slices.ContainsFunc(rows, func(c store.Control) bool { return c.ID == id }) {
 			return true, err
@@ -153,7 +153,7 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.F
 	case IsDriven(r) && f.Raises():
 		return true, p.Raise(ctx, r, f)
 	}
-	return false, p.here(ctx, r)
+	return false, p.checkHere(ctx, r)
 }
 
 // raiseTask gives the run of a task that works its new limits at once.

@@ -22,17 +22,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// redo sends verified work back with what must change, which goes into the next
+// sendBack sends verified work back with what must change, which goes into the next
 // prompt.
-func (p *Operator) redo(ctx context.Context, id, feedback string) (Done, error) {
+func (p *Operator) sendBack(ctx context.Context, id, feedback string) (Done, error) {
 	if strings.TrimSpace(feedback) == "" {
 		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
 	}
-	return p.decide(ctx, id, store.Redo, feedback, board.Redo)
+	return p.storeDecision(ctx, id, store.Redo, feedback, board.Redo)
 }
 
-// decide stores a redo or a rejection.
-func (p *Operator) decide(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
+// storeDecision stores a redo or a rejection.
+func (p *Operator) storeDecision(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
 	v := store.Verdict{
 		Case: id, Decision: decision, Feedback: text,
 		Change: board.Change{Action: action, By: board.Person, Why: text, At: time.Now()},
@@ -52,9 +52,9 @@ func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
 }
 
-// approve puts the work into the merge queue. The decision and the entry are stored
+// approveWork puts the work into the merge queue. The decision and the entry are stored
 // in one transaction: work that somebody else decided about meanwhile is refused.
-func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
+func (p *Operator) approveWork(ctx context.Context, id string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
 		return Done{}, err

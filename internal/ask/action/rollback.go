@@ -279,11 +279,11 @@ type Setup struct {
 	Flags planner.Flags `json:"flags"`
 }
 
-// DescribeUndelivered lists which of the run's work is not in the user's files below top,
+// ListUndelivered lists which of the run's work is not in the user's files below top,
 // and the commands that bring it there.
-func (s Setup) DescribeUndelivered(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
+func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
 	if s.Undelivered != "" {
-		what := "the run's work" // all of it is commits, or nobody could count its files
+		what := "the run's work" // all of it is commits, or its files could not be counted
 		if s.UndeliveredFiles > 0 {
 			what = fault.Numbered(s.UndeliveredFiles, "file") + " of " + what
 		}

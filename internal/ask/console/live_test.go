@@ -22,7 +22,7 @@ func TestLiveLineOfSteps(t *testing.T) {
 	s := New(Terminal{}, "audit")
 	s.startLiveLine(noon, "iteration 1/3", "starting")
 	step := func(kind engine.NoticeKind, id, status string, e agent.Event) {
-		s.steps.take(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
+		s.steps.updateFrom(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		step(engine.StepStarted, id, "", agent.Event{})
@@ -52,9 +52,9 @@ func TestLiveLineIsErased(t *testing.T) {
 	var out bytes.Buffer
 	s := New(Terminal{Progress: &out, Drawn: true}, "build")
 	s.startLiveLine(noon, "iteration 1/3", "starting")
-	s.draw(engine.Notice{At: noon})
-	s.print("one line")
-	s.print("another")
+	s.drawLiveLine(engine.Notice{At: noon})
+	s.printText("one line")
+	s.printText("another")
 	s.Done()
 	if got, want := out.String(), "\r  iteration 1/3 · 0s · starting\x1b[J\r\x1b[Jone line\nanother\n"; got != want {
 		t.Errorf("%q, want %q", got, want)

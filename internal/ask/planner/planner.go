@@ -187,7 +187,7 @@ func (d draft) basePlan(kind string) (engine.Plan, error) {
 		Day:    dayLimits(c.Limits), Priced: d.limitsMoney(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
-		Protect: d.protection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
+		Protect: d.buildProtection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
 	}, d.checkPatterns()
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+func (s *Server) getInbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
 	needs, err := s.listNeeds(ctx)
 	return answer(Inbox{Entries: needs}), err
 }
@@ -39,7 +39,7 @@ func (s *Server) listNeeds(ctx context.Context) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	queued, err := s.queued(ctx)
+	queued, err := s.queueEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +106,9 @@ type runNeeds struct {
 	given map[string]bool // names that a person has given up
 }
 
-// runNeeds finds them. Of several runs of one name only the last counts: who
-// starts anew has left the others behind. What a person has given up waits for
-// nobody.
+// runNeeds finds the runs that wait for a person. Of several runs of one name only the
+// last counts, since a new start replaces the others. A run that was given up does not
+// wait.
 func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
@@ -130,7 +130,7 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 			out.given[r.Name] = true
 		default:
 			out.at[r.Name] = len(out.needs)
-			out.needs = append(out.needs, asked(s.need(ctx, last))...)
+			out.needs = append(out.needs, splitByStep(s.needOf(ctx, last))...)
 		}
 	}
 	return out, nil
@@ -186,8 +186,8 @@ func (s *Server) isApproved(ctx context.Context, c *board.Case) (bool, error) {
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
-func (s *Server) need(ctx context.Context, r store.Run) Need {
-	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.view(ctx, r))}
+func (s *Server) needOf(ctx context.Context, r store.Run) Need {
+	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
 	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
@@ -206,8 +206,9 @@ func (s *Server) need(ctx context.Context, r store.Run) Need {
 	return n
 }
 
-// asked is a need for each step that asks and is not answered, where several do.
-func asked(n Need) []Need {
+// splitByStep returns a need for each step with an unanswered question, if several have
+// one.
+func splitByStep(n Need) []Need {
 	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
 		return []Need{n}
 	}

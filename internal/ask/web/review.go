@@ -47,13 +47,13 @@ const maxReviews = 200
 
 func (s *Server) reviewRoutes(api huma.API) {
 	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
-		s.reviews)
+		s.getReviews)
 	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
 	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file",
 		s.diffCaseFile)
 }
 
-func (s *Server) reviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
+func (s *Server) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
 	open, err := s.o.Store.OpenReviews(ctx, maxReviews)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsk
 	if err != nil {
 		return out, err
 	}
-	it := t.iteration(&last[0])
+	it := t.showIteration(&last[0])
 	out.Last = &it
 	return out, nil
 }

@@ -76,15 +76,15 @@ func IsToken(token string) bool {
 	return err == nil && len(b) == 32
 }
 
-// derived is a secret that is made of the token and does not tell it: what a
-// browser keeps on disk is not the token.
-func derived(use, token string) string {
+// makeKey derives a secret from the token. The token cannot be computed from it, so that
+// what a browser keeps on disk is not the token.
+func makeKey(use, token string) string {
 	sum := sha256.Sum256([]byte("pawl " + use + "\x00" + token))
 	return hex.EncodeToString(sum[:])
 }
 
-// same compares without telling by its time how much is equal.
-func same(given, want string) bool {
+// equalSecrets compares in constant time.
+func equalSecrets(given, want string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -374,7 +374,7 @@ func (d *Driver) leave(p place, again bool) {
 			d.warn(err.Error())
 		}
 	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
-		if err := outputs.Settle(p.dir); err != nil {
+		if err := outputs.Compact(p.dir); err != nil {
 			d.o.Log.Warn("what an iteration left stays as large as it was", "error", err)
 		}
 	}

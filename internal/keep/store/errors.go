@@ -76,9 +76,9 @@ func (e *AmbiguousError) Error() string {
 // Is makes the error an ErrAmbiguous.
 func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
-// explain turns an error of the driver or of the file system into one of
+// explainError turns an error of the driver or of the file system into one of
 // ours, with what was tried and what the person can do about it.
-func (s *Store) explain(ctx context.Context, what string, err error) error {
+func (s *Store) explainError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return err // the board itself says it to a person
 	}
 	// A context that ended is the caller's own doing, however the driver puts it.
-	ended := s.db.IsCanceled(err) || errors.Is(err, ctx.Err())
+	ended := s.db.Ended(err) || errors.Is(err, ctx.Err())
 	if ended && ctx.Err() != nil {
 		return fmt.Errorf("cannot %s: %w", what, ctx.Err())
 	}

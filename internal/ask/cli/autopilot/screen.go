@@ -39,22 +39,22 @@ type autopilotScreen struct {
 // mostKept bounds what is printed when the dashboard is gone.
 const mostKept = 20
 
-// cover keeps lines back while the dashboard has the screen, and afterwards
+// setCovered keeps lines back while the dashboard has the screen, and afterwards
 // prints the last of them.
-func (s *autopilotScreen) cover(covered bool) {
+func (s *autopilotScreen) setCovered(covered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.covered = covered
 	if !covered {
 		for _, line := range s.kept[max(0, len(s.kept)-mostKept):] {
-			s.print("%s", line)
+			s.printText("%s", line)
 		}
 		s.kept = nil
 	}
 }
 
-// notice takes one notice of the autopilot.
-func (s *autopilotScreen) notice(n autopilot.Notice) {
+// showNotice takes one notice of the autopilot.
+func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.a.JSON {
@@ -68,39 +68,39 @@ func (s *autopilotScreen) notice(n autopilot.Notice) {
 	}
 	switch n.Kind {
 	case autopilot.Began:
-		s.line(n.At, "Autopilot starts")
+		s.printLine(n.At, "Autopilot starts")
 	case autopilot.Recovered:
-		s.line(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
+		s.printLine(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
 	case autopilot.TaskBegan:
-		s.line(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
+		s.printLine(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
 	case autopilot.RunNotice:
-		s.run(n)
+		s.showRunNotice(n)
 	case autopilot.TaskEnded:
-		s.settled(n)
+		s.showTaskEnd(n)
 	case autopilot.Landed:
-		s.line(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
+		s.printLine(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
 	case autopilot.Alert:
-		s.line(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
+		s.printLine(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
 	case autopilot.Checkpoint:
-		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
+		s.printLine(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
 	case autopilot.Paused:
-		s.line(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
+		s.printLine(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
 	case autopilot.GoesOn:
-		s.line(n.At, "Autopilot goes on")
+		s.printLine(n.At, "Autopilot goes on")
 	case autopilot.QueueNote:
-		s.queue(n)
+		s.showQueueNote(n)
 	case autopilot.Warning:
-		s.print("Warning: %s", report.Line(prefixed(n.Case, n.Text), 500))
+		s.printText("Warning: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	case autopilot.Rested:
 		if s.a.Verbose {
-			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
+			s.printLine(n.At, "Waits: %s", report.Line(n.Text, 300))
 		}
 	case autopilot.Told:
-		s.line(n.At, "%s", report.Line(n.Text, 300))
+		s.printLine(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
-		s.line(n.At, "Waits: %s", report.Line(n.Text, 600))
+		s.printLine(n.At, "Waits: %s", report.Line(n.Text, 600))
 	case autopilot.Over:
-		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
+		s.printLine(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
 }
 
@@ -124,7 +124,7 @@ type said struct {
 	wait time.Duration
 }
 
-// The same is printed again after a while only, which grows while it goes on.
+// The same text is printed again only after an interval, which grows while the text keeps coming.
 const (
 	sayAgain  = time.Minute
 	saySeldom = 6 * time.Hour
@@ -175,7 +175,7 @@ func (s *autopilotScreen) printedLately(text string, at time.Time) bool {
 	switch since := at.Sub(last.at); {
 	case since >= 0 && since < last.wait:
 		return true
-	case since < 2*last.wait: // it goes on
+	case since < 2*last.wait: // it keeps coming
 		wait = min(6*last.wait, saySeldom)
 	}
 	if len(s.said) >= mostSaid {
@@ -185,56 +185,56 @@ func (s *autopilotScreen) printedLately(text string, at time.Time) bool {
 	return false
 }
 
-// queue prints the notes of the merge queue. Landings are left out: they are printed
+// showQueueNote prints the notes of the merge queue. Landings are left out: they are printed
 // with their titles. So is a conflict that a person is asked about.
-func (s *autopilotScreen) queue(n autopilot.Notice) {
+func (s *autopilotScreen) showQueueNote(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
-		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
+		s.printLine(n.At, "ATTENTION: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	default:
 		if k != queue.NoteConflict || !n.Note.Parked {
-			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+			s.printLine(n.At, "%s", report.Line(prefixLines(n.Case, n.Text), 400))
 		}
 	}
 }
 
-func prefixed(id, text string) string {
+func prefixLines(id, text string) string {
 	if id == "" {
 		return text
 	}
 	return id + ": " + text
 }
 
-// run shows what a person should see of a task's run.
-func (s *autopilotScreen) run(n autopilot.Notice) {
+// showRunNotice shows what a person should see of a task's run.
+func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	e := n.Engine
 	if n.Agent != "" {
 		n.Case += " (" + n.Agent + ")"
 	}
 	if !s.a.Verbose && isLimitedAttempt(e) {
-		return // it is told once for all tasks
+		return // it is printed once for all tasks
 	}
 	switch e.Kind {
 	case engine.RunResumed:
-		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+		s.printLine(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
 	case engine.IterationStarted:
-		s.line(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
+		s.printLine(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
 	case engine.IterationEnded:
 		r := e.Record
 		what := string(r.Outcome)
 		if e.Summary != "" {
 			what += ": " + e.Summary
 		}
-		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
+		s.printLine(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
 			report.Line(what, 300))
 	case engine.WaitStarted:
-		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
+		s.printLine(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
 			report.Line(e.Command.Why, 200))
 	case engine.Note:
-		s.line(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
+		s.printLine(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
 	case engine.Warning:
-		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
+		s.printText("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}
 }
 
@@ -258,7 +258,7 @@ var settledWords = map[board.Action]string{
 	board.Crash: "goes back to pending", board.Land: "is done",
 }
 
-func (s *autopilotScreen) settled(n autopilot.Notice) {
+func (s *autopilotScreen) showTaskEnd(n autopilot.Notice) {
 	v := n.Settlement
 	what := cmp.Or(settledWords[v.Action], "is left as it is")
 	switch {
@@ -267,28 +267,28 @@ func (s *autopilotScreen) settled(n autopilot.Notice) {
 	case v.Review:
 		what = "is verified and waits for your review"
 	}
-	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
+	s.printLine(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }
 
-// warn prints the warning of a hook; it may be called from any goroutine.
-func (s *autopilotScreen) warn(text string) {
+// printWarning prints the warning of a hook; it may be called from any goroutine.
+func (s *autopilotScreen) printWarning(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.print("Warning: %s", report.Line(text, 500))
+	s.printText("Warning: %s", report.Line(text, 500))
 }
 
-// waits says who has the database locked.
-func (s *autopilotScreen) waits(why string) {
+// showDatabaseWait says who has the database locked.
+func (s *autopilotScreen) showDatabaseWait(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(time.Now(), "%s", command.LockedBy(why))
+	s.printLine(time.Now(), "%s", command.LockedBy(why))
 }
 
-func (s *autopilotScreen) line(at time.Time, format string, args ...any) {
-	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
+func (s *autopilotScreen) printLine(at time.Time, format string, args ...any) {
+	s.printText("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 
-func (s *autopilotScreen) print(format string, args ...any) {
+func (s *autopilotScreen) printText(format string, args ...any) {
 	switch {
 	case s.a.JSON:
 	case s.covered:

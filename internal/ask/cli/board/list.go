@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// listAtMost is how many cases a table has when nobody says otherwise.
+// listAtMost is the default for the number of cases in a table.
 const listAtMost = 200
 
 func caseListCommand(a *command.App) *cobra.Command {
@@ -93,7 +93,7 @@ func listCases(ctx context.Context, a *command.App, db *store.Store, f store.Cas
 	if more {
 		a.Say("There are more; --limit 0 lists all.")
 	}
-	a.Say("%s", tally(counts, ready))
+	a.Say("%s", formatTally(counts, ready))
 	return nil
 }
 
@@ -103,14 +103,14 @@ func explainEmptyList(a *command.App, f store.CaseFilter, counts map[board.Statu
 	case len(counts) == 0:
 		a.Say("The board is empty. Add a task with: pawl case add TITLE")
 	case f.Open && !narrowed:
-		a.Say("Nothing is open; 'pawl case list --all' lists what is done. %s", tally(counts, ready))
+		a.Say("Nothing is open; 'pawl case list --all' lists what is done. %s", formatTally(counts, ready))
 	default:
-		a.Say("Nothing matches. %s", tally(counts, ready))
+		a.Say("Nothing matches. %s", formatTally(counts, ready))
 	}
 }
 
-// tally sums the board up in a line.
-func tally(counts map[board.Status]int, ready int) string {
+// formatTally sums the board up in a line.
+func formatTally(counts map[board.Status]int, ready int) string {
 	all := 0
 	var parts []string
 	for _, s := range board.Statuses {

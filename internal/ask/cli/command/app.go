@@ -67,7 +67,7 @@ type Cluster interface {
 	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
 	// Inspect looks whether the engine can be reached and has the namespace.
 	Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (autopilot.EngineState, error)
-	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
+	// Kill ends the worker of a state folder and its agents at once, without a question.
 	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }
 
@@ -449,8 +449,8 @@ func (a *App) Interactive() bool {
 // Terminal combines the output streams with the flags that change how runs are shown.
 func (a *App) Terminal() console.Terminal {
 	return console.Terminal{
-		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.wantsColorOnStderr(), Verbose: a.Verbose, Quiet: a.Quiet,
-		JSON: a.JSON,
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.wantsColorOnStderr(), Verbose: a.Verbose,
+		Quiet: a.Quiet, JSON: a.JSON,
 	}
 }
 

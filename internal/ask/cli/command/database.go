@@ -63,9 +63,9 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 	return db, err
 }
 
-// KnowsShared refuses a database that only the repository names, that the person has not
-// used with it, and that would be told their password: who just looks at a fresh clone
-// gives no stranger's server one.
+// KnowsShared refuses a database that only the repository names, that the user has not used
+// with it, and that would receive the user's password. So a look at a fresh clone sends no
+// password to a stranger's server.
 func (a *App) KnowsShared(c *config.Config) error {
 	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.sendsPasswordToAnyServer() {
 		return nil
@@ -138,7 +138,7 @@ func (a *App) ClaimState(ctx context.Context) error {
 	return err
 }
 
-// FindCommit finds commits of the repository at root; none where git cannot tell.
+// FindCommit finds commits of the repository at root; none if git fails.
 func FindCommit(ctx context.Context, root string) config.FindCommit {
 	return func(name string) string {
 		repo, err := git.OpenStore(ctx, root)
@@ -182,12 +182,12 @@ func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	return s
 }
 
-// database is [App.Database] for who may look without a valid configuration. One
+// openDatabase returns [App.Database] for who may look without a valid configuration. One
 // that is invalid names no other database only where nothing speaks of a cluster.
-func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
+func (a *App) openDatabase(ctx context.Context, root string) (*store.Store, error) {
 	quiet := *a
 	quiet.Quiet = true // warnings are for who uses the rest of it
-	c, read, err := quiet.load(nil)
+	c, read, err := quiet.loadConfig(nil)
 	if err != nil {
 		for _, f := range read {
 			if strings.Contains(f.Text, "cluster") {
@@ -200,7 +200,7 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 		return a.LocalDatabase(ctx, root)
 	}
 	if c.Cluster.Store != "" {
-		if err := a.trusted(read); err != nil {
+		if err := a.askTrust(read); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +233,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	db, err := a.database(ctx, root)
+	db, err := a.openDatabase(ctx, root)
 	if err != nil {
 		return nil, "", err
 	}
@@ -277,7 +277,7 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 		if err != nil {
 			return a.ExplainNotFound(err, name)
 		}
-		if run, err = p.LetGo(ctx, run); err != nil {
+		if run, err = p.WaitUntilReleased(ctx, run); err != nil {
 			return err
 		}
 		return do(p, run)
@@ -317,7 +317,7 @@ func (a *App) ExplainNotFound(err error, name string) error {
 	switch {
 	case errors.As(err, &known):
 	case errors.Is(err, store.ErrNotFound):
-		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).
+		e := Usage("there is no run or procedure %q with a run here%s", name, a.suggestRun(name)).
 			Hint("List the runs: pawl ps -a")
 		if _, _, isCase := board.ParseID(name); isCase {
 			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))

@@ -196,8 +196,8 @@ func (a *App) Columns() int {
 // and the last are never cut below.
 const lastColumn, leastWidest, leastLast = 20, 16, 10
 
-// narrowed takes from the widest of the columns what the last one lacks.
-func narrowed(wide []int, width int) {
+// narrowColumns takes from the widest of the columns what the last one lacks.
+func narrowColumns(wide []int, width int) {
 	left := width
 	for _, w := range wide {
 		left -= w + 2
@@ -229,7 +229,7 @@ func (a *App) Table(header string, rows [][]any, width int) {
 			wide[i] = max(wide[i], ansi.StringWidth(c))
 		}
 	}
-	narrowed(wide, width)
+	narrowColumns(wide, width)
 	left := width
 	for _, w := range wide {
 		left -= w + 2

@@ -26,7 +26,7 @@ import (
 // in which agents, gates and steps are seen while they work. Nothing is asked of the
 // process that drives a run, so it works from anywhere, before a run, and after it.
 
-// story is one run, and how far it is told.
+// story is one run, and how far it has been printed.
 type story struct {
 	a       *command.App
 	p       *action.Operator
@@ -37,10 +37,10 @@ type story struct {
 	state   loop.State   // as far as the events up to that say
 	decided loop.Command // the last
 
-	begun attempt           // the last whose beginning is told
-	ended attempt           // the last whose end is told
-	reads map[string]int64  // how far files of events and output are told
-	seen  map[string]string // gates that were told: "" when one began, and how one ended
+	begun attempt           // the last whose beginning was printed
+	ended attempt           // the last whose end was printed
+	reads map[string]int64  // how far files of events and output were printed
+	seen  map[string]string // gates that were printed: "" when one began, and how one ended
 
 	open map[attempt]*os.Root // folders of what it prints, while one looks
 }
@@ -48,15 +48,15 @@ type story struct {
 // attempt is one try of an iteration.
 type attempt struct{ number, try int }
 
-// tell prints what there is of a run, and with follow what comes, until it rests. One
-// that has not begun is waited for when mayCome is set.
-func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) error {
+// printStory prints what is stored of a run; with follow it goes on with what comes until
+// the run rests. With mayCome it waits for a run that has not begun.
+func (s *story) printStory(ctx context.Context, name string, follow, mayCome bool) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
 	for {
-		if err := s.find(ctx, name, mayCome); err != nil {
+		if err := s.findRun(ctx, name, mayCome); err != nil {
 			return err
 		}
 		if s.run.ID != "" {
@@ -73,8 +73,8 @@ func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) err
 	}
 }
 
-// find finds the run, once.
-func (s *story) find(ctx context.Context, name string, mayCome bool) error {
+// findRun looks the run up, once.
+func (s *story) findRun(ctx context.Context, name string, mayCome bool) error {
 	if s.run.ID != "" {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err erro
 		if s.raw {
 			printEvent(s.a, e)
 		} else {
-			s.event(ctx, e)
+			s.showEvent(ctx, e)
 		}
 		over = e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked ||
 			over && e.N == 0 // beside its story
@@ -146,14 +146,14 @@ func (s *story) printLive(ctx context.Context) {
 		return
 	}
 	now, at, ok := s.underWay()
-	if !ok || now == s.ended && !s.reviews(now) {
+	if !ok || now == s.ended && !s.hasReview(now) {
 		return
 	}
 	if now != s.ended {
-		s.begin(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
+		s.showAttempt(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
 	}
 	s.printAgentEvents(now)
-	s.gates(now)
+	s.printGates(now)
 }
 
 // underWay is the attempt whose files are there now.
@@ -166,7 +166,7 @@ func (s *story) underWay() (now attempt, at time.Time, ok bool) {
 	return attempt{s.run.Iteration, max(try, 1)}, at, ok && s.run.Iteration > 0
 }
 
-func (s *story) reviews(at attempt) bool {
+func (s *story) hasReview(at attempt) bool {
 	dir := s.openOutputs(at)
 	return dir != nil && fileExists(dir, "review.begun.json")
 }
@@ -214,7 +214,7 @@ func (s *story) printAgentEvents(at attempt) {
 // printEventFile prints the new events in a file. It returns false if the file does not
 // exist.
 func (s *story) printEventFile(key string, dir *os.Root, name, who string) bool {
-	f := opened(dir, name)
+	f := openStream(dir, name)
 	if f == nil {
 		return false
 	}
@@ -234,15 +234,15 @@ func (s *story) printEventFile(key string, dir *os.Root, name, who string) bool 
 			if who != "agent" {
 				n.Step = &engine.StepNotice{Step: who}
 			}
-			s.notice(time.Time{}, n)
+			s.showNotice(time.Time{}, n)
 		}
 	}
 	s.reads[key] = lines.End
 	return true
 }
 
-// opened is a stream that can be read; nil is none.
-func opened(dir *os.Root, name string) *spool.Reader {
+// openStream returns nil if the file cannot be read.
+func openStream(dir *os.Root, name string) *spool.Reader {
 	if dir == nil {
 		return nil
 	}
@@ -253,8 +253,8 @@ func opened(dir *os.Root, name string) *spool.Reader {
 	return f
 }
 
-// gates tells which gate has begun, and how the one before it ended.
-func (s *story) gates(now attempt) {
+// printGates prints which gate has begun, and how the one before it ended.
+func (s *story) printGates(now attempt) {
 	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
@@ -277,10 +277,10 @@ func (s *story) gates(now attempt) {
 			continue
 		}
 		if g, ok := engine.ReadGate(dir, n-1, last); ok {
-			s.gate(now, n-1, g)
+			s.showGate(now, n-1, g)
 		}
 		s.seen[key], last = "", check
-		s.notice(time.Now(), engine.Notice{Kind: engine.GateStarted, Gate: loop.Gate{Name: check.Name}})
+		s.showNotice(time.Now(), engine.Notice{Kind: engine.GateStarted, Gate: loop.Gate{Name: check.Name}})
 	}
 }
 
@@ -316,7 +316,7 @@ func (s *story) printStepOutput(row store.StepRun) {
 // printOutputFile prints the new whole lines of a file of output. With over it also
 // prints a last line without a newline.
 func (s *story) printOutputFile(key string, dir *os.Root, name, who string, over bool) {
-	f := opened(dir, name)
+	f := openStream(dir, name)
 	if f == nil {
 		return
 	}
@@ -337,7 +337,7 @@ func (s *story) printOutputFile(key string, dir *os.Root, name, who string, over
 }
 
 func (s *story) outputLine(step string, line []byte) {
-	s.notice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
+	s.showNotice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
 		Step: &engine.StepNotice{Step: step, Line: report.Line(string(line), 500)}})
 }
 

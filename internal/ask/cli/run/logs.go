@@ -35,7 +35,7 @@ func logsCommand(a *command.App) *cobra.Command {
 			if iteration == 0 && step == "" && gate == "" && !stderr {
 				return a.WithOperator(ctx, func(p *action.Operator) error {
 					s := &story{a: a, p: p, raw: raw || a.JSON, reads: map[string]int64{}, seen: map[string]string{}}
-					return s.start(ctx, args[0], follow)
+					return s.printLogs(ctx, args[0], follow)
 				})
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
@@ -58,17 +58,17 @@ func logsCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// start tells of a run. With follow it waits for one that has not begun, and refuses a
-// name that no run can ever have here.
-func (s *story) start(ctx context.Context, arg string, follow bool) error {
+// printLogs prints the logs of a run. With follow it waits for one that has not begun,
+// and refuses a name that no run can ever have here.
+func (s *story) printLogs(ctx context.Context, arg string, follow bool) error {
 	name := s.a.RunName(arg)
 	mayBegin := command.LooksLikeFile(arg) && files.IsFile(s.a.InDir(arg)) || s.canHaveRun(ctx, name)
 	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
 	if errors.Is(err, store.ErrNotFound) && follow && mayBegin {
 		s.a.Say("%s has no run yet. Waiting for it to start.", name)
-		return s.tell(ctx, name, true, true)
+		return s.printStory(ctx, name, true, true)
 	}
-	return s.tell(ctx, name, follow, false)
+	return s.printStory(ctx, name, follow, false)
 }
 
 func printEvent(a *command.App, e journal.Event) {
@@ -81,7 +81,7 @@ func printEvent(a *command.App, e journal.Event) {
 
 // eventText is the part of an event's data that a person reads.
 func eventText(e journal.Event) string {
-	data := decode[struct {
+	data := decodeData[struct {
 		Text, Why, Name, Option string
 		Choice                  int
 	}](e)
@@ -207,7 +207,7 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 		return row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration)
 	})
 	if iteration == 0 {
-		list = newest(list, func(row store.StepRun) string { return row.Step })
+		list = newestExecutions(list, func(row store.StepRun) string { return row.Step })
 	}
 	if len(list) == 0 {
 		return command.Usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)

@@ -37,7 +37,7 @@ type showing struct {
 	form, output string
 }
 
-func (s *showing) flags(cmd *cobra.Command) {
+func (s *showing) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&s.diff, "diff", false, "show what the run changed, as a patch")
 	f.StringVar(&s.form, "format", "", "text, json, or a report: markdown or html (one file that needs nothing else)")
@@ -46,8 +46,8 @@ func (s *showing) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("diff", "format")
 }
 
-// settle checks the flags against each other. md is taken for markdown.
-func (s *showing) settle(a *command.App) error {
+// checkFlags checks the flags against each other. md is accepted for markdown.
+func (s *showing) checkFlags(a *command.App) error {
 	switch s.form {
 	case "":
 		s.form = formText
@@ -70,8 +70,8 @@ func (s *showing) settle(a *command.App) error {
 	return nil
 }
 
-// into collects what do prints, and writes it to the file when all of it is there.
-func into(a *command.App, file string, do func() error) error {
+// writeInto collects what do prints, and writes it to the file when all of it is there.
+func writeInto(a *command.App, file string, do func() error) error {
 	if file == "" {
 		return do()
 	}
@@ -121,7 +121,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {
 		return in, err
 	}
-	if in.Moments, err = moments(ctx, p.Store, r.ID); err != nil {
+	if in.Moments, err = listMoments(ctx, p.Store, r.ID); err != nil {
 		return in, err
 	}
 	if r.Kind == string(loop.Workflow) {
@@ -160,8 +160,8 @@ func changesOf(ctx context.Context, p *action.Operator, r store.Run) *report.Cha
 	return out
 }
 
-// moments reads the journal of a run for a report.
-func moments(ctx context.Context, st *store.Store, run string) (all []report.Moment, err error) {
+// listMoments reads the journal of a run for a report.
+func listMoments(ctx context.Context, st *store.Store, run string) (all []report.Moment, err error) {
 	for e, err := range journal.Read(ctx, st, run, 0) {
 		if err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ var momentKinds = map[string]report.MomentKind{
 // the next command also has a moment for the strategy that was chosen, or for the wait
 // that begins.
 func momentsOf(e journal.Event) (all []report.Moment) {
-	data := decode[struct {
+	data := decodeData[struct {
 		Number, Attempt, To int
 		Text, Why, From     string
 		Next                *loop.Command

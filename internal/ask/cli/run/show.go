@@ -44,13 +44,13 @@ func psCommand(a *command.App) *cobra.Command {
 	var all bool
 	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error { return ps(ctx, a, p, all) })
+			return a.WithOperator(ctx, func(p *action.Operator) error { return listRuns(ctx, a, p, all) })
 		})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }
 
-func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
+func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
 	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
@@ -117,26 +117,26 @@ func showCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it",
 		command.ExactlyOne("a run or a procedure", command.SeeRuns),
 		func(ctx context.Context, args []string) error {
-			if err := s.settle(a); err != nil {
+			if err := s.checkFlags(a); err != nil {
 				return err
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
-				return into(a, s.output, func() error {
+				return writeInto(a, s.output, func() error {
 					switch {
 					case s.diff:
 						return showDiff(ctx, a, p, r)
 					case s.form == formMarkdown || s.form == formHTML:
 						return showReport(ctx, a, p, r, s.form)
 					}
-					return show(ctx, a, p, r)
+					return showRun(ctx, a, p, r)
 				})
 			})
 		})
-	s.flags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }
 
-func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
+func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 // showSteps has a line for each step of a workflow: how its newest execution ended, and why.
 func showSteps(a *command.App, all []report.Execution) {
 	var rows [][]any
-	for _, e := range newest(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOf) {
 		how := e.Status
 		if e.Alternative > 0 {
 			how += fmt.Sprintf(", alternative %d", e.Alternative)
@@ -319,8 +319,8 @@ func stepTook(e report.Execution) string {
 	return loop.Duration(e.Elapsed)
 }
 
-// newest are the last executions of each step, in the order in which the steps began.
-func newest[E any](all []E, step func(E) string) (list []E) {
+// newestExecutions returns the last executions of each step, in the order in which the steps began.
+func newestExecutions[E any](all []E, step func(E) string) (list []E) {
 	at := map[string]int{}
 	for _, e := range all {
 		if i, ok := at[step(e)]; ok {
@@ -347,7 +347,7 @@ type shownStep struct {
 }
 
 func shownSteps(all []report.Execution) (list []shownStep) {
-	for _, e := range newest(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOf) {
 		list = append(list, shownStep{e.Step, e.Kind, e.Agent, e.Status, e.Iteration, max(e.Try, 1), e.StartedAt.UTC(),
 			console.Seconds(e.Elapsed), e.Failure})
 	}

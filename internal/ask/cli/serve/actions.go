@@ -49,19 +49,19 @@ type child struct {
 	errs string // the file of its messages
 }
 
-// start starts pawl at a root with these arguments.
-func (c *children) start(root string, args []string) (*child, error) {
+// startChild starts pawl at a root with these arguments.
+func (c *children) startChild(root string, args []string) (*child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return nil, fault.Refuse("pawl ends")
 	}
-	c.tidy()
+	c.forgetEnded()
 	if len(c.list) >= maxChildren {
 		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
 			Hint("Wait until one has ended, or start the run in a terminal")
 	}
-	exe, line, err := c.line(root, "--quiet", "--color=never")
+	exe, line, err := c.commandLine(root, "--quiet", "--color=never")
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (c *children) start(root string, args []string) (*child, error) {
 	return one, nil
 }
 
-// line is the beginning of a command line of pawl at a root.
-func (c *children) line(root string, flags ...string) (exe string, args []string, err error) {
+// commandLine returns the beginning of a command line of pawl at a root.
+func (c *children) commandLine(root string, flags ...string) (exe string, args []string, err error) {
 	if exe, err = os.Executable(); err != nil {
 		return "", nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
@@ -102,13 +102,13 @@ func (c *children) line(root string, flags ...string) (exe string, args []string
 
 // shellCommand returns the command that opens a shell in the workspace of a task.
 func (c *children) shellCommand(task string) (process.Command, error) {
-	exe, line, err := c.line(c.root)
+	exe, line, err := c.commandLine(c.root)
 	return process.Command{Path: exe, Args: append(line, "case", "shell", task), Dir: c.root,
 		Env: append(slices.Clone(c.a.Env), "TERM=xterm-256color")}, err
 }
 
-// tidy forgets those that have ended.
-func (c *children) tidy() {
+// forgetEnded forgets those that have ended.
+func (c *children) forgetEnded() {
 	var kept []*child
 	for _, one := range c.list {
 		select {
@@ -133,13 +133,13 @@ func (c *child) lastMessage() string {
 	return strings.TrimPrefix(text, "pawl: ")
 }
 
-// end ends all that still run. They end their agents first; who takes too long
+// endAll ends all that still run. They end their agents first; who takes too long
 // is killed, and its supervisor ends the agent.
-func (c *children) end() {
+func (c *children) endAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.tidy()
+	c.forgetEnded()
 	for _, one := range c.list {
 		_ = one.id.Signal(syscall.SIGTERM) // gone already
 	}
@@ -170,8 +170,8 @@ func (c *children) end() {
 // machine's sandbox is tried in it.
 const launchTime = 30 * time.Second
 
-// launch starts pawl in the background, and waits until it has begun or has ended.
-func (c *children) launch(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
+// launchRun starts pawl in the background, and waits until it has begun or has ended.
+func (c *children) launchRun(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
 	return c.launchAt(ctx, c.root, args, begun)
 }
 
@@ -185,7 +185,7 @@ func (c *children) serveRoot(ctx context.Context, root string) error {
 }
 
 func (c *children) launchAt(ctx context.Context, root string, args []string, begun web.Begun) (id string, err error) {
-	child, err := c.start(root, args)
+	child, err := c.startChild(root, args)
 	if err != nil {
 		return "", err
 	}
@@ -249,8 +249,8 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	runs := &children{a: a, root: root}
-	defer runs.end()
-	server, err := buildTools(web.New(nil, options(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
+	defer runs.endAll()
+	server, err := buildTools(web.New(nil, buildOptions(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 		},
 		Gates: l.Plan.Gates, TaskGates: l.a.Planner(l.c, planner.Flags{}).TaskGates, Protect: protect,
 		Environ: l.Plan.Environ, Environment: l.hashEnvironment(),
-		Regenerate: l.regenerations(),
+		Regenerate: l.listRegenerations(),
 		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
@@ -152,8 +152,8 @@ func (l *Landing) findFork(ctx context.Context, upstream string, o *merge.Option
 	return merge.Fork{Remote: remote, Owner: owner}, nil
 }
 
-// regenerations are the commands that make lock files and the like again.
-func (l *Landing) regenerations() []merge.Regeneration {
+// listRegenerations returns the commands that make lock files and the like again.
+func (l *Landing) listRegenerations() []merge.Regeneration {
 	var list []merge.Regeneration
 	for _, r := range l.c.Merge.Regenerate {
 		list = append(list, merge.Regeneration{Files: r.Files, Command: r.Command, Timeout: r.Timeout.Std()})
@@ -213,7 +213,7 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 func (l *Landing) gateBox(ctx context.Context, dir, top string) *engine.Box {
 	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
 	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, top
-	return s.policies(ctx, l.verdict)
+	return s.buildBox(ctx, l.verdict)
 }
 
 // hashEnvironment returns a hash of everything but tree and gates that can change a
@@ -257,7 +257,7 @@ type TaskPlanner struct {
 	Verdict  sandbox.Verdict
 	Store    *store.Store // what guards came to, for thresholds that adapt; nil where that does not matter
 	level    string       // that Verdict is for
-	// Unsandboxed is a person's wish; see [judge].
+	// Unsandboxed is a person's choice; see [judge].
 	unsandboxed bool
 }
 
@@ -327,7 +327,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
 	if verdict.Boxed {
 		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Repo: t.repo, Top: tree.Repo.Top}
-		plan.Box = s.policies(ctx, verdict)
+		plan.Box = s.buildBox(ctx, verdict)
 	}
 	return plan, tree, nil
 }

@@ -76,9 +76,9 @@ func readLine(a *command.App, in *bufio.Reader, prompt string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// answered resumes a run whose question was answered on the terminal, and
+// resumeAnswered resumes a run whose question was answered on the terminal, and
 // makes the exit status of how it ended then.
-func (s *Session) answered(ctx context.Context, run string, rep action.Reply) error {
+func (s *Session) resumeAnswered(ctx context.Context, run string, rep action.Reply) error {
 	if !rep.EndsRun() {
 		s.showing.Lock()
 		s.Screen = console.New(s.App.Terminal(), s.Plan.Name)
@@ -87,7 +87,7 @@ func (s *Session) answered(ctx context.Context, run string, rep action.Reply) er
 	}
 	r, err := s.Store.Run(ctx, run)
 	if err == nil {
-		err = s.App.Operator(s.Store, r.Root).Settle(ctx, r, rep)
+		err = s.App.Operator(s.Store, r.Root).EndByOption(ctx, r, rep)
 	}
 	if err != nil {
 		return s.App.ExplainNotFound(err, run)
@@ -183,11 +183,11 @@ func (s *Session) shownChanges(run string, q *loop.Question) string {
 	if q.NoDiff {
 		return ""
 	}
-	return s.changes(run)
+	return s.beginningOfChanges(run)
 }
 
-// changes is the beginning of what the run changed, "" outside of git.
-func (s *Session) changes(run string) string {
+// beginningOfChanges returns the beginning of what the run changed, "" outside of git.
+func (s *Session) beginningOfChanges(run string) string {
 	if s.Tree == nil {
 		return ""
 	}

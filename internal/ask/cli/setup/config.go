@@ -130,7 +130,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	case len(p.Gates) == 0:
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
-	case try, a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
+	case try, a.Interactive() && askYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		red = tryGates(ctx, a)
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
@@ -166,7 +166,7 @@ func printNextSteps(ctx context.Context, a *command.App, root string, agent bool
 func agentOfUser(a *command.App) (name, from string) {
 	c, err := a.Peek()
 	if err != nil {
-		return "", "" // what is wrong is said by whoever needs the file
+		return "", "" // the command that needs the file reports the error
 	}
 	for _, e := range c.Entries() {
 		if from, ok := strings.CutPrefix(e.Source, "user-wide "); ok && e.Path == "agent" {
@@ -203,8 +203,8 @@ func printProposal(a *command.App, p *survey.Proposal) {
 	}
 }
 
-// wanted asks a person who only has to press Enter.
-func wanted(a *command.App, question string) bool {
+// askYes asks a person who only has to press Enter.
+func askYes(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
@@ -214,8 +214,8 @@ func wanted(a *command.App, question string) bool {
 
 // tryGates shows what the gates say of the repository as it is.
 func tryGates(ctx context.Context, a *command.App) (red bool) {
-	k := examine(ctx, a, false)
-	k.print(a)
+	k := examineSetup(ctx, a, false)
+	k.printChecks(a)
 	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
 	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("What is red is where the work of 'pawl run' can begin; " +

@@ -30,9 +30,9 @@ func doctorCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if restored {
-				return restore(ctx, a)
+				return restoreDatabase(ctx, a)
 			}
-			return doctor(ctx, a, quick)
+			return runDoctor(ctx, a, quick)
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
 	cmd.Flags().BoolVar(&restored, "restore", false,
@@ -46,7 +46,7 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func doctor(ctx context.Context, a *command.App, quick bool) error {
+func runDoctor(ctx context.Context, a *command.App, quick bool) error {
 	machine, err := inspectMachine(ctx, a)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 		printAgents(a, programs)
 		a.Result("\n")
 	}
-	k := examine(ctx, a, quick)
+	k := examineSetup(ctx, a, quick)
 	if a.JSON {
 		err = a.Document(struct {
 			Machine []finding    `json:"machine"`
@@ -70,12 +70,12 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 			Checks  []check      `json:"checks"`
 		}{machine, programs, k.list})
 	} else {
-		k.print(a)
+		k.printChecks(a)
 	}
 	if !slices.ContainsFunc(k.list, func(c check) bool { return c.State != sound }) {
 		a.Say("A run and the board can work here.")
 	}
-	if n := k.failed(); n > 0 && err == nil {
+	if n := k.countFailed(); n > 0 && err == nil {
 		a.Say("%s: a run or the board cannot work as it is.", fault.Numbered(n, "problem"))
 		return command.StatusError(command.ExitFailed)
 	}
@@ -180,8 +180,8 @@ func databaseState(ctx context.Context, path string) error {
 	return db.Check(ctx)
 }
 
-// restore puts a copy of the database back where there is no sound one.
-func restore(ctx context.Context, a *command.App) error {
+// restoreDatabase puts a copy of the database back where there is no sound one.
+func restoreDatabase(ctx context.Context, a *command.App) error {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
