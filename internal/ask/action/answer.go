@@ -248,8 +248,8 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	return err
 }
 
-// undoDelivery takes what a run that was given up delivered back, to how an iteration left it, 0
-// for before the run. What was not delivered stays out of the files.
+// undoDelivery rolls the user's files back to the state after iteration to of a run that was
+// given up; 0 is the state before the run. Work that was not delivered stays out of the files.
 func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error {
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {

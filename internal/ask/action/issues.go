@@ -165,8 +165,8 @@ func (s *issueSync) seenOf(n int64) *seenIssue {
 	return s.known.Issues[n]
 }
 
-// skipRefused passes on an answer of the forge that is only about one issue, as a
-// warning; all else ends the pass.
+// skipRefused prints a warning for an error of the forge that is about one issue only, and
+// returns nil. Any other error is returned, and ends the pass.
 func (s *issueSync) skipRefused(n int64, err error) error {
 	if no, ok := errors.AsType[*forge.Error](err); ok && no.Status != forge.NoToken {
 		s.Say("Warning: issue #%d: %v", n, err)

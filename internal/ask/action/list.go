@@ -276,8 +276,8 @@ func (p *Operator) DropProposal(version string) error {
 	return nil
 }
 
-// shownList returns the list of that version, which a person has looked at; wrong is what is not in
-// order in it. The error is that somebody has changed it since.
+// shownList returns the list if it is still the version that the user was shown. wrong is what
+// the list itself has wrong; err is for a list that has changed or does not exist.
 func (p *Operator) shownList(version string) (drafts []board.Draft, wrong, err error) {
 	drafts, now, err := ReadProposal(p.Root)
 	switch {

@@ -248,7 +248,7 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	if r.Outcome == loop.Failed {
 		s.printLine(n.At, "WARNING: %s%s", failureReason(r), describeBreaker(n.State))
 	}
-	defer s.printReport(n)
+	defer s.printFailure(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
@@ -306,10 +306,10 @@ func failureReason(r *loop.Record) string {
 	return "AI CLI failed: " + summary
 }
 
-// printReport prints after a failed iteration what failed, whether it may pass by
+// printFailure prints after a failed iteration what failed, whether it may pass by
 // itself, how bad it is, and how the next iteration differs and why. The words
 // are the first document's; the lines with a time above them are not its.
-func (s *Screen) printReport(n engine.Notice) {
+func (s *Screen) printFailure(n engine.Notice) {
 	r, c := n.Record, &n.Command
 	f := r.Failure
 	if r.Outcome != loop.Failed || f == nil {

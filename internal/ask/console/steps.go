@@ -213,7 +213,7 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 		line = "WARNING: " + line
 	}
 	s.printLine(n.At, "%s", line)
-	defer s.printReport(n)
+	defer s.printFailure(n)
 	for i, f := range v.Items {
 		if i == 5 {
 			s.sayDetail("          … %d more", len(v.Items)-i)

@@ -228,7 +228,7 @@ func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) 
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
-		return c.readDiff(ctx)
+		return c.diffFiles(ctx)
 	}
 }
 
@@ -238,11 +238,11 @@ func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*bo
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
-		return c.readFile(ctx, of)
+		return c.diffFile(ctx, of)
 	}
 }
 
-func (c compared) readDiff(ctx context.Context) (*body[Diff], error) {
+func (c compared) diffFiles(ctx context.Context) (*body[Diff], error) {
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
 		return nil, explainGone(err)
@@ -269,7 +269,7 @@ func statusWord(f git.FileChange) string {
 	return cmp.Or(word, "modified")
 }
 
-func (c compared) readFile(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
+func (c compared) diffFile(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
 	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, explainGone(err)

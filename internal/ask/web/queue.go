@@ -129,8 +129,8 @@ func (s *Server) resolveConflict(ctx context.Context, in *struct {
 	})
 }
 
-// startLanding lands what waits in the background, since that runs gates. It waits until
-// that works on the queue or has ended.
+// startLanding starts a process that lands the queue, since that runs gates. It returns when the
+// process works on the queue or has ended.
 func (s *Server) startLanding(ctx context.Context) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {

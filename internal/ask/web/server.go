@@ -99,7 +99,7 @@ type Server struct {
 	previews *preview.Server // nil where none can be had
 	streams  atomic.Int64    // that are open, of both kinds
 	handler  http.Handler
-	mux      *http.ServeMux // without [Server.guard]
+	mux      *http.ServeMux // without [Server.guardRequests]
 	api      huma.API
 	rings    chan struct{} // the forge has called
 	closing  chan struct{} // closed when streams are to end

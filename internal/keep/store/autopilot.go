@@ -62,7 +62,7 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 		if err != nil {
 			return err
 		}
-		lives, err := s.checkerOfLife(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ type Slot struct {
 
 // SaveSlot stores what happens in a slot.
 func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
-	return s.storeRow(ctx, crashSafe, "store what is done for "+l.Case,
+	return s.execOne(ctx, crashSafe, "store what is done for "+l.Case,
 		putSlot(), l.Case, l.Run, toMS(l.Since), l.Activity, toMS(l.ActivityAt))
 }
 
@@ -182,7 +182,7 @@ var putSlot = upsertSQL("slots", 1, "id, run, since, activity, activity_at")
 
 // DropSlot forgets the slot of a task; "" is all.
 func (s *Store) DropSlot(ctx context.Context, id string) error {
-	return s.storeRow(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
+	return s.execOne(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
 }
 
 // Slots returns the occupied slots, the oldest first.
@@ -276,7 +276,7 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 	if !p.EndedAt.IsZero() {
 		d = powerSafe
 	}
-	return s.storeRow(ctx, d, "store sprint "+p.ID,
+	return s.execOne(ctx, d, "store sprint "+p.ID,
 		putSprint(), p.ID, toMS(p.StartedAt), toMS(p.EndedAt), string(p.Stats))
 }
 

@@ -61,19 +61,19 @@ func (s *Store) Order(ctx context.Context, task string) (Order, error) {
 
 // NameExecution stores what the engine calls the execution of an order, once.
 func (s *Store) NameExecution(ctx context.Context, o Order) error {
-	return s.storeRow(ctx, crashSafe, "store that "+o.Case+" is ordered",
+	return s.execOne(ctx, crashSafe, "store that "+o.Case+" is ordered",
 		`UPDATE orders SET execution = $1 WHERE id = $2 AND workflow = $3 AND execution = ''`,
 		o.Execution, o.Case, o.Workflow)
 }
 
 // EndOrder stores the result of an order.
 func (s *Store) EndOrder(ctx context.Context, o Order) error {
-	return s.storeRow(ctx, crashSafe, "store the result of "+o.Case,
+	return s.execOne(ctx, crashSafe, "store the result of "+o.Case,
 		`UPDATE orders SET result = $1 WHERE id = $2 AND workflow = $3 AND result = ''`,
 		string(o.Result), o.Case, o.Workflow)
 }
 
 // DropOrder forgets the order of a task.
 func (s *Store) DropOrder(ctx context.Context, task string) error {
-	return s.storeRow(ctx, crashSafe, "take the order of "+task+" back", `DELETE FROM orders WHERE id = $1`, task)
+	return s.execOne(ctx, crashSafe, "take the order of "+task+" back", `DELETE FROM orders WHERE id = $1`, task)
 }

@@ -49,7 +49,7 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 		if q, ok, err = readQueue(ctx, w, target); err != nil {
 			return err
 		}
-		lives, err := s.checkerOfLife(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 
 // LeaveQueue ends the ownership of owner, if it is the owner.
 func (s *Store) LeaveQueue(ctx context.Context, target string, owner Owner) error {
-	return s.storeRow(ctx, crashSafe, "leave the queue of "+target,
+	return s.execOne(ctx, crashSafe, "leave the queue of "+target,
 		`UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
 			WHERE target = $1 AND owner_pid = $2 AND owner_start = $3 AND owner_boot = $4 AND owner_host = $5`,
 		target, owner.PID, owner.Start, owner.Boot, owner.Host)
@@ -371,7 +371,7 @@ func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
 	}
-	return s.storeRow(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green,
+	return s.execOne(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green,
 		toMS(r.At), string(data))
 }
 

@@ -111,7 +111,7 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 		case s.shared: // another machine's clone at the same path is another one
 			same, args = same+` AND owner_host = $3`, append(args, r.Owner.Host)
 		}
-		lives, err := s.checkerOfLife(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err == nil {
 			err = checkNotOwned(ctx, w, lives, same, args...)
 		}
@@ -198,7 +198,7 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 		if !ok {
 			return fmt.Errorf("%w: %s", ErrNotFound, id)
 		}
-		lives, err := s.checkerOfLife(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (s *Store) resolvePrefix(ctx context.Context, prefix string) (string, error
 
 // MoveRuns makes the runs of one root those of another: the repository was moved.
 func (s *Store) MoveRuns(ctx context.Context, from, to string) error {
-	return s.storeRow(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
+	return s.execOne(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
 }
 
 // Latest returns the run of this root and name that was started last, or
@@ -389,7 +389,7 @@ func (s *Store) CountEvents(ctx context.Context, before time.Time) (n int, err e
 // DropEvents deletes the events from before a time, but those of runs that have
 // not ended or ended later.
 func (s *Store) DropEvents(ctx context.Context, before time.Time) error {
-	return s.storeRow(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, toMS(before))
+	return s.execOne(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, toMS(before))
 }
 
 // What a person, or another process, can ask of a run.

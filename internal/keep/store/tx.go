@@ -267,8 +267,8 @@ func readTexts(ctx context.Context, from *statements, query string, args ...any)
 // textField returns the field of a row that is one text.
 func textField(to *string) []any { return []any{to} }
 
-// storeRow runs one statement that writes, in a transaction of its own.
-func (s *Store) storeRow(ctx context.Context, d durability, what, query string, args ...any) error {
+// execOne runs one statement that writes, in a transaction of its own.
+func (s *Store) execOne(ctx context.Context, d durability, what, query string, args ...any) error {
 	return s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) error {
 		_, err := w.exec(ctx, query, args...)
 		return err

@@ -261,11 +261,11 @@ func (s *Store) endLeases() {
 	}
 }
 
-// checkerOfLife returns a function like alive that also answers for owners on other
+// aliveOrLeased returns a function like alive that also answers for owners on other
 // machines: those are alive while their lease is renewed. For one lease's time after a
 // start of the server all count as alive, since nothing could be renewed while it was
 // down.
-func (s *Store) checkerOfLife(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
+func (s *Store) aliveOrLeased(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
 	if !s.shared {
 		return alive, nil
 	}
@@ -314,7 +314,7 @@ func (s *Store) clearDeadOwners(ctx context.Context, owners ...*Owner) error {
 		if !s.shared || o.PID == 0 || s.isVisible(*o) {
 			continue
 		}
-		lives, err := s.checkerOfLife(ctx, &s.reads, func(Owner) bool { return true })
+		lives, err := s.aliveOrLeased(ctx, &s.reads, func(Owner) bool { return true })
 		if err != nil {
 			return err
 		}

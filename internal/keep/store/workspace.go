@@ -61,7 +61,7 @@ func (s *Store) readWorkspaces(ctx context.Context, w *statements) ([]Workspace,
 	if err != nil || !s.shared {
 		return all, err
 	}
-	lives, err := s.checkerOfLife(ctx, w, func(Owner) bool { return true })
+	lives, err := s.aliveOrLeased(ctx, w, func(Owner) bool { return true })
 	for i := range all {
 		if !lives(all[i].Owner) {
 			all[i].Owner = Owner{}

@@ -339,8 +339,8 @@ func listSprints(a *command.App, live string, list []schedule.SprintStats) error
 		})
 }
 
-// formatElapsed returns how long a sprint took. The one that is running is live; another without
-// an end was cut off, until the next start of the autopilot writes it.
+// formatElapsed returns the duration of a sprint, or "runs" if it is the one called live. Any
+// other sprint without an end was cut off; the next start of the autopilot stores its end.
 func formatElapsed(s schedule.SprintStats, live string) string {
 	switch {
 	case s.EndedAt == nil && s.ID == live:

@@ -176,8 +176,8 @@ func (k *check) buildOutcome() control.Outcome {
 	return o
 }
 
-// recordAttempt keeps the attempt, and reads those before it into k.log. What cannot
-// be recorded is a warning, and the decision stands.
+// recordAttempt stores the attempt, and reads the earlier ones into k.log. An error is only
+// printed as a warning, and does not change the decision.
 func (k *check) recordAttempt(ctx context.Context, o control.Outcome, reset bool) {
 	tree := checkTree(ctx, k.a, k.root)
 	store, err := checklog.Open(ctx, k.root)

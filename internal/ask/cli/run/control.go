@@ -92,7 +92,7 @@ func applyCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// applyWork prints what became of a result. That it does not fit is a failure.
+// applyWork delivers the run's work and prints the result. A conflict is an error.
 func applyWork(ctx context.Context, a *command.App, p *action.Operator, r store.Run, o action.ApplyOptions) error {
 	out, err := p.Apply(ctx, r, o)
 	if err != nil {

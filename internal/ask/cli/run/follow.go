@@ -48,8 +48,8 @@ type story struct {
 // attempt is one try of an iteration.
 type attempt struct{ number, try int }
 
-// printStory prints what is stored of a run; with follow it goes on with what comes until
-// the run rests. With mayCome it waits for a run that has not begun.
+// printStory prints what is stored of a run; with follow it continues until the run rests.
+// With mayCome it waits for a run that has not begun.
 func (s *story) printStory(ctx context.Context, name string, follow, mayCome bool) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()

@@ -70,7 +70,7 @@ func (s *showing) checkFlags(a *command.App) error {
 	return nil
 }
 
-// writeInto collects what do prints, and writes it to the file when all of it is there.
+// writeInto collects what do prints, and writes it to the file if do succeeds.
 func writeInto(a *command.App, file string, do func() error) error {
 	if file == "" {
 		return do()

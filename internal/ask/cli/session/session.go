@@ -275,8 +275,7 @@ func (s *Session) PrintPreamble() {
 	}
 }
 
-// WarnNoGates warns if the plan has no gates, so that nothing is verified. completes
-// begins the sentence: it names who or what then completes on the agent's word.
+// WarnNoGates warns if nothing is verified. completes begins the sentence, as "Tasks complete".
 func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 	if len(plan.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
@@ -327,7 +326,7 @@ func (s *Session) Drive(ctx context.Context,
 		s.sweepAfter(ctx)
 	}
 	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
-	return s.exitStatusOf(ctx, d, sig.First())
+	return s.reportEnd(ctx, d, sig.First())
 }
 
 // buildNotifier returns a function that passes notices to the screen, to hooks and notifications,
@@ -379,9 +378,9 @@ func (s *Session) driveError(err error) error {
 	return err
 }
 
-// exitStatusOf makes the exit status of a run's end, and prints its result. On a
+// reportEnd prints the result of a run, and returns an error with its exit status. On a
 // terminal a question can be answered at once, and the run resumes.
-func (s *Session) exitStatusOf(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
+func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	code := exitCode(st, cause)
 	setup := s.readSetup(ctx, d.ID())

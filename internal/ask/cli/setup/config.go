@@ -130,7 +130,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	case len(p.Gates) == 0:
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
-	case try, a.Interactive() && askYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
+	case try, a.Interactive() && askDefaultYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		red = tryGates(ctx, a)
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
@@ -203,8 +203,8 @@ func printProposal(a *command.App, p *survey.Proposal) {
 	}
 }
 
-// askYes asks a person who only has to press Enter.
-func askYes(a *command.App, question string) bool {
+// askDefaultYes prints a question; Enter alone is a yes.
+func askDefaultYes(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
